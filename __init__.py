@@ -140,7 +140,9 @@ _NAMES = {
     "adapters.runtime.idle.idle_scheduler": "IdleScheduler start_scheduler",
     "adapters.runtime.importing.importer": "import_transcripts",
     "adapters.runtime.maintenance.maintenance": "run_maintenance",
-    "adapters.runtime.sessions.context_meter": "ContextMeasurement find_context_limit measure_context",
+    "adapters.runtime.sessions.context_meter": (
+        "ContextMeasurement find_context_limit measure_context"
+    ),
     "adapters.runtime.sessions.recall": "RecalledBlock",
     "adapters.runtime.sessions.session_store": "SessionStore",
     "adapters.runtime.sessions.stored_session": "AppendResult SessionInfo StoredSession",
@@ -152,7 +154,15 @@ _NAMES = {
     "domain.backtest.result": "BacktestResult",
     "domain.blocks": "Block Kind Text ToolCall ToolResult",
     "domain.compaction_events": "Trigger",
-    "domain.errors": "BacktestError CacheFileError CompactionCancelledError CompactionVetoedError ConflictError ContextOverflowError CutbankError DuplicateToolCallError ExportError ImportFileError InvalidPositionError InvalidResponseError InvalidSettingError LeaseHeldError LeaseLostError MissingSummariesError NotFoundError NothingToCompactError OrphanToolResultError PolicyFailedError RejectedSummaryError SessionClosedError StalePlanError StorageError SummarizerFailedError UnknownFieldError",
+    "domain.errors": (
+        "BacktestError CacheFileError CompactionCancelledError CompactionVetoedError "
+        "ConflictError ContextOverflowError CutbankError DuplicateToolCallError "
+        "ExportError ImportFileError InvalidPositionError InvalidResponseError "
+        "InvalidSettingError LeaseHeldError LeaseLostError MissingSummariesError "
+        "NotFoundError NothingToCompactError OrphanToolResultError PolicyFailedError "
+        "RejectedSummaryError SessionClosedError StalePlanError StorageError "
+        "SummarizerFailedError UnknownFieldError"
+    ),
     "domain.hooks": "CompactionEvent CompactionEventKind Veto",
     "domain.idle_rules": "IdleRules",
     "domain.item": "Item",

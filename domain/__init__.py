@@ -1,1 +1,1 @@
-"""Facts and decisions: pure, with no database, clock, network or tokenizer."""
+"""Holds facts and decisions: pure code without database, clock, network or tokenizer."""

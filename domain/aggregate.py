@@ -1,4 +1,4 @@
-"""What Session and Compaction share: decisions trigger events, and events evolve a small state."""
+"""Defines the base of Session and Compaction: decisions trigger events, which evolve a state."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -14,25 +14,25 @@ _EventT = TypeVar("_EventT", bound=Event)
 
 
 def dump_state(state: tuple[Any, ...]) -> dict[str, Any]:
-    """What is kept of a state beside each event, as JSON: its fields that are not at their default.
+    """Return the fields of a state that differ from their defaults, as JSON to store with an event.
 
-    States are named tuples, the fastest frozen values there are: an append makes one.
+    States are named tuples because these are the fastest frozen values, and each append makes one.
     """
     fields: tuple[str, ...] = state._fields  # type: ignore[attr-defined]
     return {name: value for name, value in zip(fields, state, strict=False) if value}
 
 
 def load_state(state_class: type[_LoadedStateT], carried: Mapping[str, Any]) -> _LoadedStateT:
-    """The state that `carried` was made of; names that are not known are from the future."""
+    """Return the state that `dump_state` wrote; names that a later version added are ignored."""
     fields: tuple[str, ...] = state_class._fields  # type: ignore[attr-defined]
     return state_class(**{name: carried[name] for name in fields if name in carried})
 
 
 class Aggregate(Generic[_StateT]):
-    """One stream's guard, held in O(1): a version and a frozen state, never the history.
+    """The guard of one stream: a version and a frozen state of constant size, never the history.
 
-    Works with eventsourcing's `Application.save()`, which asks for `id`, `version` and
-    `collect_events()`. Each event takes the state after it along (`Event.state_after`).
+    Works with eventsourcing's `Application.save()`, which needs `id`, `version` and
+    `collect_events()`. Each event carries the state that it leads to (`Event.state_after`).
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Aggregate(Generic[_StateT]):
         self._pending: list[Event] = []
 
     def evolve(self, event: Event) -> None:
-        """Change the state; refuse nothing, since history has happened."""
+        """Change the state. Never refuse an event, since it has already happened."""
         self.state = self.next_state(event)
         self.version = event.originator_version
 
@@ -55,11 +55,10 @@ class Aggregate(Generic[_StateT]):
 
     @property
     def stored_version(self) -> int:
-        """The version that was stored last: what is triggered comes after it."""
+        """The newest version in the log; events that are still pending come after it."""
         return self.version - len(self._pending)
 
     def collect_events(self) -> list[Event]:
-        """The events triggered since the last call."""
         pending, self._pending = self._pending, []
         return pending
 
@@ -68,10 +67,10 @@ class Aggregate(Generic[_StateT]):
         fields["originator_version"] = self.version + 1
         fields["timestamp"] = self._clock()
         fields["subject"] = self.subject
-        # What the constructor does, without its frame: an append waits for it.
+        # Validate as the constructor does, without its frame, because every append passes here.
         event: _EventT = event_class.__pydantic_validator__.validate_python(fields)
         self.evolve(event)
-        # The event is frozen; this is set once, here, before anybody has seen it.
+        # The event is frozen; set its state once, before anything can read it.
         object.__setattr__(event, "_state", self.state)
         self._pending.append(event)
         return event

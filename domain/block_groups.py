@@ -1,4 +1,4 @@
-"""Which blocks leave or stay together: a call with its result, and the pieces of one message."""
+"""Finds which blocks leave or stay together: a call with its result, the pieces of a message."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ _Group = list["Item"]
 
 
 def group_blocks(items: Sequence["Item"]) -> list[_Group]:
-    """The items in groups, each pair and each message being whole in one group."""
+    """Return the items in groups; each call with its result, and each message, is in one group."""
     group_at: dict[int, _Group] = {}
     message_at: dict[str, int] = {}
     for item in items:
@@ -29,10 +29,9 @@ def group_blocks(items: Sequence["Item"]) -> list[_Group]:
 
 
 def _join_groups(one: _Group | None, other: _Group, group_at: dict[int, _Group]) -> _Group:
-    """Both as one group."""
     if one is None or one is other:
         return other
-    # The larger group takes in the smaller: no item moves more than log(n) times.
+    # Append the smaller group to the larger, so that no item moves more than log(n) times.
     large, small = (one, other) if len(one) >= len(other) else (other, one)
     large += small
     group_at |= {moved.position: large for moved in small}
@@ -40,24 +39,24 @@ def _join_groups(one: _Group | None, other: _Group, group_at: dict[int, _Group])
 
 
 class MessageRuns:
-    """Takes blocks in order of position, and tells where a view shows each.
+    """Assigns blocks, in order of position, to the runs in which a view shows them.
 
-    A run is a message of the model with the answers to its calls, or what stands between two of
-    these. A result that comes once the model has gone on, or was told more, belongs to the run of
-    its call all the same: a pair is one thing wherever its events stand.
+    A run is a message of the model with the answers to its calls, or the blocks between two such
+    messages. A late result belongs to the run of its call, even if the model or the user has gone
+    on.
     """
 
     def __init__(self) -> None:
         self.newest = 0
         self._of_call: dict[int, int] = {}
-        """The run of each call, by its position."""
+        """The run of each call, by the call's position."""
         self._message: str | None = None
         self._is_models = False
         self._goes_on = False
         """Whether the model's next piece may belong to the same message."""
 
     def add(self, position: int, block: AnyBlock, call: int | None) -> int:
-        """The run of the next block; below `newest` for a result that came late."""
+        """Return the run of the next block; it is below `newest` for a late result."""
         kind = block.kind
         if call is not None:
             run = self._of_call.get(call, self.newest)
@@ -75,8 +74,8 @@ class MessageRuns:
         return self.newest
 
     def _is_message_continued(self, kind: Kind) -> bool:
-        """Whether the model's message may go on behind a block that it did not write."""
-        # A harness's remarks fall between the parallel calls of one message; a user's do not.
+        """Check whether the model's message may go on after a block that it did not write."""
+        # A harness adds remarks between the parallel calls of one message; a user does not.
         return kind in UNSENT_KINDS or (kind is Kind.DEVELOPER and self._message is not None)
 
     def _begin_run(self, *, is_models: bool) -> None:
@@ -85,7 +84,7 @@ class MessageRuns:
 
 
 def order_for_view(items: Iterable["Item"]) -> list["Item"]:
-    """Items in order of position, put in the order of the view: late results beside their calls."""
+    """Return items, given by position, in the order of the view: late results after their calls."""
     taking, runs = MessageRuns(), list[_Group]([[]])
     for item in items:
         number = taking.add(item.position, item.block, item.call)

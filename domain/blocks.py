@@ -1,4 +1,4 @@
-"""What a turn is made of: blocks, tool calls and tool results, as they were said."""
+"""Defines what a turn is made of: blocks, tool calls and tool results, as they were recorded."""
 
 import json
 from base64 import b64decode, b64encode
@@ -12,8 +12,6 @@ from .record import Record
 
 
 class Kind(StrEnum):
-    """What a block is, whoever said it."""
-
     USER = "user"
     ASSISTANT = "assistant"
     THINKING = "thinking"
@@ -27,46 +25,40 @@ class Kind(StrEnum):
 
 
 UNSENT_KINDS = frozenset({Kind.ARTIFACT, Kind.NOTE})
-"""Kinds kept for people and programs; a model never sees them."""
+"""Kinds that are kept for people and programs; a model never sees them."""
 
 PROMPT_KINDS = frozenset({Kind.USER, Kind.IMAGE, Kind.DOCUMENT})
-"""Kinds that a prompt is made of."""
 
 ASSISTANT_KINDS = frozenset({Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL})
-"""Kinds that a model wrote."""
 
 
 class Native(Record):
-    """A provider's own item, which must go back to it byte for byte or not at all."""
+    """A provider's own item, which must go back to that provider byte for byte or not at all."""
 
     provider: str
-    """Whose wire format it is: `anthropic`, `openai-responses`, ..."""
+    """The wire format: `anthropic`, `openai-responses`, ..."""
     item: str
-    """The item as JSON text, exactly as it came."""
+    """The item as JSON text, exactly as it was received."""
 
 
 class Origin(Record):
-    """Where an imported block came from."""
+    """The place in a source from which a block was imported."""
 
     format: str
     id: str | None = None
-    """The source's own id of the entry."""
     time: str | None = None
-    """The source's own time, verbatim."""
     entry: str | None = None
     """The rest of the source's entry as JSON text, without the content that the block holds."""
     line: int | None = None
-    """The number of the line, or else of the entry, that it stood at in the source."""
+    """The number of its line in the source, or of its entry if the source has no lines."""
     follows: str | None = None
-    """The source's id of the entry that it came after, where that is another one than the entry
-    itself names: one that says nothing a session holds. Empty where it came after none."""
+    """The source's id of the entry before it, if the entry itself names another one that holds
+    nothing for a session; empty if none came before."""
     refused: str | None = None
-    """Why it could not be read as what it is, where it is kept raw."""
+    """Why the entry could not be interpreted and is kept raw."""
 
 
 class Text(Record):
-    """A piece of text inside a tool result."""
-
     type: Literal["text"] = "text"
     text: str
 
@@ -91,8 +83,6 @@ class Media(Record):
 
 
 class NativePart(Record):
-    """A part of a tool result that only its provider understands."""
-
     type: Literal["native"] = "native"
     native: Native
 
@@ -101,23 +91,21 @@ ResultPart = Text | Media | NativePart
 
 
 class BlockMetadata(Record):
-    """What every piece of a turn carries."""
+    """The fields that every piece of a turn has."""
 
     message_id: str | None = None
-    """Pieces of one provider message share it and are never parted."""
+    """The pieces of one provider message share it and are never separated."""
     native: Native | None = None
     origin: Origin | None = None
 
 
 class Block(BlockMetadata):
-    """A piece of a turn that is not a tool call or its result."""
-
     kind: Kind
     text: str = ""
     media: Media | None = None
-    """The bytes of an image, document or artifact."""
+    """The content of an image, document or artifact."""
     name: str | None = None
-    """Who or what it is about: an author, a path, a title."""
+    """Its author, path or title."""
 
     @field_validator("kind")
     @classmethod
@@ -128,22 +116,21 @@ class Block(BlockMetadata):
 
     @classmethod
     def user(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
-        """What a person said."""
         return cls(kind=Kind.USER, text=text, **fields)
 
     @classmethod
     def assistant(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
-        """What a model said."""
         return cls(kind=Kind.ASSISTANT, text=text, **fields)
 
     @classmethod
     def thinking(
         cls, text: str, *, signature: str | None = None, **fields: Unpack["BlockFields"]
     ) -> Self:
-        """What a model thought.
+        """Make a block of a model's thinking.
 
         `signature` is Anthropic's: with it, views send the thinking back word for word. Another
-        provider's own item goes into `native`. Without either, no provider takes thinking back.
+        provider's own item goes into `native`. Without either, no provider accepts the thinking
+        again.
         """
         if signature is not None:
             if fields.get("native") is not None:
@@ -162,9 +149,9 @@ class Block(BlockMetadata):
         text: str = "",
         **fields: Unpack["BlockFields"],
     ) -> Self:
-        """An image in a prompt: its bytes, or a URL that the provider can read.
+        """Make an image of a prompt from its bytes, or from a URL that the provider can read.
 
-        `mime` is read from the bytes of a PNG, JPEG, GIF or WebP; give it for others.
+        `mime` is detected for PNG, JPEG, GIF and WebP bytes; give it for others.
         """
         media = _make_media("image", source, mime, fields.get("name"))
         return cls(kind=Kind.IMAGE, text=text, media=media, **fields)
@@ -178,27 +165,25 @@ class Block(BlockMetadata):
         text: str = "",
         **fields: Unpack["BlockFields"],
     ) -> Self:
-        """A file in a prompt: its bytes, or a URL that the provider can read.
+        """Make a file of a prompt from its bytes, or from a URL that the provider can read.
 
-        `mime` is read from the bytes of a PDF; give it for others.
+        `mime` is detected for PDF bytes; give it for others.
         """
         media = _make_media("document", source, mime, fields.get("name"))
         return cls(kind=Kind.DOCUMENT, text=text, media=media, **fields)
 
     @classmethod
     def developer(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
-        """Instructions and reminders that neither the person nor the model wrote."""
+        """Make a block of instructions or reminders that neither the user nor the model wrote."""
         return cls(kind=Kind.DEVELOPER, text=text, **fields)
 
     @classmethod
     def note(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
-        """Kept in the log, never sent to a model."""
+        """Make a block that stays in the log and is never sent to a model."""
         return cls(kind=Kind.NOTE, text=text, **fields)
 
 
 class BlockFields(TypedDict, total=False):
-    """What all constructors of a block take beside its content."""
-
     name: str | None
     message_id: str | None
     native: Native | None
@@ -212,7 +197,6 @@ _SIGNATURES = (
     (b"RIFF", "image/webp"),
     (b"%PDF-", "application/pdf"),
 )
-"""How files begin whose type needs no telling."""
 
 
 def _make_media(
@@ -239,7 +223,8 @@ class ToolCall(BlockMetadata):
     arguments: str = "{}"
 
     if TYPE_CHECKING:
-        # What the validator below accepts: arguments as text, or as what that text says.
+        # What the validator below accepts: arguments as text, or as the object that the text
+        # encodes.
         def __init__(
             self,
             *,
@@ -254,7 +239,7 @@ class ToolCall(BlockMetadata):
     @field_validator("arguments", mode="before")
     @classmethod
     def _as_json_text(cls, arguments: Any) -> Any:
-        # Text, for a tree could not hold NaN, duplicate keys or a provider's own spelling.
+        # Keep text: a parsed tree could not hold NaN, duplicate keys or a provider's own spelling.
         return (
             arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         )
@@ -264,7 +249,7 @@ class ToolCall(BlockMetadata):
         return self.arguments
 
     def parse_arguments(self) -> dict[str, JsonValue]:
-        """The arguments as an object; text that is not a JSON object comes under `_raw`."""
+        """Return the arguments as an object; text that is not a JSON object is under `_raw`."""
         try:
             tree = json.loads(self.arguments)
         except ValueError:
@@ -273,7 +258,7 @@ class ToolCall(BlockMetadata):
 
 
 class ToolResult(BlockMetadata):
-    """The answer to a tool call, tied to it by `tool_call_id`."""
+    """The answer to a tool call, linked by `tool_call_id`."""
 
     kind: ClassVar[Kind] = Kind.TOOL_RESULT
 
@@ -290,7 +275,6 @@ class ToolResult(BlockMetadata):
 
     @property
     def media(self) -> tuple[Media, ...]:
-        """The images and documents among the parts."""
         if isinstance(self.content, str):
             return ()
         return tuple(part for part in self.content if isinstance(part, Media))

@@ -1,4 +1,4 @@
-"""Whether a boundary that was prepared may still be served, after what has happened since."""
+"""Decides whether a prepared boundary may still be served after later events."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -8,17 +8,17 @@ from .ranges import Ranges
 
 
 class ChangesSince(NamedTuple):
-    """What was said of a session's blocks after a boundary was prepared."""
+    """What changed about a session's blocks after a boundary was prepared."""
 
     retracted: Ranges = Ranges()
     reopened: Ranges = Ranges()
     """Calls that wait for an answer again."""
     pinned: Ranges = Ranges()
-    """All that is pinned by now."""
+    """All blocks that are pinned by now."""
     hidden: Collection[int] = ()
-    """Blocks that are to be hidden from the next boundary on."""
+    """Blocks to hide from the next boundary on."""
     shown: Collection[int] = ()
-    """Blocks that the view to come would show."""
+    """Blocks that the new view would show."""
 
 
 def explain_misfit(
@@ -29,13 +29,15 @@ def explain_misfit(
     beneath: int,
     served: int,
 ) -> str | None:
-    """Why a prepared boundary must not be served any more; None where nothing speaks against it.
+    """Return why a prepared boundary must not be served any more, or None.
 
-    A boundary that is decided now would take account of all that was said up to now, and so has
-    one that was prepared earlier: `beneath` is what it was built upon, `served` what is served.
+    `beneath` is the boundary that it builds upon, `served` the one that is served now.
     """
     if beneath != served:
-        return f"it builds upon {_describe_boundary(beneath)}, and by now {_describe_boundary(served)} is served"
+        return (
+            f"it builds upon {_describe_boundary(beneath)}, and by now "
+            f"{_describe_boundary(served)} is served"
+        )
     covers = summary.covers if summary else Ranges()
     gone = covers | boundary.hidden
     told = (

@@ -1,4 +1,4 @@
-"""Guards one lineage of a session: which boundary is served, and that none is decided twice."""
+"""Guards one lineage of a session: which boundary is served, and that no two plans both apply."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -13,16 +13,13 @@ from .event import Event
 MAIN_LINEAGE = "main"
 """The lineage that agents are served."""
 RECORDED_LINEAGE = "recorded"
-"""The lineage that holds an imported session's own compactions."""
+"""The lineage that holds the compactions of an imported session."""
 UNSHOWN_SUMMARIZER = "not shown"
-"""The summariser of a summary that a transcript does not tell, as where it is encrypted."""
+"""The summarizer's name if a transcript does not show its summary, as when it is encrypted."""
 
 
 def check_lineage_syntax(lineage: str) -> None:
-    """Raises InvalidSettingError for a name by which no view could be named.
-
-    A view is written LINEAGE@VERSION#POSITION.
-    """
+    """Raise InvalidSettingError unless views can be named LINEAGE@VERSION#POSITION with it."""
     is_plain = lineage.isprintable() and lineage == lineage.strip()
     if not lineage or not is_plain or {"@", "#"} & set(lineage):
         raise InvalidSettingError(
@@ -33,7 +30,7 @@ def check_lineage_syntax(lineage: str) -> None:
 
 @lru_cache(maxsize=4_096)
 def derive_lineage_id(namespace: str, key: str, lineage: str) -> UUID:
-    """The stream of a lineage, derived from its name alone."""
+    """Return the id of a lineage's stream, derived from its name alone."""
     return uuid5(
         NAMESPACE_URL,
         f"cutbank:lineage:{len(namespace)}:{namespace}:{len(key)}:{key}:{lineage}",
@@ -41,25 +38,24 @@ def derive_lineage_id(namespace: str, key: str, lineage: str) -> UUID:
 
 
 class CompactionState(NamedTuple):
-    """What decisions read, in O(1)."""
+    """What decisions read, of constant size."""
 
     active: int = 0
-    """The boundary that is served; 0 where there is none."""
+    """The boundary that is served; 0 if there is none."""
     beneath: int = 0
-    """What the active boundary builds upon, served again if it is reverted."""
+    """The boundary that the active one builds upon; a revert serves it again."""
     effective_from: int = 0
     switched: int = 0
-    """The version of the newest activation or revert: what a fork inherits."""
+    """The version of the newest activation or revert; a fork inherits it."""
     decided: int = 0
     """The version of the last decision (boundary, activation, revert); plans are made on it."""
     prepared: int = 0
-    """The newest boundary that was recorded and neither activated nor dropped; a boundary that is
-    drawn later takes its place."""
+    """The newest boundary that is neither activated nor dropped; a newer one replaces it."""
     prepared_beneath: int = 0
     requested: int = 0
-    """The version of the newest request that came to no end yet."""
+    """The version of the newest request that has not ended."""
     futile: int = 0
-    """Where the session stood when a compaction came to nothing; 0 once one succeeded."""
+    """The session's position when a compaction failed; 0 once one succeeded."""
 
 
 class Compaction(Aggregate[CompactionState]):
@@ -77,7 +73,7 @@ class Compaction(Aggregate[CompactionState]):
         base: events.LineageBase | None = None,
         inherited: CompactionState | None = None,
     ) -> Self:
-        """Begin a lineage; one with a base begins one past it, with what was served there."""
+        """Begin a lineage; with a base, one version after it, serving the same view."""
         compaction = cls(
             derive_lineage_id(namespace, key, lineage),
             version=base.version if base else 0,
@@ -91,7 +87,7 @@ class Compaction(Aggregate[CompactionState]):
         return compaction
 
     def request(self, **request: Any) -> int:
-        """Record that a compaction begins; returns the request's version."""
+        """Record that a compaction begins, and return the request's version."""
         self._trigger(events.CompactionRequested, **request)
         return self.version
 
@@ -104,11 +100,12 @@ class Compaction(Aggregate[CompactionState]):
         activate_at: int | None,
         leased_by: int | None = None,
     ) -> int:
-        """Record a boundary and its summary, and serve it from position `activate_at` on.
+        """Record a boundary and its summary, and return the boundary's version.
 
-        `planned_on` is `state.decided` when the plan was made. None for `activate_at` prepares
-        the boundary: it is recorded and served only after `activate()`. `leased_by` is the
-        request whose lease must still stand. Returns the boundary.
+        Args:
+            planned_on: `state.decided` at the time of the plan.
+            activate_at: The position from which it is served; None prepares it for `activate()`.
+            leased_by: The request whose lease must still be valid.
         """
         self.check_plan(based_on, leased_by)
         name = self._trigger(events.CompactBoundary, **boundary).originator_version
@@ -119,7 +116,7 @@ class Compaction(Aggregate[CompactionState]):
         return name
 
     def check_plan(self, based_on: int, leased_by: int | None = None) -> None:
-        """Raises LeaseLostError or StalePlanError where a boundary must not be drawn any more."""
+        """Raise LeaseLostError or StalePlanError if a boundary must not be recorded any more."""
         requested = self.state.requested
         if leased_by is not None and leased_by != requested:
             others = f"request {requested} has taken over" if requested else "others ended it"
@@ -133,17 +130,16 @@ class Compaction(Aggregate[CompactionState]):
     def activate(
         self, boundary: int, effective_from: int, trigger: events.Trigger | None = None
     ) -> None:
-        """Serve the prepared boundary."""
         self._check_prepared(boundary)
         self._activate(boundary, self.state.prepared_beneath, effective_from, trigger)
 
     def drop(self, boundary: int, reason: str) -> None:
-        """Give up the prepared boundary; what is served stays, and so do plans made on it."""
+        """Give up the prepared boundary; the served view and plans made on it stay valid."""
         self._check_prepared(boundary)
         self._trigger(events.PreparationDropped, boundary=boundary, reason=reason)
 
     def revert(self, effective_from: int, *, beneath: int) -> int:
-        """Serve what the active boundary builds upon; `beneath` is what that builds upon."""
+        """Serve the boundary under the active one; `beneath` is the boundary under that."""
         if not self.state.active:
             raise NotFoundError("there is no compaction to revert: the view is the whole history")
         reverted = self.state.active

@@ -1,4 +1,4 @@
-"""Every fact that can be recorded of a lineage: what is served, and what stands for what."""
+"""Defines every event of a lineage: which view is served, and which text replaces which blocks."""
 
 from enum import StrEnum
 from uuid import UUID
@@ -12,8 +12,6 @@ from .session_events import Usage
 
 
 class Trigger(StrEnum):
-    """What set a compaction off."""
-
     THRESHOLD = "threshold"
     OVERFLOW = "overflow"
     MANUAL = "manual"
@@ -21,7 +19,7 @@ class Trigger(StrEnum):
 
 
 class LineageBase(Record):
-    """The lineage, and the version of it, that another one continues."""
+    """The lineage, and its version, that another one continues."""
 
     originator_id: UUID
     lineage: str
@@ -29,7 +27,7 @@ class LineageBase(Record):
 
 
 class CompactionOpened(Event):
-    """A lineage begins. One with a base begins one past the base's version."""
+    """A lineage begins; with a base, one version after it."""
 
     namespace: str
     key: str
@@ -38,10 +36,10 @@ class CompactionOpened(Event):
 
 
 class CompactionRequested(Event):
-    """Somebody wants the session compacted, and begins to: a lease on deciding it.
+    """A compaction begins, and holds the lease on deciding it.
 
-    A boundary or a failure ends it. If neither follows before the lease has run out, whoever was
-    at it has died, and the next one to ask takes over.
+    A boundary or a failure ends the lease. If neither follows before it expires, the next request
+    takes over, because the holder must have died.
     """
 
     trigger: Trigger
@@ -51,15 +49,15 @@ class CompactionRequested(Event):
     instructions: str | None = None
     idempotency_key: str | None = None
     by: str | None = None
-    """The worker that is at it; None where whoever asked does it."""
+    """The worker that does it; None if the requester does."""
     lease_s: float | None = None
-    """For how long nobody else need begin, in seconds from the event's timestamp on."""
+    """How long others wait, in seconds from the event's timestamp."""
     activate: bool = True
-    """Whether the boundary is to be served at once; else it is prepared, and nobody waits."""
+    """Whether to serve the boundary immediately; otherwise it is only prepared."""
 
 
 class Trim(Record):
-    """A tool output that stays in the view shortened: its first and last characters."""
+    """A tool output that the view shows shortened to its first and last characters."""
 
     position: int
     head: int
@@ -74,39 +72,39 @@ class Replacement(Record):
 
 
 class SplitTurn(Record):
-    """A cut inside a turn: its beginning is summarised apart."""
+    """A cut inside a turn, whose beginning is summarized separately."""
 
     turn: int
     prefix: Ranges
 
 
 class Repair(Record):
-    """What the store changed in a policy's raw plan so that the view stays legal."""
+    """A change that the store made to a policy's plan to keep the view legal."""
 
     rule: str
     wanted: int | None = None
-    """The position that the policy cut at, where the cut was moved."""
+    """The position at which the policy cut, if the cut was moved."""
     got: int | None = None
-    """The position that the boundary cuts at."""
+    """The position at which the boundary cuts."""
     stays: Ranges = Ranges()
-    """Blocks that the policy would have taken out."""
+    """Blocks that the policy would have removed."""
     leaves: Ranges = Ranges()
     """Blocks that the policy would have kept."""
     trimmed: Ranges = Ranges()
-    """Tool results that are shown shortened, and the policy would have kept whole."""
+    """Tool results that are shortened although the policy would have kept them whole."""
 
 
 class CompactBoundary(Event):
-    """What of the session up to `after` stays in the view. References only, never content.
+    """What stays in the view of the session up to `after`: references only, never content.
 
     A boundary's name is its version in the lineage.
     """
 
     after: int
     first_kept: int
-    """Where the kept window begins; what is kept before it was pinned or is still open."""
+    """Where the kept window begins; blocks that are kept before it were pinned or still open."""
     kept: Ranges
-    """All positions up to `after` that stay, pinned, trimmed and replaced ones included."""
+    """All positions up to `after` that stay, including pinned, trimmed and replaced ones."""
     pinned: Ranges = Ranges()
     hidden: Ranges = Ranges()
     trims: tuple[Trim, ...] = ()
@@ -118,28 +116,26 @@ class CompactBoundary(Event):
     post_tokens: BoundedCount
     repairs: tuple[Repair, ...] = ()
     previous: int | None = None
-    """The boundary that this one builds upon."""
     source_time: str | None = None
     partial: str | None = None
-    """What the source does not tell of it, where it was imported from one that does not tell
-    all: its summary is encrypted, say."""
+    """What the source of an import does not tell, for example because its summary is encrypted."""
 
 
 class Artifact(Record):
-    """Something that a tool made, as its result at `position` says."""
+    """Something that a tool made, as reported by its result at `position`."""
 
     position: int
     path: str
     mime: str | None = None
     kind: str | None = None
     visibility: str | None = None
-    """Who was shown it, as `external`."""
+    """The audience, for example `external`."""
     tool: str | None = None
     sources: tuple[str, ...] = ()
 
 
 class MemoryRead(Record):
-    """A call that looked something up in a memory, and what was found."""
+    """A call that searched a memory, and what it found."""
 
     position: int
     query: str = ""
@@ -149,40 +145,40 @@ class MemoryRead(Record):
 
 
 class HiddenBlock(Record):
-    """A block that was hidden, and what it showed in its place."""
+    """A block that was hidden, and the text in its place."""
 
     position: int
     replacement: str | None = None
 
 
 class Digest(Record):
-    """The exact inventory of what a boundary hides, taken from events."""
+    """The exact inventory of what a boundary hides, derived from events."""
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     commands: Ranges = Ranges()
-    """The calls that ran a command; those that left at earlier boundaries are told by theirs."""
+    """The calls that ran a command, except those that earlier boundaries list."""
     memory_reads: tuple[MemoryRead, ...] = ()
     hidden: tuple[HiddenBlock, ...] = ()
 
 
 class Summary(Event):
-    """The text that stands for what `boundary` took out of the view."""
+    """The text that replaces what `boundary` removed from the view."""
 
     boundary: int
     text: str
     sections: dict[str, str] = {}
     digest: Digest = Digest()
     covers: Ranges
-    """Every position that the text stands for, those of earlier summaries included."""
+    """Every position that the text summarizes, including those of earlier summaries."""
     cites: Ranges = Ranges()
     summariser: str
     model: str | None = None
     usage: Usage | None = None
     cost_usd: ReportedAmount = None
     latency_s: ReportedAmount = None
-    """How long it took to write, its retries included."""
+    """Time to write it, including retries."""
     tokens: int
     """Estimated size of the text in the view."""
 
@@ -195,22 +191,21 @@ class BoundaryActivated(Event):
     previous: int | None = None
     """What the boundary builds upon, so that it can be reverted without a search."""
     trigger: Trigger | None = None
-    """What had a boundary served that was prepared before; None where a person did, or where it was
-    drawn to be served at once."""
+    """What activated a prepared boundary; None if a person did, or if it was served immediately."""
 
 
 class PreparationDropped(Event):
-    """The prepared boundary no longer fits what the session has become; it will not be served."""
+    """The prepared boundary no longer fits the session and will not be served."""
 
     boundary: int
     reason: str
 
 
 class CompactionRejected(Event):
-    """A draft summary was not used. What it cost was spent all the same."""
+    """A draft summary was not used; its cost is counted all the same."""
 
     request: int | None = None
-    """The request that it was written for, which others may have overtaken."""
+    """The request that it was written for; others may have overtaken it."""
     reason: str
     rule: str
     summariser: str
@@ -221,24 +216,24 @@ class CompactionRejected(Event):
 
 
 class CompactionFailed(Event):
-    """A compaction came to nothing, or to less than was asked for."""
+    """A compaction failed, or did less than was requested."""
 
     reason: str
     tried: tuple[str, ...] = ()
-    """One line for each attempt: who, and what went wrong."""
+    """One line for each attempt: the summarizer and its error."""
     stood_in: str | None = None
-    """Who wrote the summary all the same; None where there was no boundary."""
+    """The summarizer that replaced the failed ones; None if there was no boundary."""
     after: int = 0
-    """The position up to which would have been decided: not tried again until there is more."""
+    """The position up to which it would have decided; it is not retried before the session grows.
+    """
     cancelled: bool = False
-    """Whether somebody stopped it, so that nothing speaks against trying again at once."""
+    """Whether someone stopped it, so that a retry is allowed immediately."""
 
 
 class CompactionReverted(Event):
-    """From `effective_from` on, views are as if `boundary` had not been; `to` is served again."""
+    """From `effective_from` on, views ignore `boundary`, and `to` is served again."""
 
     boundary: int
     to: int | None
     effective_from: int
     previous: int | None = None
-    """What `to` builds upon."""

@@ -1,4 +1,4 @@
-"""On which terms a session is compacted, whoever writes the summary."""
+"""Defines the terms on which a session is compacted."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,40 +10,39 @@ from .pins import NO_PINS, PinRules
 from .policies.policy import Policy
 
 REGROWTH_SHARE = 0.05
-"""The part of the limit by which a session has to grow before a compaction by threshold is tried
-again, once it came to nothing."""
+"""How much a session must grow, as a share of the limit, before a failed compaction by threshold is
+tried again."""
 
 _AUTOMATIC_TRIGGERS = frozenset({Trigger.THRESHOLD, Trigger.IDLE})
-"""Triggers behind which nobody waits: what gains little is not worth a broken cache."""
+"""Triggers for which no user waits; a small gain is not worth a broken cache then."""
 
 
 @dataclass(frozen=True)
 class CompactionTerms:
-    """Who decides, for which model, and what a compaction has to bring."""
+    """The policy, the model, and what a compaction has to gain."""
 
     policy: Policy
     limit: int = DEFAULT_LIMIT
-    """Tokens that the model's context holds."""
+    """Tokens of the model's context."""
     trigger: Trigger = Trigger.MANUAL
     instructions: str | None = None
-    """What the summary should care about."""
+    """What the summary should pay attention to."""
     tracked_files: Callable[[], Iterable[str]] | None = None
-    """Says which files the agent's program knows to have been read, whoever read them."""
+    """Returns the files that the agent's program knows to have been read."""
     pins: PinRules = NO_PINS
     minimum_gain: float = 0.0
-    """The part of the view that has to go, or nothing is recorded."""
+    """The share of the view that has to leave for anything to be recorded."""
     prices: ModelFacts | None = None
-    """What the agent's model costs, where anybody asks."""
+    """The prices of the agent's model, if the caller asks for prices."""
     summary_prices: ModelFacts | None = None
-    """What the model costs that writes summaries; None where none does."""
+    """The prices of the model that writes summaries; None if no model does."""
     expected_calls: int = 20
-    """Calls still to come, over which a compaction has to pay for itself."""
+    """Later calls over which a compaction has to pay for itself."""
     require_saving: bool = False
-    """Whether a compaction that nobody asked for has to pay for itself by price."""
+    """Whether an automatic compaction has to pay for itself."""
     limit_source: LimitSource = LimitSource.ARGUMENT
-    """Where `limit` is from."""
 
     @property
     def is_automatic(self) -> bool:
-        """Whether nobody waits for the compaction."""
+        """Whether no user waits for the compaction."""
         return self.trigger in _AUTOMATIC_TRIGGERS

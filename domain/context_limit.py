@@ -1,32 +1,31 @@
-"""Resolves how many tokens a prompt of a session may have, and names where the figure is from."""
+"""Resolves how many tokens a prompt of a session may have, and where that number comes from."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
 DEFAULT_LIMIT = 200_000
-"""Tokens of context where neither the caller, the log nor the model's name gives a figure."""
+"""Tokens of context if neither the caller, the log nor the model's name gives a limit."""
 LARGER_WINDOW_TOKENS = 1_000_000
 """The window of a model whose name ends in `[1m]`."""
 
 
 class LimitSource(StrEnum):
-    """Where a limit is from; the first that has one decides."""
+    """Where a limit comes from; the first source that has one decides."""
 
     ARGUMENT = "argument"
-    """The call or command named it."""
     SETTINGS = "settings"
     """`compaction.limit`, or the `context` of the model's own section."""
     LOG = "log"
     """The session's calls report the window, or had prompts that need a larger one."""
     MODEL = "model"
-    """What is known of the model by its name."""
+    """The limit that is known for the model's name."""
     DEFAULT = "default"
     REFUSAL = "refusal"
     """A provider refused a prompt and named the limit."""
 
     @property
     def phrase(self) -> str:
-        """Return the words that name it behind a figure."""
+        """Return the words that follow the number and name its source."""
         return _PHRASES[self]
 
 
@@ -41,22 +40,21 @@ _PHRASES = {
 
 
 class ContextLimit(NamedTuple):
-    """How many tokens a prompt may have, and where that figure is from."""
+    """How many tokens a prompt may have, and where that number comes from."""
 
     tokens: int
     source: LimitSource
 
 
 class LoggedContext(NamedTuple):
-    """What a session's calls tell of the window of the model that was asked last."""
+    """What a session's calls reveal about the window of its newest model."""
 
     model: str | None = None
     window: int | None = None
-    """As a call reported it."""
+    """The window that a call reported."""
     largest_prompt: int = 0
-    """The largest prompt that was reported of the calls that were read."""
     filled_at: int = 0
-    """The prompt at which the session's own program compacted it for being full; 0 for none."""
+    """The prompt at which the session's own program compacted a full context; 0 for none."""
 
 
 NOTHING_LOGGED = LoggedContext()
@@ -68,11 +66,11 @@ def is_larger_variant(model: str | None) -> bool:
 
 
 def find_limit_in_log(logged: LoggedContext, known: int | None, larger: int = 0) -> int | None:
-    """Return the window that the log proves; None where it tells no more than is known.
+    """Return the window that the log proves; None if it adds nothing to the known limit.
 
     Args:
-        logged: What the calls tell.
-        known: The limit of the model by its name; None where the name is unknown.
+        logged: What the calls reveal.
+        known: The limit of the model by its name; None if the name is unknown.
         larger: The larger window that models of this family can be given; 0 for none.
     """
     if logged.window:
@@ -82,5 +80,5 @@ def find_limit_in_log(logged: LoggedContext, known: int | None, larger: int = 0)
     if logged.largest_prompt > (known or DEFAULT_LIMIT):
         return max(logged.largest_prompt, larger)
     if larger and 0 < logged.filled_at <= DEFAULT_LIMIT < (known or 0):
-        return DEFAULT_LIMIT  # full, though the larger window would not have been by far
+        return DEFAULT_LIMIT  # full, far below the larger window
     return None

@@ -1,4 +1,4 @@
-"""Takes the exact inventory of what a boundary hides: the files that calls read and modified."""
+"""Lists exactly which files the removed calls read and modified."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -13,18 +13,17 @@ from .item import Item
 
 
 class TouchedPaths(NamedTuple):
-    """The files that one call names, and whether it is there to change them."""
+    """The files that one call names, and whether the call changes them."""
 
     paths: tuple[str, ...] = ()
     modifies: bool = False
 
 
 def parse_names(text: str) -> frozenset[str]:
-    """A table of names, written as words."""
     return frozenset(text.split())
 
 
-# Names are compared without case, separators, a server's prefix, and a last `tool` or `action`.
+# Names are compared without case, separators, a server's prefix, and a final `tool` or `action`.
 READ_TOOLS = parse_names(
     "cat fileread getfilecontents notebookread open openfile read readfile readfiles "
     "readmanyfiles readmediafile readmultiplefiles readtextfile view viewfile viewimage"
@@ -42,7 +41,7 @@ WRITE_TOOLS = (
     | _PATCH_TOOLS
     | _MOVE_TOOLS
 )
-# One tool that does both; its argument `command` says which.
+# One tool that reads and writes; its argument `command` says which.
 _EDITOR_TOOLS = parse_names("editor fileeditor strreplacebasededit strreplaceeditor texteditor")
 SHELL_TOOLS = parse_names(
     "bash cmd exec execcommand executebash executecommand localshell powershell run runcommand "
@@ -71,11 +70,11 @@ def build_digest(
     touches: Callable[[ToolCall], TouchedPaths] | None = None,
     tracked: Iterable[str] = (),
 ) -> Digest:
-    """What `items` read and modified, on top of what was counted before.
+    """Return which files `items` read and modified, added to the previous digest.
 
-    A modified file is not listed as read. A call whose result is an error did neither. `touches`
-    says what a call does to files, where another rule than `touched` is wanted; `tracked` are files
-    that the agent's program knows to have been read.
+    A modified file is not listed as read. A call whose result is an error did neither. Args:
+    touches: Replaces `find_touched_files`.
+    tracked: Files that the agent's program knows to have been read.
     """
     items = tuple(items)
     touches = touches or find_touched_files
@@ -94,7 +93,7 @@ def build_digest(
 
 
 def map_results_by_call(items: Iterable[Item]) -> dict[int, Item]:
-    """The results among `items` by the positions of their calls."""
+    """Return the results among `items` by the positions of their calls."""
     asked: dict[str, int] = {}
     answers: dict[int, Item] = {}
     for item in items:
@@ -108,7 +107,7 @@ def map_results_by_call(items: Iterable[Item]) -> dict[int, Item]:
 
 
 def find_touched_files(call: ToolCall) -> TouchedPaths:
-    """The files that a call reads or modifies by its tool's name; none for other tools."""
+    """Return the files that a call reads or modifies, by its tool's name; none for other tools."""
     name = normalize_tool_name(call.name)
     if name in READ_TOOLS:
         return TouchedPaths(_find_argument_paths(read_arguments(call), _PATH_ARGUMENTS))
@@ -137,21 +136,21 @@ def find_touched_files(call: ToolCall) -> TouchedPaths:
 
 @lru_cache(maxsize=256)
 def normalize_tool_name(tool: str) -> str:
-    """A tool's name as the tables above write it: `mcp__files__Read_File` is `readfile`."""
+    """Return a tool's name as the tables above write it: `mcp__files__Read_File` is `readfile`."""
     name = _PREFIX.sub("", tool).translate(_SEPARATORS).casefold()
     return _NAME_SUFFIX.sub("", name)
 
 
 def read_arguments(call: ToolCall) -> dict[str, JsonValue]:
-    """A call's arguments; text that is no JSON object comes under `_raw`, as a patch does."""
+    """Return a call's arguments; text that is not a JSON object is under `_raw`, as a patch is."""
     try:
         return call.parse_arguments()
-    except RecursionError:  # nested deeper than the parser goes: nothing that a tool would take
+    except RecursionError:  # nested too deeply for the parser, so no tool would accept it
         return {}
 
 
 def iter_strings(value: JsonValue, depth: int = 0) -> Iterator[str]:
-    """The strings among values, in order, a few levels deep."""
+    """Yield the strings among values, in order, a few levels deep."""
     if isinstance(value, str):
         yield value
     elif depth < _MAX_DEPTH and isinstance(value, dict | list):
@@ -174,7 +173,7 @@ def _find_argument_paths(arguments: dict[str, JsonValue], keys: frozenset[str]) 
 
 
 def _iter_paths(value: JsonValue, keys: frozenset[str]) -> Iterator[str]:
-    """A path, a list of them, or a list of objects that hold one each."""
+    """Yield the paths of a path, a list of paths, or a list of objects that hold one each."""
     for entry in value if isinstance(value, list) else [value]:
         if isinstance(entry, str):
             yield entry

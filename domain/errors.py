@@ -1,4 +1,4 @@
-"""Every rule that can be broken, by name; the message says what, where and what to do."""
+"""Names every rule that can be broken; each message says what failed, where, and what to do."""
 
 from datetime import datetime
 
@@ -8,19 +8,19 @@ class CutbankError(Exception):
 
 
 class NotFoundError(CutbankError):
-    """A session, handle, boundary, lineage or policy by that name does not exist."""
+    """A session, handle, boundary, lineage or policy with that name does not exist."""
 
 
 class ConflictError(CutbankError):
-    """The stream moved on since the caller looked: `expect` is stale."""
+    """The stream has grown since the caller read it: `expect` is stale."""
 
 
 class StalePlanError(ConflictError):
-    """Another boundary was decided since this plan was made."""
+    """Another boundary was recorded since this plan was made."""
 
 
 class SessionClosedError(CutbankError):
-    """Nothing can be appended to a closed session."""
+    """A closed session accepts no more blocks."""
 
 
 class OrphanToolResultError(CutbankError):
@@ -32,35 +32,35 @@ class DuplicateToolCallError(CutbankError):
 
 
 class UnknownFieldError(CutbankError, TypeError):
-    """A block, a usage or another record was given a field that it does not have."""
+    """A block, a usage or another record got a field that it does not have."""
 
 
 class InvalidResponseError(CutbankError):
-    """A value is not a model's response that can be appended; says what was expected."""
+    """A value is not a model response that can be appended; the message says what was expected."""
 
 
 class InvalidPositionError(CutbankError):
-    """A position that names no block of the session, or not one that the verb accepts."""
+    """A position names no block of the session, or not one that the call accepts."""
 
 
 class NothingToCompactError(CutbankError):
-    """A compaction would not make the view smaller; says what holds the floor up."""
+    """A compaction would not make the view smaller; the message names what cannot leave."""
 
 
 class PolicyFailedError(CutbankError):
-    """A policy raised, or answered what is no plan; says where in the session, and what."""
+    """A policy raised or returned something other than a plan; the message says where and what."""
 
 
 class BacktestError(CutbankError):
-    """A backtest cannot be run as it was asked for; says what is missing or in the way."""
+    """A backtest cannot run as requested; the message names the obstacle."""
 
 
 class CacheFileError(CutbankError):
-    """A file that keeps what was worked out before cannot be used; deleted, it loses only time."""
+    """A cache file cannot be used; deleting it loses only time."""
 
 
 class RejectedSummaryError(CutbankError):
-    """A draft failed the gate; says by which rule, and why."""
+    """A draft failed the gate; the message names the rule and the reason."""
 
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(f"{rule}: {reason}")
@@ -69,32 +69,31 @@ class RejectedSummaryError(CutbankError):
 
 
 class SummarizerFailedError(CutbankError):
-    """A summariser could not write its draft; the message never holds a key or what was sent."""
+    """A summarizer could not write its draft; the message never holds a key or the prompt."""
 
     def __init__(
         self, message: str, *, is_transient: bool = False, retry_after_s: float | None = None
     ) -> None:
         super().__init__(message)
         self.is_transient = is_transient
-        """Whether the same may succeed a little later: a rate limit, a lost connection."""
+        """Whether a retry may succeed, as after a rate limit or a lost connection."""
         self.retry_after_s = retry_after_s
-        """How long the provider asked to wait."""
 
 
 class MissingSummariesError(CutbankError):
-    """A model would have to be asked, and nobody allowed that; says how often, and the price."""
+    """The run needs model calls without permission; the message gives their number and price."""
 
 
 class CompactionVetoedError(CutbankError):
-    """A hook forbade the compaction; says which, and why."""
+    """A hook forbade the compaction; the message says which and why."""
 
 
 class CompactionCancelledError(CutbankError):
-    """Somebody stopped the compaction while its summary was written; the view is as it was."""
+    """The compaction was stopped while its summary was written; the view is unchanged."""
 
 
 class ContextOverflowError(CutbankError):
-    """A request stays too long for its model, whatever was compacted; says what can be done."""
+    """A request stays too long for its model after all compaction; the message says what to do."""
 
     def __init__(
         self,
@@ -109,27 +108,27 @@ class ContextOverflowError(CutbankError):
         super().__init__(message)
         self.model = model
         self.tokens = tokens
-        """Tokens of the view, as reported, else as estimated."""
+        """Tokens of the view, reported or else estimated."""
         self.limit = limit
-        """Tokens that the model holds, where anybody said so."""
+        """Tokens that the model accepts, if known."""
         self.largest = largest
-        """Positions of the largest blocks of the view, which hold the floor up."""
+        """Positions of the largest blocks of the view."""
         self.hints = hints
         """What to do, one sentence each."""
 
     @property
     def estimated_tokens(self) -> int | None:
-        """The tokens, as the reference documents call them."""
+        """The tokens, under the name that the reference documents use."""
         return self.tokens
 
     @property
     def max_tokens(self) -> int | None:
-        """The limit, as the reference documents call it."""
+        """The limit, under the name that the reference documents use."""
         return self.limit
 
 
 class LeaseHeldError(CutbankError):
-    """Somebody else is compacting the session now; says who, and until when."""
+    """Another worker is compacting the session; the message says which, and until when."""
 
     def __init__(self, message: str, until: datetime) -> None:
         super().__init__(message)
@@ -137,11 +136,11 @@ class LeaseHeldError(CutbankError):
 
 
 class LeaseLostError(CutbankError):
-    """A worker's lease ran out or was overruled before it was done: its work is not used."""
+    """A worker's lease expired or was overruled before it finished; its work is discarded."""
 
 
 class InvalidSettingError(CutbankError):
-    """A policy, setting or option that does not exist or does not fit; one line for each."""
+    """A policy, setting or option does not exist or has a bad value; one line for each."""
 
     def __init__(self, *mistakes: str) -> None:
         super().__init__("\n".join(mistakes))
@@ -153,8 +152,8 @@ class StorageError(CutbankError):
 
 
 class ImportFileError(CutbankError):
-    """A file cannot be imported; says where in it and why."""
+    """A file cannot be imported; the message says where and why."""
 
 
 class ExportError(CutbankError):
-    """What was asked for cannot be written; says why, and what to do."""
+    """An export cannot be written; the message says why, and what to do."""

@@ -1,4 +1,4 @@
-"""The envelope of every stored event, and how one evolves the aggregate that it belongs to."""
+"""Defines the base of every stored event, and how an event evolves its aggregate."""
 
 from typing import Any, ClassVar
 from uuid import UUID
@@ -8,15 +8,15 @@ from pydantic import AwareDatetime, Field
 from .record import Record
 
 EVENT_CLASSES: dict[str, type["Event"]] = {}
-"""Every class of event by its topic: what a log or an archive names is looked for here alone."""
+"""Every event class by its topic; logs and archives resolve topics here alone."""
 
 
 class Event(Record):
-    """A fact in the past tense, frozen for ever.
+    """A fact in the past tense, frozen forever.
 
-    A stored event is read by every later version: fields are added with a default and never
-    renamed; a change that is more than that gets a new `class_version` and an
-    `upcast_vX_vY(state)` static method, as eventsourcing's own events do.
+    Every later version reads stored events, so fields are added with a default and never renamed. A
+    larger change gets a new `class_version` and a static method `upcast_vX_vY(state)`, as in
+    eventsourcing.
     """
 
     TOPIC: ClassVar[str]
@@ -26,9 +26,9 @@ class Event(Record):
     originator_version: int = Field(ge=1)
     timestamp: AwareDatetime
     subject: str
-    """Whom the event is about; what is forgotten is forgotten by subject."""
+    """The person or thing that the event is about; erasure works by subject."""
     key_id: str | None = None
-    """The key that the stored event is encrypted under, if any."""
+    """The key that encrypts the stored event, if any."""
 
     __slots__ = ("_state",)
 
@@ -40,9 +40,9 @@ class Event(Record):
 
     @property
     def state_after(self) -> Any:
-        """The aggregate's state after this event, where the event was just triggered.
+        """The aggregate's state after this event, if the event was just triggered.
 
-        A store keeps it beside the event, so that a stream opens at any version without a replay.
+        A store keeps it with the event, so that a stream opens at any version without a replay.
         """
         return getattr(self, "_state", None)
 

@@ -1,4 +1,4 @@
-"""Tightens a plan whose view would be too large: a later cut, then shorter blocks."""
+"""Tightens a plan whose view would be too large: first a later cut, then shorter blocks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ from .window import Plan, Window
 
 
 def settle_plan_to_fit(window: Window, plan: Plan) -> Settlement:
-    """The settlement of a plan; where its view would not fit, of one that keeps less.
+    """Return the settlement of a plan, or of one that keeps less if its view would not fit.
 
-    A view fits that has room for a summary within `plan.most_tokens`, and else within the model's
-    limit. Raises NothingToCompactError where nothing can be taken out.
+    A view fits if it has room for a summary within `plan.most_tokens`, or else within the model's
+    limit. Raises NothingToCompactError if nothing can be removed.
     """
     if window.limit <= 0:
         return settle_plan(window, plan)
@@ -33,7 +33,8 @@ def settle_plan_to_fit(window: Window, plan: Plan) -> Settlement:
             raise
     try:
         if window.request_tokens + window.held_tokens > window.limit:
-            # What no cut takes out is too large: to keep less of the rest would not help.
+            # The part that no cut removes is too large by itself, so keeping less of the rest would
+            # not help.
             return settle_plan(window, plan) if meant is None else meant
         tighter = _tighten_plan(window, plan, meant)
     except NothingToCompactError:
@@ -44,7 +45,7 @@ def settle_plan_to_fit(window: Window, plan: Plan) -> Settlement:
 
 
 def compute_summary_budget(window: Window, plan: Plan, settlement: Settlement) -> int:
-    """Tokens that the summary of a settled plan may take: what the view has room for."""
+    """Return how many tokens the summary of a settled plan may have."""
     if window.limit <= 0:
         return plan.summary_tokens
     granted = plan.summary_tokens + plan.turn_tokens
@@ -56,8 +57,7 @@ def compute_summary_budget(window: Window, plan: Plan, settlement: Settlement) -
 
 
 def count_tokens_left(window: Window, plan: Plan, settlement: Settlement) -> int:
-    """How many more tokens fit beside the blocks that stay and a small summary; below 0 if these
-    do not fit."""
+    """Return the tokens left by kept blocks and a small summary; below 0 if these do not fit."""
     if settlement.removed_items:
         summary = _min_summary_tokens(window, plan)
     else:
@@ -66,7 +66,7 @@ def count_tokens_left(window: Window, plan: Plan, settlement: Settlement) -> int
 
 
 def _tighten_plan(window: Window, plan: Plan, meant: Settlement | None) -> Settlement:
-    """The settlement at the first later cut that fits, results shortened; or at the last cut."""
+    """Return the settlement at the first later cut that fits, with shortened results."""
     room = (
         _max_view_tokens(window, plan) - window.request_tokens - _min_summary_tokens(window, plan)
     )
@@ -87,7 +87,7 @@ def _tighten_plan(window: Window, plan: Plan, meant: Settlement | None) -> Settl
 
 
 def _iter_later_cuts(window: Window, begins: int) -> Iterator[tuple[int, Sequence[Item]]]:
-    """The legal cuts from a position on, and what stays at each, but for what is bound to it."""
+    """Yield the legal cuts from a position on, with the items that stay apart from their groups."""
     legal, items = find_legal_cuts(window), window.items
     held = [item for group in window.groups if any(map(is_carried, group)) for item in group]
     for index, item in enumerate(items):
@@ -97,10 +97,8 @@ def _iter_later_cuts(window: Window, begins: int) -> Iterator[tuple[int, Sequenc
 
 
 def _max_view_tokens(window: Window, plan: Plan) -> int:
-    """Tokens that the view may have."""
     return min(plan.most_tokens or window.limit, window.limit)
 
 
 def _min_summary_tokens(window: Window, plan: Plan) -> int:
-    """Tokens that are left to the summary at the least."""
     return min(plan.summary_tokens + plan.turn_tokens, window.limit // SUMMARY_DIVISOR)

@@ -1,4 +1,4 @@
-"""What is told of a compaction while it runs, and what those who listen may answer."""
+"""Defines the events of a running compaction and the answers that listeners may give."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -10,15 +10,15 @@ from .session_events import Usage
 
 
 class CompactionEventKind(StrEnum):
-    """What happens, in the order in which it does."""
+    """The kinds of events, in the order in which they occur."""
 
     PRE_COMPACT = "pre_compact"
     """A plan was made. A listener may add instructions to the summary, or veto it."""
     REQUESTED = "requested"
     SUMMARIZING = "summarising"
-    """A summariser begins to write; told again for each one that is tried."""
+    """A summarizer begins to write; repeated for each one that is tried."""
     REJECTED = "rejected"
-    """A draft failed the gate, a summariser failed, or a hook vetoed: `reason` says why."""
+    """A draft failed the gate, a summarizer failed, or a hook vetoed: `reason` says why."""
     SUMMARIZED = "summarised"
     """A draft passed the gate: who wrote it, and what it took."""
     RECORDED = "recorded"
@@ -28,29 +28,28 @@ class CompactionEventKind(StrEnum):
     DROPPED = "dropped"
     """A prepared boundary no longer fits and will not be served: `reason` says why."""
     FAILED = "failed"
-    """The compaction came to nothing; the view is as it was."""
+    """The compaction failed; the view is unchanged."""
     REVERTED = "reverted"
     CONTEXT_WARNING = "context_warning"
-    """Before a call, so much is in use that something will have to leave soon, and nothing has."""
+    """Before a call: the context is so full that something must leave soon, and nothing has."""
     CONTEXT_PRUNED = "context_pruned"
-    """Blocks have left, and nothing was summed up."""
+    """Blocks left without a summary."""
     TOOL_RESPONSE_TRUNCATED = "tool_response_truncated"
-    """A tool's answer is larger than is shown of one; the log keeps all of it."""
+    """A tool's answer is larger than the view shows; the log keeps all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewStats:
-    """A view in numbers."""
+    """The size of a view."""
 
     tokens: int
     blocks: int
     summaries: int = 0
-    """Summaries that stand in it for earlier blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionEvent:
-    """One moment of one compaction, or of a context that is filling up."""
+    """One event of a compaction, or of a context that is filling up."""
 
     moment: CompactionEventKind
     session: str
@@ -60,11 +59,11 @@ class CompactionEvent:
     policy: str | None = None
     before: ViewStats | None = None
     after: ViewStats | None = None
-    """The view once the boundary is served; told from `recorded` on."""
+    """The view once the boundary is served; set from `recorded` on."""
     compacted_blocks: int | None = None
-    """How many blocks leave, by the plan."""
+    """How many blocks leave according to the plan."""
     instructions: str | None = None
-    """What the summary was asked to care about so far."""
+    """The instructions for the summary so far."""
     summariser: str | None = None
     boundary: int | None = None
     source: str | None = None
@@ -72,19 +71,17 @@ class CompactionEvent:
     rule: str | None = None
     """The gate's rule that a rejected draft broke."""
     error: str | None = None
-    """The kind of error by which a summariser failed, or a shadow's policy."""
+    """The kind of error of a failed summarizer, or of a shadow's policy."""
     model: str | None = None
-    """Which model wrote a draft; `usage`, `cost_usd` and `latency_s` say what that took."""
+    """The model that wrote a draft; `usage`, `cost_usd` and `latency_s` say what that took."""
     usage: Usage | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
     message: Mapping[str, Any] | None = None
-    """What it says to those who speak the protocol of a policy's document: `context_warning`,
-    `context_pruned`, `tool_response_truncated`; of a boundary that begins to be served, the Claude
-    Agent SDK's `compact_boundary`."""
+    """The event in the protocol of a policy's document: `context_warning`, `context_pruned`,
+    `tool_response_truncated`; for a served boundary, the Claude Agent SDK's `compact_boundary`."""
 
     def to_json(self) -> dict[str, Any]:
-        """All that is known, as JSON has it."""
         known = {name: value for name, value in asdict(self).items() if value is not None}
         if self.usage is not None:
             known["usage"] = self.usage.model_dump(exclude_none=True)
@@ -93,13 +90,13 @@ class CompactionEvent:
 
 @dataclass(frozen=True, slots=True)
 class Veto:
-    """What a listener answers to `pre_compact`; to other moments its answer is not heard."""
+    """A listener's answer to `pre_compact`; answers to other events are ignored."""
 
     instructions: str | None = None
-    """What the summary should care about, besides what others ask for."""
+    """What the summary should pay attention to, in addition to other instructions."""
     veto: str | None = None
     """Why the session must not be compacted now."""
 
 
 Listener = Callable[[CompactionEvent], Veto | None]
-"""Is told every moment, in the thread that compacts; whatever it raises is logged, and no more."""
+"""Receives every event in the thread that compacts; its exceptions are only logged."""

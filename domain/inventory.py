@@ -1,4 +1,4 @@
-"""What of a boundary's blocks is worth an entry in its inventory: artifacts, commands, memory."""
+"""Lists the artifacts, commands and memory reads among the blocks that a boundary removes."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,13 +21,13 @@ from .ranges import Ranges
 _MEMORY_TOOLS = parse_names(
     "memoryread memorysearch readmemory recallmemory searchmemories searchmemory searchnodes"
 )
-"""Tools that read a memory, named as in the tables of the digest."""
+"""Tools that read a memory, normalized as in the digest's tables."""
 MAX_MEMORY_HITS = 20
-"""Turns and paths that are told of one reading of a memory."""
+"""The largest number of turns and of paths listed for one memory read."""
 
 
 class MadeArtifact(NamedTuple):
-    """A tool's answer that speaks of an artifact."""
+    """A tool's answer that names an artifact."""
 
     result: Item
     call: Item | None
@@ -43,8 +43,6 @@ class MadeArtifact(NamedTuple):
 
 
 class MemoryLookup(NamedTuple):
-    """A reading of a memory, and what was found."""
-
     call: Item
     arguments: dict[str, Any]
     hits: list[dict[str, Any]]
@@ -74,9 +72,9 @@ def build_inventory(
     touches: Callable[[ToolCall], TouchedPaths] | None = None,
     tracked: Iterable[str] = (),
 ) -> Digest:
-    """What leaves with `items`, and what was hidden, on top of what was counted before.
+    """Return the inventory of `items` and `hidden`, added to the previous one.
 
-    `touches` and `tracked` are about files, as in `digest_of`.
+    `touches` and `tracked` concern files, as in `build_digest`.
     """
     items = tuple(items)
     paths = {one.path: one for one in (*previous.artifacts, *list_artifacts(items))}
@@ -85,7 +83,8 @@ def build_inventory(
     return files.model_copy(
         update={
             "artifacts": tuple(paths.values()),
-            # Not those of before: of a long session's they would be most of each summary's row.
+            # Earlier commands are left out: in a long session they would fill most of each
+            # summary's row.
             "commands": Ranges.of(find_commands(items)),
             "memory_reads": (*previous.memory_reads, *list_memory_reads(items)),
             "hidden": tuple(one for _, one in sorted(unseen.items())),
@@ -94,7 +93,7 @@ def build_inventory(
 
 
 def find_made_artifacts(items: Sequence[Item]) -> tuple[MadeArtifact, ...]:
-    """The artifacts that results speak of, each path once."""
+    """Return the artifacts that results name, each path once."""
     calls = map_calls_by_result(items)
     found: dict[str, MadeArtifact] = {}
     for item in items:
@@ -107,7 +106,6 @@ def find_made_artifacts(items: Sequence[Item]) -> tuple[MadeArtifact, ...]:
 
 
 def find_memory_lookups(items: Sequence[Item]) -> Iterator[MemoryLookup]:
-    """The readings of a memory that were answered."""
     answers = map_results_by_call(items)
     for item in items:
         if (
@@ -149,14 +147,14 @@ def list_memory_reads(items: Sequence[Item]) -> tuple[MemoryRead, ...]:
 
 
 def find_commands(items: Iterable[Item]) -> Iterator[int]:
-    """Positions of the calls that ran a command."""
+    """Yield the positions of the calls that ran a command."""
     for item in items:
         if isinstance(item.block, ToolCall) and normalize_tool_name(item.block.name) in SHELL_TOOLS:
             yield item.position
 
 
 def map_calls_by_result(items: Sequence[Item]) -> dict[int, Item]:
-    """The calls among the items by the positions of their results."""
+    """Return the calls among the items by the positions of their results."""
     standing = {item.position: item for item in items}
     return {
         answer.position: standing[at]
@@ -166,7 +164,7 @@ def map_calls_by_result(items: Sequence[Item]) -> dict[int, Item]:
 
 
 def _parse_artifact(text: str) -> dict[str, Any]:
-    # Most results are no such thing, and are not parsed: nor searched, where none can be.
+    # Few results are artifacts; skip parsing the rest, and even the search if it cannot succeed.
     if not _may_be_object(text) or not ("artifact_path" in text or "physical_path" in text):
         return {}
     told = _parse_object(text)

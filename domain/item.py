@@ -8,8 +8,6 @@ from .blocks import AnyBlock, Kind
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One visible block, as a policy sees it."""
-
     position: int
     block: AnyBlock
     turn: int
@@ -18,14 +16,14 @@ class Item:
     call: int | None = None
     """For a tool result: the position of its call."""
     is_open: bool = False
-    """For a tool call: nobody has answered it yet."""
+    """For a tool call: it has no answer yet."""
     is_pinned: bool = False
     is_unfinished: bool = False
-    """For a piece of a model's message: the model was cut off before it came to an end."""
+    """For a piece of a model's message: the model was interrupted before it ended."""
     length: int | None = None
-    """Characters of what is shown, where that is not the block's own text."""
+    """The number of characters shown, if that is not the block's own text."""
     behind: int | None = None
-    """For a result that came late: the position of the block it stands behind in the view."""
+    """For a late result: the position of the block that it follows in the view."""
 
     @property
     def kind(self) -> Kind:
@@ -33,13 +31,12 @@ class Item:
 
     @property
     def message(self) -> str | None:
-        """The message that it is a piece of; none for a late result, which stands apart from the
-        other pieces."""
+        """The id of its message; None for a late result, which is apart from the other pieces."""
         return self.block.message_id if self.behind is None else None
 
     @property
     def place(self) -> int:
-        """Where it stands in the view, as a position; items of a window come in this order."""
+        """Its place in the view, as a position; the items of a window are in this order."""
         return self.position if self.behind is None else self.behind
 
 

@@ -1,4 +1,4 @@
-"""Blocks as entries of kdcube's timeline: their types, authors, paths and texts."""
+"""Reads blocks as entries of kdcube's timeline: their types, authors, paths and texts."""
 
 import json
 from functools import lru_cache
@@ -10,7 +10,7 @@ from .item import Item
 from .window import Window
 
 TIMELINE_FORMAT = "kdcube"
-"""Of blocks whose origin keeps their entry of the timeline, beside what the block itself says."""
+"""The format of blocks whose origin keeps their entry of the timeline."""
 
 SUMMARY_TYPE, HEADER_TYPE, PROMPT_TYPE = "conv.range.summary", "turn.header", "user.prompt"
 CALL_TYPE, RESULT_TYPE, COMPLETION_TYPE = (
@@ -37,7 +37,7 @@ _AUTHOR_BY_KIND = {Kind.ASSISTANT: "assistant", Kind.DEVELOPER: "system"} | dict
 
 
 def read_attributes(block: AnyBlock) -> dict[str, Any]:
-    """The entry that a block was imported from; nothing where it was not."""
+    """Return the entry that a block was imported from; empty if it was not imported."""
     origin = block.origin
     if origin is None or origin.format != TIMELINE_FORMAT or origin.entry is None:
         return {}
@@ -49,7 +49,7 @@ def find_type(block: AnyBlock) -> str:
 
 
 def find_author(block: AnyBlock) -> str:
-    """Who wrote it, in small letters; empty where nobody is said to have."""
+    """Return the author in lower case; empty if unknown."""
     known = read_attributes(block)
     author = known.get("author") or known.get("role") if known else _AUTHOR_BY_KIND.get(block.kind)
     return str(author or "").strip().lower()
@@ -76,7 +76,7 @@ def find_mime(block: AnyBlock) -> str:
 
 
 def find_call(block: AnyBlock) -> str:
-    """The call that a block is about."""
+    """Return the id of the call that a block belongs to."""
     if isinstance(block, Block):
         return str(read_attributes(block).get("call_id") or "")
     return block.tool_call_id
@@ -88,21 +88,24 @@ def is_hidden_entry(block: AnyBlock) -> bool:
 
 
 def find_replacement(block: AnyBlock) -> str:
-    """What a hidden block shows in its place; empty where it shows nothing."""
+    """Return the text that a hidden block shows in its place; empty if it shows nothing."""
     known = read_attributes(block)
     return str(known.get("replacement_text") or _read_meta(known).get("replacement_text") or "")
 
 
 def render_entry_text(block: AnyBlock) -> str:
-    """Its text; of a tool call the whole request, in the JSON that the timeline holds."""
+    """Return the block's text; for a tool call, the whole request in the timeline's JSON."""
     if not isinstance(block, ToolCall):
         return block.text
     name, call = encode_basestring_ascii(block.name), encode_basestring_ascii(block.tool_call_id)
-    return f'{{"tool_id": {name}, "tool_call_id": {call}, "params": {_escape_to_ascii(block.arguments)}}}'
+    return (
+        f'{{"tool_id": {name}, "tool_call_id": {call}'
+        f', "params": {_escape_to_ascii(block.arguments)}}}'
+    )
 
 
 def render_shown_text(block: AnyBlock) -> str:
-    """What a reader sees of it: where it is hidden behind a text, that text."""
+    """Return what a reader sees: the replacement text if the block is hidden, or else its text."""
     if block.origin is None:
         return block.text if isinstance(block, Block) else render_entry_text(block)
     if not is_hidden_entry(block):
@@ -112,7 +115,7 @@ def render_shown_text(block: AnyBlock) -> str:
 
 
 def map_replaced_texts(window: Window) -> dict[int, str]:
-    """Texts by position that stand, now or from the next boundary on, where blocks were."""
+    """Return the texts by position that replace blocks now or from the next boundary on."""
     earlier = window.boundary.replacements if window.boundary else ()
     texts = {replacement.position: replacement.text for replacement in earlier}
     texts |= {at: text for at, text in window.hides.items() if text and not text.isspace()}
@@ -130,7 +133,7 @@ def is_summary_entry(block: AnyBlock) -> bool:
 
 
 def is_turn_start(block: AnyBlock) -> bool:
-    """A turn's header, or what a person said."""
+    """Check whether the block is a turn's header or a user's message."""
     if block.origin is None:
         return block.kind in PROMPT_KINDS
     return find_type(block) in {HEADER_TYPE, PROMPT_TYPE} or find_author(block) == "user"
@@ -145,16 +148,18 @@ def _read_meta(known: dict[str, Any]) -> dict[str, Any]:
 def _parse_entry(entry: str) -> dict[str, Any]:
     try:
         known = json.loads(entry)
-    except (ValueError, RecursionError):  # whatever an import kept: then the block speaks alone
+    except (
+        ValueError,
+        RecursionError,
+    ):  # an import may keep any text here
         return {}
     return known if isinstance(known, dict) else {}
 
 
 def _escape_to_ascii(arguments: str) -> str:
-    """Arguments as they stand in an entry, where no letter is outside of ASCII."""
     if arguments.isascii():
         return arguments
     try:
         return json.dumps(json.loads(arguments))
-    except (ValueError, RecursionError):  # as a model wrote them
+    except (ValueError, RecursionError):  # arguments that are not JSON stay as the model wrote them
         return encode_basestring_ascii(arguments)

@@ -1,4 +1,4 @@
-"""How much of some blocks is of which kind."""
+"""Sums blocks and tokens by kind."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,15 +8,12 @@ from .blocks import Kind
 
 @dataclass(frozen=True, slots=True)
 class KindShare:
-    """Blocks of one kind, and their tokens together."""
-
     kind: Kind
     blocks: int
     tokens: int
 
 
 def compute_kind_shares(sizes: Iterable[tuple[Kind, int]]) -> tuple[KindShare, ...]:
-    """Shares by kind, the most tokens first."""
     kinds: dict[Kind, list[int]] = {}
     for kind, tokens in sizes:
         kinds.setdefault(kind, []).append(tokens)

@@ -1,4 +1,4 @@
-"""A sequence that is made when somebody first looks into it, for those who mostly never do."""
+"""Defines a sequence that is made on first use, because most callers never read it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -8,9 +8,9 @@ _T = TypeVar("_T")
 
 
 class LazySequence(Sequence[_T]):
-    """What `make` gives, asked for once.
+    """The result of `make`, which is called once.
 
-    It is asked when it may be late, so it has to build on what no longer changes.
+    `make` may run late, so it must read only data that no longer changes.
     """
 
     def __init__(self, make: Callable[[], Iterable[_T]]) -> None:

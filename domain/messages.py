@@ -1,4 +1,4 @@
-"""Blocks as the messages of a conversation, which most policies cut between."""
+"""Groups blocks into the messages of a conversation, between which most policies cut."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -9,8 +9,6 @@ from .item import Item
 
 
 class Role(StrEnum):
-    """Whose message it is."""
-
     USER = "user"
     ASSISTANT = "assistant"
     TOOL_RESULT = "tool_result"
@@ -18,19 +16,19 @@ class Role(StrEnum):
 
 
 class Message(NamedTuple):
-    """Consecutive blocks that were said at once.
+    """Consecutive blocks of one message.
 
-    A named tuple, the fastest to make: whole histories are read as messages.
+    A named tuple because it is the fastest to make: policies read whole histories as messages.
     """
 
     role: Role
     items: tuple[Item, ...]
     start: int
-    """Where its first block stands among the items that it was made of."""
+    """The index of its first block among the given items."""
 
     @property
     def position(self) -> int:
-        """Of its first block: a cut in front of the message stands there."""
+        """The position of its first block; a cut before the message is there."""
         return self.items[0].position
 
     @property
@@ -39,18 +37,20 @@ class Message(NamedTuple):
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the model was cut off in the middle of it."""
+        """Whether the model was interrupted in the middle of it."""
         return any(item.is_unfinished for item in self.items)
 
     @property
     def calls(self) -> tuple[Item, ...]:
-        """The tool calls in it."""
         return tuple([item for item in self.items if item.block.kind is _CALL])
 
 
 def group_messages(items: Sequence[Item]) -> tuple[Message, ...]:
-    """The items in messages. Each tool result is one of its own; notes and artifacts are left out,
-    for no model is sent them."""
+    """Return the items in messages.
+
+    Each tool result is its own message. Notes and artifacts are left out, because no model is sent
+    them.
+    """
     messages: list[Message] = []
     pieces: list[Item] = []
     begins, said_by, named = 0, Role.TOOL_RESULT, None
@@ -59,7 +59,8 @@ def group_messages(items: Sequence[Item]) -> tuple[Message, ...]:
         role = _ROLES.get(block.kind)
         if role is None:
             continue
-        # As `_same_message` has it, and several times as fast: all of a history goes through here.
+        # The same as comparing `_make_message_key`, but several times as fast, since all of a
+        # history passes here.
         name = None if role is _RESULT else block.message_id
         if name is not None and name == named and role is said_by:
             pieces.append(item)
@@ -73,7 +74,7 @@ def group_messages(items: Sequence[Item]) -> tuple[Message, ...]:
 
 
 def iter_messages_back(items: Sequence[Item]) -> Iterator[Message]:
-    """The same messages, the newest first; looks no further back than it is asked to."""
+    """Yield the same messages, newest first; look no further back than the caller iterates."""
     pieces: list[tuple[int, Item, Role]] = []
     for index in range(len(items) - 1, -1, -1):
         item = items[index]
@@ -93,12 +94,12 @@ def _make_message(newest_first: Sequence[tuple[int, Item, Role]]) -> Message:
 
 
 def find_role(item: Item) -> Role | None:
-    """Who says the block; None where no model is sent it."""
+    """Return who wrote the block; None if no model is sent it."""
     return _ROLES.get(item.block.kind)
 
 
 _CALL, _RESULT = Kind.TOOL_CALL, Role.TOOL_RESULT
-"""Named here, for an enumeration takes long to be asked for one of its own."""
+"""Bound here because member access on an enumeration is slow."""
 _ROLES: Mapping[Kind, Role] = {
     Kind.TOOL_RESULT: Role.TOOL_RESULT,
     Kind.DEVELOPER: Role.DEVELOPER,
@@ -108,7 +109,7 @@ _ROLES: Mapping[Kind, Role] = {
 
 
 def find_message_start(items: Sequence[Item], index: int) -> int:
-    """Where the message of an item begins; looks at no other, however long the history is."""
+    """Return the index at which the message of an item begins, without reading other messages."""
     name, role = items[index].block.message_id, find_role(items[index])
     if name is None or role is Role.TOOL_RESULT:
         return index
@@ -120,7 +121,7 @@ def find_message_start(items: Sequence[Item], index: int) -> int:
 
 
 def find_message_end(items: Sequence[Item], index: int) -> int:
-    """Where the message after an item's begins; looks at no other, as `message_start`."""
+    """Return the index at which the next message begins, without reading other messages."""
     name, role = items[index].block.message_id, find_role(items[index])
     index += 1
     if name is None or role is Role.TOOL_RESULT:
@@ -135,5 +136,5 @@ def find_message_end(items: Sequence[Item], index: int) -> int:
 def _make_message_key(piece: tuple[int, Item, Role]) -> tuple[object, ...]:
     index, item, role = piece
     name = item.block.message_id
-    # What has no message id, and each tool result, stands for itself.
+    # A block without a message id, and each tool result, is its own message.
     return (role, index) if name is None or role is Role.TOOL_RESULT else (role, name)

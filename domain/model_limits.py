@@ -1,9 +1,8 @@
-"""Windows and output limits of models that the catalog of prices says nothing of.
+"""Lists windows and output limits of models that the price catalog lacks.
 
-genai-prices has no output limits at all, and lacks the windows of some models. What stands here is
-what their makers document: Anthropic's as its Models API reports them (`max_tokens`), OpenAI's by
-the pages of its models, Google's by those of the Gemini API, as of November 2026. What was not
-found there does not stand here.
+genai-prices has no output limits at all, and lacks the windows of some models. The values are those
+that the makers document: Anthropic's Models API (`max_tokens`), OpenAI's model pages and Google's
+Gemini API pages, as of November 2026. Undocumented limits are left out.
 """
 
 import re
@@ -13,12 +12,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """How much a model takes and gives, in tokens; None where that is not known here."""
+    """The largest input and output of a model, in tokens; None if unknown."""
 
     context: int | None = None
     output: int | None = None
     is_output_reserved: bool = False
-    """A prompt may have only what the longest answer leaves of the window, however short it is."""
+    """Whether the longest possible answer is always subtracted from what a prompt may have."""
 
 
 UNKNOWN_LIMITS = TokenLimits()
@@ -26,8 +25,7 @@ UNKNOWN_LIMITS = TokenLimits()
 CONTEXT_BY_BETA: dict[str, tuple[re.Pattern[str], int]] = {
     "context-1m-2025-08-07": (re.compile("sonnet"), 1_000_000),
 }
-"""Betas that a call may ask for: part of the names of the models that heed them, and their tokens
-of context then. Other models hold what they hold."""
+"""Betas that enlarge the context: a pattern of the models that support them, and the tokens."""
 
 _RESERVED = TokenLimits(output=128_000, is_output_reserved=True)
 
@@ -51,18 +49,18 @@ _MODEL_LIMITS: dict[str, TokenLimits] = {
     r"gemini-2\.5-(?:pro|flash|flash-lite)": TokenLimits(1_048_576, 65_536),
     r"gemini-3(?:\.1)?-pro|gemini-3-flash|gemini-3\.1-flash-lite": TokenLimits(1_048_576, 65_536),
 }
-"""By a pattern of a maker's own name."""
+"""By a pattern of the maker's own model name."""
 
 _DATED = r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest|preview.*))?"
 _COMPILED = [(re.compile(f"(?:{name}){_DATED}"), limits) for name, limits in _MODEL_LIMITS.items()]
 
 
 def find_beta_context(bare: str, betas: Iterable[str]) -> int:
-    """Tokens of context that betas give a model, by its maker's name; 0 where they give none."""
+    """Return the tokens of context that betas give a model, by its maker's name; 0 for none."""
     larger = (CONTEXT_BY_BETA[beta] for beta in betas if beta in CONTEXT_BY_BETA)
     return max((context for name, context in larger if name.search(bare)), default=0)
 
 
 def find_model_limits(bare: str) -> TokenLimits:
-    """The limits of a model by its maker's name."""
+    """Return the limits of a model by its maker's name."""
     return next((limits for name, limits in _COMPILED if name.fullmatch(bare)), UNKNOWN_LIMITS)

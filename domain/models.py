@@ -1,4 +1,4 @@
-"""What is known of a model: how much it holds, how much it answers, and what its tokens cost."""
+"""Defines the facts about a model: its context, its longest answer, and its prices."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from .session_events import Usage
 
 PRICED_TOKENS = 1_000_000
-"""Prices are for so many tokens."""
+"""Prices are for this many tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,14 +14,14 @@ class Prices:
     """US dollars for a million tokens, once a prompt is larger than `above`."""
 
     input: float
-    """Of a prompt's tokens that no cache holds or takes."""
+    """For prompt tokens that are neither read from nor written to a cache."""
     output: float
     cache_read: float | None = None
-    """None where nothing is cheaper for being cached."""
+    """None if cached tokens are not cheaper."""
     cache_write: float | None = None
-    """None where what goes into the cache costs what other input costs."""
+    """None if writing to the cache costs the same as other input."""
     cache_write_1h: float | None = None
-    """Of what the cache keeps for an hour; None where that costs what other writing costs."""
+    """For tokens that the cache keeps for an hour; None if that costs the same as other writes."""
     above: int = 0
 
     @property
@@ -38,7 +38,7 @@ class Prices:
 
 
 class CallCost(NamedTuple):
-    """What one call cost in US dollars, by the kind of token."""
+    """The cost of one call in US dollars, by the kind of token."""
 
     input: float
     cache_read: float
@@ -48,7 +48,7 @@ class CallCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelOverride:
-    """What somebody knows better of a model; None leaves it as it is."""
+    """Facts about a model that the user corrects; None leaves a fact unchanged."""
 
     context: int | None = None
     output: int | None = None
@@ -65,35 +65,35 @@ class ModelOverride:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """One model as one provider serves it; None and empty stand for what nobody knows."""
+    """One model as one provider serves it; None and empty mean unknown."""
 
     name: str
     provider: str | None = None
     family: str | None = None
-    """Who made it, whoever serves it: anthropic, openai, google, ..."""
+    """The model's maker, independent of the provider: anthropic, openai, google, ..."""
     context: int | None = None
     """Tokens of the window."""
     prompt: int | None = None
-    """Tokens that a prompt may have: the window, or what the longest answer leaves of it."""
+    """Tokens that a prompt may have: the window, or the window less the longest answer."""
     output: int | None = None
     """Tokens that an answer may have."""
     prices: tuple[Prices, ...] = ()
-    """By size of the prompt, `above` ascending: all of a prompt pays the last that applies."""
+    """By size of the prompt, `above` ascending: the last that applies prices the whole prompt."""
     is_context_set: bool = False
     """Whether the user's settings give the window."""
 
     def find_prices(self, prompt: int) -> Prices | None:
-        """What the tokens of a prompt of that size cost; None where that is not known."""
+        """Return the prices for a prompt of that size; None if unknown."""
         applies = [prices for prices in self.prices if prompt > prices.above or not prices.above]
         return applies[-1] if applies else None
 
     def compute_cost(self, usage: Usage) -> float | None:
-        """A call in US dollars; None where the prices are not known, or the call's tokens."""
+        """Return the cost of a call in US dollars; None if its prices or tokens are unknown."""
         parts = self.compute_cost_parts(usage)
         return None if parts is None else sum(parts)
 
     def compute_cost_parts(self, usage: Usage) -> CallCost | None:
-        """The same by the kind of token."""
+        """Return the cost of a call by the kind of token; None if unknown."""
         prompt = usage.context
         if prompt is None or usage.output is None:
             return None
@@ -111,10 +111,10 @@ class ModelFacts:
         )
 
     def apply_override(self, override: ModelOverride) -> "ModelFacts":
-        """These facts, with what somebody knows better.
+        """Return these facts with the user's corrections.
 
-        Who gives a price gives it for prompts of any size. An input and an output price have to
-        be known for any to be known.
+        A corrected price applies to prompts of any size. Prices are known only if an input and an
+        output price are.
         """
         prices = self.prices
         if override.has_prices:
@@ -129,7 +129,7 @@ class ModelFacts:
                 write = _prefer_override(
                     override.cache_write_usd, known.cache_write if known else None
                 )
-                # Who gives a price for writing gives it for all writing.
+                # A corrected write price applies to all writes.
                 write_1h = (
                     known.cache_write_1h if known and override.cache_write_usd is None else None
                 )
@@ -147,7 +147,7 @@ class ModelFacts:
 
     @property
     def _reserved_tokens(self) -> int:
-        """Tokens of the window that no prompt may have."""
+        """Tokens of the window that a prompt may not use."""
         return 0 if self.context is None or self.prompt is None else self.context - self.prompt
 
 

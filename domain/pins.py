@@ -1,4 +1,4 @@
-"""What stays in every view without anybody pinning it: the goal, and standing instructions."""
+"""Finds the blocks that stay in every view without a pin: the goal and standing instructions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,36 +11,36 @@ from .item import Item
 
 @dataclass(frozen=True, slots=True)
 class PinRules:
-    """Which blocks count as pinned, by what they are.
+    """Which blocks count as pinned because of their kind.
 
-    So no summary has to carry them, and none can be talked into dropping them.
+    No summary has to carry them, and no summarizer can drop them.
     """
 
     first_prompt: bool = True
-    """What the user asked for first."""
+    """The user's first request."""
     kinds: frozenset[Kind] = frozenset({Kind.DEVELOPER})
     """Kinds of blocks that are standing instructions."""
     most: float = 0.05
-    """The part of the model's context that one such block may take; a larger one is no rule."""
+    """The share of the model's context that one such block may take; a larger one is not pinned."""
     most_together: float = 0.15
-    """The part of it that all pinned blocks may take before a rule adds no more, oldest first."""
+    """The share that all pinned blocks may take before the rules add no more, oldest first."""
 
     def apply(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
-        """The items, those that a rule holds for marked as pinned; the same where none is new."""
+        """Return the items with those that a rule covers marked as pinned; unchanged if none is."""
         room = self.most * limit if limit > 0 else inf
         prompt = _find_first_prompt(items) if self.first_prompt else frozenset()
         groups = group_blocks(items)
         left = self.most_together * limit if limit > 0 else inf
         left -= sum(_sum_tokens(group) for group in groups if any(item.is_pinned for item in group))
         new = set[int]()
-        # The first prompt before instructions, whichever is older.
+        # The first prompt comes before instructions, whichever is older.
         for group in sorted(groups, key=lambda group: group[0].position not in prompt):
             meant = [
                 item
                 for item in group
                 if self._is_pinned_by_rule(item, prompt) and item.tokens <= room
             ]
-            # A pin keeps all that its block is bound to.
+            # A pin keeps the whole group of its block.
             cost = 0 if any(item.is_pinned for item in group) else _sum_tokens(group)
             if meant and cost <= left:
                 new.update(item.position for item in meant)
@@ -61,7 +61,7 @@ def _sum_tokens(group: Sequence[Item]) -> int:
 
 
 def _find_first_prompt(items: Sequence[Item]) -> frozenset[int]:
-    """The positions of what was asked for first, all pieces of that message; none if it left."""
+    """Return the positions of all pieces of the first request; empty if it left the view."""
     first = next((item for item in items if item.turn == 1 and item.kind in PROMPT_KINDS), None)
     if first is None:
         return frozenset()
@@ -72,4 +72,4 @@ def _find_first_prompt(items: Sequence[Item]) -> frozenset[int]:
 
 
 NO_PINS = PinRules(first_prompt=False, kinds=frozenset())
-"""Only what somebody pinned."""
+"""Only explicit pins."""

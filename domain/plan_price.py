@@ -1,4 +1,4 @@
-"""Prices one planned compaction: by its window, what was settled, and who writes the summary."""
+"""Prices one planned compaction from its window, its settlement and its summarizer."""
 
 from dataclasses import replace
 
@@ -20,10 +20,10 @@ def price_compaction(
     summary_call: SummaryCall | None = None,
     draft: Draft | None = None,
 ) -> Pricing:
-    """What the settled plan costs and saves, on the model `prices`.
+    """Return what the settled plan costs and saves on the model `prices`.
 
-    Before the summary is written, its size is what the plan allows, and its price that of `order`;
-    without one no model writes it. A `draft` says how large it became, and what it did cost.
+    Before the summary is written, its size is the plan's limit and its price that of `order`;
+    without an order, no model writes it. A `draft` gives the real size and cost.
     """
     pricing = replace(
         window.price(
@@ -40,7 +40,7 @@ def price_compaction(
         return replace(pricing, summary=None)
     if draft.cost_usd is not None:
         return replace(pricing, paid_usd=draft.cost_usd)
-    # A model wrote it, and nobody can say for how much: that is no reason to call it free.
+    # A model wrote it at an unknown price, which does not make it free.
     return pricing if summary_call else replace(pricing, summary=SummaryCall(None, 0, 0))
 
 
@@ -51,8 +51,7 @@ def size_summary_call(
     *,
     on_served_prefix: bool = False,
 ) -> SummaryCall:
-    """What the model `model` is given to write the summary: its material, or all that was
-    served."""
+    """Return the size of the summary's call: for its material, or for the whole served view."""
     if on_served_prefix:
         cached = window.price(0, 0).cached
         return SummaryCall(model, window.tokens, material.budget, cached)

@@ -1,4 +1,4 @@
-"""Turns a policy's raw plan into the nearest legal one, and says what had to be changed for it."""
+"""Turns a policy's plan into the nearest legal one, and records each change."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -25,30 +25,30 @@ from .trims import (
 from .window import Plan, Window
 
 SUMMARY_DIVISOR = 20
-"""The part of the context that is left to a summary, if it may be as large."""
+"""The share of the context reserved for a summary, as a divisor, if the plan allows as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairedPlan:
-    """What of the window stays, so that what is served is a conversation."""
+    """The part of the window that stays, so that the served view is a valid conversation."""
 
     cut: int
-    """The first block of the kept window; what stays in front of it is carried along."""
+    """The first block of the kept window; blocks that stay before it are carried along."""
     is_cut: bool
-    """Whether what stands before `cut` leaves; else the window goes on beginning there."""
+    """Whether the blocks before `cut` leave; otherwise the window keeps beginning there."""
     staying_items: tuple[Item, ...]
     trims: tuple[Trim, ...]
     repairs: tuple[Repair, ...]
 
 
 def repair_plan(window: Window, plan: Plan, *, to_fit: bool = False) -> RepairedPlan:
-    """The legal plan next to a raw one.
+    """Return the legal plan nearest to a policy's plan.
 
-    A cut moves to the nearest position where it parts no pair and no message and takes something
-    out. Of what is dropped behind it, pairs and messages leave or stay as a whole. Where the view
-    is still too large for the model, or nothing may leave at all, the largest tool results are
-    shortened; `to_fit` shortens what else is large, until the view fits. Raises
-    NothingToCompactError where nothing of this helps.
+    A cut moves to the nearest position where it separates no pair and no message and removes
+    something. Of the blocks dropped after it, pairs and messages leave or stay as a whole. If the
+    view is still too large for the model, or nothing may leave, the largest tool results are
+    shortened; `to_fit` shortens other large blocks too, until the view fits. Raises
+    NothingToCompactError if none of this helps.
     """
     cut, repairs = _find_cut(window, plan)
     begins = cut if cut is not None else _find_first_kept(window)
@@ -79,9 +79,9 @@ def repair_plan(window: Window, plan: Plan, *, to_fit: bool = False) -> Repaired
 def _shorten_to_fit(
     window: Window, stays: Sequence[Item], trims: Sequence[Trim]
 ) -> tuple[Trim, ...]:
-    """Trims by which blocks fit beside a small summary, or as few tokens stay as can be.
+    """Return trims that make blocks and a small summary fit, or come as close as possible.
 
-    Tool results first, then calls and what was said; to a tenth of the context, then to less.
+    Tool results come first, then calls and messages; each to a tenth of the context, then to less.
     """
     room = window.limit - window.request_tokens - window.limit // SUMMARY_DIVISOR
     extra: tuple[Trim, ...] = ()
@@ -96,7 +96,7 @@ def _shorten_to_fit(
 
 
 def explain_no_gain(window: Window) -> str:
-    """Why a compaction came to nothing: the floor, and what holds it up."""
+    """Return why a compaction removed nothing, naming the largest blocks."""
     largest = sorted(window.items, key=lambda item: -item.tokens)[:3]
     named = ", ".join(
         f"#{item.position} {item.kind} {item.tokens:,} tokens"
@@ -120,28 +120,27 @@ def _find_cut(window: Window, plan: Plan) -> tuple[int | None, tuple[Repair, ...
 
 
 def _list_staying(window: Window, cut: int) -> tuple[Item, ...]:
-    """The items from the cut on, and those in front of it that are carried along."""
+    """Return the items from the cut on, and those before it that are carried along."""
     carried = find_carried_positions(window, cut)
     at = bisect_left(window.items, cut, key=get_place)
     return (*(item for item in window.items[:at] if item.position in carried), *window.items[at:])
 
 
 def _find_first_kept(window: Window) -> int:
-    """Where the kept window goes on beginning if nothing is cut off."""
     return next((item.position for item in window.open_to_cut), window.cut_start)
 
 
 def _drop_groups(
     items: Sequence[Item], drops: Ranges, unseen: Ranges
 ) -> tuple[tuple[Item, ...], tuple[Repair, ...]]:
-    """What stays of the items once pairs and messages leave as a whole, and what that changed."""
+    """Return the items that stay once pairs and messages leave as a whole, and the repairs."""
     wanted = frozenset([item.position for item in items if item.position in drops])
     touched = [
         group for group in group_blocks(items) if any(item.position in wanted for item in group)
     ]
     leaving = [group for group in touched if _is_group_leaving(group, wanted)]
     if not leaving:
-        # Each drop would part a pair: the first that may leave does, with all that it is bound to.
+        # Each drop would separate a pair, so the first group that may leave does.
         leaving = [group for group in touched if not any(map(is_carried, group))][:1]
     repairs: tuple[Repair, ...] = ()
     gone = frozenset(item.position for group in leaving for item in group)
@@ -160,9 +159,9 @@ def _drop_groups(
 
 
 def _is_group_leaving(group: Sequence[Item], drops: frozenset[int]) -> bool:
-    """Whether a group leaves of which some was to leave: as most of it would, by tokens.
+    """Check whether a partly dropped group leaves: if most of its tokens would.
 
-    It stays with its newest block, which a policy keeps for being recent.
+    It stays with its newest block, which a policy keeps because it is recent.
     """
     dropped = [item for item in group if item.position in drops]
     if not dropped or any(map(is_carried, group)):
@@ -175,13 +174,11 @@ def _is_group_leaving(group: Sequence[Item], drops: frozenset[int]) -> bool:
 
 
 def _explain_plan(plan: Plan) -> str:
-    """What a policy says that would take nothing out itself."""
     takes_out = plan.cut is not None or plan.drops or plan.trims
     return "" if takes_out else f" ({plan.reason})"
 
 
 def _is_anything_removed(window: Window, stays: Sequence[Item]) -> bool:
-    """Whether a block leaves that a summary can stand for."""
     unsaid = find_hidden_positions(window)
     standing = {item.position for item in stays}
     return any(
@@ -196,7 +193,7 @@ def _find_newest(group: Sequence[Item]) -> Item:
 def _is_too_large(
     window: Window, stays: Sequence[Item], trims: Sequence[Trim], beside: int = 0
 ) -> bool:
-    """Whether what stays does not fit into the model's context, with so many tokens beside it."""
+    """Check whether the kept blocks and `beside` more tokens exceed the model's context."""
     if window.limit <= 0:
         return False
     return (

@@ -1,8 +1,8 @@
-"""What a compaction costs and saves: fewer tokens in each later call, against a cache broken once.
+"""Computes what a compaction costs and saves: smaller prompts later, one broken cache now.
 
-A provider reads the beginning of a prompt from its cache for a fraction of the price, as long as
-it is what it was. A compaction leaves the system prompt and the tools as they were, and puts
-another text behind them: from there on, all is written anew. So a smaller prompt may cost more.
+A provider reads the unchanged beginning of a prompt from its cache for a fraction of the price. A
+compaction keeps the system prompt and the tools and replaces the text after them, so the cache must
+be written again from there on. A smaller prompt may therefore cost more.
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from .models import PRICED_TOKENS, ModelFacts, Prices
 
 _MAX_CALLS = 1_000_000
-"""What pays for itself after more calls than these never does."""
+"""A compaction that needs more calls than this to pay for itself never does."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryCall:
-    """What a model is given to write the summary, and is to answer with, in tokens."""
+    """The size of the call that writes the summary, in tokens."""
 
     model: ModelFacts | None
-    """None where a model writes it of which nothing is known."""
+    """None if nothing is known of the model that writes it."""
     input: int
     output: int
     cached: int = 0
-    """Of the input, what the provider holds in its cache: the prefix that was served."""
+    """The part of the input that the provider has cached: the served prefix."""
 
     @property
     def usd(self) -> float | None:
@@ -38,47 +38,45 @@ class SummaryCall:
 
 @dataclass(frozen=True, slots=True)
 class Pricing:
-    """A view of `before` tokens that becomes one of `after`, for a number of calls to come."""
+    """The change of a view from `before` to `after` tokens, for a number of later calls."""
 
     before: int
     after: int
-    """The new view, its summary included."""
+    """The new view, including its summary."""
     unchanged: int
-    """Tokens at the beginning that stay as they are: the system prompt and the tools."""
+    """Tokens at the beginning that stay the same: the system prompt and the tools."""
     cached: int
-    """Tokens of the view so far that the provider holds in its cache."""
+    """Tokens of the old view that the provider has cached."""
     model: ModelFacts | None
-    """The agent's model; with None, or where its prices are not known, there are tokens only."""
+    """The agent's model; if it or its prices are unknown, there are only token counts."""
     expected_calls: int
-    """How many calls there will be on the view, until it is compacted again or the work is done."""
+    """How many calls will use the view before it is compacted again or the work ends."""
     summary: SummaryCall | None = None
-    """None where the summary is not written by a model, and costs nothing."""
+    """None if no model writes the summary, which then costs nothing."""
     paid_usd: float | None = None
-    """What the summary did cost, once it is written; else it is reckoned from its order."""
+    """The actual cost of the summary once it is written; otherwise computed from its order."""
 
     @property
     def tokens_saved(self) -> int:
-        """By so much each later prompt is smaller."""
+        """Tokens by which each later prompt is smaller."""
         return self.before - self.after
 
     @property
     def uncached_tokens(self) -> int:
-        """Tokens of the new view that are in no cache."""
         return self.after - self._cached_tokens
 
     @property
     def cache_tokens_lost(self) -> int:
-        """What the next call has to write beyond what it would have written in any case."""
+        """Tokens that the next call has to write, beyond those it would have written anyway."""
         return max(0, self._tokens_rewritten)
 
     @property
     def is_priced(self) -> bool:
-        """Whether all is known that a price takes."""
         return self._find_prices(self.before) is not None and self.summary_usd is not None
 
     @property
     def saved_per_call_usd(self) -> float | None:
-        """What each call costs less once both views are cached, the first aside."""
+        """What each call after the first saves, once both views are cached."""
         before, after = self._find_prices(self.before), self._find_prices(self.after)
         if before is None or after is None:
             return None
@@ -86,12 +84,12 @@ class Pricing:
 
     @property
     def saved_usd(self) -> float | None:
-        """Over the expected calls."""
+        """The saving over the expected calls."""
         return self._compute_saving(self.expected_calls)
 
     @property
     def cache_loss_usd(self) -> float | None:
-        """What the first call costs more than the later ones, for what it writes anew."""
+        """What the first call costs more than later ones because the cache broke."""
         extra = self._first_call_extra
         return None if extra is None else max(0.0, extra)
 
@@ -103,18 +101,18 @@ class Pricing:
 
     @property
     def cost_usd(self) -> float | None:
-        """What has to come in again: the cache that breaks, and the summary."""
+        """The broken cache and the summary."""
         broken, summary = self.cache_loss_usd, self.summary_usd
         return None if broken is None or summary is None else broken + summary
 
     @property
     def net_usd(self) -> float | None:
-        """What remains of the saving over the expected calls; a loss is negative."""
+        """The saving over the expected calls less the cost; a loss is negative."""
         return self._compute_net(self.expected_calls)
 
     @property
     def break_even_calls(self) -> int | None:
-        """The calls after which it has paid for itself; None where it never has, or who knows."""
+        """The number of calls after which it has paid for itself; None if never or unknown."""
         costs, per_call = self.cost_usd, self.saved_per_call_usd
         if costs is None or per_call is None:
             return None
@@ -129,7 +127,7 @@ class Pricing:
         return calls
 
     def is_worthwhile(self, expected_calls: int | None = None) -> bool | None:
-        """Whether so many calls bring in what it costs; None where prices are not known."""
+        """Check whether the calls save at least the cost; None if prices are unknown."""
         calls = self.expected_calls if expected_calls is None else expected_calls
         return None if self._compute_net(calls) is None else self._pays_off(calls)
 
@@ -139,12 +137,12 @@ class Pricing:
 
     @property
     def _tokens_rewritten(self) -> int:
-        """What is written anew beyond what would have been written anyway."""
+        """Tokens that are written again in addition to what would have been written anyway."""
         return self.uncached_tokens - (self.before - min(self.cached, self.before))
 
     @property
     def _first_call_extra(self) -> float | None:
-        """What the first call loses or gains against the saving of each later call."""
+        """What the first call costs more (or less) than the saving of a later call suggests."""
         before, after = self._find_prices(self.before), self._find_prices(self.after)
         if before is None or after is None:
             return None
@@ -157,7 +155,7 @@ class Pricing:
         per_call, extra = self.saved_per_call_usd, self._first_call_extra
         if per_call is None or extra is None:
             return None
-        # Where much was not cached yet, the first call saves the writing of what left.
+        # If much was not cached yet, the first call also saves writing what left.
         return calls * per_call + (max(0.0, -extra) if calls else 0.0)
 
     def _compute_net(self, calls: int) -> float | None:

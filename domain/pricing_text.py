@@ -1,11 +1,11 @@
-"""Says the price of a compaction in a few lines; money only where all of it is known."""
+"""Describes the price of a compaction in a few lines, with money only if all of it is known."""
 
 from .models import ModelFacts, Prices
 from .pricing import Pricing
 
 
 def describe_pricing(pricing: Pricing) -> tuple[str, ...]:
-    """What it saves, what it breaks, what the summary costs, and when it has paid for itself."""
+    """Return lines on the saving, the broken cache, the summary's cost and the break-even point."""
     model = pricing.model
     prices = model.find_prices(pricing.before) if model else None
     saves, breaks, summary = pricing.saved_usd, pricing.cache_loss_usd, pricing.summary_usd
@@ -27,7 +27,7 @@ def describe_pricing(pricing: Pricing) -> tuple[str, ...]:
 
 
 def format_dollars(amount: float) -> str:
-    """`$12.50`, `$0.0042`, `-$0.31`; what rounds to nothing is said to be less than something."""
+    """Return `$12.50`, `$0.0042`, `-$0.31`, or `less than ...` if it rounds to zero."""
     if amount == 0:
         return "$0"
     sign, size = ("-" if amount < 0 else ""), abs(amount)
@@ -39,7 +39,8 @@ def format_dollars(amount: float) -> str:
 def _describe_model(model: ModelFacts, prices: Prices) -> str:
     at = f" at {model.provider}" if model.provider else ""
     return (
-        f"{model.name}{at}, for a million tokens: ${prices.input:g} in, ${prices.read_price:g} from the "
+        f"{model.name}{at}, for a million tokens: ${prices.input:g} in, "
+        f"${prices.read_price:g} from the "
         f"cache, ${prices.write_price:g} into it, ${prices.output:g} out"
     )
 

@@ -1,4 +1,4 @@
-"""Sets of positions, run-length: what a boundary keeps, hides and covers."""
+"""Defines sets of positions as runs: what a boundary keeps, hides and covers."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,8 +15,8 @@ Run = tuple[int, int]
 class Ranges:
     """An immutable set of positive positions, held as sorted, disjoint, inclusive runs.
 
-    `Ranges([(1, 3), (7, 7)])` holds 1, 2, 3 and 7. Runs that overlap or touch are merged,
-    so equal sets have equal runs. Stored as `[[1, 3], [7, 7]]`.
+    `Ranges([(1, 3), (7, 7)])` holds 1, 2, 3 and 7. Runs that overlap or touch are merged, so equal
+    sets have equal runs. Stored as `[[1, 3], [7, 7]]`.
     """
 
     __slots__ = ("runs",)
@@ -26,17 +26,17 @@ class Ranges:
 
     @classmethod
     def of(cls, positions: Iterable[int]) -> Self:
-        """The set of these single positions, in any order."""
+        """Return the set of single positions, given in any order."""
         return cls._from_ordered(_join_positions(sorted(positions)))
 
     @classmethod
     def span(cls, first: int, last: int) -> Self:
-        """All positions from `first` to `last`, both included; empty when last < first."""
+        """Return all positions from `first` to `last`, both included; empty if last < first."""
         return cls._from_ordered([(first, last)] if first <= last else [])
 
     @classmethod
     def _from_ordered(cls, runs: Iterable[Run]) -> Self:
-        """Of runs that are in order and do not touch: most sets are made of others."""
+        """Make a set of runs that are sorted and do not touch, without checking them."""
         made = cls.__new__(cls)
         made.runs = tuple(runs)
         return made
@@ -74,11 +74,11 @@ class Ranges:
         return Ranges._from_ordered(left)
 
     def _order_by_length(self, other: "Ranges") -> tuple["Ranges", "Ranges"]:
-        """Both, that of more runs first."""
+        """Return both, the one with more runs first."""
         return (self, other) if len(self.runs) >= len(other.runs) else (other, self)
 
     def _find_overlap(self, other: "Ranges") -> tuple[int, int]:
-        """Which runs reach between the first and the last position of the other, or touch them."""
+        """Return the slice of runs that overlap or touch the other set's extent."""
         begins = bisect_left(self.runs, other.runs[0][0] - 1, key=_last)
         return begins, bisect_right(self.runs, other.runs[-1][1] + 1, begins, key=_first)
 
@@ -114,7 +114,7 @@ class Ranges:
         return f"Ranges({list(self.runs)})"
 
     def __str__(self) -> str:
-        """As people write them: `#1-3 #7`."""
+        """Return the runs as users write them: `#1-3 #7`."""
         return " ".join(f"#{a}" if a == b else f"#{a}-{b}" for a, b in self.runs)
 
     @classmethod
@@ -124,7 +124,8 @@ class Ranges:
         )
         return core_schema.no_info_after_validator_function(
             lambda value: value if isinstance(value, cls) else cls(value),
-            # In this order, and each once: which of two fits better takes as long again.
+            # Try these in order and stop at the first match; comparing matches would double the
+            # time.
             core_schema.union_schema(
                 [core_schema.is_instance_schema(cls), runs], mode="left_to_right"
             ),
@@ -139,7 +140,7 @@ _first, _last = itemgetter(0), itemgetter(1)
 
 
 def _join_positions(ordered: Sequence[int]) -> Iterable[Run]:
-    """The runs of positions in order, some of which may come twice."""
+    """Return the runs of sorted positions, which may repeat."""
     gaps = map(sub, islice(ordered, 1, None), ordered)
     ends = [at for at, gap in enumerate(gaps) if gap > 1]
     firsts = [ordered[at + 1] for at in ends]
@@ -148,14 +149,13 @@ def _join_positions(ordered: Sequence[int]) -> Iterable[Run]:
 
 
 def _normalize_runs(runs: Iterable[Run]) -> Iterable[Run]:
-    """The same set in runs that stand in order, and of which none touches another."""
+    """Return the same set as sorted runs that do not touch."""
     ordered = sorted(runs)
-    # What was stored was merged then, and a long session's digest has tens of thousands.
+    # Stored runs are merged already, and a long session's digest has tens of thousands.
     return ordered if _is_merged(ordered) else _merge_runs(ordered)
 
 
 def _is_merged(ordered: Sequence[Run]) -> bool:
-    """Whether no run ends before it begins, and none overlaps or touches the next."""
     firsts = [first for first, _ in ordered]
     lasts = [last for _, last in ordered]
     gaps = map(sub, islice(firsts, 1, None), lasts)

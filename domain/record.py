@@ -1,4 +1,4 @@
-"""The shape shared by everything that is stored: frozen, and tolerant of fields from the future."""
+"""Defines the base of everything that is stored: frozen, and tolerant of unknown fields."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -9,22 +9,23 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from .errors import UnknownFieldError
 
 MAX_COUNT = 10**12
-"""No count of tokens, no cost and no duration comes near it; sums of such still fit 64 bits."""
+"""No real count of tokens, cost or duration is near it, and sums of such values still fit 64 bits.
+"""
 
 
 class Record(BaseModel):
     """A frozen value of the stored format.
 
-    Reading a log keeps and writes back a field that this version does not know: a log outlives the
-    program that wrote it. A caller who gives such a field made a mistake: UnknownFieldError.
+    Reading keeps unknown fields and writes them back, because a log outlives the program that wrote
+    it. Constructing with an unknown field raises UnknownFieldError.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    if not TYPE_CHECKING:  # type checkers know the fields of each class by themselves
+    if not TYPE_CHECKING:  # type checkers know the fields of each class
 
         def __new__(cls, *_: Any, **fields: Any) -> Self:
-            """Refuse fields that do not exist; pydantic reads a log without coming here."""
+            """Refuse unknown fields; pydantic does not pass here when it reads a log."""
             known = cls.__pydantic_fields__
             if not fields.keys() <= known.keys():
                 unknown = next(name for name in fields if name not in known)
@@ -33,7 +34,7 @@ class Record(BaseModel):
 
 
 def describe_unknown(owner: str, unknown: str, known: Iterable[str]) -> str:
-    """Say that `owner` has no such field, and which one was probably meant."""
+    """Return a message that `owner` has no such field and suggests the closest one."""
     names = sorted(known)
     nearest = get_close_matches(unknown, names, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"it has {', '.join(names)}"
@@ -41,7 +42,7 @@ def describe_unknown(owner: str, unknown: str, known: Iterable[str]) -> str:
 
 
 def find_unknown(record: Record) -> str | None:
-    """Describe the first field, here or further in, that this version does not know."""
+    """Describe the first unknown field at any depth; return None if there is none."""
     for unknown in record.model_extra or ():
         return describe_unknown(type(record).__name__, unknown, type(record).model_fields)
     for _, value in record:
@@ -52,14 +53,14 @@ def find_unknown(record: Record) -> str | None:
 
 
 def _drop_impossible(number: Any) -> Any:
-    """None in the place of a number that no provider can mean: it would break every sum."""
+    """Return None for a number that no provider can mean, since it would break every sum."""
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
     return None if is_number and not 0 <= number <= MAX_COUNT else number
 
 
 ReportedCount = Annotated[int | None, AfterValidator(_drop_impossible)]
-"""A count that somebody else reported; an impossible one is none, also in logs that hold one."""
+"""A reported count; an impossible value becomes None, also when read from a log."""
 ReportedAmount = Annotated[float | None, BeforeValidator(_drop_impossible)]
-"""The same of dollars and seconds; an integer of 310 digits is no float."""
+"""The same for dollars and seconds; an integer of 310 digits does not fit a float."""
 BoundedCount = Annotated[int, AfterValidator(lambda count: max(-MAX_COUNT, min(count, MAX_COUNT)))]
-"""A count that has to be there, as near as it can be kept."""
+"""A required count, clamped to the limit."""

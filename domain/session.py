@@ -1,4 +1,4 @@
-"""Guards a session's stream: what may be appended, taken back, pinned and hidden."""
+"""Guards a session's stream: what may be appended, retracted, pinned and hidden."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from .token_estimate import estimate_block, estimate_text
 
 @lru_cache(maxsize=4_096)
 def derive_session_id(namespace: str, key: str) -> UUID:
-    """The stream of a session, derived from its name alone."""
+    """Return the id of a session's stream, derived from its name alone."""
     return uuid5(NAMESPACE_URL, f"cutbank:session:{len(namespace)}:{namespace}:{key}")
 
 
@@ -33,33 +33,31 @@ _NONE: Mapping[str, int] = MappingProxyType({})
 
 
 class SessionState(NamedTuple):
-    """What decisions read: bounded by the calls that are open, whatever the history's length."""
+    """What decisions read; its size depends on the open calls, not on the history."""
 
     turn: int = 0
     answered: bool = False
-    """Whether the model did something in this turn, so that a user's next words open another."""
+    """Whether the model acted in this turn, so that the user's next message opens another."""
     open_calls: Mapping[str, int] = _NONE
     """Tool calls without a result: id to position."""
     system: int = 0
     tools: int = 0
     settings: int = 0
-    """Where the newest system prompt, tools and settings stand; 0 where there are none."""
+    """The positions of the newest system prompt, tools and settings; 0 for none."""
     titled: int = 0
     parented: int = 0
-    """Where the newest title and parent stand; 0 where only the opening names them."""
+    """The positions of the newest title and parent; 0 if only the opening names them."""
     retraction: int = 0
-    """Where the newest retraction stands; each names the one before it."""
+    """The position of the newest retraction; each retraction names the one before it."""
     closed: bool = False
     blocks: int = 0
     tokens: int = 0
-    """Estimated tokens of all blocks so far, retracted ones included."""
+    """Estimated tokens of all blocks so far, including retracted ones."""
     wake: str = ""
-    """When the agent will go on by itself, as ISO 8601 in UTC; empty where nothing is scheduled."""
+    """When the agent will resume by itself, as ISO 8601 in UTC; empty if nothing is scheduled."""
 
 
 class Session(Aggregate[SessionState]):
-    """One conversation of one agent."""
-
     @classmethod
     def open(
         cls,
@@ -73,7 +71,6 @@ class Session(Aggregate[SessionState]):
         title: str | None = None,
         project: str | None = None,
     ) -> Self:
-        """Begin a session at position 1."""
         session = cls._make(namespace, key, 0, subject, clock)
         session._trigger(
             events.SessionOpened,
@@ -100,7 +97,7 @@ class Session(Aggregate[SessionState]):
         title: str | None = None,
         project: str | None = None,
     ) -> Self:
-        """Begin a session that shares all of its parent's history up to `fork.position`.
+        """Begin a session that shares its parent's history up to `fork.position`.
 
         `at` is the parent's state there. The fork's own positions begin one after it.
         """
@@ -135,7 +132,7 @@ class Session(Aggregate[SessionState]):
     def append(self, block: AnyBlock, shown: events.Ends | None = None) -> int:
         """Record one block and return its position; a tool result must answer an open call.
 
-        Of a tool result, views show no more than the ends `shown`.
+        Views show only the ends `shown` of a tool result, if given.
         """
         self._check_open()
         if isinstance(block, ToolCall):
@@ -157,7 +154,7 @@ class Session(Aggregate[SessionState]):
         return self.version
 
     def cancel_tool_call(self, tool_call_id: str, reason: str) -> int:
-        """Record that nobody will answer an open call."""
+        """Record that an open call will have no answer, and return the record's position."""
         self._check_open()
         call = self._find_open_call(tool_call_id)
         self._trigger(
@@ -208,11 +205,11 @@ class Session(Aggregate[SessionState]):
     def retract(
         self, positions: Ranges, reopened: Mapping[str, int], reason: str | None = None
     ) -> None:
-        """Take blocks back.
+        """Retract blocks.
 
-        `positions` must hold the result of every closed call in it; `reopened` names the calls
-        outside it whose results are inside. Whoever calls has read the blocks; this stream's
-        state does not hold them.
+        `positions` must include the result of every closed call that it contains; `reopened` names
+        the calls outside it whose results are inside. The caller has to read the blocks for this,
+        because this stream's state does not hold them.
         """
         self._check_change(positions)
         for tool_call_id in reopened:
@@ -321,7 +318,7 @@ class Session(Aggregate[SessionState]):
 def _count_block(
     state: SessionState, block: AnyBlock, *, answered: bool, open_calls: Mapping[str, int]
 ) -> SessionState:
-    # By position, which is three times as fast as `_replace`.
+    # Positional arguments are three times as fast as `_replace`.
     turn, _, _, system, tools, settings, titled, parented, retraction, closed, *_ = state
     return SessionState(
         turn,

@@ -1,4 +1,4 @@
-"""Every fact that can be recorded of a session: the storage format of its stream."""
+"""Defines every event of a session: the storage format of its stream."""
 
 from pydantic import AwareDatetime, JsonValue
 
@@ -9,7 +9,7 @@ from .record import Record, ReportedAmount, ReportedCount
 
 
 class Parent(Record):
-    """The session, and the call in it, that a sub-agent works for."""
+    """The session, and the call in it, for which a sub-agent works."""
 
     namespace: str
     key: str
@@ -23,20 +23,20 @@ class Fork(Record):
     key: str
     position: int
     lineage: str = "main"
-    """The parent's lineage that goes on in the fork: `recorded` for a branch that was imported."""
+    """The parent's lineage that continues in the fork: `recorded` for an imported branch."""
     lineage_version: int = 0
     """The version of the parent's lineage that was in effect at `position`."""
 
 
 class SessionOpened(Event):
-    """A session begins. A fork's stream begins one past the position it was forked at."""
+    """A session begins; a fork's stream begins one position after its fork point."""
 
     key: str
     namespace: str
     parent: Parent | None = None
     fork: Fork | None = None
     source: str | None = None
-    """What the session was imported from: a format's name."""
+    """The name of the format that the session was imported from."""
     title: str | None = None
     project: str | None = None
     """Where the agent worked: the path of a folder, or a name."""
@@ -45,20 +45,16 @@ class SessionOpened(Event):
 
 
 class SessionTitled(Event):
-    """What the session is called from here on."""
-
     title: str
 
 
 class ParentNamed(Event):
-    """Whom the session works for, where that was not known when it was opened."""
+    """The session's parent, if it was unknown when the session was opened."""
 
     parent: Parent
 
 
 class SystemPromptSet(Event):
-    """The system prompt from here on."""
-
     text: str
 
 
@@ -69,57 +65,49 @@ class ToolsSet(Event):
 
 
 class RequestSettingsSet(Event):
-    """What else a request holds from here on: model, temperature, thinking, ..."""
+    """The other parameters of requests from here on: model, temperature, thinking, ..."""
 
     settings: dict[str, JsonValue]
 
 
 class TurnStarted(Event):
-    """A user's prompt opens turn `turn`."""
-
     turn: int
 
 
 class TurnEnded(Event):
-    """The agent came to rest."""
+    """The agent finished a turn."""
 
     turn: int
     outcome: str | None = None
 
 
 class BlockAppended(Event):
-    """A piece of a turn that is not a tool call or its result."""
-
     block: Block
     turn: int
 
 
 class ToolCalled(Event):
-    """The model asked for a tool."""
-
     block: ToolCall
     turn: int
 
 
 class Ends(Record):
-    """What views show of a text: so many characters of its beginning and of its end."""
+    """How many characters of a text's beginning and end views show."""
 
     head: int
     tail: int
 
 
 class ToolReturned(Event):
-    """A tool answered the call at position `call`."""
-
     block: ToolResult
     turn: int
     call: int
     shown: Ends | None = None
-    """For an answer that was too large for any view, from the first on."""
+    """Set for an answer that is too large for any view."""
 
 
 class ToolCallAbandoned(Event):
-    """Nobody will answer the call at position `call`; this stands where its result would."""
+    """The call at position `call` will have no answer; this event takes the place of its result."""
 
     tool_call_id: str
     reason: str
@@ -147,31 +135,31 @@ class BlockUnpinned(Event):
 
 
 class BlocksRetracted(Event):
-    """These were taken back (pop, rewind): they leave the view at once and stay in the log."""
+    """These were retracted (pop, rewind): they leave the view immediately and stay in the log."""
 
     positions: Ranges
     reopened: dict[str, int] = {}
-    """Calls that are open again because their result was taken back: id to position."""
+    """Calls that are open again because their result was retracted: id to position."""
     reason: str | None = None
     previous: int = 0
-    """Where the retraction before this one stands, so that all are found without a search."""
+    """The position of the retraction before this one, so that all are found without a search."""
 
 
 class Usage(Record):
-    """What a provider reported of one call, in tokens."""
+    """The tokens of one call, as the provider reported them."""
 
     input: ReportedCount = None
     """Uncached prompt tokens."""
     cache_read: ReportedCount = None
     cache_write: ReportedCount = None
     cache_write_1h: ReportedCount = None
-    """Of `cache_write`, the tokens that the provider keeps for an hour, at a higher price."""
+    """The part of `cache_write` that the provider keeps for an hour, at a higher price."""
     output: ReportedCount = None
     reasoning: ReportedCount = None
 
     @property
     def context(self) -> int | None:
-        """Size of the prompt that was sent, cached or not; None where nothing was reported."""
+        """The size of the prompt, cached or not; None if nothing was reported."""
         parts = [
             part for part in (self.input, self.cache_read, self.cache_write) if part is not None
         ]
@@ -183,10 +171,10 @@ INTERRUPTED_STOP_REASONS = frozenset({"aborted", "error"})
 
 
 class ModelCalled(Event):
-    """A model was called. With a fingerprint, the view at the coordinate is what it was sent.
+    """A model was called; with a fingerprint, it was sent exactly the view at the coordinate.
 
-    Where one `call_id` was recorded more than once (a transcript grew while it was imported),
-    the last one counts.
+    If one `call_id` was recorded more than once (a transcript grew while it was imported), the last
+    one counts.
     """
 
     call_id: str
@@ -199,16 +187,16 @@ class ModelCalled(Event):
     lineage: str = "main"
     lineage_version: int = 0
     renderer: str | None = None
-    """Format and version of what was sent, as `anthropic/1`."""
+    """Format and version of the rendering, such as `anthropic/1`."""
     fingerprint: str | None = None
-    """None where the call was imported: what was sent can only be reconstructed."""
+    """None if the call was imported, since its prompt can only be reconstructed."""
     source_time: str | None = None
     context_window: ReportedCount = None
-    """Tokens that the model's context holds, where the source or the provider reports it."""
+    """Tokens of the model's context, if the source or the provider reports them."""
 
     @property
     def context(self) -> int | None:
-        """Size of the prompt that was sent; None where the report does not tell."""
+        """The size of the prompt; None if the report does not say."""
         if self.usage is None or self.stop_reason in INTERRUPTED_STOP_REASONS:
             return None
         return self.usage.context
@@ -224,9 +212,9 @@ class ContextOverflowed(Event):
 
 
 class WakeScheduled(Event):
-    """The agent will go on by itself at `at`: until then the session is not at rest.
+    """The agent will resume by itself at `at`; until then the session is not idle.
 
-    None takes back what was scheduled before.
+    None cancels what was scheduled before.
     """
 
     at: AwareDatetime | None
@@ -234,10 +222,10 @@ class WakeScheduled(Event):
 
 
 class SessionClosed(Event):
-    """Nothing follows, until the session is opened again."""
+    """The session accepts no more events until it is opened again."""
 
     reason: str | None = None
 
 
 BlockEvent = BlockAppended | ToolCalled | ToolReturned | ToolCallAbandoned
-"""The events that stand for a block at their position."""
+"""The events that hold a block at their position."""

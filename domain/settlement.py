@@ -1,4 +1,4 @@
-"""Gives every block up to a boundary exactly one fate, and turns a raw plan into a legal one."""
+"""Gives every block up to a boundary exactly one status, and makes a policy's plan legal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from .window import Plan, Window
 
 
 class BlockStatus(StrEnum):
-    """What became of a block; of several, the first that holds."""
+    """What became of a block; the first that holds decides."""
 
     ERASED = "erased"
     RETRACTED = "retracted"
@@ -36,14 +36,14 @@ class BlockStatus(StrEnum):
 
 @dataclass(frozen=True)
 class BlockStatuses:
-    """What became of each block, as a boundary and what was taken back have it."""
+    """The status of each block under a boundary and retractions."""
 
     boundary: CompactBoundary | None
     summary: Summary | None
     retracted: Ranges
 
     def find(self, position: int) -> BlockStatus | None:
-        """The fate of the block there; None where the boundary forgot it: `verify` fails."""
+        """Return the status of a block; None if the boundary forgot it, so that `verify` fails."""
         boundary = self.boundary
         if position in self.retracted:
             return BlockStatus.RETRACTED
@@ -73,13 +73,13 @@ class BlockStatuses:
 def find_block_status(
     position: int, boundary: CompactBoundary | None, summary: Summary | None, retracted: Ranges
 ) -> BlockStatus | None:
-    """The fate of one block: see Fates, which is faster for many."""
+    """Return the status of one block; for many, BlockStatuses is faster."""
     return BlockStatuses(boundary, summary, retracted).find(position)
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """A plan made legal: what a boundary will say, but for its summary."""
+    """A plan made legal: the content of a boundary except its summary."""
 
     after: int
     first_kept: int
@@ -87,22 +87,22 @@ class Settlement:
     pinned: Ranges
     hidden: Ranges
     covers: Ranges
-    """All that the new summary has to stand for, earlier summaries' ranges included."""
+    """All positions that the new summary has to cover, including those of earlier summaries."""
     trims: tuple[Trim, ...]
     replacements: tuple[Replacement, ...]
     split_turn: SplitTurn | None
     repairs: tuple[Repair, ...]
     removed_items: tuple[Item, ...]
-    """The blocks that leave the view now and that no earlier summary stands for."""
+    """The blocks that leave the view now and that no earlier summary covers."""
     kept_tokens: int
-    """Tokens of the blocks that stay, as they will be shown."""
+    """Tokens of the blocks that stay, as the view shows them."""
 
 
 def settle_plan(window: Window, plan: Plan, *, to_fit: bool = False) -> Settlement:
-    """The nearest legal settlement of a raw plan.
+    """Return the nearest legal settlement of a plan.
 
-    `to_fit` shortens blocks until what stays fits into the model's context. Raises
-    NothingToCompactError, naming the largest blocks, where nothing can be taken out.
+    `to_fit` shortens blocks until the rest fits into the model's context. Raises
+    NothingToCompactError, naming the largest blocks, if nothing can be removed.
     """
     legal = repair_plan(window, plan, to_fit=to_fit)
     cut, stays = legal.cut, legal.staying_items
@@ -116,11 +116,11 @@ def settle_plan(window: Window, plan: Plan, *, to_fit: bool = False) -> Settleme
     shown = Ranges.of(replacement.position for replacement in shows.replacements)
     hides = find_hidden_positions(window) & universe
     hidden = (was_hidden | hides) - shown - pinned
-    # What stays may have left long ago: a pin brings it back, and what it is bound to.
+    # A pin can bring back a block that left long ago, together with its group.
     standing = {item.position for item in stays}
     leaves = [item for item in window.items if item.position not in standing]
     left = Ranges.of([item.position for item in leaves])
-    # Without a cut nothing leaves but what is dropped, not even what no model is sent.
+    # Without a cut nothing leaves except dropped blocks, not even blocks that no model is sent.
     begins = cut if legal.is_cut else 1
     kept = ((universe & Ranges.span(begins, window.after)) - left | Ranges.of(standing)) - hidden
     covers = (covered | universe) - kept - hidden
@@ -141,7 +141,7 @@ def settle_plan(window: Window, plan: Plan, *, to_fit: bool = False) -> Settleme
 
 
 def list_newly_hidden(window: Window, settlement: Settlement) -> tuple[HiddenBlock, ...]:
-    """What is hidden from this boundary on, and what shows in its place."""
+    """Return what this boundary hides for the first time, with the text in its place."""
     shown = {replacement.position: replacement.text for replacement in settlement.replacements}
     return tuple(
         HiddenBlock(position=position, replacement=shown.get(position, text))
@@ -151,7 +151,7 @@ def list_newly_hidden(window: Window, settlement: Settlement) -> tuple[HiddenBlo
 
 
 def find_split_turn(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTurn | None:
-    """The part of the cut's turn that leaves, if the cut is inside a turn."""
+    """Return the part of the cut's turn that leaves, if the cut is inside a turn."""
     turn = next(item.turn for item in items if item.position == cut)
     left = [item for item in items if item.turn == turn and item.position in covers]
     if not left or turn == 0:

@@ -1,4 +1,4 @@
-"""What the view to come shows of each block that stays, and what that takes."""
+"""Computes what the new view shows of each block that stays, and its size in tokens."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from .window import Window
 
 @dataclass(frozen=True, slots=True)
 class ShownBlocks:
-    """The blocks that stay, as they will be shown."""
+    """The blocks that stay, as the view will show them."""
 
     trims: tuple[Trim, ...]
-    """All trims in force, those of earlier boundaries included."""
+    """All trims in effect, including those of earlier boundaries."""
     replacements: tuple[Replacement, ...]
     tokens: int
 
 
 def compute_shown_blocks(window: Window, stays: Sequence[Item], new: Sequence[Trim]) -> ShownBlocks:
-    """How blocks show that stay, `new` trims being made. A pin keeps what shows of a result."""
+    """Return what shows of the blocks that stay with `new` trims; a pinned result stays whole."""
     pinned = Ranges.of([item.position for item in stays if item.is_pinned])
     replacements = tuple(_iter_replacements(window, stays, pinned))
     texts = {one.position: one.text for one in replacements}
@@ -34,13 +34,13 @@ def compute_shown_blocks(window: Window, stays: Sequence[Item], new: Sequence[Tr
 def _iter_replacements(
     window: Window, stays: Sequence[Item], pinned: Ranges
 ) -> Iterator[Replacement]:
-    """Hidden blocks that leave a text in their place; half of a tool pair always does."""
+    """Yield the hidden blocks that leave a text in their place; half of a tool pair always does."""
     texts = {r.position: r.text for r in window.boundary.replacements} if window.boundary else {}
     was_hidden = window.boundary.hidden if window.boundary else Ranges()
     if not (texts or was_hidden or window.hides):
         return
     kinds = {item.position: item.kind for item in stays}
-    # Of a pair that a pin brings back, one half may have been hidden long ago.
+    # A pin can bring back a pair with one half hidden long ago.
     hides = dict.fromkeys(p for p in kinds if p in was_hidden) | window.hides
     for position, text in hides.items():
         if text is not None or kinds.get(position) in PAIR_KINDS:

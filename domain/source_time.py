@@ -1,16 +1,16 @@
-"""When something was said, in whatever notation its source has for times."""
+"""Parses times in the notations that sources use."""
 
 from datetime import UTC, datetime
 
 _MILLISECONDS_FROM = 100_000_000_000
-"""A number of seconds is below this, and a number of milliseconds is not, for ages."""
+"""Numbers below this are seconds, others milliseconds."""
 _DATE_LENGTH = len("20260101")
 
 
 def parse_source_time(time: str) -> datetime | None:
-    """In UTC, of ISO 8601 or a number since 1970; None where it is neither."""
+    """Return the time in UTC from ISO 8601 or a number since 1970; None for anything else."""
     whole, _, part = time.partition(".")
-    # Some numbers could be read as a day with an hour behind it, too, in the times of no computer.
+    # Some numbers also parse as a date and an hour, but in years before computers.
     if len(whole) > _DATE_LENGTH and (whole + part).isdecimal():
         return _convert_number(float(time))
     try:
@@ -19,7 +19,7 @@ def parse_source_time(time: str) -> datetime | None:
     except ValueError:
         return _parse_number(time)
     except OverflowError:
-        return None  # near an end of the calendar, told in another zone
+        return None  # near an end of the calendar, in another time zone
 
 
 def _parse_number(time: str) -> datetime | None:

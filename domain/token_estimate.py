@@ -1,24 +1,24 @@
-"""How large things are: the default estimate of four characters a token."""
+"""Estimates sizes: four characters a token by default."""
 
 from .blocks import AnyBlock, Block, Media, Text, ToolCall
 
 CHARS_PER_TOKEN = 4
 IMAGE_CHARS = 1_200
-"""What an image or document counts as (DOSSIER section 4): 300 tokens."""
+"""The characters that an image or document counts as (DOSSIER section 4): 300 tokens."""
 
 
 def estimate_block(block: AnyBlock) -> int:
-    """Tokens of a block as a model would read it; at least 1."""
+    """Return the tokens of a block as a model reads it; at least 1."""
     return -(-count_characters(block) // CHARS_PER_TOKEN) or 1
 
 
 def estimate_text(text: str) -> int:
-    """Tokens of a piece of text; 0 where there is none."""
+    """Return the tokens of a text; 0 if it is empty."""
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
 def count_characters(block: AnyBlock) -> int:
-    """Characters (code points) of what a model would read of a block."""
+    """Return the characters (code points) that a model reads of a block."""
     if isinstance(block, Block):
         return len(block.text) + _count_media(block.media)
     if isinstance(block, ToolCall):

@@ -1,4 +1,4 @@
-"""How much of a large tool result is shown: its two ends, and more of the one that tells more."""
+"""Shortens a large tool result to its two ends, and shows more of the end that says more."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from .token_estimate import CHARS_PER_TOKEN
 
 
 class OutputKind(StrEnum):
-    """What a tool has answered with, as far as can be told by looks."""
+    """The kind of a tool's output, guessed from its text."""
 
     CODE = "Code"
     LOG = "Log"
@@ -16,26 +16,25 @@ class OutputKind(StrEnum):
 
 
 _HEAD_SHARES = {OutputKind.CODE: 0.7, OutputKind.LOG: 0.4, OutputKind.TEXT: 0.5}
-"""The part of what is shown that is the beginning: of code most of it, of a log the less."""
+"""The beginning's share of the shown text: most of it for code, less for a log."""
 _MAX_TOKENS = 25_000
-"""Of one result, by the document."""
+"""The document's limit for one result."""
 MIN_SHOWN_TOKENS = 100
-"""Tokens of any answer that are shown, if somebody wants large ones shortened."""
+"""The least tokens that are shown of any answer when large ones are shortened."""
 _SMALL_BYTES = 100
-"""Bytes below which nothing is shortened."""
 _MAX_BYTES = 100_000
-"""Bytes that no result may have, however its tokens are counted."""
+"""The most bytes of a result, however its tokens are counted."""
 _FUSE_MARK = "\n[... content truncated by byte fuse ...]"
 _FUSE_ROOM = 50
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 _CODE_CHARACTERS = "{}[]();:"
 _CODE_SHARE = 0.02
-"""Part of a text that code's own characters take in code."""
+"""The share of code's own characters that marks a text as code."""
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedResult:
-    """A result as it is shown, and what was taken out of it."""
+    """A result as it is shown, with the size of the part that was removed."""
 
     content: str
     kind: OutputKind
@@ -57,7 +56,7 @@ class TruncatedResult:
 
 
 def detect_output_kind(text: str) -> OutputKind:
-    """A log has dates and levels, code has brackets; what has neither is text."""
+    """Return LOG for a text with dates and levels, CODE for one with brackets, otherwise TEXT."""
     if "20" in text and ":" in text and any(level in text for level in _LEVELS):
         return OutputKind.LOG
     if text and sum(map(text.count, _CODE_CHARACTERS)) > _CODE_SHARE * len(text):
@@ -66,7 +65,7 @@ def detect_output_kind(text: str) -> OutputKind:
 
 
 def find_ends(text: str, most_tokens: int) -> Ends | None:
-    """What to show of a text that takes more than so many tokens; None where it takes no more.
+    """Return the ends to show of a text with more than `most_tokens`; None if it has no more.
 
     Tokens are counted as four bytes each, and characters are never split.
     """
@@ -84,7 +83,7 @@ def find_ends(text: str, most_tokens: int) -> Ends | None:
 
 
 def truncate_result(text: str, most_tokens: int = _MAX_TOKENS) -> TruncatedResult:
-    """A result as the document's program puts it into a conversation."""
+    """Return a result as the document's program puts it into a conversation."""
     kind, size = detect_output_kind(text), len(_encode(text))
     ends = find_ends(text, most_tokens)
     if ends is None:
@@ -109,7 +108,6 @@ def _apply_byte_limit(result: TruncatedResult) -> TruncatedResult:
 
 
 def count_byte_tokens(text: str) -> int:
-    """Tokens of a text, by its bytes."""
     return _convert_bytes(len(_encode(text)))
 
 
@@ -122,7 +120,7 @@ def _count_lines(text: str) -> int:
 
 
 def _is_inside(whole: bytes, at: int) -> bool:
-    """Whether a character goes on there: all but the first of its bytes begin with these bits."""
+    """Check whether the byte continues a character, as its first bits show."""
     return 0 < at < len(whole) and whole[at] & 0b1100_0000 == 0b1000_0000
 
 

@@ -1,4 +1,4 @@
-"""Tool results that stay in the view shortened: what then shows of them, and which may be."""
+"""Shortens tool results that stay in the view, and decides which ones may be shortened."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,22 +12,22 @@ from .token_estimate import CHARS_PER_TOKEN
 from .window import Window
 
 _MARK_CHARS = 60
-"""Characters, at most, of the mark that says what was left out and how to recall it."""
+"""The longest mark that says what was left out and how to recall it, in characters."""
 _SHARE_DIVISOR = 10
-"""A result that takes more than this part of the model's context may be shortened to it."""
+"""A result that takes more than the context divided by this may be shortened to it."""
 _MIN_SHORTENED_TOKENS = 500
 """Tokens below which nothing is shortened in an emergency."""
 
 MIN_BLOCK_TOKENS = 60
-"""Tokens that are left of a block at the least, where nothing else makes a view fit."""
+"""The least tokens that are left of a block if nothing else makes a view fit."""
 TRIMMABLE_KINDS = frozenset(
     {Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER}
 )
-"""Kinds of blocks of which both ends can stand for the whole: no image, no signed thinking."""
+"""Kinds of blocks whose two ends can represent the whole: no images, no signed thinking."""
 
 
 def trim_text(text: str, trim: Trim) -> str:
-    """The first and last characters of a text around a mark that says how to recall the rest."""
+    """Return both ends of a text around a mark that says how to recall the rest."""
     left_out = len(text) - trim.head - trim.tail
     if left_out <= 0:
         return text
@@ -36,7 +36,6 @@ def trim_text(text: str, trim: Trim) -> str:
 
 
 def count_trimmed_chars(whole: int, trim: Trim) -> int:
-    """Characters that `trimmed` leaves of so many."""
     return _count_chars_left(whole, trim.position, trim.head, trim.tail)
 
 
@@ -50,21 +49,21 @@ def _write_mark(left_out: int, position: int) -> str:
 
 
 class ShortenedResult(NamedTuple):
-    """A tool result of which less shows than did."""
+    """A tool result that shows less than before."""
 
     item: Item
     head: int
     """Characters of its beginning that stay."""
     saved: int
-    """Tokens that this takes off the view."""
+    """Tokens that the view becomes smaller by."""
 
 
 def iter_shortened_results(
     window: Window, heads: Iterable[tuple[Item, int]]
 ) -> Iterator[ShortenedResult]:
-    """Those results of which only the beginning is to stay, so many characters, that show more.
+    """Yield the results that show more than the given number of characters of their beginning.
 
-    The same as `effective` says of such trims, with none being made.
+    Gives the same answer as `list_effective_trims` for such trims, without making them.
     """
     earlier = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
     hidden = _find_hidden(window)
@@ -79,7 +78,7 @@ def iter_shortened_results(
 def list_effective_trims(
     window: Window, stays: Iterable[Item], trims: Sequence[Trim]
 ) -> tuple[Trim, ...]:
-    """Those of the trims that shorten something: a tool result that stays and is longer."""
+    """Return the trims that shorten something: a tool result that stays and is longer."""
     if not trims:
         return ()
     earlier = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
@@ -95,10 +94,10 @@ def list_effective_trims(
 
 
 def trim_largest_results(window: Window, stays: Sequence[Item]) -> tuple[Trim, ...]:
-    """Trims of the results that no view can hold beside much else; none where none is so large.
+    """Return trims of the results that are too large for any view; empty if there are none.
 
-    Both ends of a result are shown, twice as much of its beginning as of its end. Pinned ones, and
-    what people and models said, are left as they are.
+    Both ends of a result stay, two thirds of them from the beginning. Pinned results and messages
+    are not shortened.
     """
     most = compute_trim_target(window.limit)
     before = {trim.position for trim in window.boundary.trims} if window.boundary else set()
@@ -113,7 +112,7 @@ def trim_largest_results(window: Window, stays: Sequence[Item]) -> tuple[Trim, .
 def trim_blocks(
     window: Window, stays: Iterable[Item], kinds: Collection[Kind], most: int
 ) -> tuple[Trim, ...]:
-    """Trims of all blocks of these kinds that take more tokens, but for pins and open calls."""
+    """Return trims of all larger blocks of these kinds, except pins and open calls."""
     hidden = _find_hidden(window)
     return tuple(
         trim_to_ends(item.position, most)
@@ -125,26 +124,24 @@ def trim_blocks(
 
 
 def compute_trim_target(limit: int) -> int:
-    """Tokens that the largest results are shortened to where a model holds `limit`; 0 is not
-    known."""
+    """Return the tokens to which the largest results are shortened; a `limit` of 0 is unknown."""
     return (
         max(limit // _SHARE_DIVISOR, _MIN_SHORTENED_TOKENS) if limit > 0 else _MIN_SHORTENED_TOKENS
     )
 
 
 def is_large(tokens: int, characters: int, most: int) -> bool:
-    """Whether a result is so large that it may be shortened, by its text that shows."""
+    """Check whether a result's shown text is so large that it may be shortened."""
     return tokens > most and characters > most * CHARS_PER_TOKEN
 
 
 def trim_to_ends(position: int, most: int) -> Trim:
-    """Of a result, as much as takes so many tokens."""
+    """Return a trim that leaves `most` tokens of a result."""
     room = most * CHARS_PER_TOKEN - _MARK_CHARS
     return Trim(position=position, head=room * 2 // 3, tail=room // 3)
 
 
 def _iter_trimmable_results(window: Window, stays: Iterable[Item]) -> Iterator[Item]:
-    """Tool results whose own text shows, and that nobody wants kept word for word."""
     hidden = _find_hidden(window)
     for item in stays:
         if item.kind is Kind.TOOL_RESULT and not item.is_pinned and item.position not in hidden:
@@ -153,12 +150,11 @@ def _iter_trimmable_results(window: Window, stays: Iterable[Item]) -> Iterator[I
 
 def _find_hidden(window: Window) -> Ranges:
     hidden = find_hidden_positions(window)
-    # A pin brings back the other half of its pair, which shows no more than a text.
+    # A pin brings back the other half of its pair, which shows only a replacement text.
     return hidden | window.boundary.hidden if window.boundary else hidden
 
 
 def _count_shown_chars(item: Item, trim: Trim | None) -> int:
-    """Characters that are shown."""
     if trim is not None:
         return count_trimmed_chars(len(item.block.text), trim)
     return len(item.block.text) if item.length is None else item.length

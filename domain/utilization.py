@@ -1,15 +1,15 @@
-"""How full a model's context is: the share in use, its level, and the colour of a status meter."""
+"""Measures how full a context is: the share in use, its level, and a status meter's color."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class UsageLevel(StrEnum):
-    """What a share in use calls for, as a policy has it."""
+    """What a policy does at a share in use."""
 
     NORMAL = "Normal"
     WARNING = "Warning"
-    """Those who watch are told."""
+    """Listeners are warned."""
     ALERT = "Alert"
     """Something has to leave."""
     CRITICAL = "Critical"
@@ -17,8 +17,6 @@ class UsageLevel(StrEnum):
 
 
 class Color(StrEnum):
-    """What a status meter shows."""
-
     GREEN = "green"
     YELLOW = "yellow"
     ORANGE = "orange"
@@ -26,17 +24,16 @@ class Color(StrEnum):
 
 
 _COLORS = ((0.85, Color.RED), (0.75, Color.ORANGE), (0.50, Color.YELLOW))
-"""From which share on a colour is shown; below all of them it is green."""
+"""The share from which each color is shown; below all of them it is green."""
 
 
 def find_color(share: float) -> Color:
-    """The colour of a share in use."""
     return next((colour for begins, colour in _COLORS if share >= begins), Color.GREEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Utilization:
-    """What of a context is in use."""
+    """How much of a context is in use."""
 
     tokens: int
     limit: int
@@ -44,7 +41,7 @@ class Utilization:
 
     @property
     def share(self) -> float:
-        """The part of the context in use; 0 where no limit is known."""
+        """The share of the context in use; 0 if no limit is known."""
         return self.tokens / self.limit if self.limit > 0 else 0.0
 
     @property
@@ -53,7 +50,6 @@ class Utilization:
 
     @property
     def needs_pruning(self) -> bool:
-        """Whether something has to leave."""
         return self.level in {UsageLevel.ALERT, UsageLevel.CRITICAL}
 
 
@@ -65,10 +61,10 @@ class LevelMarks:
     alert: float
     critical: float
     is_past: bool = False
-    """Whether warning and alert begin only past their share, and not at it."""
+    """Whether warning and alert begin above their share rather than at it."""
 
     def measure(self, tokens: int, limit: int) -> Utilization:
-        """So many tokens of a limit, with their level; without a limit everything is normal."""
+        """Return the utilization with its level; without a limit the level is always normal."""
         share = tokens / limit if limit > 0 else 0.0
         level = UsageLevel.NORMAL
         if limit > 0 and share >= self.critical:
@@ -85,14 +81,12 @@ class LevelMarks:
 
 @dataclass(frozen=True, slots=True)
 class PruningResult:
-    """What a pruning took out."""
+    """What a pruning removed."""
 
     before: Utilization
     after: Utilization
     messages: int
-    """How many left."""
 
     @property
     def tokens(self) -> int:
-        """How many were freed."""
         return max(0, self.before.tokens - self.after.tokens)

@@ -1,4 +1,4 @@
-"""What a policy is shown, and what it answers: a Window in, a Plan or None out."""
+"""Defines what a policy gets and returns: a Window in, a Plan or None out."""
 
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
@@ -23,64 +23,61 @@ from .token_estimate import CHARS_PER_TOKEN, estimate_block
 
 @dataclass(frozen=True)
 class Window:
-    """The view of one session as a compaction finds it."""
+    """The view of one session at the time of a compaction."""
 
     items: Sequence[Item]
-    """All visible blocks in the order of the view: by position, but for a result that came late,
-    which stands beside its call. They may be made when they are first looked at: a policy that
-    goes by what is in use does without."""
+    """All visible blocks in the order of the view: by position, but a late result follows its call.
+    They may be made on first access, so that a policy that reads only token counts is faster."""
     after: int
     """The newest position that this compaction may decide about."""
     limit: int
-    """Tokens that the model's context can hold."""
+    """Tokens of the model's context."""
     trigger: Trigger = Trigger.MANUAL
     overhead: int = 0
-    """Estimated tokens of what is sent besides the blocks, where `in_use` was not reckoned."""
+    """Estimated tokens of everything that is sent except the blocks, if `in_use` is None."""
     usage: int | None = None
-    """Context size in tokens that the provider reported of the newest call on this view."""
+    """The context size in tokens that the provider reported for the newest call on this view."""
     in_use: int | None = None
-    """Tokens in use now: as reported, and what came since; None where that was not reckoned."""
+    """Tokens in use now: the reported ones and an estimate of later ones; None if not computed."""
     calibration: TokenCalibration = TokenCalibration()
-    """What the provider's reports taught about the estimates, and how good they are."""
+    """Correction factors for the estimates, learned from the provider's reports."""
     boundary: CompactBoundary | None = None
     summary: Summary | None = None
-    """What stands for the blocks that earlier boundaries took out."""
+    """The summary of the blocks that earlier boundaries removed."""
     pinned: Ranges = Ranges()
     hides: dict[int, str | None] = field(default_factory=dict)
     """Blocks to hide from this boundary on: position to replacement text."""
     retracted: Ranges = Ranges()
-    """What was taken back since the last boundary."""
+    """Blocks that were retracted since the last boundary."""
     cached: int | None = None
-    """Tokens that the provider holds in its cache of this view, as its newest report says."""
+    """Tokens of this view in the provider's cache, according to its newest report."""
     called_model: str | None = None
-    """The model of the newest call, as it was recorded."""
+    """The model of the newest call, as recorded."""
     prices: ModelFacts | None = None
-    """The agent's model and what its tokens cost, where that is known."""
+    """The agent's model and its prices, if known."""
     expected_calls: int = 0
-    """How many calls there will be on what this compaction leaves."""
+    """How many calls will use the view that this compaction leaves."""
     system_prompt: str = ""
-    """The system prompt; what it takes is part of `overhead` and `in_use`."""
+    """The system prompt; its tokens are part of `overhead` and `in_use`."""
     usage_at: int | None = None
-    """The last position that the call saw whose report is `usage`."""
+    """The last position that was in the prompt of the call that reported `usage`."""
     since_boundary_s: float | None = None
-    """Seconds since the view's boundary was drawn; None where there is none, or where a session
-    that is run through again tells no times."""
+    """Seconds since the view's boundary; None without one, or if a replayed session has no times.
+    """
     last_call: ModelCalled | None = None
-    """The newest call whose size was reported, whether or not that can be believed."""
+    """The newest call with a reported size, whether or not that size is credible."""
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What policies worked out of the first of the items, each under a key of its own; windows
-    share it while the view does no more than grow at its end. Nothing may depend on its being
-    there."""
+    """Policies' intermediate results for the first items, by key. Windows share them while the view
+    only grows at its end. No plan may depend on them."""
     evicted: Sequence[Item] = ()
-    """What left with earlier boundaries, for policies that go on counting it; a store has it at
-    hand no more, and leaves this empty."""
+    """Blocks that left earlier, for policies that still count them; a store leaves this empty."""
 
     @cached_property
     def cut_start(self) -> int:
-        """Where the blocks begin that a new cut may take out; those before it stay in any case.
+        """The position from which a new cut may remove blocks; earlier ones stay in any case.
 
-        What a boundary carried over may leave again once its calls are answered, or it is pinned
-        no more.
+        A block that a boundary carried over may leave once its calls are answered or its pin is
+        removed.
         """
         if self.boundary is None:
             return 1
@@ -95,22 +92,21 @@ class Window:
 
     @cached_property
     def open_to_cut(self) -> tuple[Item, ...]:
-        """The items that a new cut may take out."""
         return tuple(self.items[bisect_left(self.items, self.cut_start, key=get_place) :])
 
     @cached_property
     def tokens(self) -> int:
-        """Tokens of the whole view as it is shown now, as reckoned or estimated."""
+        """Tokens of the whole view as it is now, reported or estimated."""
         blocks = self.block_tokens
         return blocks + self.overhead if self.in_use is None else max(blocks, self.in_use)
 
     @cached_property
     def block_tokens(self) -> int:
-        """Tokens of the blocks alone; not of those that a pin brings back only now."""
+        """Tokens of the blocks alone, without those that a new pin brings back."""
         return sum([item.tokens for item in self.items if not self._is_brought_back(item)])
 
     def _is_brought_back(self, item: Item) -> bool:
-        """Whether the block left with an earlier boundary, and was pinned since."""
+        """Check whether the block left with an earlier boundary and was pinned since."""
         boundary = self.boundary
         if boundary is None or item.position > boundary.after:
             return False
@@ -118,45 +114,44 @@ class Window:
 
     @property
     def overhead_tokens(self) -> int:
-        """Tokens of what is sent besides the blocks: system prompt, tools, standing summary, and
-        what no log holds."""
+        """Tokens sent apart from the blocks: system prompt, tools, summary, unlogged content."""
         return self.tokens - self.block_tokens
 
     @property
     def used_tokens(self) -> int:
-        """Tokens in use: as reckoned, else as the provider last reported, else as estimated."""
+        """Tokens in use: computed, else as the provider last reported, else estimated."""
         if self.in_use is not None:
             return self.in_use
         return self.usage if self.usage is not None else self.tokens
 
     @property
     def request_tokens(self) -> int:
-        """Tokens of the system prompt and the tools: no compaction changes these."""
+        """Tokens of the system prompt and the tools, which no compaction changes."""
         standing = self.convert_estimate(self.summary.tokens) if self.summary else 0
         return max(0, self.overhead_tokens - standing)
 
     def convert_estimate(self, estimated: int) -> int:
-        """What the model makes of a summary, or of a request, of so many estimated tokens."""
+        """Return the model's tokens for a summary or request of `estimated` tokens."""
         return round(estimated * self.calibration.get_ratio(ContentKind.REQUEST))
 
     def count_item_tokens(self, item: Item, length: int | None) -> int:
-        """What an item takes once so many characters of it show; None is the whole block."""
+        """Return an item's tokens once it shows `length` characters; None is the whole block."""
         now, then = _estimate_item(item, item.length), _estimate_item(item, length)
         if now == then:
             return item.tokens
         sort = CONTENT_KINDS.get(item.kind, ContentKind.TEXT)
-        # What media take goes by rules of the provider's, and tells nothing of the text beside.
+        # Media follow the provider's own rules and say nothing about the text next to them.
         ratio = self.calibration.get_ratio(sort) if has_media(item.block) else item.tokens / now
         return max(1, round(then * ratio))
 
     def price(
         self, kept_tokens: int, summary_tokens: int, *, unchanged: int | None = None
     ) -> Pricing:
-        """What it would cost and save to keep so much behind a summary of that size.
+        """Return the cost and saving of keeping `kept_tokens` after a summary of `summary_tokens`.
 
-        `unchanged` are the tokens at the beginning that stay as they are, where these are more
-        than the request's: blocks in front of the first that changes. Where no call was reported,
-        all is taken to be cached: so a compaction is never called cheaper than it may be.
+        `unchanged` are the tokens at the beginning that stay the same, if these are more than the
+        request's. If no call was reported, the whole view is taken as cached, so that the cost of a
+        compaction is never underestimated.
         """
         return Pricing(
             before=self.tokens,
@@ -169,12 +164,12 @@ class Window:
 
     @cached_property
     def running(self) -> tuple[int, ...]:
-        """Prefix sums of the tokens of `open_to_cut`; `running[i]` is what precedes item i."""
+        """Prefix sums of the tokens of `open_to_cut`; `running[i]` is the sum before item i."""
         return tuple(accumulate([item.tokens for item in self.open_to_cut], initial=0))
 
     @cached_property
     def held_tokens(self) -> int:
-        """Tokens of what no cut takes out: pins and open calls, and what is bound to them."""
+        """Tokens that no cut removes: pins, open calls, and their groups."""
         return sum(
             item.tokens
             for group in self.groups
@@ -184,7 +179,7 @@ class Window:
 
     @cached_property
     def groups(self) -> list[list[Item]]:
-        """The items by what leaves or stays together: pairs, and pieces of one message."""
+        """The items in groups that leave or stay together: pairs, and pieces of one message."""
         return group_blocks(self.items)
 
 
@@ -195,14 +190,14 @@ def _estimate_item(item: Item, length: int | None) -> int:
 
 
 class OnFailure(StrEnum):
-    """What becomes of a plan where all who were asked for its summary failed."""
+    """What happens to a plan if all its summarizers fail."""
 
     EXTRACTIVE = "extractive"
-    """A summary by rules stands in, and where even that will not do, a list of what left."""
+    """Rules write the summary instead, or, if that fails too, a list of what left."""
     NOTICE = "notice"
     """The blocks leave all the same, and a line says so."""
     UNCHANGED = "unchanged"
-    """The compaction fails, and the view stays as it was."""
+    """The compaction fails, and the view is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,21 +205,18 @@ class Plan:
     """A policy's answer: what leaves, and why. The store repairs it before it is recorded."""
 
     cut: int | None
-    """Position of the first block to keep; None where nothing leaves by a cut."""
+    """Position of the first block to keep; None if nothing leaves by a cut."""
     reason: str
     summary_tokens: int
-    """How large the summary may be; 0 has no summary written, only said that blocks left."""
+    """The largest size of the summary; 0 writes no summary, only a notice that blocks left."""
     trims: tuple[Trim, ...] = ()
-    """Tool results that stay, shown shortened."""
     drops: Ranges = Ranges()
-    """Blocks behind the cut that leave as well."""
+    """Blocks after the cut that leave as well."""
     most_tokens: int = 0
-    """Tokens that the view may have afterwards, where these are fewer than the model's limit."""
+    """The most tokens of the new view, if fewer than the model's limit."""
     turn_tokens: int = 0
-    """For a split turn: how large the summary of its beginning may be, where it has an allowance
-    of its own."""
+    """For a split turn: the largest size of a separate summary of its beginning."""
     template: SummaryTemplate | None = None
-    """How the summary is asked for and put together; None is cutbank's own way."""
+    """How the summary is requested and assembled; None is cutbank's own way."""
     on_failure: OnFailure = OnFailure.EXTRACTIVE
-    """What happens where no summary can be had; a summariser that was named in settings is asked
-    before, the extractive one as well."""
+    """What happens if no summary can be written; summarizers from settings are tried first."""

@@ -1,1 +1,1 @@
-"""Read models folded from events: what the log looks like, never what happened."""
+"""Folds events into read models, which describe the log but decide nothing."""

@@ -1,4 +1,4 @@
-"""The window that a policy is shown, made of the very fold that is served."""
+"""Makes the window that a policy gets, from the same fold that is served."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,9 +30,9 @@ def make_window(
     expected_calls: int = 0,
     now: datetime | None = None,
 ) -> Window:
-    """What the view holds, what was pinned, hidden and taken back, and what is in use.
+    """Return the window: the view's items, pins, hidden and retracted blocks, tokens in use.
 
-    `recalled` are blocks that earlier boundaries took out and that were pinned since.
+    `recalled` are blocks that earlier boundaries removed and that were pinned since.
     """
     use = history.measure_usage()
     return Window(
@@ -78,7 +78,7 @@ def make_items(
     pinned: Ranges,
     broken_off: Mapping[int, float],
 ) -> list[Item]:
-    """The blocks of a view as a policy sees them, with what was pinned since it left."""
+    """Return the blocks of a view as items, with those that were pinned after they left."""
     unfinished = frozenset(_iter_unfinished(entries, broken_off))
     tokens_of = chain(sizes(), (entry.tokens for entry in recalled_entries))
     items = [
@@ -99,7 +99,7 @@ def make_items(
 
 
 def make_item(entry: ViewEntry) -> Item:
-    """A block of which nothing is to be said besides: nobody waits for it, and it is whole."""
+    """Return an item for a block that is complete and not an open call."""
     length = None if entry.shown is None else len(entry.shown)
     return Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call, length=length)
 
@@ -107,7 +107,6 @@ def make_item(entry: ViewEntry) -> Item:
 def _iter_unfinished(
     entries: Sequence[ViewEntry], broken_off: Mapping[int, float]
 ) -> Iterator[int]:
-    """Positions of what models wrote in answers that were broken off."""
     for position, upto in broken_off.items():
         behind = bisect_right(entries, position, key=attrgetter("position"))
         for entry in islice(entries, behind, None):
@@ -123,15 +122,16 @@ def _seconds_since_boundary(history: HistoryFold, now: datetime | None) -> float
 
 
 def _count_cached_tokens(history: HistoryFold) -> int | None:
-    """What the newest call left of this view in the provider's cache; None where no call says."""
+    """Return how many of this view's tokens the newest call left cached; None if unknown."""
     call = history.last_call
     if call is None or call.usage is None or call.usage.context is None:
         return None
     if history.boundary is not None and call.position <= history.boundary.after:
-        return 0  # of what the boundary left, nothing was sent yet
+        return 0  # nothing after the boundary was sent yet
     usage = call.usage
     if usage.cache_write is None:
-        # Providers that cache unasked report no writing: what was sent is cached from then on.
+        # Providers that cache automatically report no writes; the whole prompt is cached from then
+        # on.
         return usage.context
     return usage.cache_write + (usage.cache_read or 0)
 

@@ -1,4 +1,4 @@
-"""Reckons how much of a model's context a view takes: what was reported, and what came since."""
+"""Measures how much of a model's context a view takes: the reported tokens, and what came since."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ from .view_entry import ViewEntry
 from .view_token_counts import TokenCounts
 
 _MIN_ANSWER_SHARE = 0.5
-"""A reported answer below this share of what stands in the log was counted while it streamed."""
+"""A reported answer below this share of the logged one was counted while it streamed."""
 
 
 class RequestOverhead(NamedTuple):
-    """What is sent besides the blocks."""
+    """Everything that is sent except the blocks."""
 
     system: RecordedEvent | None
     tools: RecordedEvent | None
@@ -33,50 +33,50 @@ class RequestOverhead(NamedTuple):
 
 
 class CallSample(NamedTuple):
-    """A call of a model, and what became of the view since the call before it.
+    """A call of a model, with the changes of the view since the call before.
 
-    A named tuple, the fastest to make: a fold makes one of each call.
+    A named tuple, the fastest to make, because a fold makes one for each call.
     """
 
     call: ModelCalled
     new_entries: tuple[ViewEntry, ...]
-    """What was appended since, up to what the call saw; nothing for the first call."""
+    """The entries added since then that the call saw; empty for the first call."""
     retracted_entries: tuple[ViewEntry, ...]
-    """What was taken back since, of what the call before it had seen."""
+    """The entries retracted since then that the call before had seen."""
     visible_tokens: int
     """Estimated tokens of all blocks that the call saw."""
     request: RequestOverhead
     is_whole: bool
-    """Whether the fold knows all that was appended, as it was shown."""
+    """Whether the fold has all new entries as they were sent."""
     saw_this_view: bool
-    """Whether the call saw this very view, and not one that a compaction has ended."""
+    """Whether the call saw this view, and not one that a compaction has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierUsage:
-    """What the calls on the view before this one tell about this one."""
+    """What calls on the previous view tell about this one."""
 
     model: str | None
     ratio: float
-    """Tokens that the model made of one estimated token."""
+    """The model's tokens for one estimated token."""
     unseen_tokens: int
-    """Tokens that the provider counted and no log holds: its own prompts, tools that nobody set."""
+    """Tokens that the provider counted and no log holds, such as its own prompts and tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextUsage:
-    """How much of the context a view takes, as far as can be told."""
+    """How much of the context a view takes."""
 
     calibration: TokenCalibration
     used_tokens: int
     reported_tokens: int | None
-    """Context of the newest call that saw this view, where it can be believed."""
+    """Context of the newest call that saw this view and has a credible report."""
     last_seen_position: int | None = None
-    """What that call saw last."""
+    """The last position that this call saw."""
 
 
 class ContextUsageTracker:
-    """Learns from the calls of one fold, in order; each of them is taken in once."""
+    """Learns from the calls of one fold, in order, each once."""
 
     def __init__(
         self,
@@ -88,24 +88,24 @@ class ContextUsageTracker:
         self._unseen = 0
         self._gauge: TokenCalibration | None = None
         self._anchor: CallSample | None = None
-        """The newest call whose report was believed."""
+        """The newest call with a credible report."""
         self._since: tuple[ViewEntry, ...] = ()
         self._gone: tuple[ViewEntry, ...] = ()
-        """What changed after it, as far as later calls saw it whose report was not."""
+        """The changes after it that later calls without a credible report saw."""
         self._news: list[CallSample] = []
         self._summed: tuple[TokenCalibration | None, tuple[ViewEntry, ...], int] = (None, (), 0)
-        """What a gauge made of some entries in all."""
+        """The total tokens of some entries under one calibration."""
 
     def add_sample(self, lap: CallSample) -> None:
         self._news.append(lap)
 
     def find_anchor_position(self) -> int:
-        """What the newest call saw last whose report was believed; 0 where there was none."""
+        """Return the last position that the newest credible call saw; 0 if there is none."""
         self.find_calibration()
         return self._anchor.call.position if self._anchor else 0
 
     def find_calibration(self) -> TokenCalibration:
-        """What is known by now."""
+        """Return the calibration after all samples so far."""
         if self._gauge is None:
             earlier = self._earlier()
             self._gauge = TokenCalibration()
@@ -123,7 +123,7 @@ class ContextUsageTracker:
         request: RequestOverhead,
         gone: Iterable[ViewEntry] = (),
     ) -> ContextUsage:
-        """What a view takes that holds these entries now; `gone` was taken back since a call."""
+        """Return the usage of a view; `retracted_entries` were retracted since a call."""
         gauge = self.find_calibration()
         anchor = self._anchor if self._anchor and self._anchor.saw_this_view else None
         if anchor is None:
@@ -141,7 +141,7 @@ class ContextUsageTracker:
         return ContextUsage(gauge, max(1, round(context + grown)), context, seen)
 
     def _sum_tokens(self, calibration: TokenCalibration, entries: tuple[ViewEntry, ...]) -> int:
-        """The sizes of all entries; only what came since the last time is looked at."""
+        """Return the size of all entries, measuring only those added since the last time."""
         known, summed, total = self._summed
         if calibration is not known or entries[: len(summed)] != summed:
             summed, total = (), 0
@@ -152,7 +152,7 @@ class ContextUsageTracker:
     def list_sizes(
         self, calibration: TokenCalibration, entries: Sequence[ViewEntry]
     ) -> tuple[int, ...]:
-        """Tokens of each entry as the model counts it; as estimated where nothing was learned."""
+        """Return the model's tokens for each entry; estimates if nothing was learned."""
         rule, size = find_image_rule(calibration.model), self._tally.count_entry
         if not calibration.has_learned:
             found = (size(entry, rule) for entry in entries)
@@ -169,7 +169,7 @@ class ContextUsageTracker:
         context = _get_context(lap)
         anchor = self._anchor
         if anchor is not None and anchor.saw_this_view and not lap.saw_this_view:
-            return calibration  # told late: this view has been seen since
+            return calibration  # reported late: a newer call saw this view
         if anchor is None or not _is_same_view(anchor, lap):
             if not is_credible(context, self._estimate_tokens(calibration, lap)):
                 return calibration.count_refusal()
@@ -192,7 +192,6 @@ class ContextUsageTracker:
         return calibration
 
     def _estimate_tokens(self, calibration: TokenCalibration, lap: CallSample) -> float:
-        """What a call saw, by the plain estimate."""
         return calibration.prior * (lap.visible_tokens + self._count_overhead(lap.request))
 
     def _settle_sample(self, lap: CallSample) -> None:
@@ -206,7 +205,7 @@ class ContextUsageTracker:
         gone: Iterable[ViewEntry],
         request: RequestOverhead,
     ) -> tuple[float, float, dict[ContentKind, int]]:
-        """What a view grew by after a call; how much of it is known; the load of the rest."""
+        """Return a view's growth after a call, the known part of it, and the load of the rest."""
         rule = find_image_rule(calibration.model)
         entries = list(since)
         answer = _find_answer(entries)
@@ -229,9 +228,10 @@ class ContextUsageTracker:
         answer: Sequence[ViewEntry],
         rule: ImageRule,
     ) -> int | None:
-        """Tokens of a call's answer, as reported; None where that cannot be what is sent again.
+        """Return the reported tokens of a call's answer; None if they differ from what is sent
+        again.
 
-        Reasoning that is not in the log is not sent again. What its provider sealed is.
+        Reasoning outside the log is not sent again; content that its provider sealed is.
         """
         output = call.usage.output if call.usage else None
         if output is None or not answer:
@@ -252,7 +252,7 @@ class ContextUsageTracker:
         return output if _MIN_ANSWER_SHARE * shows <= output <= most else None
 
     def _count_overhead(self, request: RequestOverhead) -> int:
-        """Estimated tokens of what is sent besides the blocks."""
+        """Return the estimated tokens of everything that is sent except the blocks."""
         tally = self._tally
         return (
             tally.count_request(request.system)
@@ -268,7 +268,6 @@ def _get_context(lap: CallSample) -> int:
 
 
 def _is_same_view(one: CallSample, other: CallSample) -> bool:
-    """Whether both calls saw the same view, the later one more of it."""
     if one.saw_this_view or other.saw_this_view:
         return one.saw_this_view and other.saw_this_view
     return (one.call.lineage, one.call.lineage_version) == (
@@ -278,7 +277,7 @@ def _is_same_view(one: CallSample, other: CallSample) -> bool:
 
 
 def _find_answer(entries: Sequence[ViewEntry]) -> list[ViewEntry]:
-    """What a model answered a call with: the first message of its own after it."""
+    """Return the model's answer to a call: its first message after it."""
     answer: list[ViewEntry] = []
     for entry in entries:
         by_model = entry.block.kind in ASSISTANT_KINDS

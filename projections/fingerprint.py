@@ -1,4 +1,4 @@
-"""What was shown, as one number: made of the parts' own digests, in order."""
+"""Computes the fingerprint of what was sent from the digests of its parts, in order."""
 
 from hashlib import blake2b
 
@@ -7,7 +7,7 @@ from .view_entry import ViewEntry
 
 
 class Fingerprint:
-    """The fingerprint of a view that may still grow: what is taken in is never read again."""
+    """The fingerprint of a view that may still grow, without reading earlier parts again."""
 
     def __init__(
         self,
@@ -22,7 +22,6 @@ class Fingerprint:
         self._digest.update(summary_digest)
 
     def add(self, entry: ViewEntry) -> None:
-        """Go on with the next entry that shows."""
         self._digest.update(entry.digest)
         if entry.shown is not None:
             shown = blake2b(encode_text(entry.shown), digest_size=16).digest()
@@ -30,10 +29,9 @@ class Fingerprint:
 
     @property
     def hexdigest(self) -> str:
-        """Of all that was taken so far."""
         return self._digest.hexdigest()
 
 
 def encode_text(text: str) -> bytes:
-    """UTF-8, lone surrogates included: models do write them."""
+    """Return UTF-8 that includes lone surrogates, which models do write."""
     return text.encode("utf-8", "surrogatepass")

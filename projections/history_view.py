@@ -1,4 +1,4 @@
-"""Folds the view that a model is sent: the summary, the kept blocks and what follows."""
+"""Folds a boundary and later events into the view that a model is sent."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ from .view_content import Coordinate, ViewContent
 from .view_entry import ViewEntry
 
 CallFilter = Callable[[ModelCalled], bool | None]
-"""Whether a call saw this view, and not one that a boundary has ended; None where it was another
+"""Returns True if a call saw this view, False for one that a boundary has ended, None for another
 lineage's."""
 
 
@@ -94,23 +94,23 @@ class HistoryFold:
         self.tools: RecordedEvent | None = None
         self.settings: RecordedEvent | None = None
         self.last_call: ModelCalled | None = None
-        """The newest call whose size was reported."""
+        """The newest call with a reported size."""
         self.answered = 0
-        """Where a model last spoke, or a call of it was last recorded."""
+        """The position of the model's newest block or the newest record of a call."""
         self.broken_off: dict[int, float] = {}
-        """Calls that came to no end, by what they saw last, and up to where their answers stand."""
+        """Interrupted calls: the position they saw last, to the end of their answers."""
         self.pinned = boundary.pinned if boundary else Ranges()
         self._was_pinned = frozenset(self.pinned)
         self.hides: dict[int, str | None] = {}
         self.retracted = Ranges()
         self.reopened = Ranges()
-        """Calls that wait again, because their results were taken back."""
+        """Calls that are open again because their results were retracted."""
         self._gone: list[tuple[int, ViewEntry]] = []
-        """What was taken back since the newest call was sent, and where."""
+        """Entries retracted since the newest call was sent, with the retraction's position."""
         self.undone_at = 0
-        """Where the first retraction stands that reached into the summary; 0 where none did."""
+        """The position of the first retraction of a summarized block; 0 for none."""
         self._called = -1
-        """What the newest call saw last."""
+        """The position that the newest call saw last."""
         self._tokens = 0
         trims = boundary.trims if boundary else ()
         replacements = boundary.replacements if boundary else ()
@@ -123,10 +123,10 @@ class HistoryFold:
         return self
 
     def apply(self, recorded: RecordedEvent) -> None:
-        """Advance by one event; the boundary's kept events first, then all that follow it."""
+        """Advance by one event: first the boundary's kept events, then all that follow it."""
         position = self.position = recorded.position
         match recorded.event:
-            # The most frequent come first.
+            # The most frequent events come first.
             case ToolCalled(block=block, turn=turn):
                 self.answered = position
                 self.open_calls[position] = block.tool_call_id
@@ -177,7 +177,8 @@ class HistoryFold:
                 pass
 
     def _is_after_boundary(self, position: int) -> bool:
-        """Whether the boundary was decided before this; else it has taken account of it."""
+        """Check whether the position is newer than the boundary, which took account of earlier
+        ones."""
         return self.boundary is None or position > self.boundary.after
 
     def _show(
@@ -211,10 +212,10 @@ class HistoryFold:
         self._tokens += entry.tokens
 
     def _record_interrupted(self, call: ModelCalled) -> None:
-        """Remember calls that came to no end; of several that saw the same, the last one counts."""
+        """Record interrupted calls; of several that saw the same, the last one counts."""
         newest = next(reversed(self.broken_off), None) if self.broken_off else None
         if newest is not None and newest < call.position < self.broken_off[newest]:
-            # What stands behind what this call saw is its own answer.
+            # Blocks after what this call saw are its own answer.
             self.broken_off[newest] = call.position
         if call.stop_reason in INTERRUPTED_STOP_REASONS:
             self.broken_off[call.position] = inf
@@ -222,10 +223,9 @@ class HistoryFold:
             self.broken_off.pop(call.position, None)
 
     def _record_call_sample(self, call: ModelCalled) -> None:
-        """Lay down what a call saw, for whoever wants to learn from it."""
         is_here = self._sees(call)
         if is_here is None or call.position < self._called:
-            return  # it tells nothing, or is told late: a newer one saw more
+            return  # unknown, or reported late: a newer call saw more
         later, since = 0, list[ViewEntry]()
         for entry in reversed(self.entries.values()):
             if entry.position > call.position:
@@ -250,7 +250,7 @@ class HistoryFold:
         self._called = call.position
 
     def _list_lost_before(self, call: ModelCalled) -> tuple[ViewEntry, ...]:
-        """What the call before had seen and this one did not."""
+        """Return what the previous call had seen and this one had not."""
         return tuple(
             entry
             for at, entry in self._gone
@@ -258,7 +258,7 @@ class HistoryFold:
         )
 
     def _is_whole(self, call: ModelCalled, since: list[ViewEntry]) -> bool:
-        """Whether all that a call saw since the one before it is here, as it was then."""
+        """Check whether everything new to a call since the one before is here unchanged."""
         if self._called < 0 or any(self._is_changed(entry.position) for entry in since):
             return False
         seen = range(self._called + 1, call.position + 1)
@@ -270,28 +270,26 @@ class HistoryFold:
         return not decided - self.boundary.kept
 
     def _is_changed(self, position: int) -> bool:
-        """Whether the boundary has a block shown otherwise than it was before."""
         return position in self._trims or position in self._replacements
 
     def measure_usage(self) -> ContextUsage:
-        """How much of the context the view takes as it stands now."""
+        """Return how much of the context the view uses now."""
         gone = [entry for _, entry in self._gone]
         return self.reckoning.measure_usage(tuple(self.entries.values()), self.request, gone)
 
     def list_sizes(self) -> tuple[int, ...]:
-        """Tokens of each entry as it stands now."""
+        """Return the tokens of each entry as it is now."""
         return self.reckoning.list_sizes(
             self.reckoning.find_calibration(), tuple(self.entries.values())
         )
 
     @property
     def tokens(self) -> int:
-        """Estimated tokens of all blocks that show."""
         return self._tokens
 
     @property
     def request(self) -> RequestOverhead:
-        """What is sent besides the blocks."""
+        """Everything that is sent except the blocks."""
         return RequestOverhead(self.system, self.tools, self.summary.text if self.summary else "")
 
     def _retract(self, positions: Ranges) -> None:
@@ -307,11 +305,11 @@ class HistoryFold:
 
     @property
     def is_same_request(self) -> bool:
-        """Whether the boundary was drawn for the very request that a model is to answer next."""
+        """Whether the boundary was recorded for the request that a model is to answer next."""
         return self.boundary is not None and self.answered <= self.effective_from
 
     def is_summary_undone(self) -> bool:
-        """Whether something that the summary stands for was taken back since, or waits again."""
+        """Check whether a summarized block was retracted, or a removed call is open again."""
         if self.summary is None or self.boundary is None:
             return False
         gone = self.summary.covers | self.boundary.hidden
@@ -320,7 +318,6 @@ class HistoryFold:
     def make_view(
         self, session: str, namespace: str, coordinate: Coordinate, inherited_from: str | None
     ) -> HistoryView:
-        """The view as it stands now."""
         return HistoryView(
             session=session,
             namespace=namespace,

@@ -1,4 +1,4 @@
-"""Builds the JSON that hooks and listeners receive, as the Claude Agent SDK and qbit shape it."""
+"""Builds the JSON for hooks and listeners, in the shapes of the Claude Agent SDK and qbit."""
 
 from typing import Any
 from uuid import UUID, uuid5
@@ -9,19 +9,19 @@ from ..domain.utilization import PruningResult, Utilization
 
 
 def said_trigger(trigger: Trigger | None) -> str:
-    """`manual` where a person asked for it, `auto` else."""
+    """Return `manual` if a user requested the compaction, else `auto`."""
     return "manual" if trigger is Trigger.MANUAL else "auto"
 
 
 def boundary_uuid(lineage: UUID, boundary: int) -> str:
-    """The same for one boundary whenever it is asked for, and another for each."""
+    """Return an id that is unique to a boundary and always the same."""
     return str(uuid5(lineage, str(boundary)))
 
 
 def compact_boundary(
     session: str, *, lineage: UUID, boundary: int, trigger: Trigger | None, pre_tokens: int
 ) -> dict[str, Any]:
-    """The message that is emitted when a boundary is served (SDKCompactBoundaryMessage)."""
+    """Return the message for a boundary that begins to be served (SDKCompactBoundaryMessage)."""
     return {
         "type": "system",
         "subtype": "compact_boundary",
@@ -32,7 +32,6 @@ def compact_boundary(
 
 
 def of_boundary(session: str, boundary: CompactBoundary) -> dict[str, Any]:
-    """The message of a boundary that stands in the log."""
     return compact_boundary(
         session,
         lineage=boundary.originator_id,
@@ -45,7 +44,7 @@ def of_boundary(session: str, boundary: CompactBoundary) -> dict[str, Any]:
 def pre_compact(
     session: str, trigger: Trigger | None, custom_instructions: str | None
 ) -> dict[str, Any]:
-    """What a hook is given before a summary is written (PreCompactHookInput)."""
+    """Return a hook's input before a summary is written (PreCompactHookInput)."""
     return {
         "session_id": session,
         "hook_event_name": "PreCompact",
@@ -55,12 +54,12 @@ def pre_compact(
 
 
 def session_start(session: str) -> dict[str, Any]:
-    """What a hook is given once the session goes on (SessionStartHookInput)."""
+    """Return a hook's input when the session goes on (SessionStartHookInput)."""
     return {"session_id": session, "hook_event_name": "SessionStart", "source": "compact"}
 
 
 def context_warning(utilisation: Utilization) -> dict[str, Any]:
-    """So much is in use that something will have to leave soon."""
+    """Return the message that something will have to leave soon."""
     return {
         "type": "context_warning",
         "utilization": utilisation.share,
@@ -70,7 +69,7 @@ def context_warning(utilisation: Utilization) -> dict[str, Any]:
 
 
 def context_pruned(pruned: PruningResult, *, as_shipped: bool = False) -> dict[str, Any]:
-    """Messages have left; the program as shipped does not say how many tokens that freed."""
+    """Return the message that messages have left; as shipped, it omits the freed tokens."""
     told = {
         "type": "context_pruned",
         "messages_removed": pruned.messages,
@@ -83,7 +82,7 @@ def context_pruned(pruned: PruningResult, *, as_shipped: bool = False) -> dict[s
 def tool_response_truncated(
     tool_name: str, original_tokens: int, truncated_tokens: int
 ) -> dict[str, Any]:
-    """A tool's answer is shown shortened."""
+    """Return the message that a tool's answer is shown shortened."""
     return {
         "type": "tool_response_truncated",
         "tool_name": tool_name,
@@ -93,7 +92,7 @@ def tool_response_truncated(
 
 
 def stats(weighed: WeighedMessages) -> dict[str, int]:
-    """Tokens by whose they are; a message that holds a tool result counts as one."""
+    """Return tokens by author; a message that holds a tool result counts as a result."""
     user, assistant, results = weighed.buckets
     return {
         "total_tokens": weighed.total,

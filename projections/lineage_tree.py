@@ -1,4 +1,4 @@
-"""Which summary stands for what: the boundaries of one lineage, and what became of each."""
+"""Builds the tree of a lineage: its boundaries, their status, and what their summaries cover."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,48 +21,45 @@ from ..domain.ranges import Ranges
 from .phrase_origins import PhraseOrigins
 
 FirstCallFinder = Callable[[BoundaryActivated], int | None]
-"""The number of the first call that was sent what was activated; None where there was none."""
+"""Returns the number of the first call that was sent the activated view; None if there was none."""
 
 
 class BoundaryStatus(StrEnum):
-    """What became of a boundary."""
-
     SERVED = "served"
     """Views begin at it."""
     BUILT_UPON = "built upon"
-    """Views began at it, and the one that is served goes on from it."""
+    """Views began at it, and the served boundary builds upon it."""
     UNDONE = "undone"
-    """Something that it took out was taken back since: views begin at an earlier one again."""
+    """A block that it removed was retracted, so views begin at an earlier boundary again."""
     REVERTED = "reverted"
     PREPARED = "prepared"
-    """Recorded, and not served yet."""
+    """Recorded but not served yet."""
     DROPPED = "dropped"
-    """Prepared, and given up."""
+    """Prepared and given up."""
     OVERTAKEN = "overtaken"
-    """Prepared, and another was drawn in its place."""
+    """Prepared and replaced by another."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundaryNode:
-    """One boundary, and what its summary stands for."""
+    """One boundary, with what its summary covers."""
 
     boundary: CompactBoundary
     summary: Summary | None
     lineage: str
-    """Where it was decided: this lineage, or the one that it continues."""
+    """The lineage in which it was decided: this one, or the one that it continues."""
     status: BoundaryStatus
     new_blocks: Ranges
-    """What left with this boundary."""
     inherited_blocks: Ranges
-    """What had left before, and what this summary stands for as well."""
+    """The blocks that had left earlier and that this summary covers too."""
     word_origins: Mapping[int, int]
-    """Phrases of the summary by the boundary whose summary first had them; its own included."""
+    """The number of the summary's phrases by the boundary that had them first, itself included."""
     served_from: int | None
-    """The position from which views begin at it; None where it never was served."""
+    """The position from which views begin at it; None if it was never served."""
     first_call: int | None
     """The number of the first call that was sent a view that begins at it."""
     sizes: PromptSizeChange
-    """What prompts took before it and after."""
+    """The sizes of prompts before and after it."""
     ended_by: CompactionReverted | PreparationDropped | None = None
 
     @property
@@ -71,7 +68,6 @@ class BoundaryNode:
 
     @property
     def previous(self) -> int | None:
-        """The boundary that it builds upon."""
         return self.boundary.previous
 
     @property
@@ -80,60 +76,57 @@ class BoundaryNode:
 
     @property
     def covers(self) -> Ranges:
-        """All that its summary stands for."""
         return self.summary.covers if self.summary else Ranges()
 
 
 @dataclass(frozen=True, slots=True)
 class FailedCompaction:
-    """A draft that was not used, or a compaction that came to nothing or to less."""
+    """A rejected draft, or a compaction that failed or did less than requested."""
 
     event: CompactionRejected | CompactionFailed
     based_on: int
-    """The boundary that was served then; 0 where none was."""
+    """The boundary that was served then; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummarizedBlocks:
-    """Blocks that left together, and the summary that stands for them now."""
+    """Blocks that left together, and the summary that covers them now."""
 
     blocks: Ranges
     removed_by: int
-    """The boundary that took them out."""
     summary: int
-    """The boundary whose summary stands for them."""
+    """The boundary whose summary covers them."""
 
 
 @dataclass(frozen=True)
 class LineageTree:
-    """All boundaries of one lineage, those that it inherits included."""
+    """All boundaries of one lineage, including inherited ones."""
 
     session: str
     namespace: str
     lineage: str
     nodes: tuple[BoundaryNode, ...]
-    """In the order in which they were drawn."""
+    """In the order of recording."""
     attempts: tuple[FailedCompaction, ...]
     served: int
-    """The boundary that views begin at now; 0 where they hold all of the log."""
+    """The boundary at which views begin now; 0 if they hold the whole log."""
     version: int
-    """Of the lineage."""
     continued_lineage: str | None = None
-    """The lineage that it began as, where it is not one of its own from the first version on."""
+    """The lineage that it continues, if it has a base."""
 
     def find_node(self, number: int) -> BoundaryNode:
-        """Raises KeyError where the lineage has no such boundary."""
+        """Return a boundary's node; raise KeyError if the lineage has no such boundary."""
         found = next((node for node in self.nodes if node.number == number), None)
         if found is None:
             raise KeyError(number)
         return found
 
     def find_compaction_number(self, number: int) -> int:
-        """Which compaction of the lineage a boundary is: 1 for the first that was drawn."""
+        """Return the boundary's number among the lineage's compactions, from 1 on."""
         return self.nodes.index(self.find_node(number)) + 1
 
     def list_path(self, number: int | None = None) -> list[BoundaryNode]:
-        """The boundaries that one builds upon, oldest first, and itself; else the served one's."""
+        """Return a boundary and those beneath it, oldest first; by default the served one."""
         by_number = {node.number: node for node in self.nodes}
         found: list[BoundaryNode] = []
         at = self.served if number is None else number
@@ -143,13 +136,13 @@ class LineageTree:
         return found[::-1]
 
     def list_children(self, number: int) -> list[BoundaryNode]:
-        """The boundaries that build upon one directly; upon none where it is 0."""
+        """Return the boundaries directly above one; 0 is the whole log."""
         return [node for node in self.nodes if (node.previous or 0) == number]
 
     def list_summarized_blocks(self, number: int | None = None) -> list[SummarizedBlocks]:
-        """For all that left: with which boundary it did, and whose summary stands for it.
+        """Return which boundary removed each block, and which summary covers it now.
 
-        As the served boundary has it, or another; each block is in one of them.
+        By default as of the served boundary; each block is in exactly one entry.
         """
         path = self.list_path(number)
         if not path:
@@ -174,10 +167,10 @@ def grow_tree(
     first_call: FirstCallFinder,
     sizes: Mapping[int, PromptSizeChange],
 ) -> LineageTree:
-    """The tree of a lineage.
+    """Return the tree of a lineage.
 
-    `decisions` are all its events, those that it inherits included, in order; `served` is the
-    boundary that its newest view begins at; `sizes` are those of each boundary.
+    `decisions` are all its events in order, including inherited ones; `served` is the boundary at
+    which its newest view begins.
     """
     fold = _LineageFold(session, lineage)
     for event in decisions:
@@ -196,7 +189,7 @@ def grow_tree(
 
 @dataclass
 class _LineageFold:
-    """What the events of a lineage have said so far."""
+    """The state of a lineage after the events so far."""
 
     session: str
     lineage: str
@@ -204,7 +197,7 @@ class _LineageFold:
     active: int = 0
     prepared: int = 0
     where: str = ""
-    """The lineage whose events are read."""
+    """The lineage whose events are being read."""
     begun_as: str = ""
     boundaries: dict[int, tuple[CompactBoundary, str]] = field(default_factory=dict)
     summaries: dict[int, Summary] = field(default_factory=dict)
@@ -280,7 +273,6 @@ class _LineageFold:
         return BoundaryStatus.PREPARED if number == self.prepared else BoundaryStatus.OVERTAKEN
 
     def _find_ancestors(self, number: int) -> frozenset[int]:
-        """A boundary and all that it builds upon."""
         found: set[int] = set()
         while number:
             found.add(number)

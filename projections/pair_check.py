@@ -1,4 +1,4 @@
-"""Checks a view against the rule that no tool call is parted from its result."""
+"""Checks that a view separates no tool call from its result."""
 
 from collections.abc import Collection, Iterator
 
@@ -7,9 +7,9 @@ from .history_view import HistoryView
 
 
 def find_parted_pairs(view: HistoryView, open_calls: Collection[int]) -> Iterator[tuple[int, str]]:
-    """Position and complaint for every result without its call and closed call without a result.
+    """Yield a position and a message for each result or closed call without its other half.
 
-    `open_calls` are the positions of the calls that nobody had answered at the view's coordinate.
+    `open_calls` are the positions of the open calls at the view's coordinate.
     """
     calls = {entry.position for entry in view.entries if entry.block.kind is Kind.TOOL_CALL}
     answered = {entry.call for entry in view.entries if entry.call is not None}

@@ -1,4 +1,4 @@
-"""Tells which boundary's summary first said the words of a later one."""
+"""Finds which boundary's summary first contained the words of a later one."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _PHRASE_WORDS = 4
-"""Words in a row that two summaries hardly share by chance."""
+"""A run of words that two summaries hardly share by chance."""
 _WORD = re.compile(r"\w+")
 
 _Phrase = tuple[str, ...]
@@ -14,7 +14,7 @@ _Phrase = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class PhraseOrigins:
-    """Phrases of one summary, each with the boundary whose summary said it first."""
+    """The phrases of one summary, each with the boundary whose summary contained it first."""
 
     origins: Mapping[_Phrase, int]
 
@@ -22,17 +22,17 @@ class PhraseOrigins:
     def from_summary(
         cls, boundary: int, text: str, before: "PhraseOrigins | None" = None
     ) -> "PhraseOrigins":
-        """The phrases of a summary that was written with the one before it at hand."""
+        """Return the phrases of a summary that was written from the one before it."""
         known = before.origins if before else {}
         return cls({phrase: known.get(phrase, boundary) for phrase in find_phrases(text)})
 
     def count_by_boundary(self) -> dict[int, int]:
-        """How many phrases come from which boundary's summary, the oldest first."""
+        """Return the number of phrases by the boundary they come from, oldest first."""
         return dict(sorted(Counter(self.origins.values()).items()))
 
 
 def find_phrases(text: str) -> frozenset[_Phrase]:
-    """All runs of so many words, whatever their case; of a shorter text all of it."""
+    """Return all runs of words in lower case; of a shorter text, the whole."""
     words = [word.casefold() for word in _WORD.findall(text)]
     if not words:
         return frozenset()

@@ -1,4 +1,4 @@
-"""A policy asked about a window, and its answer made legal: live and replayed by one code path."""
+"""Asks a policy about a window and makes its answer legal, for live sessions and replays alike."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -31,36 +31,33 @@ OriginalsReader = Callable[[Ranges], Iterable[Item]]
 
 @dataclass(frozen=True, slots=True)
 class PlannedCompaction:
-    """A plan made legal, and what its summary is to be written from."""
+    """A plan made legal, with the material for its summary."""
 
     window: Window
     plan: Plan
     settlement: Settlement
     material: Material
     based_on: int
-    """The decision of the lineage that the plan was made on."""
+    """The decision of the lineage on which the plan was made."""
 
     @property
     def previous(self) -> int | None:
-        """The boundary that the plan builds upon."""
         return self.window.boundary.originator_version if self.window.boundary else None
 
     @property
     def tokens_without_summary(self) -> int:
-        """Tokens of the view to come, but for its summary."""
         return self.window.request_tokens + self.settlement.kept_tokens
 
     @property
     def blocks_after(self) -> int:
-        """Blocks of the view to come."""
         return sum(item.position in self.settlement.kept for item in self.window.items)
 
     def count_post_tokens(self, text: str) -> int:
-        """Tokens of the view to come, with this summary."""
+        """Return the tokens of the new view, with this summary."""
         return self.tokens_without_summary + self.window.convert_estimate(estimate_text(text))
 
     def is_written_from(self, other: Material) -> bool:
-        """Whether a draft made from the other material can stand for this one's."""
+        """Check whether a draft from the other material also fits this one."""
         own = self.material
         return (own.covers, own.prefix, own.previous) == (
             other.covers,
@@ -78,10 +75,10 @@ def plan_compaction(
     originals: OriginalsReader,
     based_on: int,
 ) -> PlannedCompaction | None:
-    """What would leave the view; None where the policy sees no need.
+    """Return what would leave the view; None if the policy sees no need.
 
-    `originals` reads what earlier summaries stand for. Raises NothingToCompactError where nothing
-    can be gained.
+    `originals` reads the blocks that earlier summaries cover. Raises NothingToCompactError if
+    nothing can be gained.
     """
     items = terms.pins.apply(window.items, terms.limit)
     if items is not window.items:
@@ -105,8 +102,11 @@ def plan_compaction(
 
 
 def _ask_policy(terms: CompactionTerms, window: Window) -> Plan | None:
-    """What the policy answers; where it finds nothing to cut of a view that is too large for
-    the model, a plan without a cut, so that results can be shortened at least."""
+    """Return the policy's answer.
+
+    If it finds nothing to cut in a view that is too large for the model, return a plan without a
+    cut, so that results can be shortened at least.
+    """
     try:
         plan = terms.policy.plan(window)
     except NothingToCompactError as nothing:
@@ -131,8 +131,8 @@ def _make_material(
 ) -> Material:
     before, gone = window.summary, settlement.removed_items
     if gone and before is not None and before.summariser == UNSHOWN_SUMMARIZER:
-        # Nobody can go on with a text that nobody has: what it stood for is summed up from the log,
-        # as a request in which it does not stand cannot be.
+        # An unknown text cannot be updated, so summarize its blocks from the log; the served prompt
+        # lacks them too.
         before, gone, served = None, tuple(originals(settlement.covers)), None
     return Material(
         removed_items=gone,
@@ -157,9 +157,9 @@ def _make_material(
 
 
 def reuse_summary(planned: PlannedCompaction) -> tuple[Draft, str]:
-    """What stands for earlier blocks goes on standing for them: nothing new needs a text.
+    """Return the earlier summary and its author's name, since nothing new needs a text.
 
-    But a view has to name what was hidden, and does so beside a text alone. With whose it is.
+    A view can name hidden blocks only next to a text, so an empty one is replaced by a notice.
     """
     summary, material = planned.window.summary, planned.material
     text = material.previous or (HIDDEN_TEXT if planned.settlement.hidden else "")
@@ -171,7 +171,7 @@ def reuse_summary(planned: PlannedCompaction) -> tuple[Draft, str]:
 def make_boundary_fields(
     planned: PlannedCompaction, terms: CompactionTerms, text: str
 ) -> dict[str, Any]:
-    """What a CompactBoundary says of a plan whose summary is `text`."""
+    """Return the fields of a CompactBoundary for a plan whose summary is `text`."""
     settlement = planned.settlement
     return {
         "after": settlement.after,
@@ -194,7 +194,7 @@ def make_boundary_fields(
 def make_summary_fields(
     planned: PlannedCompaction, draft: Draft, summarizer: str
 ) -> dict[str, Any] | None:
-    """What a Summary says of a draft; None where blocks are only shown shortened: nothing left."""
+    """Return the fields of a Summary for a draft; None if blocks were only shortened."""
     if not draft.text:
         return None
     return {
@@ -212,11 +212,11 @@ def make_summary_fields(
 
 
 def check_gain(planned: PlannedCompaction, post_tokens: int, terms: CompactionTerms) -> None:
-    """Raises NothingToCompactError where the view to come is not smaller by what was asked."""
+    """Raise NothingToCompactError if the new view is not smaller by the required gain."""
     window = planned.window
     if post_tokens >= window.tokens:
         raise NothingToCompactError(explain_no_gain(window))
-    # Of the blocks and their summary: nothing takes away what a provider adds of its own.
+    # A share of the blocks and their summary, because no compaction removes what a provider adds.
     gained, whole = window.tokens - post_tokens, window.tokens - window.request_tokens
     is_refused = 0 < window.limit < window.tokens
     if terms.is_automatic and not is_refused and gained < terms.minimum_gain * whole:
@@ -227,7 +227,7 @@ def check_gain(planned: PlannedCompaction, post_tokens: int, terms: CompactionTe
 
 
 def _check_price(planned: PlannedCompaction, terms: CompactionTerms) -> None:
-    """Raises NothingToCompactError where it would cost more than it saves, if that matters."""
+    """Raise NothingToCompactError if an automatic compaction that must pay for itself would not."""
     if not terms.require_saving or not terms.is_automatic:
         return
     window, plan, settlement = planned.window, planned.plan, planned.settlement

@@ -1,4 +1,4 @@
-"""An event as it stands in the log, with what the store measured when it was recorded."""
+"""Defines an event of the log with the measurements that the store recorded with it."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,11 @@ from ..domain.event import Event
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """One stored event of a session."""
-
     position: int
     event: Event
     tokens: int
-    """Tokens of the block it stands for, estimated or calibrated; 0 for other events."""
+    """Tokens of its block, estimated or calibrated; 0 for other events."""
     digest: bytes
-    """Keyed hash of the event as stored; two blocks with one digest are the same block."""
+    """Keyed hash of the event as stored; blocks with equal digests are equal."""
     ratio: float = 1.0
-    """Tokens that the model makes of one estimated token of the block."""
+    """The model's tokens for one estimated token of the block."""

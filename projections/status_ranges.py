@@ -1,4 +1,4 @@
-"""The fates of all blocks at once: `coverage.fate`, by ranges and not block by block."""
+"""Finds the status of all blocks together, in ranges."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ from ..domain.settlement import BlockStatus
 def compute_status_ranges(
     boundary: CompactBoundary | None, summary: Summary | None, retracted: Ranges, upto: int
 ) -> Mapping[BlockStatus, Ranges]:
-    """Which positions up to `upto` have which fate; what has none is in none of them.
+    """Return the positions up to `upto` by status; positions without a status are in none.
 
-    Positions that hold no block are among them, as they are among a boundary's own.
+    As in a boundary, the ranges may include positions that hold no block.
     """
     every = Ranges.span(1, upto)
     if boundary is None:
@@ -38,7 +38,7 @@ def compute_status_ranges(
 def _split_by_claims(
     claims: list[tuple[BlockStatus, Ranges]], every: Ranges
 ) -> dict[BlockStatus, Ranges]:
-    """Each position goes to the first that claims it."""
+    """Assign each position to the first claim that includes it."""
     fates: dict[BlockStatus, Ranges] = {}
     for fate, claimed in claims:
         taken = every & claimed

@@ -1,4 +1,4 @@
-"""Counts what a view shows, each thing once, by sort of content."""
+"""Counts the tokens of a view by kind of content, each block once."""
 
 from collections.abc import Iterable
 
@@ -12,14 +12,14 @@ from .view_entry import ViewEntry
 _EntrySize = tuple[ContentKind, int, int]
 
 _MAX_KEPT = 200_000
-"""Counts that are remembered, of blocks of any session; then all are forgotten."""
+"""The most counts kept, for blocks of any session; beyond it, all are dropped."""
 
 
 class TokenCounts:
-    """Counts by a counter, and remembers by digest: equal blocks are counted once.
+    """Counts tokens with a counter, caching by digest so that equal blocks are counted once.
 
-    Without a counter it takes the estimate that stands beside each block, which costs nothing.
-    The counts are not kept on disk: to count a view anew takes less than to read them.
+    Without a counter it uses the estimate stored with each block. The counts are not stored on
+    disk, because counting a view again takes less time than reading them.
     """
 
     def __init__(self, counter: Counter | None = None) -> None:
@@ -28,13 +28,13 @@ class TokenCounts:
         self._counts: dict[object, int] = {}
 
     def count_entry(self, entry: ViewEntry, rule: ImageRule) -> _EntrySize:
-        """What a view shows of a block: of which sort, its tokens, and those of its media."""
+        """Return the kind, the text tokens and the media tokens that a view shows of a block."""
         block = entry.block
         sort = CONTENT_KINDS.get(block.kind, ContentKind.TEXT)
         if entry.shown is None and has_media(block):
             return (sort, *self._count_parts(entry, rule))
         if self.is_estimate:
-            # Thinking that its provider sealed shows nothing; `tokens` is at least 1.
+            # Sealed thinking shows nothing, although its `tokens` are at least 1.
             is_sealed = sort is ContentKind.THINKING and not block.text
             return sort, 0 if is_sealed else entry.tokens, 0
         key = entry.digest if entry.shown is None else (entry.digest, entry.shown)
@@ -45,7 +45,7 @@ class TokenCounts:
         return sort, count, 0
 
     def sum_by_kind(self, entries: Iterable[ViewEntry], rule: ImageRule) -> dict[ContentKind, int]:
-        """What a view shows of blocks, by sort."""
+        """Return the tokens that a view shows of blocks, by kind."""
         total: dict[ContentKind, int] = {}
         for entry in entries:
             sort, text, media = self.count_entry(entry, rule)
@@ -59,7 +59,7 @@ class TokenCounts:
         return self.counter.count_text(text)
 
     def count_request(self, recorded: RecordedEvent | None) -> int:
-        """Tokens of a system prompt or of tools."""
+        """Return the tokens of a system prompt or of tools."""
         if recorded is None:
             return 0
         if (count := self._counts.get(recorded.digest)) is None:
@@ -71,7 +71,6 @@ class TokenCounts:
         return count
 
     def _count_parts(self, entry: ViewEntry, rule: ImageRule) -> tuple[int, int]:
-        """Tokens of the text and of the media of a block."""
         keys = (entry.digest, "text"), (entry.digest, rule)
         text, media = (self._counts.get(key) for key in keys)
         if text is None or media is None:

@@ -1,4 +1,4 @@
-"""Proves invariants 1 to 3, and every fingerprint, on what is stored."""
+"""Checks invariants 1 to 3, and every fingerprint, on stored data."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -35,9 +35,10 @@ def verify(
 ) -> VerificationReport:
     """Read one session, or all, and check what the store promises.
 
-    Rules: `log` (positions without gaps, content that matches its hash), `coverage` (each block
-    up to a boundary has one fate), `pairs` (no call without its result), `fingerprint` (each
-    served call's view gives the same bytes again). `progress` is told sessions done and in all.
+    Rules: `log` (positions without gaps, content that matches its hash), `coverage` (each block up
+    to a boundary has one status), `pairs` (no call without its result), `fingerprint` (each served
+    call's view gives the same bytes again). `progress` is called with the sessions done and the
+    total.
     """
     sessions = [session] if session else store.sessions()
     verdict = VerificationReport()
@@ -56,7 +57,7 @@ def verify(
 
 
 def _check_catalog(store: EventStore) -> Iterator[Violation]:
-    """The database is sound, and its catalog names every stream that there is."""
+    """Check that the database is intact, and that its catalog names every stream."""
     for complaint in store.recorder.find_problems():
         yield Violation("", "log", f"the database is damaged: {complaint}")
     if unnamed := store.recorder.count_unnamed_streams():
@@ -88,7 +89,7 @@ class _SessionVerifier:
         return found
 
     def _check_log(self) -> Iterator[Violation]:
-        """Every event is there, in order, readable and unchanged."""
+        """Check that every event is present, in order, readable and unchanged."""
         blocks: list[int] = []
         for segment in self.chain.segments:
             expected = segment.first
@@ -137,7 +138,7 @@ class _SessionVerifier:
             yield self._make_violation("log", complaint, row.originator_version)
 
     def _check_state(self, row: StoredRow, recorded: RecordedEvent) -> Iterator[Violation]:
-        """The state beside the event is the one that the events up to it make."""
+        """Check that the state stored with the event follows from the events up to it."""
         try:
             stored = load_json(row.carried)
         except ValueError:
@@ -182,7 +183,7 @@ class _SessionVerifier:
             yield from self._check_pairs(reader, lineage, effective_from)
 
     def _find_switches(self, chain: Chain, version: int) -> set[int]:
-        """Positions from which another boundary was served."""
+        """Return the positions from which another boundary was served."""
         states = (self.store.read_lineage_state(chain, at)[1] for at in range(1, version + 1))
         head = self._find_head()
         return {state.effective_from for state in states if 0 < state.effective_from <= head}
@@ -232,7 +233,7 @@ class _SessionVerifier:
         owners = find_owners(self.store, self.session.namespace, self.session.key)
         for call in self.calls:
             self.verdict.calls += 1
-            # What a fork inherits may have seen a version of the lineage that it does not share.
+            # An inherited call may have seen a lineage version that this session does not share.
             reader = ViewReader(self.store, *owners[call.originator_id], call.lineage)
             try:
                 again = reader.read_view(call.position, call.lineage_version).fingerprint

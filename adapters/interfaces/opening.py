@@ -1,4 +1,4 @@
-"""Opens a store with everything that works on it: the composition of all layers."""
+"""Opens a store together with all the layers that it needs."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -24,13 +24,11 @@ def open(
 
     `path` is a file, which stays the same one if the current folder changes; `:memory:` keeps all
     in this process; `postgresql://...` or `host=... dbname=...` is a server's database, in which
-    the schema `cutbank`, or the one that `?schema=` names, is created.
-    `synchronous="NORMAL"` is faster, and a power cut may lose the last commits; FULL, the default,
-    loses none. `compress` stores what is written from now on as Zstandard. An older database is
-    migrated, a newer one refused.
-    `settings` are a file's or a value's; else they are read as `cutbank settings` says, when the
-    first compaction needs them.
-    Raises StorageError, in one line, if it cannot be opened.
+    the schema `cutbank`, or the one that `?schema=` names, is created. `synchronous="NORMAL"` is
+    faster, but a power cut may lose the last commits; FULL, the default, loses none. `compress`
+    stores new data as Zstandard. An older database is migrated, a newer one refused. `settings` are
+    a file or a value; by default they are read as `cutbank settings` describes, when the first
+    compaction needs them. Raises StorageError, in one line, if the database cannot be opened.
     """
     store = open_store(
         path, synchronous=synchronous, compress=compress, settings=settings, clock=clock

@@ -1,1 +1,1 @@
-"""What is known of models: names, limits, prices, and how they count."""
+"""Knows models: names, limits, prices and token counting."""

@@ -1,4 +1,4 @@
-"""Names a cheap model of the same provider, for summaries: the same key works for it."""
+"""Finds a cheap model of the same provider for summaries, so that the same API key works."""
 
 from .model_catalog import look_up_facts
 from .model_names import parse_model_name
@@ -22,14 +22,15 @@ CHEAP_MODELS = {
     ("zai", "zai"): "glm-5.3-flash",
     ("zhipuai", "zai"): "glm-5.3-flash",
 }
-"""By who serves the agent's model and who made it: the maker's small one for text, with a window
-that holds a long session. On Azure a model is called what its owner called it: there is no name."""
+"""Each maker's small text model for long sessions, by serving provider and maker. Azure is missing,
+as its customers name their models.
+"""
 
 
 def find_cheaper_model(model: str) -> str:
-    """A cheaper model of the same maker where `model` is served, said in the same way.
+    """Return a cheaper model of the same maker and provider, named in the same style.
 
-    The model itself where none is known, or none is cheaper by input and output alike.
+    Returns the model itself if none is known, or none is cheaper for both input and output.
     """
     served = look_up_facts(model)
     if served is None or not served.prices or served.provider is None or served.family is None:
@@ -46,7 +47,7 @@ def find_cheaper_model(model: str) -> str:
 
 
 def _copy_prefix(model: str, provider: str, name: str) -> str:
-    """The name with what stands before the model's own: `anthropic:`, `bedrock/`, `us.`."""
+    """Return the name with the prefixes of the model's own: `anthropic:`, `bedrock/`, `us.`."""
     said = parse_model_name(model)
     meant = next((one for one in said if one.provider == provider), said[0])
     return f"{meant.prefix}{meant.region}{name}"

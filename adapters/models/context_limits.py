@@ -1,4 +1,4 @@
-"""Decides how many tokens a session's prompts may have: the one place for all of the program."""
+"""Decides how many tokens a session's prompts may have; all other code asks here."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,11 +23,10 @@ def resolve_limit(
     logged: LoggedContext = NOTHING_LOGGED,
     given: int | None = None,
 ) -> ContextLimit:
-    """Resolve the context limit of a session: the one place where this is decided.
+    """Resolve the context limit of a session.
 
-    The first that there is decides: what is `given`, the settings, the session's log, what is known
-    of the model (the one that is asked, else the log's), the default. What the log tells is of its
-    own model, and says nothing of another one.
+    The first of these decides: `given`, the settings, the session's log, what is known of the model
+    (`model`, else the log's), the default. The log only counts for its own model.
     """
     if given is not None:
         return ContextLimit(given, LimitSource.ARGUMENT)
@@ -35,7 +34,7 @@ def resolve_limit(
         return ContextLimit(settings.compaction.limit, LimitSource.SETTINGS)
     asked = model or logged.model
     if logged.window and asked == logged.model and not settings.models:
-        facts = None  # looking a model up takes half a second, and the log goes before it
+        facts = None  # the log comes first, and looking a model up takes half a second
     else:
         facts = find_facts(settings, asked) if asked else None
     if facts and facts.is_context_set and facts.prompt:
@@ -51,15 +50,14 @@ def resolve_limit(
 
 
 def _is_same_model(settings: Settings, one: str | None, other: str | None) -> bool:
-    """Whether two names are of one model in one size: routers and makers name it in many ways."""
+    """Return whether two names mean the same model in the same size, however they are spelled."""
     if one is None or other is None or is_larger_variant(one) != is_larger_variant(other):
         return False
     return not _model_names(settings, one).isdisjoint(_model_names(settings, other))
 
 
 def _model_names(settings: Settings, model: str) -> set[str]:
-    """The maker's name for a model, and the catalog's."""
-    from .model_names import parse_model_name  # noqa: PLC0415 - the catalog needs it as well
+    from .model_names import parse_model_name  # noqa: PLC0415 - the catalog needs it too
 
     facts = find_facts(settings, model)
     return {reading.maker_name for reading in parse_model_name(model)} | (
@@ -68,12 +66,12 @@ def _model_names(settings: Settings, model: str) -> set[str]:
 
 
 def make_overrides(settings: Settings) -> Mapping[str, ModelOverride]:
-    """What the user knows better of models."""
+    """Return the user's own model facts."""
     return {name: ModelOverride(**dict(model)) for name, model in settings.models.items()}
 
 
 def find_facts(settings: Settings, model: str, *, at: datetime | None = None) -> ModelFacts | None:
-    """What is known of a model, the user's own knowledge first; prices of `at`, or of today."""
+    """Return the facts of a model, with the user's own first; prices are as of `at`, or today."""
     from .model_catalog import look_up_facts  # noqa: PLC0415 - it takes half a second to load
 
     return look_up_facts(model, make_overrides(settings), at=at, betas=settings.compaction.betas)

@@ -1,4 +1,4 @@
-"""Every counter by name."""
+"""Makes token counters by name."""
 
 from ...domain.counting.counter import CharacterEstimate, Counter
 from ...domain.counting.estimators import ESTIMATORS
@@ -7,14 +7,14 @@ from .vocabularies import VOCABULARIES, TiktokenCounter, load_encoding
 
 
 def get_counter(name: str, model: str | None = None) -> Counter:
-    """The counter of that name; the model tells whose rule images are counted by.
+    """Return the counter of that name; `model` decides how images are counted.
 
-    Raises NotFoundError where its vocabulary is not on this machine.
+    Raises NotFoundError if its vocabulary is not on this machine.
     """
     if name == CharacterEstimate.name:
         return CharacterEstimate()
     if name in VOCABULARIES:
-        load_encoding(name)  # whether it is at hand is better said now than at the first block
+        load_encoding(name)  # report a missing vocabulary now, not at the first block
         return TiktokenCounter(name, model)
     if name in ESTIMATORS:
         return ESTIMATORS[name]

@@ -1,7 +1,7 @@
-"""What is known of models: windows, limits and prices, by genai-prices' data as it is installed.
+"""Looks up windows, limits and prices of models in the installed data of genai-prices.
 
-Nothing is downloaded. A name that nobody knows has no facts, and one that only resembles a known
-one has none either.
+Nothing is downloaded. An unknown name has no facts, and neither has one that only resembles a known
+one.
 """
 
 import re
@@ -31,11 +31,11 @@ def look_up_facts(
     at: datetime | None = None,
     betas: Sequence[str] = (),
 ) -> ModelFacts | None:
-    """The facts of a model, as an agent, a provider or a router names it; None for an unknown one.
+    """Return the facts of a model named by an agent, provider or router; None if it is unknown.
 
-    `overrides` go by the name that was said, by the maker's name, or by the catalog's. Prices are
-    those of the moment `at`, or today's. `betas` are what calls of it ask for, as
-    `context-1m-2025-08-07`: a model that nobody knows may be known to heed one.
+    `overrides` are found by the given name, the maker's or the catalog's. Prices are as of `at`, or
+    today. `betas` are those of its calls, such as `context-1m-2025-08-07`, which may enlarge the
+    window even of an unknown model.
     """
     known = _apply_betas(model, _look_up(model, at or datetime.now(UTC)), betas)
     by = _find_override(model, known, overrides)
@@ -51,7 +51,7 @@ def compute_call_cost(
     *,
     at: datetime | None = None,
 ) -> float | None:
-    """What a call of the model did cost in US dollars; None where that is not known."""
+    """Return the cost of a call in US dollars; None if it is unknown."""
     facts = look_up_facts(model, overrides, at=at)
     return facts.compute_cost(usage) if facts else None
 
@@ -69,7 +69,7 @@ def _look_up(model: str, at: datetime) -> ModelFacts | None:
 
 
 def _apply_betas(model: str, known: ModelFacts | None, betas: Sequence[str]) -> ModelFacts | None:
-    """The facts with the window that the betas give, where that is a larger one."""
+    """Return the facts with the window that the betas give, if it is larger."""
     larger = max(
         (find_beta_context(reading.maker_name, betas) for reading in parse_model_name(model)),
         default=0,
@@ -81,15 +81,14 @@ def _apply_betas(model: str, known: ModelFacts | None, betas: Sequence[str]) -> 
 
 
 def _find_entry(name: ModelName) -> tuple[str, "ModelInfo"] | None:
-    """The catalog's entry for exactly this model, and who serves it."""
-    # Importing it takes half a second: only who asks for a model pays for that.
+    # The import takes half a second, so only lookups pay for it.
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
 
     try:
         provider, info = get_snapshot().find_provider_model(name.name, None, name.provider, None)
     except LookupError:
         return None
-    # Routers write dates without dashes, as the catalog's own search takes them too.
+    # Routers write dates without dashes; the catalog's own search accepts both forms.
     spellings = (name.name, _DATE.sub(r"\1-\2-\3", name.name))
     is_meant = any(_matches_exactly(info.match, spelling) for spelling in spellings)
     return (provider.id, info) if is_meant else None
@@ -99,7 +98,7 @@ def _make_facts(name: ModelName, provider: str, info: "ModelInfo", at: datetime)
     limits = find_model_limits(name.maker_name)
     context = info.context_window or limits.context
     if context is None and name.family:
-        # A router that does not say how much a model holds is asked no more than its maker.
+        # If a router does not state a window, use the maker's.
         made = _find_entry(ModelName("", name.family, name.maker_name))
         context = made[1].context_window if made else None
     return ModelFacts(
@@ -114,7 +113,7 @@ def _make_facts(name: ModelName, provider: str, info: "ModelInfo", at: datetime)
 
 
 def _make_prices(price: "ModelPrice", *, is_free: bool) -> tuple[Prices, ...]:
-    """Prices by size of prompt; none where tokens are not all that is paid for."""
+    """Return prices by prompt size; none if the model charges for more than tokens."""
     said = {name: value for name, value in price.__dict__.items() if value is not None}
     if is_free and not said:
         return (Prices(0.0, 0.0),)
@@ -143,7 +142,6 @@ def _make_prices(price: "ModelPrice", *, is_free: bool) -> tuple[Prices, ...]:
 
 
 def _price_at(price: Any, start: int) -> float:
-    """A price for prompts larger than `start`."""
     tiers = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= start]
     return float(tiers[-1] if tiers else getattr(price, "base", price))
 
@@ -152,14 +150,13 @@ _SAME_MODEL = re.compile(
     r"(?:[-@](?:20\d{6}|20\d\d-\d\d-\d\d|\d\d-\d\d(?:-\d{4})?|\d{3,4}"
     r"|beta|default|exp|latest|preview|thinking|v\d+))*(?::\d+)?"
 )
-"""What may follow the beginning of a name that the catalog knows a model by: dates and versions of
-the very model. `-mini`, `-5` and `:8b` make it another."""
+"""Dates and versions of the same model, after a known name; `-mini`, `-5` and `:8b` are others."""
 _CUT_SHORT = re.compile(r"(?:[-@]\d*)?$")
-"""The part of a date that a rule of the catalog ends with."""
+"""The partial date at the end of a catalog rule."""
 
 
 def _matches_exactly(match: Any, name: str) -> bool:
-    """Whether a rule of the catalog means this name, and not only what it begins with."""
+    """Return whether a catalog rule means exactly this name, and not only its beginning."""
     if not match.is_match(name):
         return False
     if alternatives := getattr(match, "or_", None):

@@ -1,6 +1,6 @@
-"""Reads the name of a model as agents say it: who serves it, and what it is called there.
+"""Parses model names as agents write them, into serving provider and model.
 
-Providers, OpenRouter, Bedrock, Vertex AI, LiteLLM and Pydantic AI each write names of their own.
+Providers, OpenRouter, Bedrock, Vertex AI, LiteLLM and Pydantic AI all use names of their own.
 """
 
 import re
@@ -44,9 +44,9 @@ PROVIDERS = {
     "z-ai": "zai",
     "zai": "zai",
 }
-"""What stands before a model's name, and who that is in genai-prices' data."""
+"""Prefixes of model names, and the providers' names in genai-prices."""
 PROXIES = ("litellm_proxy/", "litellm/", "gateway/")
-"""What stands before a name that says who serves it all the same."""
+"""Prefixes of proxies, after which the provider's prefix follows."""
 
 FAMILIES = {
     "anthropic": r"claude",
@@ -78,27 +78,26 @@ _BEDROCK_VERSION = re.compile(r"-v\d+(?::\d+)?$")
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A model's name, taken apart."""
+    """The parts of a model's name."""
 
     prefix: str
-    """What stands before the name and says who serves it, as it was written."""
     provider: str | None
-    """Who serves it, by genai-prices' name; None where the model's own name has to tell."""
+    """The serving provider, as named in genai-prices; None if the model's name decides."""
     name: str
-    """What that provider calls it."""
+    """The provider's name for the model."""
     region: str = ""
-    """On Bedrock, the region that its calls go to: `us.`, `global.`, or nothing."""
+    """On Bedrock, the region prefix of the calls: `us.`, `global.`, or empty."""
 
     @property
     def maker_name(self) -> str:
-        """The model without those who serve and sell it, as its maker would say it."""
+        """The maker's name for the model, without providers and routers."""
         if self.provider == "aws" and (found := _BEDROCK.fullmatch(self.name)):
             return _BEDROCK_VERSION.sub("", found["bare"])
         return self.name.rpartition("/")[2].partition(":")[0]
 
     @property
     def family(self) -> str | None:
-        """Who made it, whoever serves it."""
+        """The maker's family, for any serving provider."""
         return next(
             (family for family, words in _FAMILY.items() if words.match(self.maker_name)),
             None,
@@ -106,7 +105,7 @@ class ModelName:
 
 
 def parse_model_name(model: str) -> tuple[ModelName, ...]:
-    """What a name may mean, the likeliest first: `anthropic/claude-...` is said in two places."""
+    """Return what a name may mean, most likely first; `anthropic/claude-...` is ambiguous."""
     text = _LARGER_WINDOW.sub("", model.strip().lower())
     before = ""
     for proxy in PROXIES:
@@ -132,7 +131,7 @@ def parse_model_name(model: str) -> tuple[ModelName, ...]:
 
 
 def _split_provider(text: str) -> tuple[str, str, str]:
-    """A known provider, the mark behind it, and the name; else nothing, nothing, and all of it."""
+    """Return a known provider, the separator, and the name; or two empty strings and the text."""
     for mark in ":/":
         provider, found, name = text.partition(mark)
         if found and name and provider in PROVIDERS:

@@ -1,8 +1,8 @@
-"""Exact counts by tiktoken, with vocabularies that are on this machine; nothing is downloaded.
+"""Counts exactly with tiktoken, using vocabularies on this machine; nothing is downloaded.
 
-tiktoken itself reads a vocabulary from its cache folder, and if it is missing there, or not what
-it should be, deletes the file and downloads another. So it is never let near a file: what it would
-read is found, checked and read here, and handed to its own definition of the encoding.
+tiktoken would delete a missing or changed vocabulary in its cache folder and download another. So
+this module finds, checks and reads the vocabulary itself, and passes it to tiktoken's definition of
+the encoding.
 """
 
 import gzip
@@ -26,20 +26,20 @@ from ...domain.errors import InvalidSettingError, NotFoundError
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
 MAX_STRETCH_CHARACTERS = 65_536
-"""Characters that are encoded at once: a run without a gap takes more than its share of time."""
+"""The most characters per encoding call, since runs without gaps take disproportionate time."""
 _LOADER = "load_tiktoken_bpe"
 _VOCABULARY_PACKAGES = (
     ("bpe_openai", "data"),
     ("litellm", "litellm_core_utils/tokenizers"),
     ("llama_index", "core/_static/tiktoken_cache"),
 )
-"""Packages that carry vocabularies, and where in them; none of them is imported."""
+"""Packages with vocabularies, and the folders in them; none is imported."""
 
 Ranks = dict[bytes, int]
 
 
 class TiktokenCounter:
-    """Counts as OpenAI's models do; of other models' tokens it is the shape, not the number."""
+    """Counts as OpenAI's models do; for other models it is only proportional."""
 
     def __init__(self, name: str, model: str | None = None) -> None:
         if name not in VOCABULARIES:
@@ -72,7 +72,7 @@ class TiktokenCounter:
 
 
 def split_text(text: str) -> Iterator[str]:
-    """A long text in stretches, cut where tokens end: before a line's end, or else a gap."""
+    """Yield pieces of a long text, cut at token boundaries: before a newline or a space."""
     start = 0
     while start < len(text):
         end = start + MAX_STRETCH_CHARACTERS
@@ -86,7 +86,6 @@ def split_text(text: str) -> Iterator[str]:
 
 
 def is_available(name: str) -> bool:
-    """Whether this machine has the vocabulary."""
     try:
         load_encoding(name)
     except NotFoundError:
@@ -96,9 +95,9 @@ def is_available(name: str) -> bool:
 
 @lru_cache(maxsize=len(VOCABULARIES))
 def load_encoding(name: str) -> Any:
-    """tiktoken's own encoding, made of a vocabulary that is on this machine.
+    """Return tiktoken's own encoding, made from a vocabulary on this machine.
 
-    Raises NotFoundError, which says what to do, where there is none.
+    Raises NotFoundError with a remedy if there is none.
     """
     tiktoken = import_module("tiktoken")
     defined = getattr(import_module("tiktoken_ext.openai_public"), name)
@@ -107,7 +106,7 @@ def load_encoding(name: str) -> Any:
             f"this version of tiktoken ({tiktoken.__version__}) defines {name} in a way that "
             "cutbank does not know: install another version of it, or count by chars/4"
         )
-    # The definition as it is, but for where it gets the vocabulary from.
+    # tiktoken's own definition, with another source of the vocabulary.
     offline = FunctionType(defined.__code__, {**defined.__globals__, _LOADER: _load_ranks})
     return tiktoken.Encoding(**offline())
 
@@ -126,7 +125,7 @@ def _load_ranks(url: str, expected_hash: str) -> Ranks:
 
 
 def _vocabulary_paths(url: str) -> Iterator[Path]:
-    """Where a vocabulary may be: a cache of tiktoken's, or a package that carries it."""
+    """Yield the places where a vocabulary may be: tiktoken's caches, and packages."""
     cached = sha1(url.encode(), usedforsecurity=False).hexdigest()
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if folder := os.environ.get(variable):
@@ -140,7 +139,6 @@ def _vocabulary_paths(url: str) -> Iterator[Path]:
 
 
 def _read(path: Path) -> bytes | None:
-    """A file's content; None where there is none that can be read."""
     try:
         if path.suffix == ".gz":
             with gzip.open(path) as packed:

@@ -1,4 +1,4 @@
-"""An agent's three calls: before it asks a model, after, and when the model refuses."""
+"""Keeps one agent's session within its model's context, before and after each call."""
 
 from dataclasses import replace
 from functools import partial
@@ -55,7 +55,7 @@ def open_loop(
     model: str | None = None,
     options: LoopOptions | None = None,
 ) -> "AgentLoop":
-    """Make the loop of a session; see `StoredSession.loop`."""
+    """Open the loop of a session; see `StoredSession.loop`."""
     options = options or LoopOptions()
     settings, lineage = log.settings, options.lineage
     order = make_compaction_request(
@@ -84,9 +84,9 @@ def open_loop(
 class AgentLoop:
     """Keeps one session within its model's context, call by call.
 
-    A request is one call of the model: it ends with the model's answer in the log, or with
-    `record_call()`. In it, one compaction by threshold takes place at most, and one after an
-    overflow, whichever process asks. Sub-agents' sessions (those with a parent) are compacted
+    A request is one call of the model; it ends when the model's answer is in the log, or with
+    `record_call()`. Each request allows at most one compaction by threshold and one after an
+    overflow, counted over all processes. Sub-agents' sessions (those with a parent) are compacted
     after an overflow only. Threads may share a loop.
     """
 
@@ -107,21 +107,19 @@ class AgentLoop:
         self.habits = habits
         self.shadows = shadows
         self.last: CompactionOutcome | None = None
-        """What the newest compaction of this loop did, or why it did nothing."""
+        """The outcome of this loop's newest compaction, or why it did nothing."""
         self._compactor = log.compactor(lineage)
         self._lineage_id = derive_lineage_id(log.namespace, log.key, lineage)
         self._swap = PreparedBoundaries(self._compactor)
         self._unasked = replace(order, trigger=Trigger.THRESHOLD)
         self._running: Cancellation | None = None
 
-    # The three calls
-
     @measure_preparation
     def prepare(self) -> HistoryView:
-        """What to send to the model now; compacted first where the policy says so.
+        """Return the view to send to the model, compacted first if the policy asks for it.
 
-        Where a compaction comes to nothing, the view is served as it is; listeners and the log
-        are told why. Raises CompactionCancelledError after `cancel()`.
+        If the compaction fails, the view is served as it is, and listeners and the log get the
+        reason. Raises CompactionCancelledError after `cancel()`.
         """
         with translate_storage_errors(self.log.context.name):
             seen, view = self._read_snapshot()
@@ -143,10 +141,10 @@ class AgentLoop:
         latency_s: float | None = None,
         stop_reason: str | None = None,
     ) -> None:
-        """Record that the model answered to `view`: what it was sent, and what that cost.
+        """Record the model's answer to `view`: what was sent and what it cost.
 
-        `usage` is what the provider reported; later counts build upon it. `renderer` is the
-        format that the view was sent in, `stop_reason` why the model stopped.
+        `usage` is what the provider reported; later token counts build on it. `renderer` is the
+        format in which the view was sent, `stop_reason` why the model stopped.
         """
         known = RENDERERS.get(renderer)
         self.log.record_call(
@@ -161,12 +159,12 @@ class AgentLoop:
         )
 
     def handle_overflow(self, error: object) -> HistoryView:
-        """What to send instead, after a provider refused the view as too long.
+        """Compact after a provider refused the view as too long; return the view to send instead.
 
-        `error` is the provider's exception, or the body of its answer. Compacts whatever the
-        policy's threshold says, and once: a request that is refused a second time, or a view that
-        cannot be made smaller, raises ContextOverflowError, which says what holds the floor up.
-        Raises `error` again where it is about something else.
+        `error` is the provider's exception or the body of its answer; an exception about anything
+        else is raised again. The policy's threshold does not matter here. Raises
+        ContextOverflowError, naming the largest blocks, if the same request is refused twice or the
+        view cannot shrink.
         """
         overflow = recognize_overflow(error)
         if overflow is None:
@@ -179,7 +177,7 @@ class AgentLoop:
             order = replace(self.order, trigger=Trigger.OVERFLOW, usage=overflow.tokens)
             seen = self._compactor.planner.take_snapshot(order)
             if overflow.tokens is None and seen.window.used_tokens < order.limit:
-                # Nobody says how much it was; but it was more than we take it for.
+                # The error gives no token count, but the request was larger than our estimate.
                 order = replace(order, usage=order.limit)
                 seen = self._compactor.planner.take_snapshot(order)
             at = seen.view.coordinate
@@ -212,21 +210,18 @@ class AgentLoop:
             return self._compactor.reader.read_view()
 
     def _lower_limit(self, limit: int) -> None:
-        """Go by the limit that a provider named, where it is lower than what was known."""
+        """Adopt the limit that a provider named if it is lower than the known one."""
         if limit < self.order.limit:
             lower: dict[str, Any] = {"limit": limit, "limit_source": LimitSource.REFUSAL}
             self.order = replace(self.order, **lower)
             self._unasked = replace(self._unasked, **lower)
 
     def cancel(self) -> None:
-        """Stop the compaction that another thread is at, if one is; the view stays as it was."""
+        """Stop the compaction that another thread is running, if any; the view stays as it was."""
         if running := self._running:
             running.request()
 
-    # How
-
     def _read_snapshot(self) -> tuple[SessionSnapshot, HistoryView]:
-        """What was found last, and what is served now."""
         seen = self._compactor.planner.take_snapshot(self._unasked)
         if seen.decided.requested and self._resume_request(seen):
             seen = self._compactor.planner.take_snapshot(self._unasked)
@@ -239,13 +234,13 @@ class AgentLoop:
                 self._begin_background(seen)
             return seen, seen.view
         if self._wait_for_background() or self._compactor.decisions.read_state() != seen.decided:
-            # It may as well have been finished after this was looked at, and before it was waited.
+            # The boundary may also have been finished between the snapshot above and the wait.
             seen = self._compactor.planner.take_snapshot(self._unasked)
         swapped = self._serve_prepared(seen, self._unasked)
         if swapped is None and seen.decided.prepared:
             seen = self._compactor.planner.take_snapshot(self._unasked)
             if not self._is_due(seen):
-                return seen, seen.view  # others have served what was prepared
+                return seen, seen.view  # another process served the prepared boundary
         if swapped is None and not self._is_futile(seen):
             self._compact_by_threshold(seen.decided.futile)
         elif swapped and not swapped.is_enough:
@@ -253,7 +248,7 @@ class AgentLoop:
         return seen, self._compactor.reader.read_view()
 
     def _warn(self, seen: SessionSnapshot) -> None:
-        """Tell those who listen how much is in use, where the policy has them told."""
+        """Notify listeners of the context in use if the policy warns about it."""
         listeners = self._compactor.listeners
         if listeners and (warning := find_warning(self.order.policy, seen.window)):
             happening = CompactionEvent(
@@ -267,7 +262,7 @@ class AgentLoop:
             notify_listeners(listeners, happening)
 
     def _is_due(self, seen: SessionSnapshot) -> bool:
-        """Whether a compaction by threshold may take place in this request."""
+        """Return whether this request may compact by threshold."""
         return (
             is_due(self.order.policy, seen.window)
             and not seen.history.is_same_request
@@ -283,32 +278,32 @@ class AgentLoop:
         return seen.find_turn_at(seen.history.effective_from) == seen.state.turn
 
     def _was_prepared(self, seen: SessionSnapshot) -> bool:
-        """Whether what is served was prepared before, and waited for the threshold."""
+        """Return whether the view served now came from a prepared boundary."""
         switched = seen.decided.switched
         decision = self._compactor.reader.read_decision(switched) if switched else None
         return isinstance(decision, BoundaryActivated) and decision.trigger is Trigger.THRESHOLD
 
     def _is_futile(self, seen: SessionSnapshot) -> bool:
-        """Whether it came to nothing before, and hardly anything was said since."""
+        """Return whether a compaction gained nothing before, with hardly any growth since."""
         futile = seen.decided.futile
         if not futile:
             return False
         if seen.window.request_tokens < self.order.limit < seen.window.used_tokens:
-            return False  # the provider would refuse it, and something may leave by now
+            return False  # the provider would refuse it, and there may be more to take out
         grown = seen.state.tokens - seen.read_state_at(futile).tokens
         return grown < self.habits.regrowth * self.order.limit
 
     def _serve_prepared(
         self, seen: SessionSnapshot, order: CompactionRequest
     ) -> PreparedView | None:
-        """The view that was served in place of this one; None where nothing prepared fits."""
+        """Serve the prepared boundary if there is one that still fits; return None if not."""
         for _ in range(MAX_REPLANS):
             if not seen.decided.prepared:
                 return None
             coming = self._swap.read_prepared_view(seen, order)
             try:
                 is_served = self._swap.serve(coming)
-            except StalePlanError:  # others decided at the same moment
+            except StalePlanError:  # another process decided at the same moment
                 seen = self._compactor.planner.take_snapshot(order)
                 continue
             if not is_served:
@@ -318,17 +313,17 @@ class AgentLoop:
         return None
 
     def _compact_by_threshold(self, futile: int) -> None:
-        """Compact; `futile` is up to where it is known by now that nothing is to be gained."""
+        """Compact; a compaction is known to gain nothing up to the position `futile`."""
         try:
             self._compact(self._unasked)
         except NothingToCompactError as nothing:
             if self._compactor.decisions.read_state().futile == futile:
                 self._compactor.decisions.record_futile(nothing)
         except (CompactionVetoedError, StalePlanError, UnwrittenError):
-            pass  # a hook forbade it, others did it, or no summary can be had: what is, is served
+            pass  # vetoed, overtaken or without a summary: keep the view
 
     def _begin_background(self, seen: SessionSnapshot) -> None:
-        """Have the summary of the next compaction written, if it is near and nobody is at it."""
+        """Start writing the next summary in the background if it is nearly due and not running."""
         part, decided = self.habits.prepare_at, seen.decided
         if (
             part is None
@@ -353,7 +348,7 @@ class AgentLoop:
         preparations.begin(self._lineage_id, size, work)
 
     def _wait_for_background(self) -> bool:
-        """Whether a summary was being written ahead, which is sooner there than another one."""
+        """Wait for a summary being written in the background; return whether there was one."""
         self._running = running = Cancellation()
         try:
             return self.log.context.preparations.join(self._lineage_id, running)
@@ -369,20 +364,20 @@ class AgentLoop:
         return self.last
 
     def _resume_request(self, seen: SessionSnapshot) -> bool:
-        """Carry out what somebody was asked for who has died at it; whether there was any."""
+        """Carry out a request whose process has died; return whether there was one."""
         requested = seen.decided.requested
         if self._compactor.decisions.is_held(requested):
-            return False  # whoever asked may be at it still
+            return False  # its process may still be working on it
         request = cast(CompactionRequested, self._compactor.reader.read_decision(requested))
         if not request.activate:
             if self.log.context.preparations.is_running(self._lineage_id):
-                return False  # it outlives its lease, as where a machine has slept
+                return False  # the work outlives its lease, e.g. after the machine was asleep
             self._compactor.decisions.give_up(
                 requested, "whoever prepared a boundary has died at it"
             )
             return True
         if request.by is not None:
-            return False  # other workers take over when the session rests; here somebody waits
+            return False  # other workers take over later; this agent should not wait
         why = "whoever was at it has died, and by now nothing has to be done"
         try:
             order = replace(
@@ -401,6 +396,6 @@ class AgentLoop:
         ) as error:
             why = f"whoever was at it has died, and it cannot be picked up: {error}"
         except StalePlanError:
-            pass  # others were faster: what they decided has ended it
+            pass  # another process was faster, and its decision ended the request
         self._compactor.decisions.give_up(requested, why)
         return True

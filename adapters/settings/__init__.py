@@ -1,1 +1,1 @@
-"""What a user decides: a TOML file and the environment, checked, each value with its origin."""
+"""Reads the user's settings from a TOML file and the environment, each value with its origin."""

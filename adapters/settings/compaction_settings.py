@@ -1,4 +1,4 @@
-"""When a session is compacted, by which policy, and what stays whatever it says."""
+"""Defines when and by which policy sessions are compacted, and what always stays."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -79,7 +79,8 @@ class CompactionSettings(Section):
             raise make_contradiction(
                 (
                     (),
-                    f"{VALUE_PLACEHOLDER}, and {preset!r} {describe_unknown_name(preset, known, f'preset of {name}')}",
+                    f"{VALUE_PLACEHOLDER}, and {preset!r} "
+                    + describe_unknown_name(preset, known, f"preset of {name}"),
                 )
             )
         return text
@@ -90,7 +91,8 @@ class CompactionSettings(Section):
         found: list[tuple[SettingPath, str]] = [
             (
                 (at,),
-                f"{VALUE_PLACEHOLDER}, which {describe_unknown_name(beta, CONTEXT_BY_BETA, 'beta that enlarges a window')}",
+                f"{VALUE_PLACEHOLDER}, which "
+                + describe_unknown_name(beta, CONTEXT_BY_BETA, "beta that enlarges a window"),
             )
             for at, beta in enumerate(given)
             if beta not in CONTEXT_BY_BETA
@@ -105,7 +107,7 @@ class CompactionSettings(Section):
         cls, given: Mapping[str, Any], info: ValidationInfo
     ) -> Mapping[str, Any]:
         text: str | None = info.data.get("policy")
-        if text is None:  # which is wrong itself, and said so
+        if text is None:  # a mistake that is already reported
             return given
         policy = find_policy_class(text.partition("@")[0])
         known = {one.name: one for one in list_settings(policy)}
@@ -129,7 +131,6 @@ class CompactionSettings(Section):
 
     @property
     def has_own_policy(self) -> bool:
-        """Whether somebody said which policy."""
         return "policy" in self.model_fields_set
 
 

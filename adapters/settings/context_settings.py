@@ -1,4 +1,4 @@
-"""The section by which context compaction is set up in seed 001, and how it is read here."""
+"""Defines the section `context`, which configures pruning as in seed 001."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class ContextSettings(Section):
     )
 
     def make_policy_settings(self) -> dict[str, Any]:
-        """What it says about the policy."""
+        """Return the policy's settings that this section contains."""
         return {
             name: getattr(self, name)
             for name in self.model_fields_set & ScoredPruning.__dataclass_fields__.keys()

@@ -1,7 +1,7 @@
-"""Settings in the environment: `CUTBANK_SUMMARY_RETRIES=5` sets `retries` of `[summary]`.
+"""Reads settings from the environment: `CUTBANK_SUMMARY_RETRIES=5` sets `retries` of `[summary]`.
 
-Two underscores lead further into a table: `CUTBANK_COMPACTION_SETTINGS__KEEP_TOKENS=4000`. A table
-or a list may be given as JSON.
+Two underscores descend into a table: `CUTBANK_COMPACTION_SETTINGS__KEEP_TOKENS=4000`. A table or
+list can be given as JSON.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ VARIABLE_PREFIX = "CUTBANK_"
 
 @dataclass(frozen=True, slots=True)
 class VariableValue:
-    """What one variable sets."""
+    """The setting and value of one variable."""
 
     variable: str
     path: SettingPath
@@ -28,7 +28,7 @@ class VariableValue:
 def read_variables(
     environ: Mapping[str, str], root: type[Section]
 ) -> Iterator[VariableValue | str]:
-    """What each variable sets; a sentence where it sets nothing, and was meant to."""
+    """Yield what each variable sets; a sentence for one that sets nothing but probably should."""
     for variable in sorted(environ):
         text = environ[variable]
         if not variable.startswith(VARIABLE_PREFIX) or not text.strip():
@@ -43,18 +43,18 @@ def read_variables(
             else:
                 yield VariableValue(variable, path, about.parse(text) if about else text)
         elif (near := find_nearest(name, root.model_fields)) and (field or deeper):
-            # Other variables that begin so are somebody else's.
+            # Variables with this prefix may belong to other programs.
             yield f"{variable} sets nothing; did you mean {near.upper()} for {name.upper()}?"
 
 
 def _follow_path(root: type[Section], keys: list[str]) -> tuple[SettingPath, SettingInfo | None]:
-    """The path that a variable's words name, and what is known of what is there."""
+    """Return the path of a variable's name, and what is known of the setting there."""
     path: SettingPath = ()
     section: type[Section] | None = root
     about: SettingInfo | None = None
     for key in keys:
         if about and about.is_by_name:
-            # A name that the user gives is taken as it stands; behind it come fields.
+            # A name chosen by the user is taken literally; fields follow it.
             path, about = (*path, key), None
             continue
         lowered = key.lower()

@@ -1,4 +1,4 @@
-"""A settings file that says all there is to say, and changes nothing."""
+"""Makes an example settings file that lists all settings with their defaults."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,6 @@ HOOK_EXAMPLE = {"on": ["pre_compact"], "command": ["my-hook", "--strict"], "time
 
 
 def make_example() -> str:
-    """The text of the file."""
     return "\n".join([FILE_HEAD, *_format_sections()]) + "\n"
 
 

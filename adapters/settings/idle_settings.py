@@ -1,4 +1,4 @@
-"""When sessions at rest are compacted, by whom at once, and what it may cost."""
+"""Defines when and how sessions at rest are compacted, and what it may cost."""
 
 import re
 from datetime import time as time_of_day
@@ -79,7 +79,6 @@ class IdleSettings(Section):
         return hours
 
     def parse_quiet_hours(self) -> QuietHours | None:
-        """The quiet hours; None where there are none."""
         said = _HOURS.fullmatch((self.quiet_hours or "").strip())
         if said is None:
             return None

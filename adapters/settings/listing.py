@@ -1,4 +1,4 @@
-"""Every setting that is in effect: its value, its unit, what it is for, and where it came from."""
+"""Lists every setting in effect: value, unit, purpose, and origin."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,8 +15,6 @@ from .toml_lines import SettingPath
 
 @dataclass(frozen=True, slots=True)
 class ListedSetting:
-    """One setting, as `cutbank settings` shows it."""
-
     path: SettingPath
     value: Any
     default: Any
@@ -31,7 +29,7 @@ class ListedSetting:
 
 
 def list_effective_settings(settings: Settings) -> Iterator[ListedSetting]:
-    """All of them, in the order in which they are declared."""
+    """Return all settings in the order of their declaration."""
     return _list_section(settings, settings, ())
 
 
@@ -74,14 +72,12 @@ def _make_listed(
 
 
 def _find_context_origin(settings: Settings) -> SettingOrigin:
-    """Where the section stands, by any of its settings."""
     assert settings.context is not None, "nothing else goes before the default policy"
     given = settings.context.model_fields_set
     return next((settings.find_origin("context", name) for name in sorted(given)), UNSET)
 
 
 def _list_policy_settings(settings: Settings, above: SettingPath) -> Iterator[ListedSetting]:
-    """The policy's own settings, those that nobody gave included."""
     policy = settings.policy
     for one in list_settings(policy):
         path = (*above, one.name)
@@ -97,7 +93,7 @@ def _list_policy_settings(settings: Settings, above: SettingPath) -> Iterator[Li
 
 
 def _find_origin(settings: Settings, policy: Policy, path: SettingPath) -> SettingOrigin:
-    """Of a policy's setting: [context] says some of scored-pruning's."""
+    """Return the origin of a policy's setting; [context] may set some of scored-pruning's."""
     origin = settings.find_origin(*path)
     if origin == UNSET and isinstance(policy, ScoredPruning):
         return settings.find_origin("context", path[-1])
@@ -109,15 +105,14 @@ def _to_default(one: PolicySetting) -> Any:
 
 
 def to_json_value(value: Any) -> Any:
-    """A value as JSON has it."""
     match value:
         case tuple():
             return [to_json_value(one) for one in value]
         case Mapping():
             return {key: to_json_value(one) for key, one in value.items()}
-        case str():  # also of an enumeration
+        case str():  # including enumerations
             return str(value)
         case float() if value.is_integer():
-            return int(value)  # 120, and not 120.0
+            return int(value)  # 120 instead of 120.0
         case _:
             return value

@@ -1,4 +1,4 @@
-"""Reads the settings: defaults, then the file, then the environment; whatever is wrong, at once."""
+"""Loads settings: defaults, then the file, then the environment; reports all mistakes together."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -21,10 +21,10 @@ from .toml_lines import SettingPath
 def load_settings(
     path: str | FilePath | None = None, environ: Mapping[str, str] | None = None
 ) -> Settings:
-    """The settings of the file at `path`; else of `CUTBANK_SETTINGS`, else of the usual place.
+    """Return the settings of the file at `path`, or of `CUTBANK_SETTINGS`, or of the usual place.
 
-    Variables of the environment go before the file. Raises InvalidSettingError, which names all
-    mistakes, each with its line or its variable.
+    Environment variables override the file. Raises InvalidSettingError with all mistakes, each with
+    its line or variable.
     """
     environ = os.environ if environ is None else environ
     file = read_toml_file(path, environ)
@@ -56,7 +56,7 @@ def load_settings(
 
 
 def list_leaves(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
-    """Where a document holds values: whatever is no table, and empty tables."""
+    """Yield the paths of a document's values: everything but tables, and empty tables."""
     if isinstance(value, Mapping) and value:
         for key, below in value.items():
             yield from list_leaves(below, (*path, key))
@@ -71,9 +71,9 @@ def list_leaves(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
 def _merge_variable(
     tree: dict[str, Any], origins: dict[SettingPath, SettingOrigin], given: VariableValue
 ) -> bool:
-    """Let a variable's value take the place of the file's; tables are merged.
+    """Replace the file's value with a variable's; tables are merged.
 
-    False where it should stand in something that is no table.
+    Returns False if the path leads through something that is not a table.
     """
     *above, last = given.path
     table: Any = tree
@@ -83,7 +83,7 @@ def _merge_variable(
             return False
     if isinstance(given.value, dict) and isinstance(table.get(last), dict):
         for key, below in given.value.items():
-            # It has a table to stand in, so it does.
+            # Its table exists, so this succeeds.
             _merge_variable(tree, origins, VariableValue(given.variable, (*given.path, key), below))
         return True
     table[last] = given.value
@@ -96,7 +96,7 @@ def _merge_variable(
 
 
 class _Mistakes:
-    """All that is wrong, in the order of the file, and then of the environment."""
+    """All mistakes, in the order of the file, then of the environment."""
 
     def __init__(self, file: TomlFile) -> None:
         self.file = file
@@ -105,14 +105,14 @@ class _Mistakes:
         self.of_file: dict[SettingPath, str] = {}
 
     def add(self, path: SettingPath, wrong: str) -> None:
-        """Note what is wrong at a path, and no more of it once something is."""
+        """Note a mistake at a path; only the first one there counts."""
         for length in range(len(path), 0, -1):
             if variable := self.variables.get(path[:length]):
                 what = variable if length == len(path) else f"{variable}: {format_path(path)}"
                 self.of_environment.append(f"{what} {wrong}")
                 return
         if path not in self.file.lines:
-            # A variable may have set something below what is no table.
+            # A variable may have set something below a value that is not a table.
             for place, variable in self.variables.items():
                 if place[: len(path)] == path:
                     self.of_environment.append(f"{variable}: {format_path(path)} {wrong}")
@@ -121,7 +121,6 @@ class _Mistakes:
             self.of_file[path] = f"{format_path(path)} {wrong}"
 
     def raise_all(self) -> None:
-        """Raise what was found, if anything was."""
         placed = sorted(
             (self._find_line(path), sentence) for path, sentence in self.of_file.items()
         )
@@ -130,7 +129,7 @@ class _Mistakes:
             raise InvalidSettingError(*map(hide_keys, found))
 
     def _find_line(self, path: SettingPath) -> int:
-        """Where a value stands, or the table that it should stand in."""
+        """Return the line of a value, or of the table in which it is missing."""
         return next(
             (
                 self.file.lines[path[:length]]

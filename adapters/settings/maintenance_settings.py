@@ -1,4 +1,4 @@
-"""When the storage is put in order, how far, and where backups go."""
+"""Defines the settings of maintenance and backups."""
 
 from .section import Section, section_setting
 

@@ -1,4 +1,4 @@
-"""What is wrong with settings, one sentence for each mistake: what, where, and what it takes."""
+"""Describes mistakes in settings, one sentence each: what, where, and what is accepted."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ from .toml_lines import SettingPath
 
 
 def format_path(path: SettingPath) -> str:
-    """A path as TOML would have it: `models."gpt-4o".context`, `hooks.commands[0].on`."""
+    """Format a path as in TOML: `models."gpt-4o".context`, `hooks.commands[0].on`."""
     words = ""
     for step in path:
         if isinstance(step, int):
@@ -32,7 +32,7 @@ def format_path(path: SettingPath) -> str:
 
 
 def find_keys(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
-    """Where a document holds what looks like a key."""
+    """Yield the paths of values that look like API keys."""
     match value:
         case Mapping():
             for key, below in value.items():
@@ -47,7 +47,7 @@ def find_keys(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
 
 
 def find_mistakes(error: ValidationError, root: type[Section]) -> Iterator[tuple[SettingPath, str]]:
-    """Each mistake: where it is, and what is to be said behind the name of what is there."""
+    """Yield each mistake: its path, and the text that follows the setting's name."""
     for one in error.errors(include_url=False):
         path: SettingPath = one["loc"]
         if one["type"] == CONTRADICTION_TYPE:
@@ -84,12 +84,12 @@ def _describe_mistake(one: ErrorDetails, root: type[Section]) -> str:
 
 
 def find_setting_info(root: type[Section], path: SettingPath) -> SettingInfo | None:
-    """What is known of the setting, table or element at a path; None where nothing is."""
+    """Return the description of the setting, table or element at a path; None if there is none."""
     section: type[Section] | None = root
     about: SettingInfo | None = None
     for step in path:
         if about and section is None and (about.is_by_name or isinstance(step, int)):
-            # One of the tables, or one of the elements.
+            # One of the tables or elements.
             section = about.section
             continue
         if section is None or step not in section.model_fields:

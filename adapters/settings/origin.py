@@ -1,11 +1,11 @@
-"""Where a value came from: a line of the file, a variable, or nowhere."""
+"""Defines the origin of a value: a line of the file, a variable, or neither."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class SettingOrigin:
-    """A line of a file, or a variable of the environment; neither for a default."""
+    """A line of a file, or an environment variable; neither for a default."""
 
     file: str | None = None
     line: int | None = None

@@ -1,4 +1,4 @@
-"""Every policy that can be named: cutbank's own, and those of packages that are installed."""
+"""Finds policies by name: cutbank's own, and those of installed packages."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _ENTRY_POINT_GROUP = "cutbank.policies"
-"""The entry points by which a package says that it brings policies."""
+"""The entry points with which packages offer policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackagePolicy:
-    """A policy that a package brings, or why it cannot be used."""
+    """A policy of a package, or why it cannot be used."""
 
     entry: str
     package: str
-    """Its name and version."""
+    """The package's name and version."""
     policy: type[Policy] | None = None
     problem: str | None = None
 
@@ -43,7 +43,7 @@ class PackagePolicy:
 
 
 def get_policy(name: str, /, **settings: Any) -> Policy:
-    """Return the policy `NAME[@PRESET]`, by its name or alias, with these settings over the preset's.
+    """Return the policy `NAME[@PRESET]`, by name or alias; `settings` override the preset's.
 
     Raises InvalidSettingError for a policy, preset or setting that does not exist, or a bad value.
     """
@@ -52,7 +52,7 @@ def get_policy(name: str, /, **settings: Any) -> Policy:
 
 
 def find_policy_class(name: str) -> type[Policy]:
-    """The policy of that name or alias; packages are asked only where it is none of ours."""
+    """Return the policy of that name or alias; load packages only for names that are not ours."""
     if own := POLICIES.get(ALIASES.get(name, name)):
         return own
     known = list_policies()
@@ -66,30 +66,28 @@ def find_policy_class(name: str) -> type[Policy]:
 
 
 def list_policies() -> Mapping[str, type[Policy]]:
-    """All that can be used, by name: ours first."""
     return POLICIES | {one.policy.name: one.policy for one in list_package_policies() if one.policy}
 
 
 def list_policy_names() -> list[str]:
-    """Every name and alias."""
     known = list_policies().values()
     return [one.name for one in known] + [alias for one in known if (alias := find_alias(one))]
 
 
 def find_package(policy: type[Policy]) -> str | None:
-    """The package that brings the policy; None of one of ours."""
+    """Return the package of a policy; None for our own."""
     return next((one.package for one in list_package_policies() if one.policy is policy), None)
 
 
 def list_unusable() -> tuple[PackagePolicy, ...]:
-    """What packages bring and cannot be used."""
+    """Return the packages' policies that cannot be used."""
     return tuple(one for one in list_package_policies() if one.problem)
 
 
 @cache
 def list_package_policies() -> tuple[PackagePolicy, ...]:
-    """What installed packages bring. They are asked once in a process, when first needed."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - it takes its time
+    """Return the policies of installed packages, loaded once per process, when first needed."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - it takes time
 
     points = sorted(
         entry_points(group=_ENTRY_POINT_GROUP), key=lambda point: (_package_name(point), point.name)
@@ -102,7 +100,7 @@ def _load(point: "EntryPoint") -> PackagePolicy:
     try:
         policy = point.load()
         faults = list(find_shape_faults(policy))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a package does on import
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - imports may raise anything
         return found.reject(f"it cannot be loaded: {_in_one_line(error)}")
     if not faults and policy.name != point.name:
         faults = [f"it calls itself {policy.name!r}; name its entry point so"]
@@ -112,7 +110,7 @@ def _load(point: "EntryPoint") -> PackagePolicy:
 
 
 def _drop_ambiguous(candidates: list[PackagePolicy]) -> tuple[PackagePolicy, ...]:
-    """Without those that go by a name that another one has: nobody could say which is meant."""
+    """Reject the policies whose name or alias another one has, since the name is ambiguous."""
     clashes: dict[int, str] = {}
     for at, one in enumerate(candidates):
         for word in _policy_names(one.policy) if one.policy else ():

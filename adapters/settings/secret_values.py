@@ -1,4 +1,4 @@
-"""What looks like a key, and is never repeated, whoever put it where it does not belong."""
+"""Recognizes what looks like an API key, so that messages never repeat it."""
 
 import json
 import re
@@ -22,9 +22,9 @@ _KEY = re.compile(
     re.VERBOSE,
 )
 _RANDOM = re.compile(r"(?=\S*\d)[\w+/=.~-]{24,}")
-"""So long a word with a digit in it may be a key of a kind that is not known here."""
+"""A long word with a digit may be an unknown kind of key."""
 MAX_SHOWN_CHARACTERS = 60
-"""Characters of a value that a message repeats."""
+"""The most characters of a value that a message repeats."""
 
 REFUSAL = (
     "looks like a key, and keys are no settings: leave it out, and set the provider's own "
@@ -41,12 +41,12 @@ def has_key(value: Any) -> bool:
 
 
 def hide_keys(sentence: str) -> str:
-    """For sentences that others wrote, and for names that users give."""
+    """Hide keys in text from other sources, and in names chosen by users."""
     return _KEY.sub("<a key>", sentence)
 
 
 def show_value(value: Any) -> str:
-    """A value as messages repeat it: shortly, and never what may be secret."""
+    """Return a value for a message: short, and without possible secrets."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     if _KEY.search(text) or _RANDOM.search(text):
         return f"a text of {len(text):,} characters"

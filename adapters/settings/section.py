@@ -1,4 +1,4 @@
-"""The shape of a section: a frozen table of settings, and how people are told of each."""
+"""Defines sections, frozen tables of settings, and how each setting is described to users."""
 
 import json
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ from ...domain.policies.policy import NO_VALUE, PolicySetting
 from .toml_lines import SettingPath
 
 CONTRADICTION_TYPE = "contradiction"
-"""The type of the errors that say themselves what is wrong, and where in the section."""
+"""The type of errors that name the place in the section and the fault."""
 VALUE_PLACEHOLDER = "is <value>"
-"""Stands in what such an error says for the value, which may be too long or too secret to say."""
+"""The placeholder for the value in such an error, since a value may be too long or secret."""
 
 TextTuple = Annotated[tuple[str, ...], Strict(strict=False)]
-"""A list of texts, as TOML and JSON have it."""
+"""A list of strings, as in TOML and JSON."""
 
 
 class Section(BaseModel):
-    """A table of settings; each of them has a unit and a line of help."""
+    """A table of settings, each with a unit and a line of help."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod
     def _parse_none(cls, value: Any, info: ValidationInfo) -> Any:
-        """TOML has no null, and a variable has only text."""
+        """Read `none` as None, since TOML has no null and a variable is always text."""
         if not (isinstance(value, str) and value.strip().lower() == NO_VALUE and info.field_name):
             return value
         return None if describe_setting(cls, info.field_name).scalar.may_be_none else value
@@ -41,23 +41,23 @@ class Section(BaseModel):
 def section_setting(
     default: Any = ...,
     *,
-    help: str,  # noqa: A002 - what it is called wherever settings are listed
+    help: str,  # noqa: A002 - the word used wherever settings are listed
     unit: str = "",
     least: float | None = None,
     most: float | None = None,
 ) -> Any:
-    """A field of a section, with what people are told of it."""
+    """Return a field of a section, with its description for users."""
     extra: JsonDict = {"unit": unit, "least": least, "most": most}
     return Field(default, description=help, ge=least, le=most, json_schema_extra=extra)
 
 
 def make_contradiction(*found: tuple[SettingPath, str]) -> PydanticCustomError:
-    """What a validator raises: places below what it validates, and what is wrong there."""
+    """Return the error for a validator to raise, with paths below its value and their faults."""
     return PydanticCustomError(CONTRADICTION_TYPE, "contradiction", {"found": found})
 
 
 class SettingShape(StrEnum):
-    """What may stand behind the equals sign."""
+    """The kinds of values that a setting can have."""
 
     SCALAR = "scalar"
     LIST = "list"
@@ -67,16 +67,16 @@ class SettingShape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """A setting as people are told of it."""
+    """The description of a setting for users."""
 
     shape: SettingShape
     scalar: PolicySetting
-    """The setting; of a list, any of its elements."""
+    """The setting; for a list, any of its elements."""
     default: Any
     section: type[Section] | None = None
-    """Of a table or of each of a list of tables, where its fields are known."""
+    """For a table or a list of tables, the section with their fields, if known."""
     is_by_name: bool = False
-    """The tables of that section stand in a table, by names that the user gives."""
+    """Whether tables of that section are in a table, under names chosen by the user."""
 
     @property
     def accepted_values(self) -> str:
@@ -91,7 +91,7 @@ class SettingInfo:
                 return self.scalar.accepted_values
 
     def parse(self, text: str) -> Any:
-        """The value that a variable's text stands for; the text itself where it stands for none."""
+        """Parse a variable's text; return the text itself if it cannot be parsed."""
         if self.shape is SettingShape.SCALAR:
             return self.scalar.parse(text)
         if text.lstrip()[:1] in {"[", "{"}:
@@ -105,7 +105,7 @@ class SettingInfo:
 
 
 def describe_setting(section: type[Section], name: str) -> SettingInfo:
-    """What a section says of one of its fields."""
+    """Describe one of a section's fields."""
     field = section.model_fields[name]
     inner, may_be_none = _strip_none(field.annotation)
     shape, element = _find_shape(inner)
@@ -148,7 +148,7 @@ def _strip_none(annotation: Any) -> tuple[Any, bool]:
 
 
 def _find_shape(annotation: Any) -> tuple[SettingShape, Any]:
-    """What stands there, and of what it is made."""
+    """Return the shape, and the type of its elements."""
     origin = get_origin(annotation)
     if origin is tuple:
         element = _strip_annotation(get_args(annotation)[0])

@@ -1,4 +1,4 @@
-"""Every setting: section by section, with its default, its unit and what it is for."""
+"""Defines all settings, section by section, with defaults, units and help."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -90,8 +90,6 @@ class HookSettings(Section):
 
 
 class Settings(Section):
-    """All settings; each knows where it came from."""
-
     compaction: CompactionSettings = CompactionSettings()
     context: ContextSettings | None = section_setting(
         None, help="prunes by the policy scored-pruning, where compaction.policy names no other"
@@ -122,33 +120,31 @@ class Settings(Section):
 
     @property
     def policy_name(self) -> str:
-        """The agent's policy: the one that is named; else that of [context], where this stands."""
+        """The agent's policy: the named one, or that of [context] if the section is present."""
         asks = self.context is not None and not self.compaction.has_own_policy
         return ScoredPruning.name if asks else self.compaction.policy
 
     @property
     def policy(self) -> Policy:
-        """The agent's policy with its settings."""
         return self.make_policy({})
 
     def make_policy(self, given: Mapping[str, Any]) -> Policy:
-        """The agent's policy with its settings, and these before them."""
+        """Return the agent's policy; `given` overrides its settings."""
         name, _, _ = self.policy_name.partition("@")
         prunes = self.context is not None and ALIASES.get(name, name) == ScoredPruning.name
         of_context = self.context.make_policy_settings() if self.context and prunes else {}
         return get_policy(self.policy_name, **{**of_context, **self.compaction.settings, **given})
 
     def __eq__(self, other: object) -> bool:
-        """Where a value came from makes no difference."""
         return isinstance(other, Settings) and self.model_dump() == other.model_dump()
 
     __hash__ = None  # type: ignore[assignment]  # tables have none
 
     def find_origin(self, *path: str | int) -> SettingOrigin:
-        """Where a value came from: `origin("compaction", "limit")`."""
+        """Return the origin of a value: `find_origin("compaction", "limit")`."""
         return self._origins.get(path, UNSET)
 
     def with_origins(self, origins: Mapping[SettingPath, SettingOrigin]) -> Self:
-        """These settings, knowing where they came from."""
+        """Set the origins, and return the settings."""
         self._origins = origins
         return self

@@ -1,4 +1,4 @@
-"""Which policies decide beside live sessions, and are never served."""
+"""Defines the policies that decide in the shadow of live sessions and are never served."""
 
 from pydantic import field_validator
 

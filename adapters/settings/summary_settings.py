@@ -1,4 +1,4 @@
-"""Who writes the text that stands for what left, how, and with how much patience."""
+"""Defines which summarizers write summaries, and with which limits."""
 
 import re
 from importlib.metadata import entry_points
@@ -11,7 +11,7 @@ from .section import VALUE_PLACEHOLDER, Section, TextTuple, make_contradiction, 
 from .toml_lines import SettingPath
 
 SUMMARIZER_NAMES = ("extractive", "llm", "command")
-"""Those that come with cutbank; users' own are entry points of the group below."""
+"""The built-in summarizers; users' own are entry points of the group below."""
 ENTRY_POINT_GROUP = "cutbank.summarizers"
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -98,7 +98,7 @@ class SummarySettings(Section):
     @classmethod
     def _check_variable(cls, name: str | None) -> str | None:
         if name is not None and not _VARIABLE.fullmatch(name):
-            # Not repeated: it may be the key itself.
+            # Do not repeat the value, which may be the key itself.
             raise make_contradiction(((), "is no name of a variable, such as MY_PROVIDER_KEY"))
         return name
 

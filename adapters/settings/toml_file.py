@@ -1,4 +1,4 @@
-"""The settings file: where it is looked for, what is in it, and in which lines."""
+"""Finds and reads the settings file, with the line of each value."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 @dataclass(frozen=True, slots=True)
 class TomlFile:
-    """A file that was read; without a name where there is none."""
+    """A file's content; without a name if there is none."""
 
     name: str = ""
     document: Mapping[str, Any] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class TomlFile:
 def find_settings_file(
     named: str | FilePath | None, environ: Mapping[str, str]
 ) -> tuple[FilePath, bool]:
-    """Where the settings are, and whether somebody said so."""
+    """Return the path of the settings file, and whether it was named explicitly."""
     if named is not None and not str(named).strip():
         raise InvalidSettingError("--settings needs the path of a file")
     given = named or environ.get(SETTINGS_VARIABLE)
@@ -37,15 +37,15 @@ def find_settings_file(
         return user_config_path("cutbank", appauthor=False) / "settings.toml", False
     try:
         return FilePath(given).expanduser(), True
-    except RuntimeError:  # nobody has that home: the name is taken as it stands
+    except RuntimeError:  # an unknown home folder: use the path as it is
         return FilePath(given), True
 
 
 def read_toml_file(named: str | FilePath | None, environ: Mapping[str, str]) -> TomlFile:
-    """The file that is named; else the one in its usual place, if there is one."""
+    """Read the named file, or the one in the usual place, if any."""
     path, is_named = find_settings_file(named, environ)
     try:
-        # A byte order mark is what some editors leave there.
+        # Some editors add a byte order mark.
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         if is_named:

@@ -1,7 +1,7 @@
-"""In which line of a TOML document each key and each element of a list begins.
+"""Finds the lines of keys and list elements in a TOML document.
 
-tomllib says what is in a document, and not where. This only finds lines: it is shown documents
-that tomllib has read, so it need not know what is right, only how strings and brackets nest.
+tomllib returns a document's content without positions. This scanner only gets documents that
+tomllib has accepted, so it only needs to know how strings and brackets nest.
 """
 
 import re
@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator
 
 SettingPath = tuple[str | int, ...]
-"""Keys, and indices of lists, from the outermost on."""
+"""Keys and list indices, outermost first."""
 
 _TOKEN = re.compile(
     r'''
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 
 
 def find_lines(document: str) -> dict[SettingPath, int]:
-    """The line, from 1 on, of every table, key and element of a valid document."""
+    """Return the line, from 1 on, of every table, key and element of a valid document."""
     scan = _TomlScanner(document)
     while scan.mark or scan.token:
         if scan.mark == "\n":
@@ -39,13 +39,13 @@ def find_lines(document: str) -> dict[SettingPath, int]:
 
 
 class _TomlScanner:
-    """Where the scanner stands, and what it found so far."""
+    """The scanner's state, and the lines found so far."""
 
     def __init__(self, document: str) -> None:
         self.lines: dict[SettingPath, int] = {}
         self.table: SettingPath = ()
         self.tables_in: dict[SettingPath, int] = {}
-        """How many tables a list of tables has by now."""
+        """The number of tables so far in each list of tables."""
         self.tokens = _read_tokens(document)
         self.advance()
 
@@ -53,7 +53,6 @@ class _TomlScanner:
         self.token, self.mark, self.line = next(self.tokens, ("", "", 0))
 
     def read_header(self) -> None:
-        """`[a.b]` or `[[a.b]]`."""
         line = self.line
         self.advance()
         if is_list := self.mark == "[":
@@ -73,7 +72,6 @@ class _TomlScanner:
             self.advance()
 
     def read_pair(self, table: SettingPath) -> None:
-        """`a.b = value`."""
         line = self.line
         path = table
         for key in self.read_keys():
@@ -91,14 +89,14 @@ class _TomlScanner:
         return found
 
     def read_value(self, path: SettingPath) -> None:
-        """Whatever stands behind an equals sign or in a list."""
+        """Read the value after an equals sign or in a list."""
         match self.mark:
             case "[":
                 self.read_elements(path)
             case "{":
                 self.read_inline_table(path)
             case _:
-                # Numbers and dates may fall into several tokens.
+                # Numbers and dates may consist of several tokens.
                 while self.token or self.mark == ".":
                     self.advance()
 
@@ -125,7 +123,6 @@ class _TomlScanner:
 
 
 def _read_tokens(document: str) -> Iterator[tuple[str, str, int]]:
-    """Each key or piece of a value, or else the mark, and its line."""
     line = 1
     for found in _TOKEN.finditer(document):
         if found.lastgroup == "mark":
@@ -136,7 +133,7 @@ def _read_tokens(document: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _read_key(token: str) -> str:
-    """A key as it is meant: what tomllib makes of its quotes and escapes."""
+    """Return a key without its quotes and escapes."""
     if token[0] not in "\"'":
         return token
     (key,) = tomllib.loads(f"{token} = 0")

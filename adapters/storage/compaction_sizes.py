@@ -1,10 +1,10 @@
-"""Measures compactions: the one definition of their size before and after, for all of the program.
+"""Measures a compaction's size before and after; everything that reports sizes uses this.
 
-Before is the prompt of the newest call that saw the view which a compaction ended, after that of
-the first call that saw what it left, both as the provider counted them. Where either of them is not
-reported, both are estimated with the session's calibration, as the meter told them then. What is
-written in the boundary is told only of one that was never served: the source of an imported one may
-count otherwise (Claude Code's `postTokens` is the summary alone).
+"Before" is the prompt of the newest call on the view that the compaction ended, "after" that of the
+first call on the new view, both as the provider counted them. If either was not reported, both are
+estimated with the session's calibration at that time. The boundary's own figures count only if it
+was never served, since an imported one may count differently (Claude Code's `postTokens` is the
+summary alone).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -21,18 +21,18 @@ from .event_log.event_store import EventStore
 from .view_reader import ViewReader
 
 _MAX_EVENTS_READ = 1_000
-"""Events from a compaction among which a call is looked for."""
+"""How many events around a compaction are searched for a call."""
 
 
 class BoundarySwitch(NamedTuple):
-    """A boundary that is served from a position on, and the versions of the views beside it."""
+    """A boundary that is served from a position on, with the versions of the views around it."""
 
     boundary: int
     position: int
     ends: int
-    """The version from which on calls saw the view that this switch ended."""
+    """The first version of calls on the view that this switch ended."""
     begins: int
-    """The version from which on calls see what it left."""
+    """The first version of calls on the new view."""
     until: float = inf
     """The version of the next switch."""
 
@@ -40,15 +40,10 @@ class BoundarySwitch(NamedTuple):
 def measure_compactions(
     store: EventStore, decisions: Iterable[Event], only: Collection[int] | None = None
 ) -> dict[int, PromptSizeChange]:
-    """Measure the boundaries of a lineage, each on the lineage that it was decided in.
+    """Measure the boundaries of a lineage, each on the lineage where it was decided.
 
-    Args:
-        store: The log.
-        decisions: All events of the lineage, in order, those that it inherits included.
-        only: The numbers of the boundaries to measure; None for all.
-
-    Returns:
-        Sizes by the number of the boundary.
+    `decisions` are all events of the lineage in order, including inherited ones; `only` limits the
+    boundaries by number. Returns sizes by boundary number.
     """
     decisions = list(decisions)
     switches = {switch.boundary: switch for switch in _find_switches(decisions)}
@@ -65,7 +60,7 @@ def measure_compactions(
 def measure_compaction(
     reader: ViewReader, boundary: CompactBoundary, switch: BoundarySwitch | None
 ) -> PromptSizeChange:
-    """Measure one boundary; `switch` is None of one that was never served."""
+    """Measure one boundary; `switch` is None if it was never served."""
     if switch is not None:
         before = next(_read_prompts(reader, switch, later=False), None)
         after = next(_read_prompts(reader, switch, later=True), None)
@@ -81,13 +76,13 @@ def measure_compaction(
 
 
 def _find_switches(decisions: Sequence[Event]) -> Iterator[BoundarySwitch]:
-    """The boundaries of a lineage that were served, in order."""
+    """Yield the boundaries of a lineage that were served, in order."""
     found = [one for one in decisions if isinstance(one, BoundaryActivated | CompactionReverted)]
     ends = 0
     for one, following in zip_longest(found, found[1:]):
         begins = one.originator_version
         if isinstance(one, BoundaryActivated):
-            # What another lineage decides that goes on from this one is not of its views.
+            # Decisions of a lineage that continues this one do not change this one's views.
             until: float = inf
             if following is not None and following.originator_id == one.originator_id:
                 until = following.originator_version
@@ -96,7 +91,7 @@ def _find_switches(decisions: Sequence[Event]) -> Iterator[BoundarySwitch]:
 
 
 def _read_prompts(reader: ViewReader, switch: BoundarySwitch, *, later: bool) -> Iterator[int]:
-    """The reported prompts on the view that a switch ended, newest first; or on what it left."""
+    """Yield the reported prompts on the view that a switch ended, newest first, or on the next."""
     first, end = (switch.begins, switch.until) if later else (switch.ends, switch.begins)
     store, chain = reader.store, reader.store.find_session_chain(reader.namespace, reader.key)
     left = _MAX_EVENTS_READ
@@ -122,7 +117,7 @@ def _read_prompts(reader: ViewReader, switch: BoundarySwitch, *, later: bool) ->
 
 
 def _is_on_lineage(reader: ViewReader, call: ModelCalled) -> bool:
-    """Whether a call saw a view of the lineage: `main` begins as what was recorded goes on."""
+    """Return whether a call saw a view of the lineage; `main` continues the recorded one."""
     if (reader.lineage, call.lineage) == (RECORDED_LINEAGE, MAIN_LINEAGE):
         chain = reader.store.find_lineage_chain(reader.namespace, reader.key, RECORDED_LINEAGE)
         return call.lineage_version <= reader.store.read_lineage_state(chain)[0]

@@ -1,4 +1,4 @@
-"""What calls on a view that a compaction has ended tell about the view that came after it."""
+"""Reads what calls before a compaction tell about the view after it."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -18,11 +18,11 @@ from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 
 _MIN_GROWTH_TOKENS = 2_000
-"""Estimated tokens between two calls from which on their difference tells a ratio."""
+"""The smallest growth between two calls, in estimated tokens, that yields a usable ratio."""
 _MAX_EVENTS_BACK = 100
-"""Events among which the newest call is looked for: an agent records one after each answer."""
+"""How many events are searched for the newest call; an agent records one after each answer."""
 MAX_RUNS = 16
-"""Runs of kept blocks that are looked up; what a boundary scattered further is taken as it said."""
+"""How many runs of kept blocks are looked up; beyond that, the boundary's own figure counts."""
 
 
 def read_earlier_calls(
@@ -32,10 +32,10 @@ def read_earlier_calls(
     position: int,
     known: Mapping[int, RecordedEvent] = MappingProxyType({}),
 ) -> EarlierUsage | None:
-    """What the newest call up to a position, and one before it on its view, tell of a later view.
+    """Return what the newest call up to a position, and one before it, say of a later view.
 
-    A few look-ups, whatever the history's length: sizes are differences of the running total that
-    stands beside each event. Events of the session that are `known` are not read.
+    Takes a few lookups, whatever the history's length: sizes are differences of the running totals
+    stored with events. Events in `known` are not read again.
     """
     chain = store.find_session_chain(namespace, key)
     call = _find_newest_call(store, chain, position, known)
@@ -60,9 +60,9 @@ def read_earlier_calls(
 def read_logged_context(
     store: EventStore, namespace: str, key: str, lineage: str = MAIN_LINEAGE, at: int | None = None
 ) -> LoggedContext:
-    """Read what the newest call tells of its model's window, and the newest on the view before it.
+    """Read what the newest call, and the last one on the view before, say about the model's window.
 
-    Prompts are largest just before a compaction, so that two look-ups find how large they were.
+    Prompts are largest just before a compaction, so two lookups find the largest.
     """
     chain = store.find_session_chain(namespace, key)
     newest = _find_newest_call(store, chain, at or store.read_head(chain)[0], {})
@@ -90,7 +90,6 @@ def read_logged_context(
 
 
 def estimate_tokens_up_to(store: EventStore, chain: Chain, position: int) -> int:
-    """Estimated tokens of all blocks up to a position."""
     return store.read_head(chain, position)[1].tokens if position else 0
 
 
@@ -101,7 +100,7 @@ def _measure_ratio(
     after: int,
     known: Mapping[int, RecordedEvent],
 ) -> float:
-    """Tokens that the model made of one estimated token, by what the view grew."""
+    """Return the model's tokens per estimated token, measured on the view's growth."""
     first = _find_newest_call(store, chain, (after + call.position) // 2, known)
     if first is None or first.context is None or call.context is None:
         return 1.0
@@ -118,7 +117,7 @@ def _measure_ratio(
 def _estimate_kept(
     store: EventStore, chain: Chain, boundary: CompactBoundary, summary: Summary | None
 ) -> int:
-    """Estimated tokens that a view begins with."""
+    """Return the estimated tokens of the blocks with which a view begins."""
     runs: tuple[Run, ...] = boundary.kept.runs
     if len(runs) > MAX_RUNS:
         return boundary.post_tokens
@@ -142,7 +141,7 @@ def _estimate_besides(store: EventStore, chain: Chain, position: int) -> int:
 def _find_newest_call(
     store: EventStore, chain: Chain, position: int, known: Mapping[int, RecordedEvent]
 ) -> ModelCalled | None:
-    """The newest call up to a position whose size was reported; None where none is near."""
+    """Return the newest call up to a position with a reported size; None if none is near."""
     left = _MAX_EVENTS_BACK
     while left and (recorded := known.get(position)):
         event = recorded.event

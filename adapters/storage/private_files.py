@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read: in all of them is what users said."""
+"""Creates files and folders that only their owner may read, as they hold users' content."""
 
 import os
 from contextlib import suppress
@@ -8,18 +8,18 @@ from typing import BinaryIO
 
 
 def open_new(path: Path) -> BinaryIO:
-    """Open a new file for writing; a file or a link that is there already is an error."""
+    """Open a new file for writing; raise FileExistsError if a file or link is already there."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file where there is none; SQLite then takes its mode for those beside it."""
+    """Make an empty file if there is none; SQLite gives its mode to the files next to it."""
     with suppress(FileExistsError):
         open_new(path).close()
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, where there are none."""
+    """Make a folder and its missing parents."""
     if not folder.is_dir():
         if folder.parent != folder:
             make_folder(folder.parent)
@@ -27,7 +27,7 @@ def make_folder(folder: Path) -> None:
 
 
 def is_shared(path: Path) -> bool:
-    """Whether others than the owner may read the file."""
+    """Return whether users other than the owner may read the file."""
     try:
         mode = path.stat().st_mode
     except OSError:

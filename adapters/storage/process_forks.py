@@ -1,8 +1,8 @@
-"""Lets what is open go on in a forked child, which is handed everything but the other threads.
+"""Keeps open databases usable in a forked child, which inherits everything but the other threads.
 
-A lock that another thread held stays locked there for ever, and SQLite believes that it holds its
-parent's locks on files. So nothing is under way at the moment of the fork, and the child leaves
-all that it was handed and opens it again when it is asked for.
+A lock that another thread held would stay locked there forever, and SQLite would believe that it
+holds the parent's file locks. So a fork waits until no work is in progress, and the child abandons
+what it inherited and reopens it on demand.
 """
 
 import os
@@ -14,28 +14,28 @@ from weakref import WeakSet
 
 RANKS = 3
 _LOCK_TIMEOUT_S = 5.0
-"""How long a fork waits for other threads. What they still hold then is not closed in the child."""
+"""How long a fork waits for other threads; what they still hold is not closed in the child."""
 
 
 class ForkAware(Protocol):
-    """Something with locks or connections that a child cannot share."""
+    """An object with locks or connections that a child cannot share."""
 
     @property
     def FORK_RANK(self) -> int:  # noqa: N802 - a constant of each class
-        """Whose locks are taken first: in the order in which threads take them."""
+        """The order of locking, which is the order in which threads lock."""
         ...
 
     def locks(self) -> Iterable[Any]:
-        """What has to be held for nothing to be under way."""
+        """Return the locks that together exclude all work."""
         ...
 
     def leave_in_child(self, held: Container[Any]) -> None:
-        """Let go of what was inherited; what is not in `held` another thread was using."""
+        """Abandon what was inherited; locks not in `held` were in use by other threads."""
         ...
 
 
 def reopen_in_children(owner: ForkAware) -> None:
-    """Have `owner` begin again in every process that is forked from this one."""
+    """Let `owner` start over in every process that is forked from this one."""
     _owners.add(owner)
 
 
@@ -51,7 +51,7 @@ _held = _Held()
 def _before() -> None:
     deadline = monotonic() + _LOCK_TIMEOUT_S
     for rank in range(RANKS):
-        # Asked anew for each: a thread that was waited for may have opened more.
+        # Listed for each rank, as a thread that was waited for may have opened more.
         for owner in [owner for owner in list(_owners) if rank == owner.FORK_RANK]:
             for lock in owner.locks():
                 if lock.acquire(timeout=max(0.0, deadline - monotonic())):

@@ -1,4 +1,4 @@
-"""Reads the view at a coordinate: the boundary in effect, what it kept, and what follows."""
+"""Reads the view at a coordinate: the boundary in effect, its kept blocks, and later ones."""
 
 from collections.abc import Container
 from functools import partial
@@ -24,15 +24,15 @@ from .process_forks import reopen_in_children
 BoundaryRecord = tuple[CompactBoundary, Summary | None, bytes]
 """A boundary, its summary, and the summary's digest."""
 _Fold = tuple[HistoryFold, Coordinate, CompactionState]
-"""A fold, up to where it was advanced, and what of the lineage it was begun by."""
+"""A fold, the coordinate that it has reached, and the lineage state where it began."""
 
 
 class ViewReader:
     """The views of one session on one lineage: O(kept), whatever the history's length.
 
-    The newest fold is kept and advanced by what was appended since; any other view is folded
-    anew, by the same code. The events of the newest fold are kept, too: where another boundary is
-    served, what it keeps is folded from these, and only what is missing is read.
+    The newest fold is cached and advanced by new events; any other view is folded from its
+    boundary. The newest fold's events are cached too, so that a newly served boundary needs to read
+    only the missing ones.
     """
 
     def __init__(self, store: EventStore, namespace: str, key: str, lineage: str) -> None:
@@ -41,53 +41,51 @@ class ViewReader:
         self.key = key
         self.lineage = lineage
         self.advancing = RLock()
-        """Held while the newest fold is used: threads may share a session."""
+        """Held while the newest fold is used, as threads may share a session."""
         self._newest: _Fold | None = None
         self._boundary: tuple[int, BoundaryRecord | None] = (0, None)
         self._log: dict[int, RecordedEvent] = {}
-        """The events of the newest fold, by position: they never change."""
+        """The events of the newest fold, by position; they never change."""
         self._coming: tuple[_Fold, dict[int, RecordedEvent]] | None = None
-        """A fold that begins at a prepared boundary, as if that were served, and its events."""
+        """A fold as if a prepared boundary were served, with its events."""
         self._left: object = None
-        """What was served before a swap: to free it takes as long as the swap, and can wait."""
+        """The fold replaced by a swap: freeing it takes as long as the swap, and can wait."""
         reopen_in_children(self)
 
     FORK_RANK = 0
 
     def locks(self) -> list[Any]:
-        """As `process_forks` asks: nobody changes the folds."""
+        """Return the lock that excludes changes of the folds. Called by `process_forks`."""
         return [self.advancing]
 
     def leave_in_child(self, held: Container[Any]) -> None:
-        """Fold anew what another thread may have left half done."""
+        """Drop folds that another thread may have left half done."""
         if self.advancing not in held:
             self._newest, self._log, self._coming = None, {}, None
         self.advancing = RLock()
 
     def read_view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
-        """The view at a position and lineage version; the newest where they are None."""
+        """Return the view at a position and lineage version; the newest if they are None."""
         with self.advancing:
             return self.make_view(*self.read_history(at, lineage_version))
 
     def make_view(self, history: HistoryFold, coordinate: Coordinate) -> HistoryView:
-        """What a fold of this reader's shows, as it stands now."""
         inherited_from = self._find_inherited_source(history)
         return history.make_view(self.key, self.namespace, coordinate, inherited_from)
 
     def read_newest(self) -> tuple[HistoryFold, HistoryView]:
-        """The newest fold and view, to be read under `advancing`."""
+        """Return the newest fold and view; hold `advancing` while using them."""
         history, coordinate = self.read_history()
         return history, self.make_view(history, coordinate)
 
     def read_decision(self, version: int) -> Event:
-        """What the lineage says at one of its versions."""
         chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
         return self.store.read(chain, Ranges.of([version]))[0].event
 
     def read_history(
         self, at: int | None = None, lineage_version: int | None = None
     ) -> tuple[HistoryFold, Coordinate]:
-        """The fold at a coordinate, to be read under `advancing` and not to be changed."""
+        """Return the fold at a coordinate, not to be changed; hold `advancing` while using it."""
         chain = self.store.find_session_chain(self.namespace, self.key)
         coordinate, state, lineage_state = self.find_coordinate(at, lineage_version)
         position = coordinate.position
@@ -104,9 +102,9 @@ class ViewReader:
     def find_coordinate(
         self, at: int | None = None, lineage_version: int | None = None
     ) -> tuple[Coordinate, SessionState, CompactionState]:
-        """The coordinate of a view, and the session's state and the lineage's there.
+        """Return the coordinate of a view, with the session's and the lineage's state there.
 
-        Raises NotFoundError for a position or a version that does not exist.
+        Raises NotFoundError for a position or version that does not exist.
         """
         chain = self.store.find_session_chain(self.namespace, self.key)
         position, state = self.store.read_head(chain, at)
@@ -121,9 +119,9 @@ class ViewReader:
         return Coordinate(position, self.lineage, version), state, lineage_state
 
     def read_prepared(self, prepared: int, at: Coordinate) -> tuple[HistoryFold, HistoryView]:
-        """The newest fold and view as they would be were the prepared boundary served now.
+        """Return the newest fold and view as if the prepared boundary were served now.
 
-        To be read under `advancing`; `at` is the coordinate of the newest view.
+        Hold `advancing` while using them; `at` is the coordinate of the newest view.
         """
         chain = self.store.find_session_chain(self.namespace, self.key)
         position, state = self.store.read_head(chain, at.position)
@@ -137,9 +135,9 @@ class ViewReader:
     def read_state_in_effect(
         self, position: int, lineage_version: int | None = None
     ) -> tuple[int, CompactionState]:
-        """The newest version of the lineage that views at `position` may use, and its state.
+        """Return the newest lineage version in effect for views at `position`, and its state.
 
-        Activations take effect at ever later positions, so the version is found by bisection.
+        Activations take effect at ever later positions, so bisection finds the version.
         """
         chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
         version, state = self.store.read_lineage_state(chain, lineage_version)
@@ -155,9 +153,9 @@ class ViewReader:
         return self.store.read_lineage_state(chain, low) if low else (0, CompactionState())
 
     def read_boundary(self, number: int) -> BoundaryRecord:
-        """A boundary by its number, its summary, and the summary's digest.
+        """Return a boundary by its number, its summary, and the summary's digest.
 
-        The newest that was asked for is remembered: whoever will want it soon asks before.
+        The newest result is cached, so it can be read ahead.
         """
         known, said = self._boundary
         if number != known or said is None:
@@ -175,7 +173,7 @@ class ViewReader:
         return found[0].event, None, b""
 
     def read_retracted(self, position: int) -> Ranges:
-        """All that was taken back up to a position."""
+        """Return all positions that were retracted up to a position."""
         chain = self.store.find_session_chain(self.namespace, self.key)
         at = self.store.read_head(chain, position)[1].retraction
         retracted = Ranges()
@@ -186,7 +184,7 @@ class ViewReader:
         return retracted
 
     def _swap_in(self, state: CompactionState) -> None:
-        """Go on with the fold that was made for this very boundary, served from that position."""
+        """Switch to the fold that was prepared for this boundary, if it fits."""
         self._left = None
         if self._coming is None:
             return
@@ -201,12 +199,12 @@ class ViewReader:
     def _advance(
         self, chain: Chain, coordinate: Coordinate, state: CompactionState
     ) -> HistoryFold | None:
-        """The newest fold brought up to date, where that is enough."""
+        """Return the newest fold brought up to date; None if a new fold is needed."""
         if self._newest is None:
             return None
         history, seen, seen_state = self._newest
         if coordinate.position < seen.position:
-            self._log, self._boundary = {}, (0, None)  # this is not the log that it was
+            self._log, self._boundary = {}, (0, None)  # the log was replaced
             return None
         if _fold_key(seen_state) != _fold_key(state):
             return None
@@ -225,7 +223,6 @@ class ViewReader:
         in_effect: CompactionState,
         known: dict[int, RecordedEvent],
     ) -> tuple[HistoryFold, dict[int, RecordedEvent]]:
-        """The fold at a coordinate and its events; those that are known need not be read."""
         sees_from = 0
         while True:
             history, log = self._begin_fold(
@@ -247,7 +244,7 @@ class ViewReader:
         known: dict[int, RecordedEvent],
         sees_from: int = 0,
     ) -> tuple[HistoryFold, dict[int, RecordedEvent]]:
-        """The fold that begins at the active boundary, undone or not, and its events."""
+        """Return the fold that begins at the active boundary, undone or not, and its events."""
         active = in_effect.active
         boundary, summary, digest = self.read_boundary(active) if active else (None, None, b"")
         kept = boundary.kept if boundary else Ranges()
@@ -264,7 +261,7 @@ class ViewReader:
         )
         if after:
             self._add_request(history, chain, self._read_request_state(chain, state, after))
-        # What a fork inherits may have been decided about later positions than it shares.
+        # A fork may inherit decisions about later positions than it shares.
         shared = Ranges.span(1, coordinate.position)
         positions = (kept | Ranges.span(after + 1, coordinate.position)) & shared
         log = self._read(chain, positions, known)
@@ -275,8 +272,7 @@ class ViewReader:
     def _read(
         self, chain: Chain, positions: Ranges, known: dict[int, RecordedEvent]
     ) -> dict[int, RecordedEvent]:
-        """The events at these positions, in order; those that are known are not read again."""
-        # As many as there are of these, however many are known.
+        # Iterate over the positions, which may be far fewer than the known events.
         found = {position: known[position] for position in positions if position in known}
         missing = positions - Ranges.of(found) if found else positions
         for recorded in self.store.read(chain, missing) if missing else ():
@@ -284,13 +280,13 @@ class ViewReader:
         return dict(sorted(found.items())) if missing else found
 
     def _read_request_state(self, chain: Chain, state: SessionState, after: int) -> SessionState:
-        """Which system prompt and tools were in effect when a boundary was decided."""
+        """Return the state whose system prompt and tools were in effect at a boundary."""
         if max(state.system, state.tools) <= after:
             return state
         return self.store.read_head(chain, after)[1]
 
     def _make_visibility(self, in_effect: CompactionState, sees_from: int) -> CallFilter:
-        """Tells the calls that saw the view as it begins now."""
+        """Return a function that says which calls saw the view as it begins now."""
         chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
         imported = self._find_imported_version(chain)
 
@@ -306,21 +302,20 @@ class ViewReader:
         return sees
 
     def _find_imported_version(self, chain: Chain) -> int | None:
-        """The newest version of the chain that its source recorded; None where all of it is."""
+        """Return the newest version that the source recorded; None if all of them are."""
         for segment in chain.segments:
             if self.store.read_lineage_opening(segment.originator_id).lineage != RECORDED_LINEAGE:
                 return segment.first - 1
         return None
 
     def _read_earlier(self, in_effect: CompactionState) -> EarlierUsage | None:
-        """What calls on the view before the newest switch tell; None where there were none."""
+        """Return what calls before the newest switch say; None if there was no switch."""
         if not in_effect.switched:
             return None
         position, known = in_effect.effective_from, self._log
         return read_earlier_calls(self.store, self.namespace, self.key, position, known)
 
     def _add_request(self, history: HistoryFold, chain: Chain, state: SessionState) -> None:
-        """The system prompt, tools and settings in effect, wherever they stand."""
         history.system = self._read_single(chain, state.system)
         history.tools = self._read_single(chain, state.tools)
         history.settings = self._read_single(chain, state.settings)
@@ -339,5 +334,4 @@ class ViewReader:
 
 
 def _fold_key(state: CompactionState) -> tuple[int, int, int]:
-    """All that a fold makes of what a lineage has decided."""
     return state.active, state.effective_from, state.switched

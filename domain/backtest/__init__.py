@@ -1,1 +1,1 @@
-"""Many policies over many sessions: what each cost, what it lost, and what may be concluded."""
+"""Compares many policies over many sessions: cost, loss, and confidence."""

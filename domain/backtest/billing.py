@@ -1,4 +1,4 @@
-"""What the prompts of one session come to, where a provider's cache holds what stayed as it was."""
+"""Computes what the prompts of one session cost, given a provider's cache of unchanged prefixes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,39 +8,38 @@ from ..models import PRICED_TOKENS, ModelFacts, Prices
 from .cell import Bill
 
 _CACHE_LIFETIME_S = 300.0
-"""Seconds after which a provider forgets what nobody asked for, unless it is paid to keep it."""
+"""Seconds after which a provider drops an unused cache, unless it is paid to keep it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheReport:
-    """What a provider's cache did at a call as it was recorded, in tokens."""
+    """What a provider's cache did at a recorded call, in tokens."""
 
     unchanged: int
-    """How many at the beginning of the recorded prompt the prompt before had too."""
+    """Tokens at the beginning of the recorded prompt that the prompt before had too."""
     read: int
     written: int
     plain: int
-    """Neither read nor written: at the price of input."""
+    """Tokens neither read nor written, at the price of input."""
     written_1h: int = 0
-    """Of what was written, what is kept for an hour, at a higher price."""
+    """The written tokens that are kept for an hour, at a higher price."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether the call took nothing: so it does whatever it is sent."""
+        """Whether the call had no prompt tokens; then it has none under any policy."""
         return not self.read + self.written + self.plain
 
     @property
     def hit_share(self) -> float:
-        """The part of what had not changed that the cache did hold."""
         return min(1.0, self.read / self.unchanged) if self.unchanged else 1.0
 
     @property
     def extra_read(self) -> int:
-        """What the cache held besides: as of a system prompt that other sessions have too."""
+        """Other tokens that the cache held, such as a system prompt that other sessions share."""
         return max(0, self.read - self.unchanged)
 
     def price_uncached_token(self, prices: Prices) -> float:
-        """Of a token that was not read, as the recorded ones were written or were plain input."""
+        """Return the price of an unread token, with the recorded mix of writes and plain input."""
         rest = self.written + self.plain
         if not rest:
             return prices.write_price
@@ -54,20 +53,17 @@ class PricedCall:
     """One call of a model, in tokens."""
 
     prompt: int
-    """Of the whole prompt."""
     unchanged: int = 0
-    """Of these, how many at its beginning the prompt before had too."""
+    """Tokens at its beginning that the prompt before had too."""
     output: int = 0
-    """Of the answer."""
     gap_s: float | None = None
-    """Seconds since the call before; None where the log does not tell, or there was none."""
+    """Seconds since the call before; None for the first call or if the log has no time."""
     summary_input: int = 0
-    """Of the calls that would have written summaries right before this one; 0 where rules did."""
+    """Tokens of the summary calls right before this one; 0 if rules wrote the summaries."""
     summary_output: int = 0
     cache: CacheReport | None = None
-    """What was reported of the recorded call; None leaves the cache to the pauses."""
+    """The report of the recorded call; without one, pauses decide about the cache."""
     model: str | None = None
-    """Who was called, as it was recorded."""
 
 
 def compute_bill(
@@ -78,13 +74,13 @@ def compute_bill(
     others: Mapping[str, ModelFacts | None] = MappingProxyType({}),
     cache_s: float | None = _CACHE_LIFETIME_S,
 ) -> Bill:
-    """The calls of one session, in order, at the prices of the model `facts`.
+    """Return the cost of a session's calls, in order, at the prices of the model `facts`.
 
-    A call of one of the models in `others`, by name, has that one's prices. Where a report tells
-    what the cache did at the recorded call, it does likewise here. Elsewhere a cache that was not
-    asked for `cache_s` seconds is empty; None keeps it for ever, and where no time is known it is
-    warm; each prompt is cached whole. Summaries are priced by `summary_facts`, else by the
-    session's own model. What has no known price costs None, never 0.
+    A call of a model in `others`, by name, has that model's prices. A reported cache behaves as it
+    did in the recorded call. Otherwise a cache is empty after `cache_s` unused seconds, or never if
+    None; without a known time it is warm; and each prompt is cached whole. Summaries cost the
+    prices of `summary_facts`, or else of the session's own model. Unknown prices give None, never
+    0.
     """
     bill = _BillSums()
     for call in calls:
@@ -96,8 +92,6 @@ def compute_bill(
 
 @dataclass(slots=True)
 class _BillSums:
-    """Sums that grow call by call."""
-
     prompt: int = 0
     hit: int = 0
     rewritten: int = 0
@@ -109,9 +103,8 @@ class _BillSums:
     output_usd: float = 0.0
     summaries_usd: float | None = 0.0
     cached: int = 0
-    """Tokens of the prompt before, which is what a cache can hold."""
+    """Tokens of the prompt before, which a cache can hold."""
     hit_in_call: int = 0
-    """Of the newest call."""
     is_priced: bool = True
 
     def add(self, call: PricedCall, cache_s: float | None) -> None:
@@ -121,7 +114,7 @@ class _BillSums:
         unchanged = min(call.unchanged, call.prompt)
         self.hit_in_call = min(call.prompt, round(warm * unchanged) + more)
         self.hit += self.hit_in_call
-        # What is new since the call before would have been written in any case.
+        # Tokens added since the call before would have been written anyway.
         lost = round(warm * max(0, self.cached - unchanged))
         self.rewritten += min(call.prompt - self.hit_in_call, lost)
         self.prompt += call.prompt

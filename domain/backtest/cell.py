@@ -1,4 +1,4 @@
-"""One cell of a backtest: one session under one policy with one set of settings."""
+"""Defines one cell of a backtest: one session under one policy and its settings."""
 
 from enum import StrEnum
 
@@ -9,34 +9,32 @@ from ..record import Record
 
 
 class CellOutcome(StrEnum):
-    """How a cell ended."""
-
     DONE = "done"
     FAILED = "failed"
-    """The policy raised, or answered what is no plan."""
+    """The policy raised or returned something other than a plan."""
     TIMED_OUT = "timed-out"
     DIED = "died"
-    """Its process ended without an answer, as where memory ran out."""
+    """Its process ended without an answer, for example out of memory."""
 
 
 class Setup(Record):
-    """What a session is run under; two equal setups over one log are one cell."""
+    """The policy and settings of a run; equal setups over one log are one cell."""
 
     policy: str
-    """A policy's name, with its preset as `pi@as_shipped`; or `none` and `recorded`."""
+    """A policy's name, with its preset, such as `pi@as_shipped`; or `none` and `recorded`."""
     settings: dict[str, JsonValue] = {}
-    """Those that were set besides, and no others."""
+    """The explicit settings only."""
     limit: int
     """Tokens that a prompt may have."""
     summariser: str = "extractive"
     budget: int | None = None
-    """Tokens that each summary may take; None leaves it to the policy."""
+    """The most tokens of each summary; None leaves it to the policy."""
     model: str | None = None
-    """Whose prices are reckoned with; None takes the recorded model's."""
+    """The model whose prices apply; None is the recorded model."""
 
     @property
     def label(self) -> str:
-        """As people read it: `pi@as_shipped keep_tokens=8000`."""
+        """The name shown to users: `pi@as_shipped keep_tokens=8000`."""
         settings = " ".join(f"{name}={value}" for name, value in sorted(self.settings.items()))
         budget = f"budget={self.budget}" if self.budget is not None else ""
         summariser = f"by {self.summariser}" if self.summariser != "extractive" else ""
@@ -44,24 +42,23 @@ class Setup(Record):
 
 
 class Bill(Record):
-    """What a cell's prompts come to, in tokens and in US dollars."""
+    """The cost of a cell's prompts, in tokens and in US dollars."""
 
     prompt_tokens: int = 0
-    """Of all calls."""
     hit_tokens: int = 0
-    """Of these, what the provider's cache holds: the beginning that stayed as it was."""
+    """Tokens that the provider's cache holds: the unchanged beginnings."""
     written_tokens: int = 0
-    """The rest: read and cached anew."""
+    """The other tokens, which are read and cached again."""
     rewritten_tokens: int = 0
-    """Of the written, what a boundary or a rewind made to be written again."""
+    """The written tokens that a boundary or a rewind caused."""
     output_tokens: int = 0
     summary_input_tokens: int = 0
     summary_output_tokens: int = 0
-    """Of the calls that would have written summaries; 0 where rules wrote them."""
+    """Tokens of the calls that write summaries; 0 if rules wrote them."""
     prompt_usd: float | None = None
-    """With prompt caching; None where the model or its prices are not known."""
+    """With prompt caching; None if the model or its prices are unknown."""
     uncached_usd: float | None = None
-    """The same prompts without any cache."""
+    """The same prompts without a cache."""
     summaries_usd: float | None = None
     output_usd: float | None = None
 
@@ -72,18 +69,17 @@ class Bill(Record):
 
 
 class MissedFact(Record):
-    """A fact that was at stake and that the view did not carry."""
+    """A fact at stake that the view did not carry."""
 
     key: str
     kind: str
     call: int
-    """The call that went on to use it."""
     position: int
-    """Where history last said it: its handle."""
+    """The newest position that contains it, which is its handle."""
 
 
 class Cell(Record):
-    """What one session under one setup came to."""
+    """The results of one session under one setup."""
 
     session: str
     namespace: str
@@ -91,30 +87,28 @@ class Cell(Record):
     setup: Setup
     outcome: CellOutcome = CellOutcome.DONE
     why: str = ""
-    """What went wrong, in one line."""
     blocks: int = 0
     calls: int = 0
     reports: int = 0
-    """Calls whose size was reported, by which the session's tokens are calibrated; 0: all tokens
-    are estimates, four characters each."""
+    """Calls with a reported size, which calibrate all token counts; if 0, these are estimates."""
     overhead: int | None = None
-    """Tokens that its prompts have besides blocks and summary; None where nothing was reported."""
+    """Tokens of its prompts apart from blocks and summary; None if nothing was reported."""
     chars_per_token: float | None = None
-    """Of its blocks; None where nothing was reported."""
+    """Characters per token of its blocks; None if nothing was reported."""
     compactions: int = 0
     by_trigger: dict[str, int] = {}
     futile: int = 0
-    """Compactions that were asked for and came to nothing."""
+    """Requested compactions that removed nothing."""
     refused: int = 0
-    """Calls whose prompt did not fit the model, whatever was compacted: giant blocks, pins."""
+    """Calls whose prompt did not fit the model after all compaction: giant blocks, pins."""
     broken: int = 0
-    """Boundaries whose raw plan would have parted calls from results."""
+    """Boundaries whose unrepaired plan would have separated calls from results."""
     orphaned: int = 0
-    """Calls and results that the raw plans would have left alone."""
+    """Calls and results that the unrepaired plans would have separated."""
     repairs: dict[str, int] = {}
-    """By rule, how often a raw plan was repaired."""
+    """How often a plan was repaired, by rule."""
     stood_in: int = 0
-    """Summaries that somebody else than the named summariser wrote."""
+    """Summaries that the named summarizer did not write itself."""
     peak_tokens: int = 0
     bill: Bill = Bill()
     canonical: Scores = Scores()
@@ -124,10 +118,10 @@ class Cell(Record):
     own_bound: float = 0.0
     """The most stakes of its own boundaries that any text of its summaries' sizes could carry."""
     lost: tuple[MissedFact, ...] = ()
-    """Of the canonical stakes."""
+    """The canonical stakes that were lost."""
     context: tuple[int, ...] = ()
     """Tokens of the prompt of each call."""
     boundaries: tuple[int, ...] = ()
-    """Numbers of the calls in front of which there was a boundary."""
+    """Numbers of the calls that follow a boundary."""
     seconds: float = 0.0
-    """Of one processor; no part of what makes two cells equal."""
+    """Processor time; ignored when cells are compared."""

@@ -1,4 +1,4 @@
-"""Two setups over the same sessions: how far apart they are, and whether it is more than noise."""
+"""Compares two setups over the same sessions: how much they differ, and whether it is noise."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from .result import BacktestResult
 from .totals import get_session_name, list_limits, make_setup_key
 
 MIN_SESSIONS = 6
-"""Sessions that bear on a figure before a verdict is given: five that all agree are still no
-evidence at 95 percent, two-sided."""
+"""The fewest sessions for a verdict: even five that agree are no evidence at 95 percent, two-sided.
+"""
 _MIN_STAKES = 5
-"""A session's own ratio counts in a mean over sessions from so many stakes on."""
+"""The fewest stakes of a session whose own ratio counts in a mean over sessions."""
 
 
 class ComparisonVerdict(StrEnum):
@@ -26,13 +26,11 @@ class ComparisonVerdict(StrEnum):
 
 
 class Metric(StrEnum):
-    """What is compared."""
-
     COST = "cost"
-    """US dollars, of the sessions whose prices are known under both setups."""
+    """US dollars, over the sessions whose prices are known under both setups."""
     TOKENS = "prompt tokens"
     WRITTEN = "written again"
-    """Tokens that boundaries and rewinds made to be written again."""
+    """Tokens that boundaries and rewinds caused to be written again."""
     REFUSED = "prompts refused"
     """Calls whose prompt was larger than the limit."""
     RECALL = "R"
@@ -43,32 +41,32 @@ class Metric(StrEnum):
 
     @property
     def is_amount(self) -> bool:
-        """Whether it is a sum of which less is better; the others are parts of one."""
+        """Whether it is an amount, where less is better; the others are ratios."""
         return self in _AMOUNT_METRICS
 
 
 @dataclass(frozen=True, slots=True)
 class SetupDifference:
-    """By how much one setup differs from another: positive where it has more."""
+    """The difference of one setup from another: positive if it has more."""
 
     metric: Metric
     setup: Setup
     against: Setup
     sessions: int
-    """Those that bear on it: of an amount all, of a ratio those where something was at stake."""
+    """The sessions that count: for an amount all, for a ratio those with something at stake."""
     overall: float | None
-    """Of the sums over all sessions: of an amount its relative change, of a ratio the points."""
+    """From sums over all sessions: an amount's relative change, a ratio's difference in points."""
     interval: Interval | None
-    """Of `micro`, at 95 percent."""
+    """The interval of `overall`, at 95 percent."""
     session_mean: float | None
-    """The same as a mean over sessions, each counting as much as any other."""
+    """The mean of the sessions' own differences, equally weighted."""
     session_mean_interval: Interval | None
     session_mean_count: int
-    """Of a ratio, the sessions with at least five stakes."""
+    """For a ratio, the sessions with at least five stakes."""
 
     @property
     def verdict(self) -> ComparisonVerdict:
-        """Names no winner unless the whole interval is on one side, and sessions are enough."""
+        """The verdict; a winner needs enough sessions and an interval wholly on one side."""
         if self.interval is None or self.sessions < MIN_SESSIONS:
             return ComparisonVerdict.CANNOT_TELL
         low, high = self.interval
@@ -86,7 +84,7 @@ _CellPair = tuple[Cell, Cell]
 
 
 def compare_setups(measured: BacktestResult) -> Iterator[SetupDifference]:
-    """At each limit, each setup against the first of that limit, by every measure."""
+    """Yield the difference of each setup from the first with the same limit, in each metric."""
     cells = _group_by_setup(measured)
     for limit in list_limits(measured):
         found = [
@@ -101,9 +99,9 @@ def compare_setups(measured: BacktestResult) -> Iterator[SetupDifference]:
 def compare_cells(
     metric: Metric, cells: Sequence[Cell], against: Sequence[Cell]
 ) -> SetupDifference:
-    """How the first differ from the second, paired by session; what is not in both is left out.
+    """Return how the first cells differ from the second, ignoring sessions that only one has.
 
-    Neither may be empty; each holds the cells of one setup.
+    Each argument holds the cells of one setup, and at least one cell.
     """
     pairs = _pair_cells(cells, against)
     compared = _compare_amounts if metric.is_amount else _compare_ratios
@@ -125,7 +123,7 @@ _Comparison = tuple[float | None, Interval | None, int, list[float]]
 
 
 def _compare_amounts(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
-    """Their relative change, in all and of each session."""
+    """Return the relative change, overall and of each session."""
     known = [
         (one, other)
         for cell, its in pairs
@@ -141,7 +139,7 @@ def _compare_amounts(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
 
 
 def _relative_change(sums: Sequence[float]) -> float:
-    """Infinite where there was nothing: a resample that says so counts as any other."""
+    """Return the relative change; infinite from zero, which a resample may be too."""
     ours, theirs = sums
     if theirs:
         return (ours - theirs) / theirs
@@ -149,7 +147,7 @@ def _relative_change(sums: Sequence[float]) -> float:
 
 
 def _compare_ratios(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
-    """The points between them; sessions in which nothing was at stake tell nothing."""
+    """Return the difference in points, ignoring sessions without anything at stake."""
     counts, figure = RATIO_METRICS[metric]
     pairs = [pair for pair in pairs if any(counts(pair[0]) + counts(pair[1]))]
     rows = [(*counts(cell), *counts(its)) for cell, its in pairs]
@@ -172,7 +170,7 @@ def _compare_ratios(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
 
 def _pair_cells(cells: Sequence[Cell], against: Sequence[Cell]) -> list[_CellPair]:
     theirs = {get_session_name(cell): cell for cell in against if cell.outcome is CellOutcome.DONE}
-    # By name, so that no order in which cells were made shows in an interval.
+    # Sorted by name, so that the order of the cells does not affect an interval.
     return [
         (cell, theirs[get_session_name(cell)])
         for cell in sorted(cells, key=get_session_name)
@@ -192,7 +190,6 @@ _CellCounts = Callable[[Cell], tuple[int, ...]]
 
 
 def _compute_f3(counts: Sequence[float]) -> float | None:
-    """F3 of stakes, hits, hits in context, pairs and pairs that hit."""
     stakes, hits, in_context, pairs, pair_hits = map(int, counts)
     scores = Scores.model_construct(
         stakes=stakes, hits=hits, context_hits=in_context, pairs=pairs, pair_hits=pair_hits

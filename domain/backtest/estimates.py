@@ -1,4 +1,4 @@
-"""Figures of one setup with how far they would lie elsewhere: what a drawing has as error bars."""
+"""Estimates the ratios of one setup with their intervals, for the error bars of a chart."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from .totals import SetupTotal
 
 @dataclass(frozen=True, slots=True)
 class IntervalEstimate:
-    """Of the sums over all sessions."""
+    """A ratio of the sums over all sessions."""
 
     value: float
     interval: Interval | None
-    """At 95 percent; None where there is one session only."""
+    """At 95 percent; None for a single session."""
 
 
 def estimate_metric(total: SetupTotal, metric: Metric) -> IntervalEstimate | None:
-    """A ratio of one setup; None where nothing was at stake. Takes no amounts."""
+    """Return a ratio of one setup; None if nothing was at stake. Does not accept amounts."""
     counts, figure = RATIO_METRICS[metric]
     rows = [counts(cell) for cell in total.cells]
     return _estimate([row for row in rows if any(row)], figure)
 
 
 def estimate_usd_per_call(total: SetupTotal) -> IntervalEstimate | None:
-    """Of the sessions whose prices are known."""
+    """Return the cost per call over the sessions with known prices."""
     return _estimate_per_call(total.priced_cells, lambda cell: cell.bill.usd or 0.0)
 
 

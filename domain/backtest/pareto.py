@@ -1,13 +1,14 @@
-"""The setups that nothing else beats in cost and in fidelity at once."""
+"""Finds the setups that no other setup beats in both cost and fidelity."""
 
 from collections.abc import Sequence
 
 
 def find_pareto_front(points: Sequence[tuple[float, float] | None]) -> list[int]:
-    """Which points are on the front, by cost: each a cost, less being better, and a fidelity.
+    """Return the indices of the points on the front, by cost.
 
-    A point is off it if another costs no more, keeps no less, and is better in one of the two; None
-    stands for a point of which one of the two is not known, and is off it.
+    Each point is a cost and a fidelity. A point is not on the front if another costs no more, keeps
+    no less, and is better in one of the two. None is a point with an unknown value, which is not on
+    the front.
     """
     known = [(point, number) for number, point in enumerate(points) if point is not None]
     ordered = sorted(known, key=lambda one: (one[0][0], -one[0][1], one[1]))

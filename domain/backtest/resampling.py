@@ -1,4 +1,4 @@
-"""How far a figure would lie elsewhere with other sessions of the same kind: the bootstrap."""
+"""Computes confidence intervals over sessions by the bootstrap."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -10,21 +10,22 @@ from struct import unpack
 
 RESAMPLES = 2_000
 SEED = b"resamples"
-"""Any would do; the same each time, so that the same sessions give the same interval."""
+"""Fixed, so that the same sessions always give the same interval."""
 _CONFIDENCE = 0.95
 
 Interval = tuple[float, float]
 _Draw = Callable[[Sequence[float]], tuple[float, ...]]
-"""Picks the values of the sessions of one resample."""
+"""Picks the values of the sessions in one resample."""
 
 
 def bootstrap_interval(
     columns: Sequence[Sequence[float]], figure: Callable[[Sequence[float]], float | None]
 ) -> Interval | None:
-    """Where `figure` lies, at 95 percent: percentiles of resamples, set wider for few sessions.
+    """Return the 95 percent interval of `figure`: resampled percentiles, widened for few sessions.
 
-    Each column holds a number of each session, in one order; `figure` is given the columns' sums
-    over a resample, and may answer None where it means nothing there. None where it never does.
+    Each column holds one number per session, in the same order. `figure` gets the columns' sums
+    over a resample, and may return None if it is undefined there. The result is None if it always
+    is.
     """
     sessions = len(columns[0]) if columns else 0
     if sessions < 2:
@@ -41,11 +42,11 @@ def bootstrap_interval(
 
 
 def _compute_tail_share(sessions: int) -> float:
-    """The part of the resamples that lies outside on either side: 0.025 of very many sessions.
+    """Return the share of resamples beyond either end of the interval: 0.025 for many sessions.
 
-    Resamples of n sessions spread too little by sqrt((n - 1) / n), and their quantiles are those of
-    a normal distribution where Student's are due. Both are made up for by going further out
-    (Hesterberg's expanded percentiles): of six sessions, plain ones would be wrong 15 times in 100.
+    Resamples of n sessions spread too little by sqrt((n - 1) / n), and their quantiles are normal
+    instead of Student's. Hesterberg's expanded percentiles correct both by going further out: for
+    six sessions, plain percentiles would be wrong 15 times in 100.
     """
     normal = NormalDist()
     freedom = sessions - 1
@@ -54,7 +55,7 @@ def _compute_tail_share(sessions: int) -> float:
 
 
 def _student_quantile(z: float, freedom: int) -> float:
-    """The quantile of Student's distribution for a normal one: its expansion in 1 / freedom."""
+    """Return Student's quantile for a normal one, by its expansion in 1 / freedom."""
     return (
         z
         + (z**3 + z) / (4 * freedom)
@@ -64,20 +65,19 @@ def _student_quantile(z: float, freedom: int) -> float:
 
 
 def _interpolate(ordered: Sequence[float], part: float) -> float:
-    """The value at a part of the way, between its neighbours where it lies between two."""
     place = part * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
-    if place == low or ordered[low] == ordered[high]:  # which may both be infinite
+    if place == low or ordered[low] == ordered[high]:  # both may be infinite
         return ordered[low]
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
 @lru_cache(maxsize=8)
 def _draw_resamples(sessions: int) -> tuple[_Draw, ...]:
-    """The same resamples for all figures over so many sessions, so that figures compare."""
-    # Drawn from a digest: the same on every machine and in every version of Python. That 2**32 is
-    # no multiple of the number of sessions shows in no figure.
+    """Return the same resamples for all figures over so many sessions, so that figures compare."""
+    # Drawn from a digest, so that they are the same on every machine and Python version. The bias
+    # from 2**32 not being a multiple of the number of sessions is negligible.
     numbers = unpack(f"<{RESAMPLES * sessions}I", shake_256(SEED).digest(4 * RESAMPLES * sessions))
     drawn = [number % sessions for number in numbers]
     return tuple(

@@ -1,4 +1,4 @@
-"""All that a backtest measured: its cells, and the controls that tell what their scores mean."""
+"""Defines the result of a backtest: its cells, and the controls to compare them with."""
 
 from ..fidelity.scores import Scores
 from ..record import Record
@@ -6,9 +6,10 @@ from .cell import Cell, Setup
 
 
 class ControlResult(Record):
-    """What a text that no policy would write scores on the canonical boundaries of one session.
+    """The score of a control text on the canonical boundaries of one session.
 
-    The bound is no text: `bound` is the most stakes that any text of that size could carry.
+    For the control `bound` there is no text: `bound` is the most stakes that any text of that size
+    could carry.
     """
 
     session: str
@@ -16,20 +17,18 @@ class ControlResult(Record):
     source: str | None
     limit: int
     name: str
-    """`full history`, `drop`, `masking`, `file list`, `random lines`, `random ledger`,
-    `frequency ledger`, `bound`."""
     budget: int | None = None
-    """Tokens of each text; None where it has none."""
+    """Tokens of each text; None if there is no budget."""
     scores: Scores = Scores()
     bound: float | None = None
 
 
 class BacktestResult(Record):
-    """The answer of a backtest; the same sessions and setups give the same, but for seconds."""
+    """The result of a backtest; equal sessions and setups give equal results, except seconds."""
 
     setups: tuple[Setup, ...]
     cells: tuple[Cell, ...]
     """By session, then in the order of the setups."""
     controls: tuple[ControlResult, ...] = ()
     skipped: dict[str, str] = {}
-    """Sessions that were left out, by name: why."""
+    """The sessions that were left out, by name, with the reason."""

@@ -1,4 +1,4 @@
-"""What each setup came to over all sessions: counts and tokens add up, ratios come last."""
+"""Sums up each setup over all sessions: counts and tokens are added before ratios are computed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,11 +19,11 @@ class SetupTotal:
 
     setup: Setup
     cells: tuple[Cell, ...]
-    """Those that are done."""
+    """The completed cells."""
     failed: tuple[Cell, ...] = ()
 
     bill: Bill = field(init=False)
-    """Tokens of all sessions, and dollars where those of all sessions are known."""
+    """Tokens of all sessions; dollars only if all sessions have them."""
     canonical: Scores = field(init=False)
     own: Scores = field(init=False)
 
@@ -34,12 +34,12 @@ class SetupTotal:
         set_once(self, "own", add_scores(cell.own for cell in self.cells))
 
     def sum_field(self, name: str) -> int:
-        """Of a count that every cell has: `calls`, `compactions`, `refused`, ..."""
+        """Return the sum of a count that every cell has: `calls`, `compactions`, `refused`, ..."""
         return sum(getattr(cell, name) for cell in self.cells)
 
     @property
     def sessions(self) -> int:
-        """How many there were, the failed ones included."""
+        """The number of sessions, including failed ones."""
         return len(self.cells) + len(self.failed)
 
     @property
@@ -48,12 +48,11 @@ class SetupTotal:
 
     @property
     def priced_cells(self) -> tuple[Cell, ...]:
-        """Those of which all is known that a price takes."""
         return tuple(cell for cell in self.cells if cell.bill.usd is not None)
 
     @property
     def usd(self) -> float | None:
-        """Of the sessions whose prices are known; None where there are none."""
+        """The cost of the sessions with known prices; None if there are none."""
         priced = self.priced_cells
         return sum(cell.bill.usd or 0.0 for cell in priced) if priced else None
 
@@ -64,7 +63,7 @@ class SetupTotal:
 
     @property
     def own_bound(self) -> float | None:
-        """R that no text of its summaries' sizes could pass, on its own boundaries."""
+        """The highest R that texts of its summaries' sizes could reach, on its own boundaries."""
         return divide(sum(cell.own_bound for cell in self.cells), self.own.stakes)
 
     @property
@@ -74,14 +73,14 @@ class SetupTotal:
 
 @dataclass(frozen=True)
 class ControlTotal:
-    """What one control scores over all sessions, at one budget."""
+    """The scores of one control over all sessions, at one budget."""
 
     name: str
     limit: int
     budget: int | None
     scores: Scores
     bound: float | None = None
-    """For the bound alone: the part of the stakes that some text could carry."""
+    """For the control `bound` only: the share of the stakes that some text could carry."""
 
     @property
     def recall(self) -> float | None:
@@ -89,7 +88,6 @@ class ControlTotal:
 
 
 def compute_totals(measured: BacktestResult) -> tuple[SetupTotal, ...]:
-    """A total a setup, in the order of the setups."""
     cells: dict[str, list[Cell]] = {make_setup_key(setup): [] for setup in measured.setups}
     for cell in measured.cells:
         cells[make_setup_key(cell.setup)].append(cell)
@@ -97,8 +95,11 @@ def compute_totals(measured: BacktestResult) -> tuple[SetupTotal, ...]:
 
 
 def restrict_to_shared_sessions(totals: Sequence[SetupTotal]) -> list[SetupTotal]:
-    """The same over the sessions that none of them failed in: who failed in the dear ones is not
-    cheap. A setup that failed in all has no say in it, and stays as it is."""
+    """Return totals over the sessions that no setup failed in.
+
+    Otherwise a setup that failed in the expensive sessions would look cheap. A setup without any
+    completed session is ignored and stays as it is.
+    """
     measured = [{get_session_name(cell) for cell in one.cells} for one in totals if one.cells]
     shared = set[_SessionName].intersection(*measured) if measured else set[_SessionName]()
     return [
@@ -108,7 +109,7 @@ def restrict_to_shared_sessions(totals: Sequence[SetupTotal]) -> list[SetupTotal
 
 
 def compute_control_totals(measured: BacktestResult) -> tuple[ControlTotal, ...]:
-    """A total for each control, limit and budget, in the order in which they first came."""
+    """Return a total for each control, limit and budget, in the order of first occurrence."""
     found: dict[tuple[int, str, int | None], list[ControlResult]] = {}
     stakes: dict[tuple[_SessionName, int], int] = {}
     for control in measured.controls:
@@ -132,12 +133,11 @@ def get_session_name(cell: Cell) -> _SessionName:
 
 
 def make_setup_key(setup: Setup) -> str:
-    """Equal for equal setups, and usable as a key."""
+    """Return a dictionary key that is equal for equal setups."""
     return setup.model_dump_json()
 
 
 def list_limits(measured: BacktestResult) -> tuple[int, ...]:
-    """The limits that were tried, in their order."""
     return tuple(dict.fromkeys(setup.limit for setup in measured.setups))
 
 
@@ -146,7 +146,7 @@ def add_scores(scores: Iterable[Scores]) -> Scores:
 
 
 def add_bills(bills: Iterable[Bill]) -> Bill:
-    """All of them as one; dollars only where every bill knows them."""
+    """Return the sum of all bills, with dollars only if every bill has them."""
     bills = list(bills)
     return Bill.model_validate(
         {name: _add_optional([getattr(bill, name) for bill in bills]) for name in Bill.model_fields}

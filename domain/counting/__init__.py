@@ -1,1 +1,1 @@
-"""How large things are in tokens: estimates, exact counts, images, and what providers report."""
+"""Counts tokens: estimates, exact counts, images, and what providers report."""

@@ -1,4 +1,4 @@
-"""The port of all that counts tokens, and what of a block there is to count."""
+"""Defines the interface of token counters, and which pieces of a block count."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -10,24 +10,24 @@ ReadablePiece = str | Media
 
 
 class Counter(Protocol):
-    """Says how many tokens something takes; the same thing is always as large."""
+    """Counts tokens; the same input always has the same count."""
 
     @property
     def name(self) -> str:
-        """What settings call it, as `chars/4` or `o200k_base`."""
+        """The name in settings, such as `chars/4` or `o200k_base`."""
         ...
 
     def count(self, block: AnyBlock, /) -> int:
-        """Tokens of a block as a model would read it; at least 1."""
+        """Return the tokens of a block as a model reads it; at least 1."""
         ...
 
     def count_text(self, text: str, /) -> int:
-        """Tokens of a piece of text; 0 where there is none."""
+        """Return the tokens of a text; 0 if it is empty."""
         ...
 
 
 class CharacterEstimate:
-    """The estimate that stands beside each stored block: four characters a token."""
+    """The estimate stored with each block: four characters a token."""
 
     name = "chars/4"
 
@@ -39,7 +39,7 @@ class CharacterEstimate:
 
 
 def iter_pieces(block: AnyBlock) -> Iterator[ReadablePiece]:
-    """The texts and media that a model would read of a block, in order."""
+    """Yield the texts and media that a model reads of a block, in order."""
     if isinstance(block, Block):
         if block.text:
             yield block.text
@@ -59,7 +59,7 @@ def iter_pieces(block: AnyBlock) -> Iterator[ReadablePiece]:
 
 
 def has_media(block: AnyBlock) -> bool:
-    """Whether an image or a document is among what a model would read."""
+    """Check whether a model would read an image or a document in the block."""
     if isinstance(block, Block):
         return block.media is not None
     return not isinstance(block, ToolCall) and bool(block.media)

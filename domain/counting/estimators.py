@@ -1,4 +1,4 @@
-"""How large policies believe things to be: each reference system's own estimate, as a value."""
+"""Defines each reference system's own estimate of tokens."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from ..blocks import AnyBlock, Block, Kind, Media, ResultPart, Text, ToolCall, T
 
 
 class EstimatorUnit(StrEnum):
-    """What a text is measured in before it is divided."""
+    """The unit in which a text is measured before division."""
 
     CHARACTERS = "characters"
     """Code points, as Python counts."""
@@ -32,41 +32,41 @@ _RUST_ESCAPES = str.maketrans(
 
 @dataclass(frozen=True)
 class Estimator:
-    """A count of units, divided; media and tool calls as the system in question takes them."""
+    """A count of units, divided; media and tool calls count as in the system."""
 
     name: str
     unit: EstimatorUnit = EstimatorUnit.CHARACTERS
     divisor: int = 4
     rounds_up: bool = True
     min_tokens: int = 0
-    """Tokens of the smallest message that says anything."""
+    """Tokens of the smallest message with content."""
     extra_tokens: int = 0
-    """Tokens for each message besides its content."""
+    """Tokens for each message in addition to its content."""
     counts_blank: bool = True
-    """Whether a text of nothing but space counts."""
+    """Whether a blank text counts."""
     call_fields: tuple[str, ...] = ("name", "arguments")
     """The fields of a tool call that count."""
     media: Mapping[Kind, int] = field(default_factory=dict)
-    """Units of an image or document by the kind of the block it stands in; 0 for others."""
+    """Units of an image or document by the kind of its block; 0 for other kinds."""
     placeholders: Mapping[Kind, str] = field(default_factory=dict)
-    """The words that stand for a kind of block, whatever is in it; `{name}` is a tool's."""
+    """The text that replaces a kind of block; `{name}` is a tool's name."""
     joiner: str = ""
-    """What stands between the parts of a tool result."""
+    """The text between the parts of a tool result."""
     separator_units: int = 0
     """Units between the pieces of a message."""
     shows_debug: bool = False
-    """Whether a tool result counts as Rust's debugging output shows it."""
+    """Whether a tool result counts in Rust's debug format."""
 
     def count(self, block: AnyBlock, /) -> int:
-        """Tokens of a block that is a message of its own."""
+        """Return the tokens of a block that is its own message."""
         return self.count_message((block,))
 
     def count_text(self, text: str, /) -> int:
-        """Tokens of a piece of text; 0 where there is none."""
+        """Return the tokens of a text; 0 if it is empty."""
         return self._to_tokens(self._measure_text(text))
 
     def count_message(self, blocks: Iterable[AnyBlock]) -> int:
-        """Tokens of a message that these blocks are the pieces of."""
+        """Return the tokens of a message made of these blocks."""
         units = [self._measure_block(block) for block in blocks]
         return (
             self._to_tokens(sum(units) + self.separator_units * (len(units) - 1))
@@ -74,7 +74,6 @@ class Estimator:
         )
 
     def _measure_block(self, block: AnyBlock) -> int:
-        """What a block adds to its message before it is divided."""
         if (words := self.placeholders.get(block.kind)) is not None:
             name = block.name if isinstance(block, ToolCall) else ""
             return self._measure_text(words.format(name=name))
@@ -91,7 +90,7 @@ class Estimator:
         return sum(units) + self.unit.measure(self.joiner) * max(0, len(units) - 1)
 
     def _measure_part(self, part: ResultPart) -> int | None:
-        """Units of a part of a tool result; None where it does not count."""
+        """Return the units of a part of a tool result; None if it does not count."""
         if isinstance(part, Text):
             return self._measure_text(
                 _escape_like_rust(part.text) if self.shows_debug else part.text
@@ -122,7 +121,7 @@ _MEDIA_KINDS = (Kind.USER, Kind.IMAGE, Kind.DOCUMENT, Kind.TOOL_RESULT)
 KDCUBE_ESTIMATOR = Estimator(
     "kdcube", rounds_up=False, min_tokens=1, counts_blank=False, call_fields=("arguments",)
 )
-"""What rolling-timeline falls back to where it finds no tokenizer; media are free."""
+"""The fallback of rolling-timeline without a tokenizer; media count nothing."""
 TUNACODE_ESTIMATOR = Estimator(
     "tunacode",
     rounds_up=False,

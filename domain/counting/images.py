@@ -1,12 +1,12 @@
-"""What an image costs, by each provider's own published rule; documents by their pages.
+"""Computes the tokens of images by each provider's published rule, and of documents by their pages.
 
-Sources, as of 2026:
-Anthropic, https://platform.claude.com/docs/en/build-with-claude/vision (patches of 28 pixels, and
-the largest sizes) and .../pdf-support (1,500 to 3,000 tokens of text a page, and an image of it).
-OpenAI, https://platform.openai.com/docs/guides/images-vision (tiles, patches and multipliers); from
-GPT-5.2 on what people measured who sent such images, as the guide does not say.
-Google, https://ai.google.dev/gemini-api/docs/image-understanding (tiles of 258 tokens) and
-.../media-resolution (a fixed count from Gemini 3 on; a page of a PDF is half of it).
+Sources, as of 2026: Anthropic, https:
+platform.claude.com/docs/en/build-with-claude/vision (patches of 28 pixels, and the largest sizes)
+and .../pdf-support (1,500 to 3,000 tokens of text a page, and an image of it). OpenAI, https:
+platform.openai.com/docs/guides/images-vision (tiles, patches and multipliers); from GPT-5.2 on
+measurements by users, since the guide gives no rule. Google, https:
+ai.google.dev/gemini-api/docs/image-understanding (tiles of 258 tokens) and .../media-resolution (a
+fixed count from Gemini 3 on; half of it for a page of a PDF).
 """
 
 import re
@@ -18,11 +18,11 @@ from typing import Protocol
 PixelSize = tuple[int, int]
 """Width and height in pixels."""
 _EPSILON = 1e-6
-"""What multiplying may have added to a whole number."""
+"""The rounding error of a product that should be a whole number."""
 
 
 class ImageRule(Protocol):
-    """How many tokens a provider makes of an image, and of a page of a document."""
+    """A provider's tokens for an image, and for a page of a document."""
 
     @property
     def page(self) -> int: ...
@@ -32,15 +32,16 @@ class ImageRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PatchRule:
-    """Squares that cover the image, each so many tokens; what has too many is made smaller."""
+    """Square patches with a fixed number of tokens; images with too many are scaled down."""
 
     patch_edge_px: int
     max_patches: int
     max_edge_px: int | None = None
-    """Pixels of the longer side; None where only the number of patches counts."""
+    """Pixels of the longer side; None if only the number of patches counts."""
     multiplier: float = 1.0
     is_snug: bool = True
-    """Whether it is made as large as is allowed; else both sides are cut to whole patches."""
+    """Whether it is scaled to the largest allowed size; otherwise sides are cut to whole patches.
+    """
     page: int = 0
 
     def count_tokens(self, size: PixelSize) -> int:
@@ -53,12 +54,13 @@ class PatchRule:
         return ceil(size[0] / self.patch_edge_px) * ceil(size[1] / self.patch_edge_px)
 
     def _shrink_to_fit(self, size: PixelSize) -> PixelSize:
-        """A smaller size of the same shape that is allowed."""
+        """Return the largest allowed size of the same shape."""
         width, height = size
         scale = min(1.0, self.max_edge_px / max(size) if self.max_edge_px else 1.0)
         scale = min(scale, self.patch_edge_px * sqrt(self.max_patches / (width * height)))
         across, down = width * scale / self.patch_edge_px, height * scale / self.patch_edge_px
-        # To whole patches along one side or the other: the rest of a patch costs all of it.
+        # Fit whole patches along one side or the other, because a partial patch costs as much as a
+        # whole one.
         cuts = sorted(floor(side) / side for side in (across, down) if side >= 1)
         for cut in (1.0, *reversed(cuts)) if self.is_snug else cuts[:1]:
             if ceil(across * cut - _EPSILON) * ceil(down * cut - _EPSILON) <= self.max_patches:
@@ -69,7 +71,7 @@ class PatchRule:
 
 @dataclass(frozen=True, slots=True)
 class TileRule:
-    """OpenAI's older rule: into 2,048 by 2,048, the shorter side to 768, and tiles of 512."""
+    """OpenAI's older rule: fit into 2,048 by 2,048, the shorter side to 768, then tiles of 512."""
 
     base: int
     tile: int
@@ -84,7 +86,7 @@ class TileRule:
 
 @dataclass(frozen=True, slots=True)
 class CropRule:
-    """Google's older rule: one tile up to 384 pixels, else tiles of about two thirds a side."""
+    """Google's older rule: one tile up to 384 pixels, else tiles of two thirds a short side."""
 
     tile: int = 258
     page: int = 258
@@ -98,17 +100,17 @@ class CropRule:
 
 @dataclass(frozen=True, slots=True)
 class FixedRule:
-    """Every image as large as any other."""
+    """The same tokens for every image."""
 
     image: int
     page: int
 
-    def count_tokens(self, size: PixelSize) -> int:  # noqa: ARG002 - the port's, and of no account here
+    def count_tokens(self, size: PixelSize) -> int:  # noqa: ARG002 - part of the interface
         return self.image
 
 
 _PDF_TEXT = 1_500
-"""Tokens of the text of a page, which comes beside its image: the lower end, as it is usual."""
+"""Tokens of a page's text, which is sent with its image: the usual, lower end of the range."""
 ANTHROPIC_RULE = PatchRule(
     patch_edge_px=28, max_patches=1_568, max_edge_px=1_568, page=_PDF_TEXT + 1_568
 )
@@ -118,7 +120,7 @@ _ANTHROPIC_LARGE_RULE = PatchRule(
 OPENAI_TILE_RULE = TileRule(base=85, tile=170, page=1_000)
 _GEMINI_3_RULE = FixedRule(image=1_120, page=560)
 _UNKNOWN_RULE = FixedRule(image=300, page=300)
-"""Where no rule is known: what the estimate beside each stored block takes."""
+"""For models without a known rule: the same as the estimate stored with each block."""
 
 _LARGE_IMAGE_MODELS = r"claude-(?:opus-(?:4-[789]|[5-9])|(?:sonnet|haiku)-[5-9])"
 _RULES: tuple[tuple[str, ImageRule], ...] = (
@@ -154,6 +156,6 @@ _COMPILED: tuple[tuple[Callable[[str], object], ImageRule], ...] = tuple(
 
 
 def find_image_rule(model: str | None) -> ImageRule:
-    """The rule of a model, told by its name as providers and routers write it."""
+    """Return the rule of a model, by its name at any provider or router."""
     name = (model or "").casefold()
     return next((rule for matches, rule in _COMPILED if matches(name)), _UNKNOWN_RULE)

@@ -1,4 +1,4 @@
-"""Reads of an image how large it is, and of a document how many pages it has; never its content."""
+"""Reads the size of an image and the number of pages of a document, but not their content."""
 
 import re
 from io import BytesIO
@@ -7,19 +7,19 @@ from ..blocks import Media
 from .images import ImageRule
 
 _MAX_HEADER_BYTES = 262_144
-"""Bytes among which an image's size is looked for: what stands before it is a camera's notes."""
+"""The bytes in which an image's size is searched; camera metadata may come first."""
 _PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 _PAGES = re.compile(
     rb"/Type\s*/Pages\b[^>]{0,200}?/Count\s+(\d{1,6})|/Count\s+(\d{1,6})[^>]{0,200}?"
     rb"/Type\s*/Pages\b"
 )
 _PAGE_BYTES = 50_000
-"""What a page of a PDF takes, where its pages stand compressed and cannot be counted."""
+"""The bytes of a page, for a PDF whose pages are compressed and cannot be counted."""
 _CHARS_PER_TOKEN = 4
 
 
 def count_media_tokens(media: Media, rule: ImageRule) -> int:
-    """Tokens of an image or a document by a provider's rule; its bytes never count as text."""
+    """Return the tokens of an image or a document by a provider's rule; bytes are never text."""
     if media.type == "image":
         size = read_image_size(media.data)
         return rule.count_tokens(size or (1_024, 1_024))
@@ -29,17 +29,17 @@ def count_media_tokens(media: Media, rule: ImageRule) -> int:
 
 
 def read_image_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height from the image's own header; None where there is none that can be read."""
-    import imagesize  # type: ignore[import-untyped]  # noqa: PLC0415 - only who has images pays
+    """Return width and height from the image's header; None if it cannot be read."""
+    import imagesize  # type: ignore[import-untyped]  # noqa: PLC0415 - only for images
 
     try:
         width, height = imagesize.get(BytesIO(data[:_MAX_HEADER_BYTES]))
-    except Exception:  # noqa: BLE001 - whatever a broken header makes of it, it is no size
+    except Exception:  # noqa: BLE001 - a broken header may raise anything
         return None
     return (int(width), int(height)) if width > 0 and height > 0 else None
 
 
 def count_pages(data: bytes) -> int:
-    """Pages of a PDF: as its tree of pages says, else as many as there are, else by its length."""
+    """Return the pages of a PDF: by its page tree, else by its page objects, else by its length."""
     said = [int(first or last) for first, last in _PAGES.findall(data)]
     return max(said, default=0) or len(_PAGE.findall(data)) or -(-len(data) // _PAGE_BYTES)

@@ -1,20 +1,18 @@
-"""A number of tokens that says where it is from: counted by the provider, or estimated here."""
+"""Defines token counts that name their source: the provider's count, or an estimate."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
 
 class SizeBasis(StrEnum):
-    """Where a number of tokens is from."""
-
     REPORTED = "reported"
-    """A provider counted the very prompt."""
+    """The provider counted this prompt."""
     ESTIMATED = "estimated"
-    """By the session's calibration; by the plain estimate where no call was reported."""
+    """By the session's calibration, or by the plain estimate if no call was reported."""
 
 
 class PromptSizeChange(NamedTuple):
-    """What whole prompts took before and after a compaction, system prompt and tools included."""
+    """The sizes of the whole prompt before and after a compaction, with system prompt and tools."""
 
     before: int
     after: int
@@ -25,8 +23,6 @@ class PromptSizeChange(NamedTuple):
 
 
 class PromptSize(NamedTuple):
-    """What a whole prompt takes."""
-
     tokens: int
     basis: SizeBasis
 

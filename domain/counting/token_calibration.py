@@ -1,4 +1,4 @@
-"""Learns from what a provider reports how large things really are to a model."""
+"""Calibrates token estimates by what a provider reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,10 +9,10 @@ from ..blocks import Kind
 
 
 class ContentKind(StrEnum):
-    """Content that a model's tokenizer treats alike."""
+    """A kind of content that a model's tokenizer treats alike."""
 
     TEXT = "text"
-    """What users and harnesses said."""
+    """Text of users and harnesses."""
     ANSWER = "answer"
     THINKING = "thinking"
     CALL = "tool calls"
@@ -21,23 +21,21 @@ class ContentKind(StrEnum):
     REQUEST = "request"
     """System prompt, tools, and the summary."""
     FRAME = "frame"
-    """What a provider puts around each block; no estimate of text has it."""
+    """Tokens that a provider adds around each block, which no estimate of text includes."""
 
 
 FRAME_TOKENS = 4
-"""Tokens around a block where nothing was learned yet."""
+"""Tokens around a block before anything was learned."""
 PRIOR_WEIGHT_TOKENS = 500.0
-"""Tokens for which the estimate itself stands: so much has to be reported to outweigh it."""
+"""The weight of the estimate itself, in tokens: so many reported tokens outweigh it."""
 MIN_RATIO, MAX_RATIO = 0.25, 4.0
-"""How far a ratio may be from the estimate: nothing in tokens of two to sixteen characters is."""
+"""The limits of a ratio, which allow for tokens of one to sixteen characters."""
 MAX_UNSEEN_TOKENS = 250_000
-"""The most that a provider may count of what no log holds: its own tools and prompts."""
+"""The most tokens that a provider may count for its own tools and prompts, which no log holds."""
 MAX_EXTRA_BLOCK_TOKENS, MAX_TOKENS_PER_SEALED_CHAR = 200, 1
-"""What an answer may be larger by than it shows: tokens a block, and tokens for each character of
-what its provider sealed."""
+"""How much larger an answer may be than it shows: tokens a block, tokens a sealed character."""
 
 ContentTokens = Mapping[ContentKind, int]
-"""Estimated tokens by what they are of."""
 
 CONTENT_KINDS: Mapping[Kind, ContentKind] = MappingProxyType(
     {
@@ -47,12 +45,12 @@ CONTENT_KINDS: Mapping[Kind, ContentKind] = MappingProxyType(
         Kind.TOOL_RESULT: ContentKind.RESULT,
     }
 )
-"""What is not here is text."""
+"""Other kinds are text."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSums:
-    """What was estimated of one sort of content, and how much of the reports fell to it."""
+    """The estimated and reported tokens of one kind of content."""
 
     estimated: float = PRIOR_WEIGHT_TOKENS
     reported: float = PRIOR_WEIGHT_TOKENS
@@ -67,40 +65,36 @@ _NOTHING: Mapping[ContentKind, CalibrationSums] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class TokenCalibration:
-    """How many tokens a model makes of one token of the estimate, by sort of content.
+    """The model's tokens for each estimated token, by kind of content.
 
-    A value: each call gives a new one. What it was wrong by is kept beside what it learned.
+    An immutable value: each call returns a new one. It also records the errors of its predictions.
     """
 
     model: str | None = None
-    """Whose ratios are in use: the newest call's."""
+    """The model whose ratios are in use: that of the newest call."""
     models: Mapping[str | None, Mapping[ContentKind, CalibrationSums]] = field(default_factory=dict)
     prior: float = 1.0
-    """The ratio of what was not learned yet."""
+    """The ratio of content without reports."""
     calls: int = 0
-    """How many calls were predicted and then reported."""
+    """The number of calls that were predicted and then reported."""
     refused: int = 0
-    """How many reports could not be true."""
+    """The number of reports that cannot be true."""
     last_error: float | None = None
-    """The newest prediction's distance from the report, as a share of the report."""
+    """The newest prediction's error, as a share of the report."""
     mean_error: float | None = None
-    """The mean of these over all calls."""
 
     @property
     def has_learned(self) -> bool:
-        """Whether anything is known but the estimate."""
         return self.prior != 1.0 or bool(self._find_model_sums(self.model))
 
     def get_ratio(self, sort: ContentKind) -> float:
-        """Tokens that the model makes of one estimated token."""
         return self._find_sums(sort).ratio
 
     def predict_tokens(self, load: ContentTokens) -> float:
-        """What is expected of a load."""
         return sum(size * self._find_sums(sort).ratio for sort, size in load.items() if size)
 
     def switch_model(self, model: str | None) -> "TokenCalibration":
-        """The same for another model; of one that is new, what the last one taught is believed."""
+        """Return the calibration for another model; a new one starts with the last one's ratios."""
         if model == self.model:
             return self
         known = (
@@ -111,15 +105,15 @@ class TokenCalibration:
         return replace(self, model=model, models=MappingProxyType(dict(known)))
 
     def learn_growth(self, load: ContentTokens, growth: float) -> "TokenCalibration":
-        """A load was appended, and the model's context grew by so much.
+        """Return the calibration after a load was appended and the context grew by `growth` tokens.
 
-        What was reported is shared out by what was expected of each sort: so the sums come right,
-        and no sort takes the blame for what is rare beside another.
+        The growth is divided in proportion to what was expected of each kind, so that the sums are
+        right and no kind absorbs the error of a rare one.
         """
         expected = self.predict_tokens(load)
         if expected <= 0:
             return self
-        # One report that is out of all proportion teaches no more than a large one.
+        # Limit the effect of one report that is out of all proportion.
         growth = min(MAX_RATIO * expected, max(MIN_RATIO * expected, growth))
         taught = dict(self._find_model_sums(self.model))
         for sort, size in load.items():
@@ -131,7 +125,7 @@ class TokenCalibration:
         return replace(self, models=MappingProxyType(models))
 
     def record_prediction(self, expected: float, reported: int) -> "TokenCalibration":
-        """A prediction was made, and then the provider said how large it was."""
+        """Return the calibration with the error of a prediction added."""
         error = abs(expected - reported) / reported
         mean = error if self.mean_error is None else self.mean_error
         calls = self.calls + 1
@@ -142,7 +136,7 @@ class TokenCalibration:
         return replace(self, refused=self.refused + 1)
 
     def _find_sums(self, sort: ContentKind) -> CalibrationSums:
-        # What media cost is a rule of the provider's, and not an estimate of text.
+        # Media follow the provider's own rule, not an estimate of text.
         prior = 1.0 if sort is ContentKind.MEDIA else self.prior
         return self._find_model_sums(self.model).get(sort) or CalibrationSums(
             reported=PRIOR_WEIGHT_TOKENS * prior
@@ -153,9 +147,9 @@ class TokenCalibration:
 
 
 def is_credible(context: int, expected: float) -> bool:
-    """Whether a prompt that was expected to have so many tokens can have as many as reported.
+    """Check whether a reported context is possible, given the expected tokens.
 
-    Below, text can only be so dense; above, a provider's own prompt can only be so long.
+    The lower limit is the density of text, the upper one the size of a provider's own prompt.
     """
     return (
         MIN_RATIO * expected <= context <= MAX_RATIO * expected + MAX_UNSEEN_TOKENS and context > 0

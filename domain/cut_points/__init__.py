@@ -1,4 +1,4 @@
-"""Where a history may be cut: each rule gives a set of positions, and a legal cut is in all."""
+"""Finds where a history may be cut; a legal cut is in the set of every rule."""
 
 from bisect import bisect_left
 
@@ -17,15 +17,15 @@ CUT_RULES = (
 
 
 def find_legal_cuts(window: Window) -> frozenset[int]:
-    """Positions at which the window may be cut, the item there being the first kept.
+    """Return the positions at which the window may be cut, each being the first kept item.
 
-    What stands before that item in the view may leave, what stands behind it stays.
+    Items before it in the view may leave, items after it stay.
     """
     return frozenset.intersection(*(rule(window) for rule in CUT_RULES))
 
 
 def find_nearest_cut(cuts: frozenset[int], wanted: int) -> int | None:
-    """The legal cut closest to the wanted one; of two as close, the one that keeps more."""
+    """Return the legal cut closest to the wanted one; of two equally close, the earlier one."""
     ordered = sorted(cuts)
     at = bisect_left(ordered, wanted)
     beside = ordered[max(0, at - 1) : at + 1]

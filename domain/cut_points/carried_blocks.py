@@ -1,4 +1,4 @@
-"""Pins and open calls stay in every view: a cut carries them over, and must leave some to go."""
+"""Finds the pins and open calls that a cut carries over, and the cuts that remove something."""
 
 from bisect import bisect_right
 
@@ -8,12 +8,12 @@ from ..window import Window
 
 
 def is_carried(item: Item) -> bool:
-    """Pinned by somebody, or a call that still waits for its answer."""
+    """Check whether the item is pinned, or is a call without an answer."""
     return item.is_pinned or item.is_open
 
 
 def find_cuts_that_remove_blocks(window: Window) -> frozenset[int]:
-    """Cuts that take out at least one block that a summary can stand for."""
+    """Return the cuts that remove at least one block that a summary can cover."""
     unsaid = find_hidden_positions(window)
     goes_after = min(
         (
@@ -30,16 +30,16 @@ def find_cuts_that_remove_blocks(window: Window) -> frozenset[int]:
 
 
 def find_hidden_positions(window: Window) -> Ranges:
-    """What was hidden, now or behind a text that still shows: a summary must not repeat it."""
+    """Return the hidden blocks, including replaced ones; a summary must not repeat them."""
     replaced = window.boundary.replacements if window.boundary else ()
     return Ranges.of([*window.hides, *(replacement.position for replacement in replaced)])
 
 
 def find_carried_positions(window: Window, cut: int) -> frozenset[int]:
-    """Positions before the cut that stay: pins and open calls, with their pairs and messages whole.
+    """Return the positions before the cut that stay: pins and open calls with their groups.
 
-    A call that was open at an earlier boundary was carried then, and a later piece of its message
-    may stand behind this cut: it stays with that.
+    A call that an earlier boundary carried may have a later piece of its message after this cut,
+    and stays with it.
     """
     return frozenset(
         item.position

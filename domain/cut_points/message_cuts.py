@@ -1,11 +1,10 @@
-"""A cut never parts the pieces of one provider message: parallel calls, thinking and its call."""
+"""Finds cuts that keep the pieces of one provider message together, such as parallel calls."""
 
 from ..window import Window
 from .spans import find_cuts_outside
 
 
 def find_cuts_between_messages(window: Window) -> frozenset[int]:
-    """Cuts that leave every provider message on one side."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for item in window.open_to_cut:

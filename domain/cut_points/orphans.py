@@ -1,4 +1,4 @@
-"""What a raw plan would part: results whose call leaves, and calls whose result does."""
+"""Finds what an unrepaired plan would separate: results from calls, and calls from results."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ..ranges import Ranges
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """What a plan leaves alone, by the names of the calls."""
+    """The ids of the calls and results that a plan would separate."""
 
     results: frozenset[str]
     calls: frozenset[str]
@@ -20,10 +20,10 @@ class Orphans:
 
 
 def find_orphans(items: Iterable[Item], stays: Ranges) -> Orphans:
-    """Of the items at positions that stay, those whose other half leaves.
+    """Return the staying items whose other half leaves.
 
-    Halves are told by the name of the call, as a provider does. What had no other half before is
-    not the plan's doing.
+    Halves match by the id of the call, as at a provider. Items that already lacked their other half
+    are not counted.
     """
     calls, results = set[str](), set[str]()
     calls_left, results_left = set[str](), set[str]()

@@ -1,4 +1,4 @@
-"""A cut never parts a tool call from its result."""
+"""Finds cuts that keep each tool call with its result."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,6 @@ from .spans import find_cuts_outside
 
 
 def find_cuts_between_pairs(window: Window) -> frozenset[int]:
-    """Cuts that leave every result on its call's side; one that came late stands beside it."""
     items = window.open_to_cut
     return find_cuts_outside(
         items, ((item.call, item.place) for item in items if item.call is not None)
@@ -17,7 +16,7 @@ def find_cuts_between_pairs(window: Window) -> frozenset[int]:
 
 
 def find_orphan_results(items: Iterable[Item]) -> tuple[Item, ...]:
-    """Results among the items in front of which their call does not stand."""
+    """Return the results that come without an earlier call among the items."""
     called: set[str] = set()
     orphans: list[Item] = []
     for item in items:

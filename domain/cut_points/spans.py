@@ -1,4 +1,4 @@
-"""Turns spans that may not be parted into the positions where a cut is still legal."""
+"""Finds the cuts outside given spans."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ from ..item import Item
 
 
 def find_cuts_outside(items: Sequence[Item], spans: Iterable[tuple[int, int]]) -> frozenset[int]:
-    """All items' positions but those that lie inside a span, its first place excepted."""
+    """Return all positions except those inside a span; a span's first position is allowed."""
     reach: dict[int, int] = {}
     for first, last in spans:
         reach[first] = max(last, reach.get(first, last))

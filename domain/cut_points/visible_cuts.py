@@ -1,4 +1,4 @@
-"""A cut leaves something to see: what was hidden, and what no model is sent, is no view."""
+"""Finds cuts that leave a visible block: hidden and unsent blocks alone are not a view."""
 
 from ..blocks import UNSENT_KINDS, Kind
 from ..ranges import Ranges
@@ -6,11 +6,11 @@ from ..window import Window
 from .carried_blocks import is_carried
 
 PAIR_KINDS = frozenset({Kind.TOOL_CALL, Kind.TOOL_RESULT})
-"""Half of a pair that is hidden always leaves a text in its place, or the other half would lie."""
+"""A hidden half of a pair always leaves a replacement text, because the other half needs one."""
 
 
 def find_cuts_with_visible_blocks(window: Window) -> frozenset[int]:
-    """Cuts behind which a block shows, or in front of which one is carried over."""
+    """Return the cuts after which a block shows, or that carry one over."""
     last = window.after
     if not any(map(is_carried, window.items)):
         unseen = find_unsent_positions(window)
@@ -19,7 +19,7 @@ def find_cuts_with_visible_blocks(window: Window) -> frozenset[int]:
 
 
 def find_unsent_positions(window: Window) -> Ranges:
-    """What leaves with the next boundary whatever it cuts, and what no model is sent."""
+    """Return the blocks that the next boundary hides anyway, and those that no model is sent."""
     hides = {position for position, text in window.hides.items() if text is None}
     return Ranges.of(
         [

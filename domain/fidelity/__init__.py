@@ -1,1 +1,1 @@
-"""How much of what an agent later needed survived a compaction: told from the log, by no model."""
+"""Measures from the log, without a model, how much needed information survived a compaction."""

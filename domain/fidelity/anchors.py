@@ -1,4 +1,4 @@
-"""Facts that a text spells out: paths, names, numbers, errors; what agents write down and need."""
+"""Finds facts in a text: paths, names, numbers, errors and the like."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,12 +11,10 @@ MAX_LINE_CHARS = 4_000
 """Longer lines are read in pieces of this many characters."""
 
 _MIN_PART_CHARS = 4
-"""Characters of the shortest tail of a path that passes for a fact."""
+"""The shortest tail of a path that counts as a fact, in characters."""
 
 
 class AnchorKind(StrEnum):
-    """What a fact is."""
-
     URL = "url"
     HASH = "hash"
     FLAG = "flag"
@@ -29,23 +27,23 @@ class AnchorKind(StrEnum):
 HARD_KINDS = frozenset(
     {AnchorKind.PATH, AnchorKind.URL, AnchorKind.HASH, AnchorKind.ERROR, AnchorKind.NUMBER}
 )
-"""Kinds that nobody writes down unless it was read somewhere."""
+"""Kinds that can only be written down after reading them somewhere."""
 
 
 class Anchor(NamedTuple):
-    """A fact, and where it stands in the text."""
+    """A fact and its place in the text."""
 
     key: str
-    """What it is known by: without a session's roots, a diff's `a/`, and inner white space."""
+    """The fact without a session's roots, a diff's `a/`, and inner white space."""
     kind: AnchorKind
     start: int
     end: int
 
 
 def find_anchors(text: str, roots: Iterable[str] = ()) -> Iterator[Anchor]:
-    """The facts of a text from left to right; none overlaps another.
+    """Yield the facts of a text from left to right, without overlaps.
 
-    `roots` are working directories, which paths are told without.
+    `roots` are working directories, which are removed from paths.
     """
     longest_first = sort_longest_first(roots)
     for start, piece in split_pieces(text):
@@ -53,9 +51,9 @@ def find_anchors(text: str, roots: Iterable[str] = ()) -> Iterator[Anchor]:
 
 
 def scan_piece(piece: str, longest_first: tuple[str, ...], start: int = 0) -> Iterator[Anchor]:
-    """The same of a text without long lines, by roots in the order in which they are tried.
+    """Yield the facts of a text without long lines; `longest_first` are sorted roots.
 
-    `start` is where it begins in the text that places are told of.
+    `start` is the offset of the piece, which is added to all places.
     """
     for found in ANCHOR_PATTERN.finditer(piece):
         anchor = _READERS[found.lastgroup or ""](found, longest_first)
@@ -64,23 +62,23 @@ def scan_piece(piece: str, longest_first: tuple[str, ...], start: int = 0) -> It
 
 
 def list_carried_keys(anchor: Anchor) -> tuple[str, ...]:
-    """The keys that an occurrence carries: its own, and those of its tail parts."""
+    """Return the keys that an occurrence carries: its own, and those of its parts."""
     key, kind = anchor[0], anchor[1]
     if kind is AnchorKind.PATH:
         return (key, *_iter_path_tails(key))
     if kind in _NAMES and _NAME_JOINT.search(key):
-        # A part may come twice.
+        # A part may occur twice.
         return tuple(dict.fromkeys((key, *_iter_name_parts(key))))
     return (key,)
 
 
 def sort_longest_first(roots: Iterable[str]) -> tuple[str, ...]:
-    """Working directories in the order in which paths are tried for them."""
+    """Return working directories in the order in which paths are compared with them."""
     return tuple(sorted({root.rstrip("/") for root in roots} - {""}, key=len, reverse=True))
 
 
 def split_pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Stretches of text that no fact reaches over, with where they begin."""
+    """Yield pieces of text that no fact spans, with their offsets."""
     if len(text) <= MAX_LINE_CHARS:
         yield 0, text
         return
@@ -98,7 +96,7 @@ def split_pieces(text: str) -> Iterator[tuple[int, str]]:
         yield start, text[start:]
 
 
-# Each gives the key, the kind and the end of what fits, or None where that is no fact.
+# Each reader returns the key, the kind and the end of a match, or None if it is not a fact.
 
 _Reading = tuple[str, AnchorKind, int] | None
 _Match = re.Match[str]
@@ -169,7 +167,7 @@ _MARKED = re.compile(r"[\d_.-]")
 
 
 def _is_path(path: str) -> bool:
-    """Whether it is one, and not two words that a slash parts."""
+    """Check that it is a path, and not two words separated by a slash."""
     parts = [part for part in path.split("/") if part.strip(".")]
     if not parts or all(part.isdigit() for part in parts):
         return False
@@ -214,12 +212,11 @@ _INNER = re.compile(r"[^_]_+[^_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 
 
 def _is_distinctive(part: str) -> bool:
-    """Whether a part of a name is one that nobody comes upon by chance."""
+    """Check whether a part of a name is unlikely to occur by chance."""
     return len(part) >= 5 and _INNER.search(part) is not None
 
 
 def _iter_name_parts(name: str) -> Iterator[str]:
-    """Each tail that tells something, and each inner part that does."""
     joints = list(_NAME_JOINT.finditer(name))
     if not joints:
         return

@@ -1,4 +1,4 @@
-"""Boundaries that all policies are measured on alike, wherever each of them would cut itself."""
+"""Finds the canonical boundaries, on which all policies are measured alike."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -12,24 +12,24 @@ from .session_reading import SessionReading
 RESERVE_TOKENS = 2_000
 """Tokens that are kept free for the system prompt and the answer."""
 FRAMING_TOKENS = 4
-"""Tokens that each row costs besides its text."""
+"""Tokens that each row costs in addition to its text."""
 KEPT_SHARE = 0.4
-"""The part of the limit that the kept window may fill."""
+"""The share of the limit that the kept window may fill."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowBoundary:
-    """From call `call` on, rows before position `first_kept` are hidden, system rows apart."""
+    """From call `call` on, rows before position `first_kept` are hidden, except system rows."""
 
     call: int
     first_kept: int
 
 
 def find_canonical_boundaries(reading: SessionReading, limit: int) -> tuple[RowBoundary, ...]:
-    """Where a plain rule would cut that knows nothing but sizes.
+    """Return where a plain rule would cut that knows only sizes.
 
-    Before each call: once the tail no longer fits, it is cut to the longest legal one of at most
-    0.4 x limit, or else to the shortest legal one.
+    Before each call: if the tail no longer fits, it is cut to the longest legal one of at most 0.4
+    x limit, or else to the shortest legal one.
     """
     rows = reading.rows.rows
     sizes = [0, *accumulate(map(_count_row_tokens, rows))]
@@ -49,21 +49,21 @@ def find_canonical_boundaries(reading: SessionReading, limit: int) -> tuple[RowB
 
 
 def list_own_boundaries(segments: Iterable[ViewSegment]) -> tuple[RowBoundary, ...]:
-    """The boundaries of a policy itself: where each of its kept windows begins."""
+    """Return a policy's own boundaries: where each of its kept windows begins."""
     return tuple(
         RowBoundary(spell.call, spell.first_kept) for spell in segments if spell.first_kept
     )
 
 
 def find_legal_row_cuts(rows: Sequence[FidelityRow]) -> list[int]:
-    """Indices of rows that a kept window may begin with, ascending.
+    """Return the indices of rows with which a kept window may begin, ascending.
 
-    It begins with no tool result and not inside of what one call wrote, and no tool call stands
-    before it whose result stands behind.
+    It may not begin with a tool result or inside one call's output, nor separate a tool call from
+    its result.
     """
     apart = [0] * (len(rows) + 1)
     for first, last in (*_iter_answer_spans(rows), *_iter_pair_spans(rows)):
-        # A cut in front of any row behind the first, up to the last, would part these.
+        # A cut before any row after the first, up to the last, would separate these.
         apart[first + 1] += 1
         apart[last + 1] -= 1
     depth = accumulate(apart)
@@ -79,7 +79,7 @@ def _count_row_tokens(row: FidelityRow) -> int:
 
 
 def _find_cut(sizes: Sequence[int], legal: Sequence[int], end: int, most: float) -> int | None:
-    """The legal cut with the largest tail up to `end` that is no larger than `most`."""
+    """Return the legal cut with the largest tail up to `end` that is no larger than `most`."""
     allowed = bisect_left(legal, end)
     if not allowed:
         return None
@@ -89,7 +89,6 @@ def _find_cut(sizes: Sequence[int], legal: Sequence[int], end: int, most: float)
 
 
 def _iter_answer_spans(rows: Sequence[FidelityRow]) -> Iterable[tuple[int, int]]:
-    """From the first to the last row that one call wrote."""
     spans: dict[int, tuple[int, int]] = {}
     for index, row in enumerate(rows):
         if row.kind in AGENT_KINDS:
@@ -98,7 +97,6 @@ def _iter_answer_spans(rows: Sequence[FidelityRow]) -> Iterable[tuple[int, int]]
 
 
 def _iter_pair_spans(rows: Sequence[FidelityRow]) -> Iterable[tuple[int, int]]:
-    """From a tool call to its result."""
     calls: dict[str | None, int] = {}
     for index, row in enumerate(rows):
         if row.kind is RowKind.TOOL_CALL:

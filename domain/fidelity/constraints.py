@@ -1,4 +1,4 @@
-"""What users said of how things must be, sentence by sentence, and which words it consists of."""
+"""Finds the sentences in which users stated rules, and their words."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from .plain_words import PlainWords
 from .rows import RowKind, SessionRows
 
 _SURVIVAL_SHARE = 0.8
-"""The part of a sentence's plain words that has to be there still."""
+"""The share of a sentence's plain words that must remain."""
 
 _CONSTRAINT = re.compile(
     r"""\b(?:
@@ -22,24 +22,24 @@ _CONSTRAINT = re.compile(
 )
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
 _MAX_SENTENCE_CHARS = 600
-"""Characters beyond which what has no end is pasted, and no sentence."""
+"""A longer text without an end is pasted, not a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A sentence of a user's that says how things must be."""
+    """A user's sentence that states a rule."""
 
     text: str
     words: frozenset[str]
     indices: tuple[int, ...]
-    """The rows that say it, ascending."""
+    """The rows that contain it, ascending."""
 
     def is_kept_in(self, words: frozenset[str]) -> bool:
         return len(self.words & words) >= _SURVIVAL_SHARE * len(self.words)
 
 
 def find_constraints(rows: SessionRows, plain: PlainWords) -> tuple[Constraint, ...]:
-    """Each different sentence once, in the order in which they were first said."""
+    """Return each distinct sentence once, in the order of first occurrence."""
     said: dict[str, list[int]] = {}
     for index, row in enumerate(rows.rows):
         if row.kind is RowKind.USER:

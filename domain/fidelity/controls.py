@@ -1,4 +1,4 @@
-"""Texts that nobody would write, to compare with: what any list of words scores tells nothing."""
+"""Defines artificial texts as a baseline: a score that such a text also reaches means nothing."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,46 +13,43 @@ from .segments import WHOLE_HISTORY, ViewSegment
 from .session_reading import SessionReading
 
 _CHARS_PER_TOKEN = 4
-"""Of one token."""
 CLEARED_TEXT = "[cleared]"
-"""What stands for a result that was masked: it says nothing."""
+"""The text of a masked result."""
 _MASKED_SHARE = 0.75
-"""The size of what stays beside masked results, as a part of that of the kept window."""
+"""The size of what stays next to masked results, as a share of the kept window."""
 
 Control = Callable[[SessionReading, Sequence[RowBoundary], int], tuple[ViewSegment, ...]]
-"""Given a session, boundaries and the tokens that a text may have: what would have been sent."""
+"""Returns the views that would be sent, given a session, boundaries and a text's tokens."""
 
 
 def keep_full_history(
     _: SessionReading, _boundaries: Sequence[RowBoundary], _budget: int
 ) -> tuple[ViewSegment, ...]:
-    """Nothing leaves."""
     return (WHOLE_HISTORY,)
 
 
 def drop_history(
     reading: SessionReading, boundaries: Sequence[RowBoundary], _budget: int
 ) -> tuple[ViewSegment, ...]:
-    """Nothing stands for what leaves."""
     return tuple(_make_segment(reading, boundary) for boundary in boundaries)
 
 
 def mask_results(
     reading: SessionReading, boundaries: Sequence[RowBoundary], _budget: int
 ) -> tuple[ViewSegment, ...]:
-    """Results leave, a note stands for each; calls and prose stay, as far as there is room.
+    """Replace results with a note; calls and prose stay as far as there is room, newest first.
 
-    The newest stay: all calls and prose of a long session would soon be too large for a model.
+    Without a limit, the calls and prose of a long session would soon be too large for a model.
     """
     return tuple(_make_masked_segment(reading, boundary) for boundary in boundaries)
 
 
 @dataclass(frozen=True)
 class LineListControl:
-    """What leaves is stood for by as many lines as fit, in an order."""
+    """A control that replaces what leaves with as many lines as fit, in a given order."""
 
     lines: Callable[[SessionReading, Sequence[RowBoundary]], Iterator[Iterable[str]]]
-    """Of each boundary all lines, in their order."""
+    """Yields the ordered lines of each boundary."""
 
     def __call__(
         self, reading: SessionReading, boundaries: Sequence[RowBoundary], budget: int
@@ -62,7 +59,7 @@ class LineListControl:
     def build_for_budgets(
         self, reading: SessionReading, boundaries: Sequence[RowBoundary], budgets: Sequence[int]
     ) -> list[tuple[ViewSegment, ...]]:
-        """The same for several budgets: the lines are put in order once."""
+        """Return the views for several budgets, ordering the lines only once."""
         found: list[list[ViewSegment]] = [[] for _ in budgets]
         for boundary, lines in zip(boundaries, self.lines(reading, boundaries), strict=True):
             ordered = list(lines)
@@ -78,7 +75,6 @@ class LineListControl:
 def _iter_files(
     reading: SessionReading, boundaries: Sequence[RowBoundary]
 ) -> Iterator[Iterable[str]]:
-    """The files that calls touched, the newest first."""
     for boundary in boundaries:
         hidden = (
             at
@@ -91,7 +87,6 @@ def _iter_files(
 def _iter_random_lines(
     reading: SessionReading, boundaries: Sequence[RowBoundary]
 ) -> Iterator[Iterable[str]]:
-    """Whole lines of hidden history in random order."""
     order = _RandomOrder(reading.rows.session)
     hidden = _HiddenLines(reading)
     for boundary in boundaries:
@@ -101,7 +96,7 @@ def _iter_random_lines(
 def _iter_random_facts(
     reading: SessionReading, boundaries: Sequence[RowBoundary]
 ) -> Iterator[Iterable[str]]:
-    """The facts that nothing else in the view carries, in random order, one a line."""
+    """Yield the facts that nothing else in the view carries, in random order, one a line."""
     order = _RandomOrder(reading.rows.session)
     counted = _FactCounts(reading)
     for boundary in boundaries:
@@ -111,7 +106,7 @@ def _iter_random_facts(
 def _iter_facts_by_frequency(
     reading: SessionReading, boundaries: Sequence[RowBoundary]
 ) -> Iterator[Iterable[str]]:
-    """The same facts, those first that the most hidden rows say."""
+    """Yield the same facts, those in the most hidden rows first."""
     order = _RandomOrder(reading.rows.session)
     counted = _FactCounts(reading)
     for boundary in boundaries:
@@ -189,7 +184,7 @@ def _count_tokens(row: FidelityRow) -> int:
 
 
 def _iter_hidden_rows(reading: SessionReading, first: int, boundary: RowBoundary) -> Iterator[int]:
-    """Indices from a first one on of what a boundary hides."""
+    """Yield the indices, from `first` on, of rows that a boundary hides."""
     rows = reading.rows.rows
     below = min(reading.find_index(boundary.first_kept), reading.count_rows_seen(boundary.call))
     for index in range(first, below):
@@ -198,7 +193,7 @@ def _iter_hidden_rows(reading: SessionReading, first: int, boundary: RowBoundary
 
 
 class _HiddenLines:
-    """The lines that only hidden rows need have, from boundary to boundary."""
+    """The lines of hidden rows, extended from boundary to boundary."""
 
     def __init__(self, reading: SessionReading) -> None:
         self._reading = reading
@@ -210,14 +205,14 @@ class _HiddenLines:
     def list_at(self, boundary: RowBoundary, order: "_RandomOrder") -> Sequence[str]:
         reading = self._reading
         if boundary.first_kept < self._first_kept:
-            # A rewind: less is hidden than before.
+            # After a rewind, less is hidden than before.
             self._known, self._ordered, self._next = set(), [], 0
         rows = reading.rows.rows
         texts = (rows[index].text for index in _iter_hidden_rows(reading, self._next, boundary))
         news = {line for text in texts for line in text.split("\n")} - self._known
         self._known |= news
         self._ordered += filter(str.strip, news)
-        # Most of it is in order already.
+        # Most of it is sorted already.
         self._ordered.sort(key=order.__getitem__)
         self._first_kept = boundary.first_kept
         self._next = min(
@@ -227,7 +222,7 @@ class _HiddenLines:
 
 
 class _FactCounts:
-    """Of each fact that only hidden rows say how many do, from boundary to boundary."""
+    """How many hidden rows contain each fact that no kept row has, updated at each boundary."""
 
     def __init__(self, reading: SessionReading) -> None:
         self._reading = reading
@@ -238,7 +233,7 @@ class _FactCounts:
     def count_at(self, boundary: RowBoundary) -> Mapping[str, int]:
         reading = self._reading
         if boundary.first_kept < self._first_kept:
-            # A rewind: less is hidden than before.
+            # After a rewind, less is hidden than before.
             self._counts, self._next = Counter(), 0
         for index in _iter_hidden_rows(reading, self._next, boundary):
             self._counts.update(reading.find_facts(index).keys())
@@ -249,7 +244,7 @@ class _FactCounts:
 
 
 def _collect_kept_keys(reading: SessionReading, boundary: RowBoundary) -> set[str]:
-    """The keys that the system prompt and the kept window carry: to say them again is no use."""
+    """Return the keys in the system prompt and the kept window, which a text need not repeat."""
     cut, rows = reading.find_index(boundary.first_kept), reading.rows.rows
     return {
         key
@@ -260,7 +255,7 @@ def _collect_kept_keys(reading: SessionReading, boundary: RowBoundary) -> set[st
 
 
 class _RandomOrder(dict[str, bytes]):
-    """Where each line comes in an order that is as good as random, and anywhere the same."""
+    """A pseudo-random order of lines that is the same on every machine."""
 
     def __init__(self, session: str) -> None:
         super().__init__()

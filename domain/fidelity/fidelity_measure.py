@@ -1,4 +1,4 @@
-"""How much of what was at stake a policy's views still carried when it was needed."""
+"""Measures how many stakes a policy's views still carried when they were needed."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -20,34 +20,34 @@ class LostKey(NamedTuple):
     key: str
     kind: AnchorKind
     call: int
-    """The call that wrote it down."""
+    """The call that wrote the fact."""
     position: int
-    """Of the newest hidden row that says it: its handle."""
+    """The position of the newest hidden row that contains it."""
 
 
 class FidelityMeasure:
-    """The stakes of one session at certain boundaries, and who met them.
+    """The stakes of one session at certain boundaries, and how many of them views carry.
 
-    It is made once and asked of many policies: what a row carries was read before, so that an
-    answer costs in proportion to the stakes and not to the session.
+    Made once for many policies: rows are read in advance, so that the cost of a score grows with
+    the stakes and not with the session.
     """
 
     def __init__(self, reading: SessionReading, boundaries: Sequence[RowBoundary]) -> None:
         self.reading = reading
         self.boundaries = tuple(boundaries)
         self.candidates = list_candidate_stakes(reading, self.boundaries)
-        """All stakes by any count, the generic and the loose ones included."""
+        """All stakes of any count, including generic and loose ones."""
         self.beside = SecondaryMeasures(reading, self.boundaries)
 
     @cached_property
     def stakes(self) -> tuple[LaterReference, ...]:
-        """Those that count in R."""
+        """The stakes that count in R."""
         return tuple(
             stake for stake in self.candidates if not stake.is_generic and not stake.is_lifted
         )
 
     def score(self, segments: Iterable[ViewSegment] | SessionVisibility) -> Scores:
-        """Counts of all stakes and of those that the views carry; ratios are theirs."""
+        """Return the counts of all stakes and of those that the views carry."""
         sights = SessionVisibility.from_segments(self.reading, segments)
         met = [stake for stake in self.candidates if _is_carried(sights, stake)]
         with_generic = [stake for stake in self.candidates if not stake.is_lifted]
@@ -77,14 +77,13 @@ class FidelityMeasure:
     def find_hits(
         self, segments: Iterable[ViewSegment] | SessionVisibility
     ) -> tuple[LaterReference, ...]:
-        """The stakes that the views carry."""
         sights = SessionVisibility.from_segments(self.reading, segments)
         return tuple(stake for stake in self.stakes if _is_carried(sights, stake))
 
     def find_lost_keys(
         self, segments: Iterable[ViewSegment] | SessionVisibility
     ) -> tuple[LostKey, ...]:
-        """The others, in the order in which they were needed."""
+        """Return the other stakes, in the order in which they were needed."""
         sights = SessionVisibility.from_segments(self.reading, segments)
         return tuple(
             LostKey(stake.key, stake.kind, stake.call, stake.hidden_in)
@@ -93,7 +92,7 @@ class FidelityMeasure:
         )
 
     def _is_carried_loosely(self, visibilities: SessionVisibility, stake: LaterReference) -> bool:
-        """The same, where nothing counts that a tool said once the boundary was drawn."""
+        """Check the same without tool results after the boundary."""
         sight, since = visibilities.find(stake.call), self.boundaries[stake.segment].call
         return stake.key in sight.summary.carried_keys or sight.has_key_since(
             stake.key, stake.call, since
@@ -101,5 +100,5 @@ class FidelityMeasure:
 
 
 def _is_carried(visibilities: SessionVisibility, stake: LaterReference) -> bool:
-    """Whether the view of the call that needed it had the fact."""
+    """Check whether the view of the call that needed the fact carried it."""
     return visibilities.find(stake.call).has_key(stake.key, stake.call)

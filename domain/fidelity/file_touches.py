@@ -1,4 +1,4 @@
-"""Which files calls read and modified, by the names that a view would have to have for them."""
+"""Finds which files calls read and modified, by the keys that a view would have for them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,22 +11,22 @@ from .rows import FidelityRow, RowKind, SessionRows
 from .word_facts import WordFacts
 
 _VIEW_COMMANDS = parse_names("bat cat head less more nl sed tail")
-"""Commands by which agents read files that have no tool for it."""
+"""Commands that agents use to read files if they have no tool for it."""
 _PARTS = re.compile(r"&&|\|\||[;|\n]")
 
 
 class FileTouch(NamedTuple):
-    """A call that read or modified a file, and did so without an error."""
+    """A successful call that read or modified a file."""
 
     call: int
     position: int
     key: str
-    """The file's path as facts are told: without a session's roots."""
+    """The file's path as a fact's key: without a session's roots."""
     modifies: bool
 
 
 def find_file_touches(rows: SessionRows, words: WordFacts) -> tuple[FileTouch, ...]:
-    """In the order of their positions. A path that is no fact, as `Makefile`, counts for none."""
+    """Return file touches by position, without paths that are not facts, such as `Makefile`."""
     failed = _find_failed_calls(rows.rows)
     return tuple(
         FileTouch(row.call, row.position, key, modifies)
@@ -39,19 +39,18 @@ def find_file_touches(rows: SessionRows, words: WordFacts) -> tuple[FileTouch, .
 
 
 def _iter_argument_files(row: FidelityRow, words: WordFacts) -> Iterator[tuple[str, bool]]:
-    """The files that arguments name, as a digest counts them."""
+    """Yield the files that arguments name, by the rule of the digest."""
     if row.tool is None or not row.arguments:
         return
     call = ToolCall(tool_call_id=row.call_id or "-", name=row.tool, arguments=row.arguments)
     touch = find_touched_files(call)
     for path in touch.paths:
-        # White space in a path parts it into several facts; the last names the file.
+        # White space splits a path into several facts; the last one names the file.
         for key in _find_paths(path, words)[-1:]:
             yield key, touch.modifies
 
 
 def _iter_shell_files(row: FidelityRow, words: WordFacts) -> Iterator[tuple[str, bool]]:
-    """The files that a shell command prints, and those that it writes to."""
     if row.tool is None or normalize_tool_name(row.tool) not in SHELL_TOOLS:
         return
     for part in _PARTS.split(row.text.partition("\n")[2]):
@@ -64,7 +63,7 @@ def _iter_shell_files(row: FidelityRow, words: WordFacts) -> Iterator[tuple[str,
 
 
 def _find_files(text: str, words: WordFacts) -> list[str]:
-    """The paths in a text whose last part has an extension: others may be folders or patterns."""
+    """Return the paths in a text that have an extension; others may be folders or patterns."""
     return [key for key in _find_paths(text, words) if "." in key.rpartition("/")[2]]
 
 
@@ -73,7 +72,6 @@ def _find_paths(text: str, words: WordFacts) -> list[str]:
 
 
 def _find_failed_calls(rows: Sequence[FidelityRow]) -> frozenset[int]:
-    """Indices of the calls whose results are errors."""
     asked: dict[str, int] = {}
     failed: set[int] = set()
     for index, row in enumerate(rows):

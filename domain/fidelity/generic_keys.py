@@ -1,7 +1,7 @@
-"""Facts and word pairs that sessions of unrelated projects share: they tell of none of them.
+"""Lists facts and word pairs that sessions of unrelated projects share.
 
-Each was carried by sessions of three or more projects of a training set. Paths in a person's home
-folder are left out: no other project has them.
+Each one occurred in sessions of three or more projects of a training set. Paths in a user's home
+folder are left out, since no other project has them.
 """
 
 _KEYS = """
@@ -156,4 +156,4 @@ GENERIC_KEYS = frozenset(_KEYS.split())
 GENERIC_PAIRS = frozenset(
     (first, second) for pair in _PAIRS.split() for first, second in [pair.split("+")]
 )
-"""Of plain words, each pair in the order of the alphabet."""
+"""Pairs of plain words, each in alphabetical order."""

@@ -1,4 +1,4 @@
-"""What is at stake at a boundary: facts that the agent went on to use and that it hides."""
+"""Finds the stakes at a boundary: hidden facts that the agent used later."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -15,24 +15,24 @@ from .session_reading import SessionReading, find_first_call
 
 @dataclass(frozen=True, slots=True)
 class LaterReference:
-    """The first use of a fact in a segment: from one boundary to the next, or to the end."""
+    """The first use of a fact in a segment, from one boundary to the next or to the end."""
 
     key: str
     kind: AnchorKind
     segment: int
-    """Which boundary it is, from 0 on."""
+    """The index of the boundary."""
     call: int
-    """The call that wrote the fact down."""
+    """The call that wrote the fact."""
     used_in: int
-    """Position of the row that it wrote it in."""
+    """The position of the row with that use."""
     hidden_in: int
-    """Position of the newest hidden row that carries it."""
+    """The position of the newest hidden row that carries it."""
     uses: int
-    """In how many rows of the segment the agent wrote it."""
+    """The number of rows in the segment in which the agent wrote it."""
     is_generic: bool = False
-    """Whether sessions of unrelated projects have it as well."""
+    """Whether sessions of unrelated projects share it."""
     is_lifted: bool = False
-    """Whether a tool result behind the boundary said it again before it was used."""
+    """Whether a tool result after the boundary repeated it before that use."""
 
     @property
     def is_hard(self) -> bool:
@@ -42,7 +42,6 @@ class LaterReference:
 def list_stakes(
     reading: SessionReading, boundaries: Sequence[RowBoundary]
 ) -> tuple[LaterReference, ...]:
-    """What counts as at stake: generic facts and those that came again are left out."""
     return tuple(
         stake
         for stake in list_candidate_stakes(reading, boundaries)
@@ -53,7 +52,7 @@ def list_stakes(
 def list_candidate_stakes(
     reading: SessionReading, boundaries: Sequence[RowBoundary]
 ) -> tuple[LaterReference, ...]:
-    """All that is at stake by any of the counts, in the order of use; each once a segment."""
+    """Return all candidate stakes in the order of use, each once in a segment."""
     return tuple(_iter_candidate_stakes(reading, boundaries))
 
 
@@ -99,5 +98,5 @@ def _iter_candidate_stakes(
 
 
 def _is_late_answer(row: FidelityRow, boundary: RowBoundary) -> bool:
-    """Whether the row is a tool's answer that came once the boundary was drawn."""
+    """Check whether the row is a tool's answer that came after the boundary."""
     return row.kind is RowKind.TOOL_RESULT and find_first_call(row) > boundary.call

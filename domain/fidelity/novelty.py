@@ -1,17 +1,17 @@
-"""What summaries carry, and what of it stands nowhere in history: suspected inventions."""
+"""Finds facts in summaries that occur nowhere in history: suspected inventions."""
 
 from collections.abc import Iterable
 
 from .session_reading import SessionReading
 
 _MAX_HANDLE_CHARS = 16
-"""Characters, more than any log has positions for."""
+"""No log has positions of so many digits."""
 
 
 def find_novel_facts(facts: Iterable[str], reading: SessionReading, call: int) -> tuple[str, ...]:
-    """Those of the facts that no row had that lay below a call.
+    """Return the facts that no row before a call contains.
 
-    A position of the log, as summaries name for recalling it, is an address and no fact.
+    A handle, which names a position of the log, is not a fact.
     """
     below = reading.count_rows_seen(call)
     newest = reading.positions[below - 1] if below else 0

@@ -1,4 +1,4 @@
-"""How facts are spelled in text: one alternation, so that no character counts twice."""
+"""Defines how facts are spelled, as one alternation, so that no character counts twice."""
 
 import re
 
@@ -12,14 +12,14 @@ _EXTENSIONS = """
     sqlite3 star sum svelte svg swift tar tcl tex tf tfvars tgz thrift toml tpl ts tsv tsx ttf
     txt vue wasm wav webm webp whl woff woff2 xlsx xml yaml yml zig zip zsh
 """
-"""Endings by which a name is known as that of a file."""
+"""Extensions by which a name is recognized as a file."""
 
 _UNITS = """
     ns us µs ms s sec secs seconds min mins minutes h hours days
     B kB KB MB GB TB KiB MiB GiB TiB bytes
     px em rem pt rows lines files tests tokens chars characters
 """
-"""What numbers are counted in; singulars tell of next to nothing."""
+"""Units of numbers; singular units say too little."""
 
 _NAME = r"[A-Za-z_$][\w$]*"
 _PART_CHARACTER = r"[\w.@~+$%-]"
@@ -41,7 +41,8 @@ ANCHOR_PATTERN = re.compile(
                       ) (?!\w) )
     | (?P<flag>       (?<![\w-]) --[A-Za-z][\w-]* )
     | (?P<path>       (?<![\w/.@~+$%-]) {_PART_CHARACTER}*+(?:/++{_PART_CHARACTER}++)+ )
-    | (?P<file>       (?<![\w.]) \.?\w[\w.-]*\.(?:{_join_alternatives(_EXTENSIONS)}) (?![\w(-]|\.\w) )
+    | (?P<file>       (?<![\w.]) \.?\w[\w.-]*
+                      \.(?:{_join_alternatives(_EXTENSIONS)}) (?![\w(-]|\.\w) )
     | (?P<hash>       (?<!\w) (?=[a-fA-F]*\d)(?=\d*[a-fA-F]) [0-9a-fA-F]{{7,64}} (?!\w) )
     | (?P<code>       (?<!\w) [A-Z]{{1,4}}\d{{3,5}} (?!\w) )
     | (?P<number>     (?<![\w.]) (?:
@@ -54,15 +55,15 @@ ANCHOR_PATTERN = re.compile(
     """,
     re.VERBOSE,
 )
-"""In this order, at each place the first that fits; what fits and is no fact is passed over."""
+"""At each place, the first alternative that matches wins; a match may turn out not to be a fact."""
 
 UNIT_NUMBER_PATTERN = re.compile(rf"\d[ \t](?:%|(?:{_join_alternatives(_UNITS)})(?!\w))")
-"""Where alone a fact reaches over white space."""
+"""The only case in which a fact contains white space."""
 
 DISTINCTIVE_PATTERN = re.compile(r"[/\d_]|--|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]")
-"""What a word has somewhere if any fact stands in it."""
+"""What every word with a fact in it contains."""
 
 SEPARATORS = "\"'`<)[]{}|\\"
-"""No fact holds these, and all end in front of them as they do at white space."""
+"""Characters that no fact contains; facts end before them as before white space."""
 SEPARATORS_OUTSIDE_URLS = SEPARATORS + ",;=!&*?"
-"""The same in texts without an address."""
+"""The same for texts without a URL."""

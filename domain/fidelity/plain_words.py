@@ -1,4 +1,4 @@
-"""The plain words of a text: what prose is made of once facts and filler are left out."""
+"""Finds the plain words of a text: its prose without facts and filler words."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ from .anchors import (
 )
 from .patterns import DISTINCTIVE_PATTERN, UNIT_NUMBER_PATTERN
 
-# Letters of Latin scripts; what has a capital inside is a name, and is taken for a fact.
+# Letters of Latin scripts; a word with a capital inside is a name and counts as a fact.
 _WORD = re.compile(r"\b[A-Za-zÀ-ÖØ-öø-ÿ][a-zß-öø-ÿ]{3,}\b")
 _NON_SPACE = re.compile(r"\S+")
 
@@ -26,15 +26,15 @@ _STOP_WORDS = """
     code false file files line lines none null true
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""Words that stand beside anything: of grammar, and of any talk about programs."""
+"""Words that occur anywhere: grammar, and common words about programs."""
 
 
 WordPair = tuple[str, str]
-"""Two words in alphabetical order: prose says them either way."""
+"""Two words in alphabetical order, since prose uses either order."""
 
 
 class WordSpot(NamedTuple):
-    """A plain word, in lower case, and where it stands."""
+    """A plain word, in lower case, and its place."""
 
     word: str
     start: int
@@ -42,27 +42,26 @@ class WordSpot(NamedTuple):
 
 
 class ParsedLine(NamedTuple):
-    """A line of text, with what stands in it from left to right."""
+    """The facts and plain words of a line, from left to right."""
 
     facts: tuple[Anchor, ...]
     word_spots: tuple[WordSpot, ...]
 
 
 class LinePiece(NamedTuple):
-    """What stands in a stretch of a line that can be read alone."""
+    """The content of a part of a line that can be read separately."""
 
     line: ParsedLine
-    """With places, counted from where the stretch begins."""
+    """Places are counted from the start of the piece."""
     facts: tuple[str, ...]
-    """The keys of the facts in it."""
+    """The keys of its facts."""
     carried_keys: tuple[str, ...]
-    """The keys that these carry."""
+    """The keys that its facts carry."""
     words: tuple[str, ...]
-    """Its plain words, in order."""
 
 
 class PlainWords:
-    """Reads the plain words of many texts that have most of their lines and words in common."""
+    """Reads the plain words of many texts, caching their common lines and words."""
 
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self._roots = sort_longest_first(roots)
@@ -70,24 +69,23 @@ class PlainWords:
         self._lines: dict[str, ParsedLine] = {}
 
     def iter_line_words(self, text: str) -> Iterator[list[str]]:
-        """Line by line the plain words, in order, in lower case."""
+        """Yield the plain words of each line, in order, in lower case."""
         for line in text.split("\n"):
             if words := [word for piece in self.split_pieces(line) for word in piece.words]:
                 yield words
 
     def collect_words(self, text: str) -> frozenset[str]:
-        """The different plain words of a text."""
         return frozenset(word for line in self.iter_line_words(text) for word in line)
 
     def split_pieces(self, line: str) -> list[LinePiece]:
-        """What stands in one line, from left to right."""
+        """Return the pieces of one line, from left to right."""
         if UNIT_NUMBER_PATTERN.search(line) is None:
-            # No fact reaches over white space here: each word can be read alone.
+            # No fact contains white space here, so each word can be read separately.
             return [self._pieces[word] for word in line.split()]
         return [_make_piece(self.parse_line(line))]
 
     def parse_line(self, text: str) -> ParsedLine:
-        """One line, with places; it is read once."""
+        """Return one line with places, cached."""
         line = self._lines.get(text)
         if line is None:
             line = self._lines[text] = self._parse_line(text)
@@ -109,7 +107,7 @@ _EMPTY_PIECE = LinePiece(ParsedLine((), ()), (), (), ())
 
 
 class _PieceCache(dict[str, LinePiece]):
-    """What stands in each stretch without white space; most are one of few."""
+    """Parsed pieces by their text; few distinct ones make up most of a session."""
 
     def __init__(self, longest_first: tuple[str, ...]) -> None:
         super().__init__()
@@ -150,11 +148,11 @@ def _find_word_spots(text: str) -> tuple[WordSpot, ...]:
 
 
 def _blank_out(facts: Iterable[Anchor], text: str) -> str:
-    """The text with each fact blotted out, so that all else stands where it stood."""
+    """Return the text with each fact overwritten, so that everything else keeps its place."""
     parts: list[str] = []
     at = 0
     for fact in facts:
-        # An underscore is no end of a word: nothing that touches a fact becomes a plain word.
+        # An underscore does not end a word, so nothing next to a fact becomes a plain word.
         parts += (text[at : fact.start], "_" * (fact.end - fact.start))
         at = fact.end
     return "".join((*parts, text[at:]))

@@ -1,4 +1,4 @@
-"""P: whether words that the agent's prose took up again were still there to be read."""
+"""Measures P: whether words that the agent's prose used again were still visible."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -14,20 +14,20 @@ PROSE_KINDS = frozenset({RowKind.USER, RowKind.ASSISTANT, RowKind.THINKING})
 
 
 class RepeatedPair(NamedTuple):
-    """A pair of words that an agent's prose has, and that prose below the call had before."""
+    """A pair of words in the agent's prose that prose before the call contained already."""
 
     call: int
     pair: WordPair
     newest: int
-    """Position of the newest row below the call that has it."""
+    """Position of the newest row before the call that has it."""
 
 
 @dataclass(frozen=True)
 class ProsePairs:
-    """Pairs of neighbouring plain words of a session's prose, generic ones left out."""
+    """Pairs of adjacent plain words in a session's prose, without generic ones."""
 
     places: Mapping[WordPair, Sequence[int]]
-    """Of each pair the indices of the rows that have it, ascending."""
+    """The indices of the rows with each pair, ascending."""
     repeated: Sequence[RepeatedPair]
     """In the order of the calls."""
 
@@ -35,7 +35,7 @@ class ProsePairs:
 def find_prose_pairs(
     rows: SessionRows, plain: PlainWords, seen_by: Callable[[int], int]
 ) -> ProsePairs:
-    """Read all prose once; `seen_by` says how many rows lay below a call."""
+    """Read all prose once; `seen_by` returns how many rows came before a call."""
     places: dict[WordPair, list[int]] = {}
     again: list[RepeatedPair] = []
     for index, row in enumerate(rows.rows):

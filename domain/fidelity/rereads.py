@@ -1,4 +1,4 @@
-"""Which calls read a file again, whose reading they could no longer see."""
+"""Finds calls that read a file again although an earlier call had read it."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -7,18 +7,18 @@ from .file_touches import FileTouch
 
 
 class RepeatedRead(NamedTuple):
-    """A call that reads a file again, and where it was read last before."""
+    """A call that reads a file again, and where it was last read before."""
 
     call: int
     key: str
     newest: int
-    """Position of the newest call below this one that read it."""
+    """Position of the newest earlier call that read it."""
 
 
 def find_repeated_reads(
     touches: Sequence[FileTouch], newest_below: Callable[[int], int]
 ) -> tuple[RepeatedRead, ...]:
-    """In the order of the calls; `newest_below` is the newest position that lay below a call."""
+    """Return repeated reads by call; `newest_below` gives the newest position before a call."""
     places: dict[str, list[int]] = {}
     again: list[RepeatedRead] = []
     for touch in touches:

@@ -1,4 +1,4 @@
-"""A session as fidelity reads it: what was said, by whom, and which call could see it first."""
+"""Defines a session for fidelity: each text, its author, and the first call that could see it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,10 @@ from typing import Any
 
 
 class RowKind(StrEnum):
-    """What a row is."""
-
     SYSTEM = "system"
     USER = "user"
     ATTACHMENT = "attachment"
-    """What a harness put beside a user's words: reminders, files, developers' instructions."""
+    """Text that a harness added to a user's message: reminders, files, developer instructions."""
     ASSISTANT = "assistant"
     THINKING = "thinking"
     TOOL_CALL = "tool_call"
@@ -24,16 +22,16 @@ AGENT_KINDS = frozenset({RowKind.ASSISTANT, RowKind.THINKING, RowKind.TOOL_CALL}
 
 @dataclass(frozen=True, slots=True)
 class FidelityRow:
-    """One block; recorded summaries are no rows, nor is what was taken back."""
+    """One block; there are no rows for recorded summaries or retracted blocks."""
 
     position: int
     kind: RowKind
     text: str
-    """Of a tool call its name, a line feed, then the values of its arguments, one a line, never as
-    JSON: escapes would glue words together."""
+    """For a tool call: its name and its argument values, one a line, without JSON escapes, which
+    would join words."""
     call: int
-    """For what the agent wrote the number of the call that wrote it, from 1 on; for all else the
-    first call that could see it."""
+    """The call that wrote it, from 1 on, if it is the agent's; else the first call that could see
+    it."""
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
     call_id: str | None = None
@@ -52,6 +50,5 @@ class SessionRows:
     session: str
     rows: Sequence[FidelityRow]
     calls: int
-    """How many calls of a model there were."""
     roots: tuple[str, ...] = ()
-    """Working directories: paths are compared without them."""
+    """Working directories, which are removed from paths before comparison."""

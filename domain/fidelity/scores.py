@@ -1,4 +1,4 @@
-"""What a fidelity measurement counted; counts add up over sessions, ratios come last."""
+"""Defines the counts of a fidelity measurement, which add up over sessions, and their ratios."""
 
 from typing import Self
 
@@ -10,26 +10,26 @@ class Scores(Record):
 
     boundaries: int = 0
     stakes: int = 0
-    """Facts that an agent went on to use and that by then lay in hidden history only."""
+    """Facts that the agent later used when they were only in hidden history."""
     hits: int = 0
-    """Of these, what the view still carried."""
+    """Stakes that the view still carried."""
     hard_stakes: int = 0
     hard_hits: int = 0
-    """The same of paths, urls, hashes, errors and numbers only."""
+    """The same for paths, URLs, hashes, errors and numbers only."""
     uses: int = 0
     uses_hit: int = 0
-    """The same, each fact weighted by how often the agent went on to use it."""
+    """The same, with each fact weighted by how often the agent later used it."""
     generic_stakes: int = 0
     generic_hits: int = 0
-    """The same, with the keys that sessions of unrelated projects share."""
+    """The same, including keys that sessions of unrelated projects share."""
     loose_stakes: int = 0
     loose_hits: int = 0
-    """The same, where tool results after the boundary do not lift a stake."""
+    """The same, except that tool results after the boundary do not remove a stake."""
     context_hits: int = 0
-    """Hits beside which stand two of the words that stood there before; of all stakes."""
+    """Hits with at least two of their former context words around them."""
     pairs: int = 0
     pair_hits: int = 0
-    """Pairs of words that the agent's prose went on to use, and those that the summary has."""
+    """Pairs of words that the agent's prose used later, and those that the view carried."""
     modified: int = 0
     modified_named: int = 0
     read: int = 0
@@ -37,17 +37,17 @@ class Scores(Record):
     """Files that hidden calls modified, or only read, and those that the view still names."""
     constraints: int = 0
     constraints_kept: int = 0
-    """Sentences of users with a word of constraint, and those whose words survived."""
+    """Users' sentences that state a rule, and those whose words survived."""
     rereads: int = 0
     rereads_named: int = 0
-    """Recorded calls that read a file again whose reading was hidden, and those whose file the
-    view named."""
+    """Recorded calls that read a file again after the first reading was hidden, and those whose
+    file the view named."""
     carried: int = 0
-    """Distinct anchors that the summaries carry."""
+    """Distinct facts in the summaries."""
     told_hits: int = 0
-    """Hits that a summary carries: the others are in what is kept word for word."""
+    """Hits in a summary; the others are in the kept window."""
     novel: int = 0
-    """Anchors of summaries that stand nowhere in history: suspected inventions."""
+    """Facts in summaries that occur nowhere in history: suspected inventions."""
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
@@ -56,22 +56,22 @@ class Scores(Record):
 
     @property
     def recall(self) -> float | None:
-        """R: None where nothing was at stake."""
+        """R; None if nothing was at stake."""
         return divide(self.hits, self.stakes)
 
     @property
     def context(self) -> float | None:
-        """C: a hit in its context."""
+        """C: hits in their context, out of all stakes."""
         return divide(self.context_hits, self.stakes)
 
     @property
     def prose(self) -> float | None:
-        """P: of pairs of words."""
+        """P: pairs of words."""
         return divide(self.pair_hits, self.pairs)
 
     @property
     def f3(self) -> float | None:
-        """The harmonic mean of R, C and P, the headline; a list of keywords has next to none."""
+        """The harmonic mean of R, C and P, the main score; a list of keywords is close to zero."""
         parts = (self.recall, self.context, self.prose)
         if any(part is None for part in parts):
             return None
@@ -81,7 +81,7 @@ class Scores(Record):
 
     @property
     def precision(self) -> float | None:
-        """Stakes that summaries hit, of the distinct anchors that they carry."""
+        """Stakes that summaries hit, out of the distinct facts in them."""
         return divide(self.told_hits, self.carried)
 
 

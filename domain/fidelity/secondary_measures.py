@@ -1,4 +1,4 @@
-"""What is measured beside R: context, prose, files, rules, re-reads, and what summaries invent."""
+"""Measures context, prose, files and rules in addition to recall."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -16,30 +16,30 @@ from .visibility import SegmentVisibility, SessionVisibility
 
 
 class PairReference(NamedTuple):
-    """The first use in a segment of a pair of words whose every earlier place is hidden."""
+    """The first use, in a segment, of a pair of words that is otherwise only in hidden history."""
 
     call: int
     pair: WordPair
 
 
 class HiddenFiles(NamedTuple):
-    """The files that hidden calls touched, by their keys."""
+    """The files that hidden calls touched, by key."""
 
     call: int
     modified: frozenset[str]
     read: frozenset[str]
-    """Those that were read and never modified."""
+    """Files that were read and never modified."""
 
 
 class HiddenRules(NamedTuple):
-    """What users said of how things must be, as far as all of it that says so is hidden."""
+    """The users' rules that are completely hidden."""
 
     call: int
     rules: tuple[Constraint, ...]
 
 
 class SecondaryMeasures:
-    """What is at stake beside facts at certain boundaries; it is asked of many policies."""
+    """The stakes at certain boundaries apart from facts, computed once for many policies."""
 
     def __init__(self, reading: SessionReading, boundaries: Sequence[RowBoundary]) -> None:
         self.reading = reading
@@ -48,7 +48,7 @@ class SecondaryMeasures:
         self._expected: dict[LaterReference, frozenset[str]] = {}
 
     def score(self, visibilities: SessionVisibility, hits: Iterable[LaterReference]) -> Scores:
-        """All counts but those of facts; `hits` are the facts at stake that the views carry."""
+        """Return all counts except those of facts; `hits` are the stakes that the views carry."""
         summaries = {sight.segment.summary: sight for sight in reversed(visibilities.all)}
         told = [sight for text, sight in summaries.items() if text]
         files = [(visibilities.find(at.call), at) for at in self.hidden_files]
@@ -81,7 +81,7 @@ class SecondaryMeasures:
             novel=sum(len(sight.novel_facts) for sight in told),
         )
 
-    # What is at stake
+    # Stakes
 
     @cached_property
     def pair_references(self) -> tuple[PairReference, ...]:
@@ -130,13 +130,13 @@ class SecondaryMeasures:
         return tuple(found)
 
     def _find_hiding_boundary(self, position: int, call: int) -> int | None:
-        """Which boundary is in effect at a call, if it hides what stands at a position."""
+        """Return the index of the boundary in effect at a call, if it hides the position."""
         segment = bisect_right(self._calls, call) - 1
         if segment < 0 or position >= self.boundaries[segment].first_kept:
             return None
         return segment
 
-    # Who met it
+    # What the views carry
 
     def _is_context_kept(self, visibility: SegmentVisibility, hit: LaterReference) -> bool:
         expected = self._expected.get(hit)

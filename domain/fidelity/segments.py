@@ -1,4 +1,4 @@
-"""What a model was sent while one boundary was in effect, as far as facts can be in it."""
+"""Defines what a model was sent while one boundary was in effect."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,22 +8,19 @@ from ..ranges import Ranges
 
 @dataclass(frozen=True, slots=True)
 class ViewSegment:
-    """From one boundary to the next: the calls from `call` on saw these rows, and what followed."""
+    """What the calls of one boundary saw, from `call` on: these rows, and all later ones."""
 
     call: int
-    """Number of the first call that was sent this."""
     after: int
-    """All rows behind this position show as they are."""
+    """All rows after this position show in full."""
     kept: Ranges
-    """Of those up to it, the rows that show."""
+    """The rows up to `after` that show."""
     shown: Mapping[int, str] = field(default_factory=dict)
-    """What shows of kept rows that do not show whole."""
+    """The texts of kept rows that do not show whole."""
     summary: str = ""
     tokens: int = 0
-    """Of the summary."""
     first_kept: int = 0
-    """Where the kept window begins; 0 where the whole history is sent."""
+    """Where the kept window begins; 0 if the whole history is sent."""
 
 
 WHOLE_HISTORY = ViewSegment(call=1, after=0, kept=Ranges())
-"""The full history: nothing ever left."""

@@ -1,4 +1,4 @@
-"""A session read for its facts, once: which row carries what, and where each fact stands."""
+"""Reads a session for its facts, once: which keys each row carries, and where each fact occurs."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -19,19 +19,19 @@ from .word_facts import WordFacts
 
 
 class CarrierFact(NamedTuple):
-    """A fact that carries several keys, wherever it stands."""
+    """A fact that carries several keys."""
 
     kind: AnchorKind
     parts: tuple[str, ...]
     """The keys that it carries, its own first."""
     first: int
-    """The index of the first row that spells it out."""
+    """The index of the first row that contains it."""
 
 
 class SessionReading:
     """The facts of each row, by the row's index in `rows.rows`.
 
-    All that is measured reads this and not the text again.
+    All measures read this instead of the text.
     """
 
     def __init__(self, rows: SessionRows) -> None:
@@ -45,10 +45,10 @@ class SessionReading:
         self.carried: Sequence[frozenset[str]] = [
             self.find_carried_keys(row.text) for row in rows.rows
         ]
-        """Of each row the keys that some fact in it carries."""
+        """The keys that each row carries."""
 
     def find_carried_keys(self, text: str) -> frozenset[str]:
-        """The keys that some fact of a text carries that is, or is much like, that of a row."""
+        """Return the keys that the facts of a text carry."""
         keys = self._carried.get(text)
         if keys is None:
             keys = self._carried[text] = frozenset(self.words.find_carried_keys(text))
@@ -56,7 +56,7 @@ class SessionReading:
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
-        """Of each key the indices of the rows that carry it, ascending."""
+        """The indices of the rows that carry each key, ascending."""
         places: dict[str, list[int]] = {}
         for index, keys in enumerate(self.carried):
             for key in keys:
@@ -68,14 +68,13 @@ class SessionReading:
 
     @cached_property
     def first_places(self) -> Mapping[str, int]:
-        """Of each key the index of the first row that carries it."""
         return {key: places[0] for key, places in self.places.items()}
 
     @cached_property
     def facts_by_agent(self) -> Mapping[int, Mapping[str, AnchorKind]]:
-        """Of each row that the agent wrote the facts that stand in it themselves.
+        """The facts written in each of the agent's rows.
 
-        Of a tool call these are the facts of its values, not that of its name.
+        For a tool call, these are the facts in its values, not its name.
         """
         return {
             index: self.words.find_facts(read_agent_text(row))
@@ -85,12 +84,11 @@ class SessionReading:
 
     @cached_property
     def agent_rows(self) -> Sequence[tuple[int, int]]:
-        """Of each such row the call that wrote it and its index, in the order of the calls."""
+        """The call and the index of each such row, in the order of the calls."""
         return sorted((self.rows.rows[index].call, index) for index in self.facts_by_agent)
 
     @cached_property
     def system_keys(self) -> frozenset[str]:
-        """The keys that system prompts carry, which never leave."""
         rows = zip(self.rows.rows, self.carried, strict=True)
         return frozenset(key for row, keys in rows if row.kind is RowKind.SYSTEM for key in keys)
 
@@ -99,7 +97,6 @@ class SessionReading:
         return frozenset(row.tool for row in self.rows.rows if row.tool)
 
     def find_facts(self, index: int) -> Mapping[str, AnchorKind]:
-        """The facts that stand in a row themselves, whoever wrote it."""
         text = self.rows.rows[index].text
         facts = self._facts.get(text)
         if facts is None:
@@ -108,7 +105,7 @@ class SessionReading:
 
     @cached_property
     def carriers(self) -> Mapping[str, Sequence[CarrierFact]]:
-        """Of each key the facts that carry it and others besides, each once."""
+        """The facts that carry each key along with others, each once."""
         first: dict[tuple[str, AnchorKind], int] = {}
         for index, row in enumerate(self.rows.rows):
             if row.kind is not RowKind.SYSTEM and self.carried[index]:
@@ -124,57 +121,50 @@ class SessionReading:
         return carriers
 
     def count_rows_seen(self, call: int) -> int:
-        """How many rows, from the first on, the call was sent."""
+        """Return how many rows, from the first on, the call was sent."""
         return bisect_right(self._first_complete_calls, call)
 
     @cached_property
     def first_calls(self) -> Sequence[int]:
-        """Of each row the first call that it was sent to."""
         return [find_first_call(row) for row in self.rows.rows]
 
     @cached_property
     def _first_complete_calls(self) -> list[int]:
-        """Of each row the first call that all rows up to it could be sent to."""
+        """The first call that could be sent all rows up to each row."""
         return list(accumulate(self.first_calls, max))
 
     def is_late_answer(self, index: int, call: int) -> bool:
-        """Whether a row is a tool's answer that came once a call was under way."""
+        """Check whether a row is a tool's answer that came after a call had begun."""
         return self.rows.rows[index].kind is RowKind.TOOL_RESULT and self.first_calls[index] > call
 
     def find_index(self, position: int) -> int:
-        """The index of the first row at a position or behind it."""
+        """Return the index of the first row at or after a position."""
         return bisect_left(self.positions, position)
 
     @cached_property
     def indices(self) -> Mapping[int, int]:
-        """Of each position that has a row the row's index."""
         return {position: index for index, position in enumerate(self.positions)}
 
     @cached_property
     def positions(self) -> Sequence[int]:
-        """Of each row its position."""
         return [row.position for row in self.rows.rows]
 
-    # Beside facts
+    # Other measures
 
     @cached_property
     def pairs(self) -> ProsePairs:
-        """The pairs of words in prose, and where the agent used them again."""
         return find_prose_pairs(self.rows, self.plain, self.count_rows_seen)
 
     @cached_property
     def constraints(self) -> Sequence[Constraint]:
-        """What users said of how things must be."""
         return find_constraints(self.rows, self.plain)
 
     @cached_property
     def file_touches(self) -> Sequence[FileTouch]:
-        """The files that calls read and modified."""
         return find_file_touches(self.rows, self.words)
 
     @cached_property
     def repeated_reads(self) -> Sequence[RepeatedRead]:
-        """The files that calls read again."""
         return find_repeated_reads(self.file_touches, self._find_newest_below)
 
     def _find_newest_below(self, call: int) -> int:
@@ -183,11 +173,11 @@ class SessionReading:
 
     @cached_property
     def _line_cache(self) -> LineCache:
-        """Those of texts that stand for history, which are asked for what prose has again."""
+        """Parsed lines of summaries, with the pairs that prose uses again."""
         return LineCache(self.plain, {again.pair for again in self.pairs.repeated})
 
     def read_summary(self, text: str) -> SummaryContent:
-        """A text that stands for history, read once: the same summary is asked of many times."""
+        """Return the content of a summary, cached because each one is read many times."""
         told = self._told.get(text)
         if told is None:
             told = self._told[text] = SummaryContent(text, self._line_cache)
@@ -195,10 +185,10 @@ class SessionReading:
 
 
 def read_agent_text(row: FidelityRow) -> str:
-    """What the agent said in a row: of a tool call its values, without the name above them."""
+    """Return the agent's own text in a row: for a tool call its values, without the name."""
     return row.text.partition("\n")[2] if row.kind is RowKind.TOOL_CALL else row.text
 
 
 def find_first_call(row: FidelityRow) -> int:
-    """The first call that the row was sent to."""
+    """Return the first call that the row was sent to."""
     return row.call + 1 if row.kind in AGENT_KINDS else row.call

@@ -1,4 +1,4 @@
-"""A text that stands for history, as a summary does, read once for all that is measured."""
+"""Reads a summary once for all measures."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,24 +10,22 @@ from .anchors import MAX_LINE_CHARS, split_pieces
 from .plain_words import LinePiece, PlainWords, WordPair
 
 MAX_PAIR_DISTANCE = 3
-"""How many plain words a pair's second may come after its first in a summary."""
+"""How many plain words apart the two words of a pair may be in a summary."""
 
 
 class LineContent(NamedTuple):
-    """What one line carries, some of it twice: no fact and no pair reaches over a line's end."""
+    """What one line carries, possibly with repetitions; no fact or pair spans lines."""
 
     carried_keys: Sequence[str]
-    """The keys that some fact in it carries."""
+    """The keys that its facts carry."""
     facts: Sequence[str]
-    """The facts that stand in it themselves."""
     words: Sequence[str]
-    """Its plain words."""
     pairs: Sequence[WordPair]
-    """Of the pairs of plain words that are asked for those that stand near each other in it."""
+    """The wanted pairs whose words are close together in it."""
 
 
 class LineCache(dict[str, LineContent]):
-    """What lines carry, each read once: a summary has most of its lines from the one before."""
+    """The content of lines, cached because a summary repeats most lines of the one before."""
 
     def __init__(self, plain: PlainWords, asked: Iterable[WordPair]) -> None:
         super().__init__()
@@ -56,7 +54,7 @@ class LineCache(dict[str, LineContent]):
         return [(a, b) if a < b else (b, a) for a, b in found]
 
     def _split_for_facts(self, text: str, pieces: list[LinePiece]) -> Iterable[LinePiece]:
-        """The same pieces, unless the line is too long for facts to be read across its cuts."""
+        """Return the pieces, read again in parts if the line is too long."""
         if len(text) <= MAX_LINE_CHARS:
             return pieces
         return (piece for _, part in split_pieces(text) for piece in self._plain.split_pieces(part))
@@ -64,29 +62,26 @@ class LineCache(dict[str, LineContent]):
 
 @dataclass(frozen=True)
 class SummaryContent:
-    """What one text carries: each facet is put together when it is first asked for."""
+    """What a text carries, computed on first access."""
 
     text: str
     lines: LineCache
 
     @cached_property
     def carried_keys(self) -> frozenset[str]:
-        """The keys that some fact of the text carries."""
         return frozenset(chain.from_iterable(line.carried_keys for line in self._line_contents))
 
     @cached_property
     def facts(self) -> frozenset[str]:
-        """The facts that stand in it themselves."""
         return frozenset(chain.from_iterable(line.facts for line in self._line_contents))
 
     @cached_property
     def pairs(self) -> frozenset[WordPair]:
-        """Of the pairs that are asked for those of which a line has both words near each other."""
+        """The wanted pairs whose words are close together in a line."""
         return frozenset(chain.from_iterable(line.pairs for line in self._line_contents))
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Its plain words."""
         return frozenset(chain.from_iterable(line.words for line in self._line_contents))
 
     @cached_property
@@ -95,7 +90,7 @@ class SummaryContent:
 
 
 def find_pairs_within(words: Sequence[str], apart: int) -> set[WordPair]:
-    """The pairs of different words of a line of which one comes at most so many after the other."""
+    """Return the pairs of different words that are at most `apart` words apart."""
     return {
         (a, b) if a < b else (b, a)
         for distance in range(1, apart + 1)

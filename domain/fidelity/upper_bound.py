@@ -1,4 +1,4 @@
-"""The most that any text of a given size could carry of what is at stake, copied or composed."""
+"""Computes an upper bound on the stakes that any text of a given size could carry."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,15 +9,15 @@ from .segments import ViewSegment
 from .visibility import SessionVisibility
 
 _CHARS_PER_TOKEN = 4
-"""Of one token."""
 
 
 def compute_upper_bound(measure: FidelityMeasure, budget: int | Sequence[int]) -> float:
-    """Stakes, of all boundaries together; `budget` is in tokens, of all texts or of each.
+    """Return the most stakes that can be carried, summed over all boundaries.
 
-    Facts of a text never overlap, so that a text is at least as long as all its facts. Each key
-    at stake is charged its cheapest equal share of what carries it, and the cheapest are taken
-    until the text is full, the last in part: no text does better. It is a bound and no text.
+    `budget` is in tokens, for every text or for each. Facts of a text never overlap, so a text is
+    at least as long as all its facts. Each key at stake is charged its cheapest equal share of a
+    fact that carries it, and the cheapest are taken until the text is full, the last in part. No
+    text can do better.
     """
     budgets = [budget] * len(measure.boundaries) if isinstance(budget, int) else budget
     by_segment = _group_by_segment(measure, measure.stakes)
@@ -30,9 +30,9 @@ def compute_upper_bound(measure: FidelityMeasure, budget: int | Sequence[int]) -
 def compute_own_bound(
     measure: FidelityMeasure, segments: Iterable[ViewSegment] | SessionVisibility
 ) -> float:
-    """The same of a policy's own boundaries and the sizes of its own summaries.
+    """Return the same bound for a policy's own boundaries and the sizes of its own summaries.
 
-    What rows carry that it keeps behind its boundaries counts as met.
+    Stakes carried by rows that it keeps count as carried.
     """
     sights = SessionVisibility.from_segments(measure.reading, segments)
     summaries = {sight.segment.call: sight.segment.summary for sight in sights.all}
@@ -60,8 +60,7 @@ def _group_by_segment(
 def _max_stakes(
     measure: FidelityMeasure, stakes: Sequence[LaterReference], characters: int
 ) -> float:
-    """Of the stakes of one segment."""
-    # The last fact of a text needs nothing that parts it from another.
+    # The last fact of a text needs no separator.
     room = characters + 1.0
     most = 0.0
     for share in sorted(compute_cost_shares(measure, stakes)):
@@ -75,9 +74,9 @@ def _max_stakes(
 def compute_cost_shares(
     measure: FidelityMeasure, stakes: Sequence[LaterReference]
 ) -> Iterable[float]:
-    """Of each stake the fewest characters that any fact, or tail of one, costs for carrying it.
+    """Return, for each stake, the fewest characters that carrying it costs.
 
-    What a fact costs is shared equally by the stakes that it carries.
+    The cost of a fact, or of a tail of one, is shared equally by the stakes that it carries.
     """
     if not stakes:
         return ()
@@ -102,5 +101,5 @@ def compute_cost_shares(
 
 
 def _count_characters(item: str) -> int:
-    """Its own, and one that parts it from the next: only a percent sign parts by itself."""
+    """Return its length, with a separator; only a percent sign needs none."""
     return len(item) + (not item.endswith("%"))

@@ -1,4 +1,4 @@
-"""What the calls of one spell saw: rows that show, and texts that stand for others."""
+"""Finds what the calls of each segment saw: rows that show, and texts that replace others."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,24 +15,24 @@ from .word_context import MIN_SHARED_WORDS, is_context_kept
 
 @dataclass(frozen=True)
 class SegmentVisibility:
-    """One spell over one session."""
+    """What the calls of one segment saw of a session."""
 
     segment: ViewSegment
     reading: SessionReading
 
     def has_key(self, key: str, call: int) -> bool:
-        """Whether a call was sent anything that carries a key."""
+        """Check whether a call was sent anything that carries a key."""
         return self.has_key_outside_summary(key, call) or key in self.summary.carried_keys
 
     def has_key_outside_summary(self, key: str, call: int) -> bool:
-        """Whether anything but the summary carries a key."""
+        """Check the same without the summary."""
         return (
             self.has_any_row(self.reading.places.get(key, ()), call)
             or self._first_calls_of_partial_keys.get(key, call + 1) <= call
         )
 
     def has_key_since(self, key: str, call: int, since: int) -> bool:
-        """The same, where nothing counts that a tool answered once a call was under way."""
+        """Check the same without the summary and tool results newer than call `since`."""
         reading = self.reading
         if self.has_any_row(
             [at for at in reading.places.get(key, ()) if not reading.is_late_answer(at, since)],
@@ -48,17 +48,17 @@ class SegmentVisibility:
         )
 
     def has_any_row(self, places: Sequence[int], call: int) -> bool:
-        """Whether a call was sent one of these rows as a whole; they are in ascending order."""
+        """Check whether a call was sent one of these rows whole; `places` are ascending."""
         return any(True for _ in self.iter_visible_rows(places, call))
 
     def iter_visible_rows(self, places: Sequence[int], call: int) -> Iterator[int]:
-        """Those of the rows that a call was sent as a whole."""
+        """Yield the rows that a call was sent whole."""
         first_seen, behind, shown = (
             self.reading.first_calls,
             self._kept_window_start,
             self._partial_rows,
         )
-        # The newest first: most of what shows stands at the end.
+        # Newest first, since most visible rows are at the end.
         for index in reversed(places):
             if index < behind:
                 break
@@ -71,12 +71,12 @@ class SegmentVisibility:
 
     @cached_property
     def _kept_window_start(self) -> int:
-        """The index of the first row that shows whatever is kept of those in front of it."""
+        """The index from which on all rows show."""
         return self.reading.find_index(self.segment.after + 1)
 
     @cached_property
     def _carried_rows(self) -> frozenset[int]:
-        """The indices of the rows in front of that which show as a whole."""
+        """The indices of earlier rows that show whole."""
         positions, behind = self.reading.positions, self._kept_window_start
         spans = (
             range(bisect_left(positions, first), bisect_right(positions, last, hi=behind))
@@ -86,13 +86,12 @@ class SegmentVisibility:
 
     @cached_property
     def _partial_rows(self) -> frozenset[int]:
-        """The indices of the rows that show in part."""
         shown = self.segment.shown
         return frozenset(self.reading.indices[at] for at in shown if at in self.reading.indices)
 
     @cached_property
     def _first_calls_of_partial_keys(self) -> Mapping[str, int]:
-        """Of each key that a shortened row carries the first call that was sent it."""
+        """The first call that was sent each key in a shortened row."""
         first: dict[str, int] = {}
         for text, call in self._first_calls_of_partial_texts.items():
             for key in self.reading.find_carried_keys(text):
@@ -101,17 +100,15 @@ class SegmentVisibility:
 
     @cached_property
     def summary(self) -> SummaryContent:
-        """What stands for all that left."""
         return self.reading.read_summary(self.segment.summary)
 
     @cached_property
     def novel_facts(self) -> tuple[str, ...]:
-        """The facts of the summary that stand nowhere in history."""
         return find_novel_facts(self.summary.facts, self.reading, self.segment.call)
 
     @cached_property
     def _first_calls_of_partial_texts(self) -> Mapping[str, int]:
-        """The first call that each text was sent to which is of rows that do not show whole."""
+        """The first call that was sent each shortened text."""
         first: dict[str, int] = {}
         for position, text in self.segment.shown.items():
             if text:
@@ -120,12 +117,12 @@ class SegmentVisibility:
         return first
 
     def _find_first_call(self, position: int) -> int:
-        """The first call that was sent what shows at a position; 0 where no row is read there."""
+        """Return the first call that was sent the row at a position; 0 if there is no row."""
         index = self.reading.indices.get(position)
         return 0 if index is None else self.reading.first_calls[index]
 
     def iter_partial_texts(self, places: Iterable[int], call: int) -> Iterator[SummaryContent]:
-        """What a call was sent of those rows that do not show whole."""
+        """Yield the texts that a call was sent of rows that do not show whole."""
         shown = self.segment.shown
         if shown:
             reading = self.reading
@@ -135,12 +132,12 @@ class SegmentVisibility:
             yield from (reading.read_summary(text) for at in positions if (text := shown.get(at)))
 
     def has_context(self, key: str, call: int, expected: frozenset[str]) -> bool:
-        """Whether what a call was sent has a key beside enough of the words that are expected."""
+        """Check whether a call was sent a key with enough of the expected words around it."""
         if len(expected) < MIN_SHARED_WORDS:
             return False
         reading = self.reading
         near = reading.contexts.list_nearby_words
-        # What was said last is what most often says it still, and was read for others before.
+        # The newest rows are the likeliest match, and are cached already.
         rows = self.iter_visible_rows(reading.places.get(key, ()), call)
         texts = chain(
             (reading.rows.rows[index].text for index in rows),
@@ -149,7 +146,7 @@ class SegmentVisibility:
         return any(is_context_kept(expected, near(text, key)) for text in texts)
 
     def _iter_replacement_texts(self, key: str, call: int) -> Iterator[str]:
-        """The texts that a call was sent, carry a key and stand for what does not show whole."""
+        """Yield the summary and shortened texts that a call was sent and that carry a key."""
         if key in self.summary.carried_keys:
             yield self.summary.text
         if self._first_calls_of_partial_keys.get(key, call + 1) <= call:
@@ -167,15 +164,14 @@ class SessionVisibility:
             ordered.insert(0, WHOLE_HISTORY)
         self._calls = [spell.call for spell in ordered]
         self.all = tuple(SegmentVisibility(spell, reading) for spell in ordered)
-        """In the order of their calls; the first is from the session's beginning on."""
+        """In the order of their calls; the first starts with the session."""
 
     @classmethod
     def from_segments(
         cls, reading: SessionReading, segments: "Iterable[ViewSegment] | SessionVisibility"
     ) -> "SessionVisibility":
-        """Those of the spells; as they are where that is what is given."""
+        """Return the visibility of the segments, or the argument if it is one already."""
         return segments if isinstance(segments, SessionVisibility) else cls(reading, segments)
 
     def find(self, call: int) -> SegmentVisibility:
-        """What a call saw."""
         return self.all[bisect_right(self._calls, call) - 1]

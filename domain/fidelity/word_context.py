@@ -1,4 +1,4 @@
-"""C: whether a fact that the view carries still stands beside words that told what it is."""
+"""Measures C: whether a carried fact still has words around it that explain it."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -7,20 +7,20 @@ from .anchors import list_carried_keys
 from .plain_words import PlainWords
 
 NEAR_CHARS = 100
-"""Characters around a fact that are its context."""
+"""Characters around a fact that count as its context."""
 MIN_SHARED_WORDS = 2
-"""How many of the words that stood around a fact have to stand around it again."""
+"""How many of the words around a fact must be around it again."""
 
 
 class WordContexts:
-    """The plain words around facts, wherever these stand."""
+    """Finds and caches the plain words around facts."""
 
     def __init__(self, plain: PlainWords) -> None:
         self._plain = plain
         self._known: dict[tuple[str, str], tuple[frozenset[str], ...]] = {}
 
     def list_nearby_words(self, text: str, key: str) -> tuple[frozenset[str], ...]:
-        """The plain words around each occurrence in a text of what carries a key."""
+        """Return the plain words around each occurrence of a key in a text."""
         known = self._known.get((text, key))
         if known is None:
             known = tuple(
@@ -31,11 +31,11 @@ class WordContexts:
         return known
 
     def collect_words(self, text: str, key: str) -> frozenset[str]:
-        """All plain words around a key in a text."""
+        """Return all plain words around a key in a text."""
         return frozenset[str]().union(*self.list_nearby_words(text, key))
 
     def _find_places(self, text: str, key: str) -> Iterator[tuple[int, int]]:
-        """Where what carries the key begins and ends; only lines are read that may have it."""
+        """Yield the spans that carry the key, reading only lines that may contain it."""
         hint = _make_search_hint(key)
         end = -1
         while (found := text.find(hint, end + 1)) >= 0:
@@ -45,7 +45,7 @@ class WordContexts:
                     yield start + fact.start, start + fact.end
 
     def _iter_words_between(self, text: str, first: int, last: int) -> Iterator[str]:
-        """The plain words that stand there as a whole, whatever lines they are in."""
+        """Yield the plain words that lie wholly between two places, across lines."""
         end = max(first, 0) - 1
         while end < min(last, len(text)):
             start, end = _find_line_span(text, end + 1)
@@ -57,20 +57,19 @@ class WordContexts:
 
 
 def is_context_kept(expected: frozenset[str], nears: Iterable[frozenset[str]]) -> bool:
-    """Whether some occurrence still stands beside enough of the words that are expected."""
+    """Check whether some occurrence still has enough of the expected words around it."""
     return len(expected) >= MIN_SHARED_WORDS and any(
         len(words & expected) >= MIN_SHARED_WORDS for words in nears
     )
 
 
 def _make_search_hint(key: str) -> str:
-    """The beginning of a key that is in the text just so: a unit may stand apart."""
+    """Return the part of a key that a text has verbatim; a space may precede a unit."""
     if key[0].isdigit():
         return key[: len(key) - len(key.lstrip("0123456789."))]
     return key
 
 
 def _find_line_span(text: str, at: int) -> tuple[int, int]:
-    """Where the line begins and ends that a place is in."""
     end = text.find("\n", at)
     return text.rfind("\n", 0, at) + 1, end if end >= 0 else len(text)

@@ -1,4 +1,4 @@
-"""What the words of a session carry, each word read once."""
+"""Finds the facts that the words of a session carry, reading each word once."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,23 +15,23 @@ from .patterns import DISTINCTIVE_PATTERN, SEPARATORS, SEPARATORS_OUTSIDE_URLS, 
 
 
 class WordFacts:
-    """Reads the facts of many texts that have most of their words in common.
+    """Reads the facts of many texts that share most of their words.
 
-    No fact but a number with its unit reaches over white space, so that what a word carries does
-    not depend on where it stands.
+    Only a number with its unit contains white space, so what another word carries does not depend
+    on its place.
     """
 
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self._roots = sort_longest_first(roots)
         self._facts: dict[str, tuple[Anchor, ...]] = {}
-        """Of each word that holds any its facts."""
+        """The facts of each word that holds any."""
         self._carried: dict[str, tuple[str, ...]] = {}
         self._texts: dict[str, tuple[set[str], list[str]]] = {}
         self._telling: set[str] = set()
         self._plain: set[str] = set()
 
     def find_carried_keys(self, text: str) -> set[str]:
-        """The keys that some fact of the text carries."""
+        """Return the keys that the facts of the text carry."""
         words, lines = self._split_fact_words(text)
         keys = set[str]().union(*map(self._carried.__getitem__, words))
         for line in lines:
@@ -40,10 +40,10 @@ class WordFacts:
         return keys
 
     def find_facts(self, text: str) -> dict[str, AnchorKind]:
-        """The keys of the facts that stand in the text themselves, and what these are."""
+        """Return the facts written in the text, with their kinds."""
         words, lines = self._split_fact_words(text)
         found: dict[str, AnchorKind] = {}
-        # In the order of the alphabet, for one key may be of two kinds: the first counts.
+        # Sorted, because one key may have two kinds and the first counts.
         for word in sorted(words):
             for anchor in self._facts[word]:
                 found.setdefault(anchor.key, anchor.kind)
@@ -53,11 +53,11 @@ class WordFacts:
         return found
 
     def find_anchors(self, text: str) -> Iterator[Anchor]:
-        """Each fact with its place, read anew."""
+        """Yield each fact with its place, without the cache."""
         return find_anchors(text, self._roots)
 
     def _split_fact_words(self, text: str) -> tuple[set[str], list[str]]:
-        """The words of a text that hold facts, and the lines that cannot be read word by word."""
+        """Return the words of a text that hold facts, and the lines that must be read whole."""
         spelled = self._texts.get(text)
         if spelled is None:
             words, lines = _split_words(text)
@@ -65,7 +65,7 @@ class WordFacts:
         return spelled
 
     def _filter_fact_words(self, words: set[str]) -> set[str]:
-        """Those of the words that hold facts; words that are new are read."""
+        """Return the words that hold facts, after reading the new ones."""
         new = words - self._telling
         new -= self._plain
         telling = filter(DISTINCTIVE_PATTERN.search, new)
@@ -81,7 +81,7 @@ class WordFacts:
 
 
 def _split_words(text: str) -> tuple[set[str], list[str]]:
-    """The words that can be read alone, and the lines that cannot be read word by word."""
+    """Return the words that can be read separately, and the lines that must be read whole."""
     words: set[str] = set()
     whole: list[str] = []
     for _, piece in split_pieces(text):
@@ -98,10 +98,10 @@ def _split_words(text: str) -> tuple[set[str], list[str]]:
 
 
 def _split_on_separators(text: str) -> list[str]:
-    # An opening parenthesis ends a name and tells that of a call from that of a file: it stays.
+    # An opening parenthesis stays: it ends a name and distinguishes a call from a file.
     apart = _ALWAYS if "://" in text else _WITHOUT_URLS
     told = text.replace("(", "( ").encode("utf-8", "surrogatepass")
-    # As bytes, for text is translated many times as slowly.
+    # Bytes, because translating text is many times slower.
     return told.translate(apart).decode("utf-8", "surrogatepass").split()
 
 

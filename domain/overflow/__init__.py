@@ -1,4 +1,4 @@
-"""Whether a model refused a request because it was too long: the one place that decides it."""
+"""Decides, in one place, whether a model refused a request because it was too long."""
 
 from .overflow import Overflow as Overflow
 from .recognizer import recognize_overflow as recognize_overflow

@@ -1,18 +1,18 @@
-"""Codes that mean an overflow, and codes that mean anything but one."""
+"""Lists error codes that mean an overflow, and codes that rule one out."""
 
 from typing import Final
 
 OVERFLOW_CODES: Final = {
-    "context_length_exceeded": None,  # OpenAI, Azure, Groq and servers that speak as they do
+    "context_length_exceeded": None,  # OpenAI, Azure, Groq and compatible servers
     "context_window_exceeded": None,
-    "contextwindowexceedederror": None,  # LiteLLM's class
+    "contextwindowexceedederror": None,
     "exceed_context_size_error": "llama.cpp",
-    "model_context_window_exceeded": None,  # Anthropic, Bedrock, z.ai
+    "model_context_window_exceeded": None,
     "model_max_prompt_tokens_exceeded": "github-copilot",
-    "modelcontextwindowexceedederror": None,  # Pydantic AI's class
+    "modelcontextwindowexceedederror": None,
     "1261": "zhipu",
 }
-"""Codes that mean this and nothing else, and who uses them alone."""
+"""Codes that always mean an overflow, with the provider if only one uses it."""
 
 OTHER_STATUSES: Final = frozenset({401, 402, 403, 429, 529})
 OTHER_CODES: Final = frozenset(
@@ -46,4 +46,4 @@ OTHER_CODES: Final = frozenset(
         "toomanyrequestsexception",
     }
 )
-"""What says that the error is about rates, money, keys, load or the size of one piece."""
+"""Codes of errors about rates, money, keys, load or the size of one piece."""

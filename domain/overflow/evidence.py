@@ -1,8 +1,7 @@
-"""What an error says of itself: its status, its codes and its words, whatever made it.
+"""Collects the status, codes and texts of an error of any type.
 
-Nothing of any provider's library is imported: exceptions, responses, decoded bodies and plain text
-are read by the names that their parts have. Requests are never read, for what a user wrote may
-well be about overflows.
+No provider's library is imported: exceptions, responses, decoded bodies and plain text are read by
+the names of their parts. Requests are never read, because a user's text may be about overflows.
 """
 
 import json
@@ -42,12 +41,12 @@ _JSON_BEGINS = re.compile(r"[\[{]")
 _MAX_DEPTH = 12
 _MAX_TEXT_CHARS = 50_000
 _MAX_PARTS = 400
-"""Errors that repeat a whole request are read so far, and no further."""
+"""The limits of reading, for errors that repeat a whole request."""
 
 
 @dataclass
 class Evidence:
-    """All that one error says."""
+    """Everything that one error says."""
 
     statuses: set[int] = field(default_factory=set)
     codes: set[str] = field(default_factory=set)
@@ -55,11 +54,11 @@ class Evidence:
     texts: list[str] = field(default_factory=list)
     """Each on one line."""
     numbers: dict[str, int] = field(default_factory=dict)
-    """Counts that have a field of their own: `tokens`, `limit`."""
+    """Counts with a field of their own: `tokens`, `limit`."""
     read: int = 0
 
     def look_at(self, thing: object, depth: int = 0) -> None:
-        """Read whatever this is: an exception, a body, a response, a text."""
+        """Read anything: an exception, a body, a response, a text."""
         self.read += 1
         if depth > _MAX_DEPTH or self.read > _MAX_PARTS:
             return
@@ -146,7 +145,7 @@ class Evidence:
 
 
 def _parse_json_tail(text: str) -> Any:
-    """The JSON that begins somewhere near the start of a text and ends with it, if any does."""
+    """Return the JSON that begins near the start of a text and ends with it, or None."""
     begins = _JSON_BEGINS.search(text[:500])
     if begins is None:
         return None
@@ -166,7 +165,7 @@ def _list_items(body: Mapping[Any, Any]) -> list[tuple[str, object]]:
 def _get_part(thing: object, name: str) -> Any:
     try:
         return getattr(thing, name, None)
-    except Exception:  # noqa: BLE001 - a response that was not read yet raises its library's own
+    except Exception:  # noqa: BLE001 - an unread response raises its library's own error
         return None
 
 

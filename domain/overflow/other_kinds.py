@@ -1,4 +1,4 @@
-"""Words of errors that sound like overflows, and are about something else."""
+"""Recognizes errors that sound like overflows but are about something else."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ RATE_OR_QUOTA_PATTERN: Final = re.compile(
     r"|monthly (?:spending )?limit|overloaded|capacity (?:exceeded|available)|extra usage",
     re.IGNORECASE,
 )
-"""Rates, quota, money and load: stronger than any words about length."""
+"""Rates, quota, money and load: stronger evidence than any words about length."""
 
 OTHER_SIZES_PATTERN: Final = re.compile(
     r"output|completion tokens|max_(?:new_|completion_|total_)?tokens|maximum tokens|maxoutput"
@@ -20,4 +20,4 @@ OTHER_SIZES_PATTERN: Final = re.compile(
     r"|array|string too long|embedding|tools?\b|schema|must be at least|too small",
     re.IGNORECASE,
 )
-"""Limits of answers, pictures, files: weaker than a specific wording, stronger than a mark."""
+"""Limits of answers, images, files: weaker than a specific wording, stronger than a weak one."""

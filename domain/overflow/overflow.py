@@ -1,4 +1,4 @@
-"""What is known of a refusal for length."""
+"""Defines the facts about a refused request."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,12 @@ class Overflow:
     """A request that was too long for its model."""
 
     message: str
-    """What the provider said: one line of it, cut short, with whatever looks like a key masked."""
+    """One line of the provider's text, shortened, with possible keys masked."""
     rule: str
-    """What it was recognised by: `code:...`, `text:...`, `stop:...` or `usage`."""
+    """How it was recognized: `code:...`, `text:...`, `stop:...` or `usage`."""
     provider: str | None = None
-    """Who said it, where that is known for certain."""
+    """The provider, if the wording or code is unique to it."""
     tokens: int | None = None
-    """Tokens of the prompt that was refused, as the provider counted; the answer's share is not
-    among them where the provider told it apart."""
+    """Tokens of the prompt by the provider's count, without the answer's share if stated."""
     limit: int | None = None
-    """Tokens that the model holds, as the provider said."""
+    """Tokens that the model accepts, according to the provider."""

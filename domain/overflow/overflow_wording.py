@@ -1,4 +1,4 @@
-"""One way to say that a prompt is too long."""
+"""Defines one wording of a refusal."""
 
 import re
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ _NUMBER = r"[\d,]+"
 
 @dataclass(frozen=True, slots=True)
 class OverflowWording:
-    """A sentence, by its pattern; the pattern may name the groups `tokens` and `limit`."""
+    """A sentence, as a pattern with the optional groups `tokens` and `limit`."""
 
     name: str
     pattern: re.Pattern[str]
     provider: str | None = None
-    """Who alone says it so."""
+    """The only provider that uses it, if there is one."""
 
 
 def make_wording(name: str, pattern: str, provider: str | None = None) -> OverflowWording:
-    """`<tokens>` and `<limit>` stand for the numbers of those names, `<n>` for any other."""
+    """Return a wording; `<tokens>` and `<limit>` match numbers as groups, `<n>` any number."""
     for group in ("tokens", "limit"):
         pattern = pattern.replace(f"<{group}>", f"(?P<{group}>{_NUMBER})")
     return OverflowWording(

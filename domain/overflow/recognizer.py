@@ -1,4 +1,4 @@
-"""Recognises a refusal for length: by structured codes first, by the words second."""
+"""Recognizes refusals of long requests: by structured codes first, by wording second."""
 
 import re
 from typing import Final
@@ -21,16 +21,16 @@ _SECRET = re.compile(
 )
 
 
-class _OtherErrorFound(Exception):  # noqa: N818 - it ends a search, and is no error
-    """The error is known to be about something else."""
+class _OtherErrorFound(Exception):  # noqa: N818 - it ends a search and is not an error
+    """The error is about something else."""
 
 
 def recognize_overflow(error: object) -> Overflow | None:
-    """What is known of the overflow that `error` tells of; None where it is about anything else.
+    """Return the overflow that `error` reports; None if it is about anything else.
 
-    `error` is an exception, a decoded body or the text of either. Of a chain of exceptions, the
-    outermost that says what it is about decides: an overflow that was handled before a rate limit
-    was met is over. Raises nothing, whatever it is given.
+    `error` is an exception, a decoded body or the text of either. In a chain of exceptions, the
+    outermost one with a known subject decides: an overflow that was handled before a rate limit is
+    over. Never raises.
     """
     try:
         return _recognize_in_chain(error)
@@ -57,7 +57,7 @@ def _recognize_in_chain(error: object) -> Overflow | None:
 
 
 def _recognize_in_group(group: BaseExceptionGroup[BaseException]) -> Overflow | None:
-    """That of the first member that tells of one: all others were tried besides."""
+    """Return the overflow of the first member that reports one; the others were alternatives."""
     return next(filter(None, map(recognize_overflow, group.exceptions[:_MAX_CHAIN])), None)
 
 
@@ -118,13 +118,13 @@ def _read_number(match: re.Match[str], group: str) -> int | None:
 
 
 def _parse_count(digits: str | None) -> int | None:
-    """The number that was said; None for one that no count of tokens can be."""
+    """Return the number; None if it is too long for a count of tokens."""
     plain = (digits or "").replace(",", "")
     return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) <= 12 else None
 
 
 def _excerpt_line(text: str, at: int = 0) -> str:
-    """What was said at `at`: one line, not too long, and nothing that looks like a key."""
+    """Return one line of the text around `at`, shortened, with possible keys masked."""
     begins = 0 if len(text) <= _MAX_MESSAGE_CHARS else max(0, at - _CHARS_BEFORE)
     line = _SECRET.sub("…", text[begins : begins + 2 * _MAX_MESSAGE_CHARS])
     ends = len(line) > _MAX_MESSAGE_CHARS or begins + 2 * _MAX_MESSAGE_CHARS < len(text)

@@ -1,7 +1,7 @@
-"""What each reference system takes for an overflow, exactly as it does.
+"""Copies what each reference system treats as an overflow.
 
-These are for comparison and for replays of what those systems would have done; `recognised` knows
-more wordings than all of them, and is not misled by rate limits as some of them are.
+For comparison and for replays; `recognize_overflow` knows more wordings than all of them, and rate
+limits do not mislead it as they do some of them.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 _OverflowTest = Callable[[str | None], bool]
-"""Whether a system takes an error of this text for an overflow."""
+"""Checks whether a system treats an error with this text as an overflow."""
 
 
 def _match_substrings(*marks: str) -> _OverflowTest:
@@ -83,4 +83,4 @@ REFERENCE_TESTS: Final[dict[str, _OverflowTest]] = {
         rf"^4(00|13){_JS_SPACE}*(status code)?{_JS_SPACE}*\(no body\)",
     ),
 }
-"""Systems by name. qbit and goat recognise none. kdcube is given code and message as one text."""
+"""By system. qbit and goat recognize no overflows. kdcube gets code and message as one text."""

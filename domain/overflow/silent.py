@@ -1,4 +1,4 @@
-"""Overflows that no error tells of: the answer came, and yet the prompt was too long."""
+"""Recognizes overflows without an error: the model answered, but the prompt was too long."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _OVERFLOW_STOP_REASONS: Final = {
     "context_length_exceeded": None,
     "context_window_exceeded": None,
 }
-"""Why a model stopped that had no room left, and who says it so."""
+"""Stop reasons of a model without room left, with the provider that uses each."""
 _FINISHED_STOP_REASONS: Final = frozenset(
     {"stop", "end_turn", "completed", "complete", "tool_use", "tool_calls"}
 )
@@ -23,11 +23,11 @@ _FULL_SHARE: Final = 0.99
 def recognize_silent_overflow(
     *, stop_reason: str | None = None, usage: Usage | None = None, window: int | None = None
 ) -> Overflow | None:
-    """What is known of an overflow that was answered as if nothing were amiss.
+    """Return an overflow that was answered like any other request, or None.
 
-    Three kinds are known: the model stopped as its window was full; it finished although more was
-    sent than the window holds (z.ai); or the server cut the prompt to the window's size, so that no
-    room was left for a single token of an answer (Xiaomi MiMo).
+    There are three kinds: the model stopped because its window was full; it finished although more
+    was sent than the window holds (z.ai); or the server cut the prompt to the window's size, so
+    that there was no room for an answer (Xiaomi MiMo).
     """
     reason = (stop_reason or "").strip().lower()
     sent = usage.context if usage else None

@@ -1,4 +1,4 @@
-"""What providers really say of a prompt that is too long, the most telling sentence first."""
+"""Lists what providers say of a prompt that is too long, the most specific sentences first."""
 
 import re
 from typing import Final
@@ -210,4 +210,4 @@ SPECIFIC_WORDINGS: Final = (
 ANSWER_SHARE_PATTERN: Final = re.compile(
     r"(?:\(|, (?:and )?|; )([\d,]+) (?:in|for|of) (?:the )?(?:completion|output)", re.IGNORECASE
 )
-"""Tokens kept for the answer, where a total was said."""
+"""Tokens reserved for the answer, if the message gives a total."""

@@ -1,4 +1,4 @@
-"""What reference systems go by, and no provider's own wording says: the weakest evidence."""
+"""Lists the weak wordings that reference systems look for and no provider uses."""
 
 from typing import Final
 

@@ -1,1 +1,1 @@
-"""When, where and what to compact: each policy is a frozen value."""
+"""Decides when, where and what to compact; each policy is a frozen value."""

@@ -1,4 +1,4 @@
-"""Every policy by name, by the name of the program that it comes from, and by preset."""
+"""Lists every policy by name, by the name of the program it copies, and by preset."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ DEFAULT_POLICY = "reserve-headroom"
 
 
 def build_policy(text: str, settings: Mapping[str, Any]) -> Policy:
-    """The policy `NAME[@PRESET]`, by its name or alias, with these settings over the preset's."""
+    """Return the policy `NAME[@PRESET]`, by name or alias; `settings` override the preset's."""
     name, _, preset = text.partition("@")
     policy_class = POLICIES.get(ALIASES.get(name, name))
     if policy_class is None:
@@ -41,20 +41,20 @@ def build_policy(text: str, settings: Mapping[str, Any]) -> Policy:
 def build_with_preset(
     policy_class: type[Policy], preset: str, settings: Mapping[str, Any]
 ) -> Policy:
-    """The policy with these settings over the preset's; an empty name is none."""
+    """Return the policy with these settings over the preset's; an empty name means no preset."""
     return configure_policy(policy_class, {**_find_preset(policy_class, preset), **settings})
 
 
 def make_unknown_policy_error(
     name: str, policies: Mapping[str, type[Policy]], *more: str
 ) -> InvalidSettingError:
-    """The error that says which policies there are, and what else is known of it."""
+    """Return the error that lists the known policies, followed by `more` hints."""
     known = ", ".join(map(_join_names, policies.values()))
     return InvalidSettingError("; ".join([f"there is no policy {name!r}; there is {known}", *more]))
 
 
 def find_alias(policy: Policy | type[Policy]) -> str | None:
-    """The other name that a policy goes by: the program that it comes from."""
+    """Return the name of the program that a policy copies, if any."""
     return getattr(policy, "alias", None)
 
 

@@ -21,12 +21,12 @@ from .policy import NEVER_FIRES, check_settings, setting
 
 @dataclass(frozen=True, slots=True)
 class PiCut:
-    """Where pi would cut, whether or not that takes anything out."""
+    """Where pi would cut, whether or not that removes anything."""
 
     first_kept: int | None
-    """Position of the first block to keep; None where there is nothing to cut at all."""
+    """Position of the first block to keep; None if there is nothing to cut."""
     turn_start: int | None = None
-    """Where the turn begins that the cut stands in, if it stands in one."""
+    """Where the turn begins that the cut splits, if it splits one."""
 
     @property
     def is_split_turn(self) -> bool:
@@ -35,10 +35,10 @@ class PiCut:
 
 @dataclass(frozen=True)
 class Pi:
-    """As pi-mono does it, whose design kdcube, tunacode and klaude-code come from.
+    """The policy of pi-mono, from whose design those of kdcube, tunacode and klaude-code come.
 
-    It has no document beside its code. A cut may split a turn, and never stands in front of a tool
-    result: of a budget that is reached there, the next message after it is the first kept.
+    It has no document apart from its code. A cut may split a turn, and is never before a tool
+    result: if the budget is reached there, the next message after it is the first kept.
     """
 
     name: ClassVar[str] = "pi"
@@ -100,11 +100,11 @@ class Pi:
         )
 
     def fires(self, window: Window) -> bool:
-        """Whether the reserve is being eaten into; never where no limit is known."""
+        """Check whether the reserve is in use; never if no limit is known."""
         return self._fires(window, self.find_headroom(window.limit)[0])
 
     def quiet_below(self, limit: int) -> int | None:
-        """The most tokens in use that do not fire; None where texts or boundaries are looked at."""
+        """Return the most tokens in use that do not fire; None if texts or boundaries matter."""
         if not self._is_reckoned or self.begins != "kept-window":
             return None
         if not self.enabled or limit <= 0:
@@ -120,16 +120,17 @@ class Pi:
         return used >= most if self.fires_at == ">=" else used > most
 
     def find_headroom(self, limit: int) -> tuple[int, int]:
-        """The reserve and what is kept, for a model that holds `limit` tokens; 0 is not known."""
+        """Return the reserve and the kept tokens for a model with `limit` tokens; 0 is unknown."""
         reserve, keep = self.reserve_tokens, self.keep_tokens
         if self.fits_limit and limit > 0:
             reserve = min(reserve, limit // 2)
-            # What is kept must fit below the threshold, or the next call would compact again.
+            # The kept part must fit below the threshold, or the next call would compact again.
             keep = min(keep, limit - reserve)
         return reserve, keep
 
     def compute_budgets(self, limit: int) -> tuple[int, int]:
-        """Tokens of a summary, and of the beginning of a split turn: both fit into the reserve."""
+        """Return the tokens of a summary and of a split turn's beginning, which fit into the
+        reserve."""
         reserve, _ = self.find_headroom(limit)
         return int(self.summary_share * reserve), int(self.turn_share * reserve)
 
@@ -138,7 +139,7 @@ class Pi:
         return PiTemplate(keeps_previous=self.keeps_previous)
 
     def find_cut(self, window: Window) -> PiCut:
-        """What the original answers, no-ops included."""
+        """Return the original's answer, even if it removes nothing."""
         items, start = window.open_to_cut, self.find_start(window)
         keep = self.find_headroom(window.limit)[1]
         at = _find_first_kept(items, start, self._find_budget_index(window, start, keep))
@@ -148,20 +149,21 @@ class Pi:
         return PiCut(items[at].position, None if turn is None else items[turn].position)
 
     def find_start(self, window: Window) -> int:
-        """Index, of what is open to a cut, of the first item that may leave."""
+        """Return the index, within `open_to_cut`, of the first item that may leave."""
         if self.begins == "kept-window" or window.boundary is None:
             return 0
         after = window.boundary.after
         return bisect_right(window.open_to_cut, after, key=get_place)
 
     def estimate_context(self, window: Window) -> PiContextEstimate:
-        """How much of the model's context is in use."""
+        """Return how much of the model's context is in use."""
         if self._is_reckoned:
             return PiContextEstimate(window.used_tokens)
         return self.estimate_items(window, window.items)
 
     def estimate_items(self, window: Window, items: Sequence[Item]) -> PiContextEstimate:
-        """The newest call's report, if it is newer than the last boundary, and what came since."""
+        """Return the newest report, if it follows the last boundary, and an estimate of later
+        items."""
         call, since = window.last_call, window.boundary.after if window.boundary else 0
         if call is None or call.context is None or call.position <= since:
             standing = self._measure.count_tokens(window.summary.text) if window.summary else 0
@@ -176,7 +178,7 @@ class Pi:
         )
 
     def count_message_tokens(self, pieces: Sequence[Item]) -> int | None:
-        """A message as the walk counts it; None for one that it passes over."""
+        """Return the tokens of a message as the walk counts it; None for one that it skips."""
         if find_role(pieces[0]) in {None, Role.DEVELOPER}:
             return None
         return self._count_tokens(pieces)
@@ -207,7 +209,7 @@ class Pi:
         return total
 
     def _find_intended_cut(self, window: Window, keep: int) -> int:
-        """Position of the cut; where the original would do nothing, of what reached the budget."""
+        """Return the cut; if the original would do nothing, the item that reached the budget."""
         items, start = window.open_to_cut, self.find_start(window)
         found = self._find_budget_index(window, start, keep)
         at = _find_first_kept(items, start, found)
@@ -221,7 +223,7 @@ class Pi:
         return items[found].position
 
     def _find_budget_index(self, window: Window, start: int, keep: int) -> int | None:
-        """Index of the newest message from which on so much is kept; None where all is less."""
+        """Return the index of the newest message that reaches `keep` tokens; None if none does."""
         items = window.open_to_cut
         if self._is_reckoned:
             found = find_budget_index(window.running, keep)
@@ -245,19 +247,18 @@ _NEVER_FIRST_KINDS = UNSENT_KINDS | {Kind.TOOL_RESULT}
 
 
 def _find_first_kept(items: Sequence[Item], start: int, found: int | None) -> int:
-    """Index of the first item to keep: `start` where nothing may be cut off."""
+    """Return the index of the first item to keep; `find_start` if nothing may be cut off."""
     at = None if found is None else _skip_results(items, found)
     if at is None:
         at = _skip_results(items, start)
     if at is None:
         return start
     while at > start and items[at - 1].kind in _UNCOUNTED_KINDS:
-        at -= 1  # what stands in front of a message and is none belongs to it
+        at -= 1  # items before a message that are not messages belong to it
     return at
 
 
 def _skip_results(items: Sequence[Item], index: int) -> int | None:
-    """The first from here on that a view may begin with."""
     for at in range(index, len(items)):
         if items[at].kind not in _NEVER_FIRST_KINDS:
             return at

@@ -1,4 +1,4 @@
-"""The shape of a policy: a frozen value whose fields are its settings, and how those are read."""
+"""Defines the shape of a policy, a frozen value whose fields are its settings, and reads these."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -16,28 +16,33 @@ class Policy(Protocol):
     """When, where and what to compact.
 
     Implementations are frozen dataclasses. Each field is a setting: an int, float, bool or str, or
-    one of these or None, declared by `setting(...)`. `__post_init__` calls `check`, and then
-    refuses settings that contradict each other with `refusal`.
+    one of these or None, declared by `setting(...)`. `__post_init__` calls `check_settings`, and
+    raises `make_setting_error` for settings that contradict each other.
 
-    A policy may have `fires(window) -> bool` as well: whether its threshold is passed, told by what
-    is in use and not by the blocks. It is asked before each call of a model, and so is
-    `warning(window)`, if there is one: what is in use, where those who watch are to be told. One
-    that prunes has `pruned(window, gone)`: what that came to. One that goes by tokens alone says so
-    by `lets_be(limit)`, and is replayed the faster for it. And it may name, as class variables, its
-    `alias`: the program it comes from; its `source`: the document; and its `presets`: settings by
-    name, as `@as_shipped`.
+    Optional methods:
+
+    * `fires(window) -> bool`: whether the threshold is passed, judged by the tokens in use without
+      reading the blocks. The store calls it before each call of a model.
+    * `find_warning(window)`: the utilization if listeners are to be warned, or None; also called
+      before each call.
+    * `describe_pruning(window, gone)`: what a pruning removed.
+    * `quiet_below(limit)`: the most tokens in use at which it does nothing, if tokens alone decide;
+      replays are faster with it.
+
+    Optional class variables: `alias`, the program it comes from; `source`, the document; and
+    `presets`, settings by name, such as `@as_shipped`.
     """
 
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def plan(self, window: Window, /) -> Plan | None:
-        """Where to cut; None where this policy would not compact now."""
+        """Return where to cut; None if this policy would not compact now."""
         ...
 
 
 def is_due(policy: Policy, window: Window) -> bool:
-    """Whether the policy would compact now, if its plan has to be asked for or not."""
+    """Check whether the policy would compact now; asks for its plan only if it has no `fires`."""
     fires: Callable[[Window], bool] | None = getattr(policy, "fires", None)
     return fires(window) if fires else policy.plan(window) is not None
 
@@ -50,13 +55,13 @@ def quiet_below(policy: Policy, limit: int) -> int | None:
 
 
 def find_warning(policy: Policy, window: Window) -> Utilization | None:
-    """What is in use, where the policy has those who watch warned of it."""
+    """Return the utilization if the policy wants listeners to be warned of it, or None."""
     warning: Callable[[Window], Utilization | None] | None = getattr(policy, "find_warning", None)
     return warning(window) if warning else None
 
 
 def describe_pruning(policy: Policy, window: Window, gone: Sequence[Item]) -> PruningResult | None:
-    """What it took out of a window that these left; None for policies that do not prune."""
+    """Return what the policy removed from a window; None for policies that do not prune."""
     pruned: Callable[[Window, Sequence[Item]], PruningResult] | None = getattr(
         policy, "describe_pruning", None
     )
@@ -66,7 +71,7 @@ def describe_pruning(policy: Policy, window: Window, gone: Sequence[Item]) -> Pr
 def setting(
     default: Any = MISSING,
     *,
-    help: str,  # noqa: A002 - as the rest of the world calls it
+    help: str,  # noqa: A002 - the usual word
     unit: str = "",
     least: float | None = None,
     most: float | None = None,
@@ -82,29 +87,28 @@ def setting(
 
 
 def get_presets(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]]:
-    """A policy's settings by the names that they go by together."""
     return getattr(policy, "presets", {})
 
 
 _PolicyT = TypeVar("_PolicyT", bound=Policy)
 
 NEVER_FIRES = 2**62
-"""More tokens than there ever are: what a policy lets be that never fires."""
+"""More tokens than any context has: `quiet_below` of a policy that never fires."""
 
 NO_VALUE = "none"
-"""How text says that a setting is left to the policy."""
+"""The text for a setting of None."""
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _TYPE_NAMES: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySetting:
-    """One field of a policy, as people are told of it."""
+    """One field of a policy, as listed for users."""
 
     name: str
     type: type
     default: Any
-    """MISSING where the setting must be given."""
+    """MISSING if the setting is required."""
     unit: str
     help: str
     least: float | None
@@ -114,7 +118,7 @@ class PolicySetting:
 
     @property
     def accepted_values(self) -> str:
-        """What it may be, in words: `a whole number of tokens from 0, or none`."""
+        """The accepted values in words: `a whole number of tokens from 0, or none`."""
         words = " or ".join(self.among) or _TYPE_NAMES.get(self.type, "text")
         if self.unit.startswith("of "):  # a unit such as `of the limit`
             words = f"a fraction {self.unit}"
@@ -125,7 +129,7 @@ class PolicySetting:
         return f"{words}, or {NO_VALUE}" if self.may_be_none else words
 
     def parse(self, text: str) -> Any:
-        """The value that a text stands for; the text itself where it stands for none."""
+        """Return the value of a text, or the text itself if it has no valid form."""
         word = text.strip().lower()
         if self.may_be_none and word == NO_VALUE:
             return None
@@ -139,7 +143,7 @@ class PolicySetting:
     def is_valid(self, value: Any) -> bool:
         if value is None:
             return self.may_be_none
-        # Not isinstance: True is no number of tokens. But a whole number is a number.
+        # Not isinstance, because True is not a number of tokens; but an int is a valid float.
         kinds = {int, float} if self.type is float else {self.type}
         if type(value) not in kinds or (self.among and value not in self.among):
             return False
@@ -151,11 +155,11 @@ class PolicySetting:
 
 
 def list_settings(policy: Policy | type[Policy]) -> tuple[PolicySetting, ...]:
-    """All settings that a policy has, in the order in which it declares them."""
+    """Return all settings of a policy in the order of their declaration."""
     return _list_settings(policy if isinstance(policy, type) else type(policy))
 
 
-# A backtest makes a policy for each cell, and its annotations are read anew each time.
+# Cached because a backtest makes a policy for each cell, and reading annotations is slow.
 @lru_cache(maxsize=64)
 def _list_settings(policy_class: type[Policy]) -> tuple[PolicySetting, ...]:
     hints = get_type_hints(policy_class)
@@ -179,9 +183,9 @@ def _list_settings(policy_class: type[Policy]) -> tuple[PolicySetting, ...]:
 
 
 def configure_policy(policy_class: type[_PolicyT], settings: Mapping[str, Any]) -> _PolicyT:
-    """The policy with these settings; those not given keep their defaults.
+    """Return the policy with these settings; others keep their defaults.
 
-    Values may be texts, as a command line or a file gives them, or what they stand for.
+    Values may be texts, from a command line or a file, or already typed.
     """
     known = {setting.name: setting for setting in list_settings(policy_class)}
     for name in settings:
@@ -201,7 +205,7 @@ def configure_policy(policy_class: type[_PolicyT], settings: Mapping[str, Any]) 
 
 
 def check_settings(policy: Policy) -> None:
-    """Refuse the first setting whose value is of the wrong type or out of range."""
+    """Raise InvalidSettingError for the first setting of the wrong type or out of range."""
     for setting in list_settings(policy):
         value = getattr(policy, setting.name)
         if not setting.is_valid(value):
@@ -209,7 +213,7 @@ def check_settings(policy: Policy) -> None:
 
 
 def make_setting_error(policy: Policy | type[Policy], name: str, wrong: str) -> InvalidSettingError:
-    """The error that says what is wrong with a setting, and what it may be."""
+    """Return the error that describes a faulty setting and the values it accepts."""
     setting = next(setting for setting in list_settings(policy) if setting.name == name)
     return InvalidSettingError(
         f"{policy.name}: {name} {wrong}; it takes {setting.accepted_values} ({setting.help})"

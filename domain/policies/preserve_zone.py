@@ -23,10 +23,10 @@ from .pruning.old_results import OldResults
 
 @dataclass(frozen=True)
 class PreserveZone:
-    """Seed 004: fires above 80% of the limit, the answer's reserve included; keeps the newest 40%.
+    """The policy of seed 004: fires above 80% of the limit; keeps the newest 40%.
 
-    The message that exceeds the zone leaves. Below the threshold old tool results are shortened,
-    once that saves enough.
+    Room for the answer counts as used. The message that exceeds the zone leaves. Below the
+    threshold, old tool results are shortened once that saves enough.
     """
 
     name: ClassVar[str] = "preserve-zone"
@@ -110,18 +110,18 @@ class PreserveZone:
     # When
 
     def fires(self, window: Window) -> bool:
-        """Whether there is something to do without being asked; never where no limit is known."""
+        """Check whether there is something to do unprompted; never if no limit is known."""
         return window.limit > 0 and (
             self.should_compact(self.measure_budget(window)) or self._is_pruning_worthwhile(window)
         )
 
     def quiet_below(self, limit: int) -> int | None:
-        """The most tokens in use that do not fire; None where texts are measured or shortened."""
+        """Return the most tokens in use that do not fire; None if texts are measured or cut."""
         if self.unit != SizeUnit.RECKONED or self.prune_over is not None:
             return None
         if limit <= 0:
             return NEVER_FIRES
-        # In one step of the float next to the threshold, whichever way that was rounded.
+        # Within one step of the float next to the threshold, whichever way it was rounded.
         most = int(self.threshold * limit) - self.max_output_tokens
         while self.should_compact(ContextBudget(limit, 0, most, self.max_output_tokens)):
             most -= 1
@@ -130,7 +130,7 @@ class PreserveZone:
         return most
 
     def measure_budget(self, window: Window) -> ContextBudget:
-        """What is in use; a reckoning has the system prompt among the messages."""
+        """Return the tokens in use; the store counts the system prompt as a message."""
         return self._measure_budget(window, self._measure_messages(window))
 
     def should_compact(self, budget: ContextBudget) -> bool:
@@ -140,7 +140,7 @@ class PreserveZone:
         return budget.utilization > self.critical
 
     def count_text_tokens(self, items: Sequence[Item]) -> int:
-        """Tokens of what one message says, without what each takes besides."""
+        """Return the tokens of one message's text, without the fixed tokens of each message."""
         if self._message_text_sizes is None:
             return sum(item.tokens for item in items)
         return self._message_text_sizes.count_text_tokens(item.block for item in items)
@@ -174,22 +174,21 @@ class PreserveZone:
         )
 
     def compute_preserve_budget(self, limit: int) -> int:
-        """Tokens of the zone that is kept."""
         return int(limit * self.preserve_ratio)
 
     def find_split(self, window: Window) -> int:
-        """Index of the first item to keep, by the document's walk; 0 where all fits the zone."""
+        """Return the index of the first item to keep, by the document's walk; 0 if all fits."""
         return self._find_split(window, self._measure_messages(window))
 
     def split_zones(self, window: Window) -> Zones:
-        """What leaves and what is kept by the raw plan, before anything is repaired."""
+        """Return the leaving and the kept items of the plan, before any repair."""
         items, split = window.open_to_cut, self.find_split(window)
         if self.keeps_newest and split >= len(items):
             split = 0
         return Zones(items[:split], items[split:])
 
     def list_trims(self, window: Window) -> tuple[Trim, ...]:
-        """Old tool results, shortened by rule."""
+        """Return the trims of old tool results, whether or not they save anything."""
         if self.prune_over is None:
             return ()
         return self._old_results.list_trims(window.items)
@@ -201,14 +200,14 @@ class PreserveZone:
             return 0
         split = find_message_end(items, exceeding)
         if self.keeps_newest and split >= len(items):
-            # Of one message alone nothing may leave: the floor below the second stays its end.
+            # Nothing of a single message may leave: the floor stays at its end.
             split = max(find_message_start(items, len(items) - 1), find_message_end(items, 0))
         return step_back(items, split) if self.steps_back else split
 
     def _find_exceeding_item(
         self, window: Window, sizes: Sequence[MessageSize] | None
     ) -> int | None:
-        """The newest item from which on the zone is exceeded; None where all fits."""
+        """Return the newest item from which on the zone is exceeded; None if all fits."""
         zone = self.compute_preserve_budget(window.limit)
         if sizes is None:
             return find_budget_index(window.running, zone, inclusive=False)
@@ -222,7 +221,7 @@ class PreserveZone:
         return None
 
     def _measure_messages(self, window: Window) -> list[MessageSize] | None:
-        """All messages by length; None where the store's reckoning is gone by."""
+        """Return all messages by length; None if the store's count applies."""
         return (
             None
             if self._message_text_sizes is None
@@ -233,7 +232,7 @@ class PreserveZone:
         if sizes is None or self._message_text_sizes is None:
             return ContextBudget(window.limit, 0, window.used_tokens, self.max_output_tokens)
         system, total = self._message_text_sizes.measure.count_tokens(window.system_prompt), 0
-        if window.summary is not None:  # a message as any other
+        if window.summary is not None:  # it counts as a message
             total = (
                 self._message_text_sizes.measure.count_tokens(window.summary.text)
                 + self.message_tokens
@@ -242,12 +241,12 @@ class PreserveZone:
         return ContextBudget(window.limit, system, total, self.max_output_tokens)
 
     def _is_pruning_worthwhile(self, window: Window) -> bool:
-        """Whether trims of results that still show whole save enough together."""
+        """Check whether trims of results that still show whole save enough together."""
         saved = self._count_saved_tokens(window)
         return saved > 0 and saved >= self.prune_gain * window.used_tokens
 
     def _count_saved_tokens(self, window: Window) -> int:
-        """Tokens that trims would save; each old result is looked at once in a view that grows."""
+        """Return the tokens that trims would save, reading each old result once."""
         if self.prune_over is None:
             return 0
         items, old = window.items, self._old_results
@@ -263,7 +262,6 @@ class PreserveZone:
         return saved
 
     def _list_effective_trims(self, window: Window) -> tuple[Trim, ...]:
-        """Trims of the results that still show whole."""
         if self.prune_over is None:
             return ()
         old = self._old_results
@@ -294,7 +292,7 @@ class PreserveZone:
 
     @cached_property
     def _message_text_sizes(self) -> MessageTextSizes | None:
-        """The document's simple estimator; None where the store's reckoning is gone by."""
+        """The document's simple estimator; None if the store's count applies."""
         unit = SizeUnit(self.unit)
         if unit is SizeUnit.RECKONED:
             return None

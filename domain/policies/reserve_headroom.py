@@ -18,22 +18,22 @@ from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
 from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
 
 _MAX_ANSWER_TOKENS = 32_000
-"""Tokens that an answer may take where nobody says how many."""
+"""Tokens of an answer if its limit is unknown."""
 
 
 _MIN_SUMMARY_TOKENS = 64
-"""Tokens that a summary may take however little room there is."""
+"""The least tokens of a summary, however little room there is."""
 
 
 class TokenSource(StrEnum):
-    """What is taken for the tokens in use."""
+    """What counts as the tokens in use."""
 
     RECKONED = "reckoned"
-    """What the provider reported, and what came since, by the store's counts."""
+    """The provider's report and the store's count of what came since."""
     REPORTED = "reported"
     """The newest report alone; without one, the measured messages."""
     REPORTED_AND_LATER = "reported-and-later"
-    """The newest report and the measured messages after it; without one, all of them."""
+    """The newest report and the measured messages after it; without one, all messages."""
 
 
 class Headroom(NamedTuple):
@@ -44,15 +44,15 @@ class Headroom(NamedTuple):
 
     @property
     def summary(self) -> int:
-        """How large the summary may be: it is written into the reserve."""
+        """The largest size of the summary, which is written into the reserve."""
         return max(1024, int(0.8 * self.reserve))
 
 
 @dataclass(frozen=True)
 class ReserveHeadroom:
-    """Seed 003: fires when more than limit - reserve is in use; cuts where the newest `keep` begin.
+    """The policy of seed 003: fires above limit - reserve; keeps the newest `keep` tokens.
 
-    A cut may split a turn, and stands at the start of a message that is not a tool result.
+    A cut may split a turn; it is at the start of a message that is not a tool result.
     """
 
     name: ClassVar[str] = "reserve-headroom"
@@ -134,13 +134,13 @@ class ReserveHeadroom:
     # When
 
     def fires(self, window: Window) -> bool:
-        """Whether the reserve is being eaten into; never where no limit is known."""
+        """Check whether the reserve is in use; never if no limit is known."""
         return self._is_past(window, self.find_headroom(window.limit))
 
     def quiet_below(self, limit: int) -> int | None:
-        """The most tokens in use that do not fire; None where reports or texts are counted.
+        """Return the most tokens in use that do not fire; None if reports or texts are counted.
 
-        A large system prompt lets a little more be.
+        A large system prompt raises this a little.
         """
         counts = TokenSource(self.counts), SizeUnit(self.unit)
         answer = self.answer_tokens
@@ -165,7 +165,7 @@ class ReserveHeadroom:
         return used >= threshold if self.fires_at == ">=" else used > threshold
 
     def count_in_use(self, window: Window) -> int:
-        """Tokens in use, as `counts` has it."""
+        """Return the tokens in use, as `counts` defines them."""
         if self.counts == TokenSource.RECKONED:
             return window.used_tokens
         if window.usage is None:
@@ -179,7 +179,7 @@ class ReserveHeadroom:
         return window.usage + _sum_tokens(group_messages(later), measure)
 
     def estimate_sent_tokens(self, window: Window) -> int:
-        """What is sent, by its texts: the summary, and the messages that were kept."""
+        """Return the tokens of the texts that are sent: the summary and the kept messages."""
         measure = self.measure
         if measure is None:
             return window.tokens
@@ -210,10 +210,10 @@ class ReserveHeadroom:
             if trigger is Trigger.IDLE and not self._is_past(window, headroom):
                 return None
             if trigger is not Trigger.MANUAL or self._is_past(window, headroom):
-                # It stands first, or is bound to what does: how to shrink it, the store knows.
+                # It is first, or in the group of the first: the store can shrink it.
                 cut = walk.oversized_position
                 if cut is None and most and window.open_to_cut and self._is_past(window, headroom):
-                    # What is there to keep is no more than that, and the summary is too large.
+                    # There is no more than that to keep, and the summary is too large.
                     cut = window.open_to_cut[0].position
         if cut is None:
             raise NothingToCompactError(
@@ -239,9 +239,9 @@ class ReserveHeadroom:
         return self.counts == TokenSource.RECKONED and self.measure is None
 
     def _compute_threshold(self, room: int, request: int, headroom: Headroom) -> int:
-        """The most tokens in use that do not fire.
+        """Return the most tokens in use that do not fire.
 
-        A reserve that nobody set is at most three quarters of what the request leaves.
+        A default reserve is at most three quarters of what the request leaves.
         """
         threshold = room - headroom.reserve
         if self.reserve_tokens is not None:
@@ -249,8 +249,7 @@ class ReserveHeadroom:
         return max(threshold, request + (room - request) // 4)
 
     def _count_free_tokens(self, window: Window, headroom: Headroom) -> int:
-        """Tokens below the threshold for the summary, what is kept, and what comes next: all but
-        the request and pinned blocks."""
+        """Return the tokens below the threshold without the request and pinned blocks."""
         room = window.limit - self._reserve_for_answer(window)
         floor = window.request_tokens + window.held_tokens
         below = self._compute_threshold(room, window.request_tokens, headroom) - floor
@@ -259,7 +258,7 @@ class ReserveHeadroom:
         return max(below, (room - floor) // 2, 0)
 
     def walk_back(self, window: Window) -> ReserveWalk:
-        """Where the document's walk ends, be it legal or not."""
+        """Return where the document's walk ends, legal or not."""
         return self._walk_back(window, self.find_headroom(window.limit))
 
     def _walk_back(self, window: Window, headroom: Headroom) -> ReserveWalk:
@@ -268,7 +267,7 @@ class ReserveHeadroom:
         )
 
     def count_tokens_before(self, window: Window) -> int:
-        """What an entry says of a session: the last report, or all messages that ever were."""
+        """Return the size of a session for its entry: the last report, or all messages so far."""
         measure = self.measure
         if window.usage is not None or measure is None:
             return window.used_tokens if window.usage is None else window.usage
@@ -277,26 +276,25 @@ class ReserveHeadroom:
     # By how much
 
     def find_headroom(self, limit: int) -> Headroom:
-        """The settings for a model that holds `limit` tokens; 0 where that is not known."""
+        """Return the settings for a model with `limit` tokens; 0 is unknown."""
         reserve, keep = self.reserve_tokens, self.keep_tokens
         if reserve is None:
             reserve = min(16_384, max(2_048, int(0.25 * limit))) if limit > 0 else 16_384
         if keep is None:
             keep = min(20_000, max(4_096, int(0.35 * limit))) if limit > 0 else 20_000
-            # What is kept must fit below the threshold, or the next call would compact again.
+            # The kept part must fit below the threshold, or the next call would compact again.
             if limit > reserve:
                 keep = min(keep, limit - reserve)
         return Headroom(reserve, keep)
 
     @cached_property
     def measure(self) -> TextMeasure | None:
-        """What messages are measured by; None where the store's counts stand for them."""
+        """The measure of messages; None if the store's counts apply."""
         if self.unit == SizeUnit.RECKONED:
             return None
         return TextMeasure(SizeUnit(self.unit), Rounding(self.rounding), min_tokens=1)
 
     def count_message_tokens(self, message: Message) -> int:
-        """How large a message is taken to be."""
         measure = self.measure
         return message.tokens if measure is None else count_message_tokens(message, measure)
 

@@ -18,18 +18,18 @@ from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
 from .policy import check_settings, setting
 
 FORCED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
-"""Triggers that compact whatever the threshold says."""
+"""Triggers that compact regardless of the threshold."""
 _TEMPLATE = TunacodeTemplate()
 _BUDGET, _LATEST, _EITHER = "budget", "latest", "either"
-"""What says where a forced compaction cuts."""
+"""Where a forced compaction cuts."""
 
 
 @dataclass(frozen=True)
 class RetentionWindow:
-    """Seed 002: fires when more than limit - reserve - keep is in use; keeps the newest `keep`.
+    """The policy of seed 002: fires above limit - reserve - keep; keeps the newest `keep` tokens.
 
-    A cut stands right behind a prompt or a finished message of the model, and never in front of a
-    tool result. Where the budget is reached elsewhere, it moves back and keeps more.
+    A cut is right after a prompt or a finished message of the model, and never before a tool
+    result. If the budget is reached elsewhere, the cut moves back and keeps more.
     """
 
     name: ClassVar[str] = "retention-window"
@@ -98,7 +98,7 @@ class RetentionWindow:
         meant = self._find_budget_index(window) or 0
         at, reason = self._find_cut_index(window, meant), self._write_reason(window)
         if at < meant and (not at or (self.splits_runs and self._is_due_again(window, at))):
-            # No message ends near it: what was meant is the cut where enough is kept.
+            # No message ends near the budget's cut, so take that cut if it keeps enough.
             at = meant
             reason += "; no finished message ends shortly before what is kept"
         if at:
@@ -114,7 +114,7 @@ class RetentionWindow:
         raise NothingToCompactError(self._explain_no_cut(window))
 
     def fires(self, window: Window) -> bool:
-        """Whether the threshold is passed; never where no limit is known, or nothing in view."""
+        """Check whether the threshold is passed; never without a known limit or any blocks."""
         if window.limit <= 0:
             return False
         threshold = self.compute_threshold(window.limit)
@@ -123,23 +123,25 @@ class RetentionWindow:
         return self._is_measured_over(window.items, threshold)
 
     def compute_threshold(self, limit: int) -> int:
-        """Tokens that may be in use; 0 where less than nothing would be left."""
+        """Return how many tokens may be in use; at least 0."""
         return max(0, limit - self.reserve_tokens - self.keep_recent_tokens)
 
     def find_cut(self, window: Window) -> int | None:
-        """Position of the first block to keep, by the document's rules alone; it may be one past
-        the newest block. None where they find no cut."""
+        """Return the position of the first block to keep, by the document's rules alone.
+
+        It may be one past the newest block; None if there is no cut.
+        """
         at = self._find_cut_index(window, self._find_budget_index(window) or 0)
         return _find_position(window.open_to_cut, at) if at else None
 
     def list_valid_cuts(self, window: Window) -> tuple[int, ...]:
-        """All positions where the rules allow a cut; the last may be one past the newest block."""
+        """Return all positions of valid cuts; the last may be one past the newest block."""
         items = window.open_to_cut
         ends = [end for _, end in iter_message_spans_back(items)][::-1]
         return tuple(_find_position(items, at) for at in ends if self._is_valid(items, at))
 
     def count_tokens(self, message: Sequence[Item]) -> int:
-        """The size of one message, in the unit of this policy."""
+        """Return the size of one message, in the unit of this policy."""
         measure = self._measure
         if measure is None:
             return sum(item.tokens for item in message)
@@ -149,7 +151,6 @@ class RetentionWindow:
 
     @cached_property
     def _measure(self) -> TextMeasure | None:
-        """How texts are measured; None where that is not done here, but reckoned by the store."""
         if self.unit == SizeUnit.RECKONED:
             return None
         return TextMeasure(SizeUnit(self.unit), Rounding(self.rounding))
@@ -159,7 +160,7 @@ class RetentionWindow:
         return OnFailure(self.on_failure)
 
     def _find_cut_index(self, window: Window, meant: int) -> int:
-        """Index of the first item to keep by the rules; 0 where they find no cut."""
+        """Return the index of the first item to keep by the rules; 0 if there is no cut."""
         items, at = window.open_to_cut, 0
         is_forced = window.trigger in FORCED_TRIGGERS
         if not is_forced or self.forced_cut != _LATEST:
@@ -169,7 +170,7 @@ class RetentionWindow:
         return at
 
     def _is_due_again(self, window: Window, at: int) -> bool:
-        """Whether what is kept from there on passes the threshold all by itself."""
+        """Check whether the items from there on pass the threshold by themselves."""
         if window.limit <= 0:
             return False
         threshold = self.compute_threshold(window.limit)
@@ -189,8 +190,7 @@ class RetentionWindow:
         return used > threshold or (self.fires_at == ">=" and used == threshold > 0)
 
     def _find_budget_index(self, window: Window) -> int | None:
-        """Where the oldest message begins that the budget asks to keep; None where there is less
-        than that in all."""
+        """Return where the oldest message begins that the budget keeps; None if all fits."""
         items, keep, is_strict = window.open_to_cut, self.keep_recent_tokens, self.reached_at == ">"
         if self._measure is not None:
             kept = 0
@@ -203,7 +203,7 @@ class RetentionWindow:
         return None if at is None else find_message_start(items, at)
 
     def _snap_back(self, items: Sequence[Item], at: int) -> int:
-        """The newest valid cut up to here; 0 where there is none."""
+        """Return the newest valid cut up to here; 0 if there is none."""
         while at > 0 and not self._is_valid(items, at):
             at = find_message_start(items, at - 1)
         return at
@@ -224,7 +224,8 @@ class RetentionWindow:
             return f"{window.trigger}: {window.used_tokens:,} tokens in use"
         return (
             f"{window.used_tokens:,} of {window.limit:,} tokens in use, more than "
-            f"{self.compute_threshold(window.limit):,}: {self.reserve_tokens:,} are reserved, and the "
+            f"{self.compute_threshold(window.limit):,}: {self.reserve_tokens:,} are reserved, "
+            "and the "
             f"newest {self.keep_recent_tokens:,} are kept"
         )
 
@@ -237,7 +238,7 @@ class RetentionWindow:
 
 
 def iter_message_spans_back(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
-    """Where each message begins and ends, from the newest back; only what is asked for is read."""
+    """Yield the span of each message, newest first, reading only what the caller iterates."""
     end = len(items)
     while end:
         start = find_message_start(items, end - 1)
@@ -250,14 +251,13 @@ def _find_position(items: Sequence[Item], at: int) -> int:
 
 
 def _measure_item(item: Item, measure: TextMeasure) -> int:
-    """A tool call counts its id, its name and its arguments as Python prints them; the parts of a
-    tool result stand a space apart."""
+    """Return an item's length; a call's arguments count as Python prints them."""
     block = item.block
     if isinstance(block, ToolCall):
         said = block.tool_call_id + block.name + str(block.parse_arguments())
         return measure.measure_length(said)
     if isinstance(block, Block):
-        # Nearly all blocks are one text: these are not taken to pieces.
+        # A shortcut for the usual block of one text.
         if block.media is None:
             return measure.measure_length(block.text)
         return sum(map(measure.measure_length, list_text_parts(block)))

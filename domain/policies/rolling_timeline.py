@@ -19,16 +19,15 @@ from .policy import check_settings, make_setting_error, setting
 
 
 class TimelineCut(NamedTuple):
-    """Where the timeline is to be cut, before anything is repaired; in positions."""
+    """Where the timeline is to be cut, before any repair; in positions."""
 
     start: int
-    """The first block of the window: behind the last summary."""
+    """The first block of the window, after the last summary."""
     end: int
     keep: int
-    """Tokens that are to stay."""
     first_kept: int
     turn_start: int | None
-    """Where the turn begins that the cut splits; None where it splits none."""
+    """Where the turn begins that the cut splits; None if it splits none."""
 
     @property
     def has_effect(self) -> bool:
@@ -36,25 +35,25 @@ class TimelineCut(NamedTuple):
 
 
 class TimelineUsage(NamedTuple):
-    """How full a window is, by the settings' unit."""
+    """How full a window is, in the unit of the settings."""
 
     total: int
     room_tokens: int
     """What the limit leaves for blocks."""
     share_tokens: int
-    """The part of the room that stays filled."""
+    """The share of the room that stays filled."""
     running: Sequence[int]
     """Prefix sums of the blocks that may leave."""
     running_for_keep: Sequence[int]
-    """The same of what counts towards the share."""
+    """Prefix sums of what counts towards the share."""
 
 
 @dataclass(frozen=True)
 class RollingTimeline:
-    """Seed 000: what is recent stays, what a new summary stands for rolls out behind it.
+    """The policy of seed 000: recent blocks stay, and older ones roll out into a new summary.
 
-    A cut stands at a turn or a message, never at a tool result. Where it splits a turn, the
-    beginning of the turn is summed up apart.
+    A cut is at a turn or a message, never at a tool result. If it splits a turn, the beginning of
+    the turn is summarized separately.
     """
 
     name: ClassVar[str] = "rolling-timeline"
@@ -149,7 +148,6 @@ class RollingTimeline:
 
     @cached_property
     def sizes(self) -> TimelineSizes:
-        """Tokens, as the settings count them."""
         return TimelineSizes(self.unit, counts_evicted=self.counts == "in-memory")
 
     @cached_property
@@ -163,7 +161,7 @@ class RollingTimeline:
     # When
 
     def fires(self, window: Window) -> bool:
-        """Whether more is in use than the share; never where no limit is known."""
+        """Check whether more than the share is in use; never if no limit is known."""
         return window.limit > 0 and self._is_over(window, self.sizes.count_total(window))
 
     def _is_over(self, window: Window, total: int) -> bool:
@@ -203,17 +201,17 @@ class RollingTimeline:
         )
 
     def make_template(self, turn_start: int = 0) -> KdcubeTemplate:
-        """How the summary is put together; a split turn's beginning is what follows the start."""
+        """Return the summary's template; a split turn's beginning starts at `turn_start`."""
         return KdcubeTemplate(turn_start, ":" if self.heading == "colon" else "")
 
     def find_due_cut(self, window: Window) -> TimelineCut | None:
-        """The raw cut where the policy fires or is asked; None where it looks for none."""
+        """Return the unrepaired cut if the policy is due or was requested, else None."""
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
         return self.find_cut(window)
 
     def find_cut(self, window: Window) -> TimelineCut | None:
-        """The raw cut, as the rules give it; None where there is nothing behind the summary."""
+        """Return the unrepaired cut by the rules; None if no block follows the summary."""
         items = window.open_to_cut
         if not items:
             return None
@@ -229,7 +227,7 @@ class RollingTimeline:
     def _locate_cut(
         self, items: Sequence[Item], filled: TimelineUsage
     ) -> tuple[int, int, int | None]:
-        """Tokens to keep, and by index the first block that is kept and the turn it splits."""
+        """Return the tokens to keep, and the indices of the first kept block and its split turn."""
         keep = self._count_tokens_to_keep(items, filled)
         at = self._cuts.find_first_cut(items, find_budget_index(filled.running_for_keep, keep))
         if at is None:
@@ -237,11 +235,11 @@ class RollingTimeline:
         return keep, at, self._cuts.find_turn_start(items, at)
 
     def _find_intended_cut(self, window: Window, filled: TimelineUsage) -> int | None:
-        """Where to cut if the raw cut takes nothing out, or leaves more than there is room for.
+        """Return where to cut if the rules' cut removes nothing or leaves too much.
 
-        There the newest block is larger than what may stay, or the newest turns are: the store
-        finds the nearest legal cut, or shortens what is too large. What a provider refused is more
-        than its model holds, whatever the limit is said to be.
+        The newest block or the newest turns are then too large; the store finds the nearest legal
+        cut or shortens them. After an overflow, the view exceeds the model's real limit, whatever
+        limit is known.
         """
         items, running = window.open_to_cut, filled.running
         if not items:
@@ -264,7 +262,7 @@ class RollingTimeline:
         return items[0].position if running[-1] >= keeps[-1] else None
 
     def _count_tokens_to_keep(self, items: Sequence[Item], filled: TimelineUsage) -> int:
-        """Tokens to keep: the share, or the newest turns if these are more."""
+        """Return the tokens to keep: the share, or the newest turns if these are more."""
         if self.keep_recent_turns == 0:
             return filled.share_tokens
         begins = self._cuts.find_newest_turns(items, self.keep_recent_turns)
@@ -274,10 +272,9 @@ class RollingTimeline:
         return max(filled.share_tokens, recent)
 
     def _measure_usage(self, window: Window) -> TimelineUsage:
-        """What is in use, by the settings' unit."""
         running = self.sizes.sum_running(window)
         total = self.sizes.count_total_with(window, running)
-        # Where no limit is known, what is in use counts as one.
+        # Without a known limit, the tokens in use serve as one.
         limit = window.limit if window.limit > 0 else total
         room = max(1, limit - self.sizes.count_overhead(window))
         share = max(1, int(room * self.keeps))
@@ -287,7 +284,6 @@ class RollingTimeline:
         return TimelineUsage(total, room, share, running, towards_keep)
 
     def _sum_messages(self, items: Sequence[Item], running: Sequence[int]) -> tuple[int, ...]:
-        """Prefix sums of the messages alone."""
         counted = (
             after - before if self._cuts.is_message(item) else 0
             for item, (before, after) in zip(items, pairwise(running), strict=True)
@@ -296,5 +292,5 @@ class RollingTimeline:
 
 
 _NOWHERE = 0, 0, None
-"""What `_where` says of a window that has no blocks."""
+"""The result of `_locate_cut` for a window without blocks."""
 _ON_FAILURE = {what.value: what for what in OnFailure}

@@ -29,16 +29,16 @@ _MARGIN_SHARE = 0.10
 _MIN_WARNING_SHARE = 0.50
 _CRITICAL_SHARE = 0.90
 _CRITICAL_TARGET_SHARE = 0.8
-"""Part of the target that is aimed for at the critical level."""
+"""The share of the target at the critical level."""
 _REQUESTED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
-"""Triggers behind which somebody waits, and has to hear that nothing was done."""
+"""Triggers that a user waits for, who has to learn that nothing was done."""
 
 
 @dataclass(frozen=True)
 class ScoredPruning:
-    """Seed 001: nothing is summarised; what is worth least leaves, and the newest turns stay.
+    """The policy of seed 001: messages with the lowest scores leave, without a summary.
 
-    The system prompt is in no count.
+    The newest turns stay. No count includes the system prompt.
     """
 
     name: ClassVar[str] = "scored-pruning"
@@ -121,9 +121,9 @@ class ScoredPruning:
 
     @property
     def level_marks(self) -> LevelMarks:
-        """Where the levels begin; critical is critical at its share, whatever levels_at says."""
+        """Where the levels begin; critical begins at its share, whatever `levels_at` says."""
         return LevelMarks(
-            # Rounded: 0.8 - 0.1 is more than 0.7 to a computer.
+            # Rounded, because 0.8 - 0.1 is more than 0.7 in floating point.
             warning=max(_MIN_WARNING_SHARE, round(self.compaction_threshold - _MARGIN_SHARE, 9)),
             alert=self.compaction_threshold,
             critical=self.critical_threshold or max(_CRITICAL_SHARE, self.compaction_threshold),
@@ -131,7 +131,7 @@ class ScoredPruning:
         )
 
     def fires(self, window: Window) -> bool:
-        """Whether it would prune by threshold: it is enabled, has rested, and is nearly full."""
+        """Check whether it would prune by threshold: enabled, past its cooldown, nearly full."""
         return self._fires(window, None)
 
     def _fires(self, window: Window, weighed: WeighedMessages | None) -> bool:
@@ -140,7 +140,7 @@ class ScoredPruning:
         return self.enabled and not rests and self.measure_level(window, weighed).needs_pruning
 
     def measure_level(self, window: Window, weighed: WeighedMessages | None = None) -> Utilization:
-        """What is in use of the limit, but for the system prompt."""
+        """Return the tokens in use without the system prompt, and their level."""
         if self.unit == SizeUnit.RECKONED:
             tokens = max(
                 0, window.used_tokens - window.convert_estimate(estimate_text(window.system_prompt))
@@ -150,27 +150,27 @@ class ScoredPruning:
         return self.level_marks.measure(tokens, window.limit)
 
     def find_warning(self, window: Window) -> Utilization | None:
-        """What is in use, where it is so much that those who watch have to be told."""
+        """Return the utilization if it is high enough for a warning, or None."""
         level = self.measure_level(window)
         return level if self.enabled and level.level is not UsageLevel.NORMAL else None
 
     # What
 
     def plan(self, window: Window) -> Plan | None:
-        """What leaves: nothing is cut off, and no summary is written."""
+        """Return what leaves; there is no cut and no summary."""
         if not self.enabled:
             _refuse_if_requested(window, "scored-pruning is off (enabled = false)")
             return None
         is_asked = window.trigger is not Trigger.THRESHOLD
         if self.unit == SizeUnit.RECKONED and not (is_asked or self.fires(window)):
-            return None  # told without a look at the messages
+            return None  # decided without reading the messages
         weighed = self.weigh(window.items)
         if not (is_asked or self._fires(window, weighed)):
             return None
         level = self.measure_level(window, weighed)
         target = self.compute_target(level)
         if window.trigger is Trigger.OVERFLOW:
-            # How much fits is not known; that all of it does not is.
+            # The real limit is unknown, but the whole view exceeds it.
             target = min(target, level.tokens - 1)
         if level.tokens <= target or not weighed.messages:
             _refuse_if_requested(
@@ -187,7 +187,6 @@ class ScoredPruning:
         return Plan(cut=None, reason=reason, summary_tokens=0, drops=drops)
 
     def weigh(self, items: Iterable[Item]) -> WeighedMessages:
-        """The messages that a policy chooses from."""
         messages = group_messages(tuple(items))
         measure, results = (
             TextMeasure(SizeUnit(self.unit), Rounding(self.rounding)),
@@ -200,26 +199,24 @@ class ScoredPruning:
 
     @property
     def target_share(self) -> float:
-        """The part of the room that pruning aims for."""
         return self.compaction_threshold - _MARGIN_SHARE
 
     def count_available_tokens(self, limit: int) -> int:
-        """Tokens that the reserves leave of a limit."""
+        """Return the tokens that the reserves leave of a limit."""
         return max(0, limit - self.reserved_system_tokens - self.reserved_response_tokens)
 
     def compute_target(self, level: Utilization) -> int:
-        """Tokens that may stay; fewer where the level is critical."""
+        """Return the tokens that may stay; fewer at the critical level."""
         aimed = self.target_share
         if level.level is UsageLevel.CRITICAL:
             aimed *= _CRITICAL_TARGET_SHARE
         return max(0, int(self.count_available_tokens(level.limit) * aimed))
 
     def is_above(self, level: Utilization) -> bool:
-        """Whether more is in use than may stay."""
         return level.tokens > self.compute_target(level)
 
     def choose_staying(self, weighed: WeighedMessages, in_use: int, target: int) -> frozenset[int]:
-        """Indices of the messages that stay, so that `target` of `in_use` tokens are left."""
+        """Return the indices of the messages that stay to reduce `in_use` tokens to the target."""
         everything = frozenset(range(len(weighed.messages)))
         if in_use <= target:
             return everything
@@ -235,7 +232,6 @@ class ScoredPruning:
         return everything - choose_leaving(ranked, PruningChoice(self.choice), target - spent)
 
     def describe_pruning(self, window: Window, gone: Iterable[Item]) -> PruningResult:
-        """What is in use before and after these left."""
         left, before = self.weigh(gone), self.measure_level(window)
         after = self.level_marks.measure(max(0, before.tokens - left.total), window.limit)
         return PruningResult(before, after, messages=len(left.messages))
@@ -251,6 +247,6 @@ class ScoredPruning:
 
 
 def _refuse_if_requested(window: Window, why: str) -> None:
-    """Say so to whoever waits; to others, nothing to prune is no news."""
+    """Raise NothingToCompactError if a user requested the compaction."""
     if window.trigger in _REQUESTED_TRIGGERS:
         raise NothingToCompactError(f"nothing to prune: {why}")

@@ -1,4 +1,4 @@
-"""Whether a policy would compact of its own accord, and from how many tokens in use on."""
+"""Finds whether a policy would compact unprompted, and from how many tokens in use."""
 
 from dataclasses import dataclass, replace
 
@@ -10,18 +10,18 @@ from .policy import Policy, is_due
 
 @dataclass(frozen=True, slots=True)
 class ThresholdState:
-    """How a policy finds a session, if nobody asks for a compaction."""
+    """The state of a session for a policy, without a request to compact."""
 
     fires: bool
     used_tokens: int
-    """Tokens in use, by the window's own account."""
+    """Tokens in use, by the window's own count."""
     limit: int
     threshold: int | None
-    """The fewest tokens in use at which it fires; None where it goes by something else."""
+    """The fewest tokens in use at which it fires; None if something else decides."""
 
 
 def measure_threshold(policy: Policy, window: Window) -> ThresholdState:
-    """How the policy finds the window, whatever set off the compaction that it was made for."""
+    """Return the policy's state for the window, whatever trigger the window has."""
     unasked = replace(window, trigger=Trigger.THRESHOLD)
     return ThresholdState(
         fires=_fires(policy, unasked),
@@ -32,10 +32,10 @@ def measure_threshold(policy: Policy, window: Window) -> ThresholdState:
 
 
 def find_threshold(policy: Policy, window: Window) -> int | None:
-    """The fewest tokens in use at which the policy fires, the window being what it is otherwise.
+    """Return the fewest tokens in use at which the policy fires on an otherwise equal window.
 
-    None where that makes no difference to it, as where it measures the blocks itself, and where it
-    has no `fires`.
+    None if tokens in use make no difference, for example because the policy measures the blocks
+    itself, or if it has no `fires`.
     """
     if not hasattr(policy, "fires"):
         return None
@@ -58,4 +58,4 @@ def _fires(policy: Policy, window: Window) -> bool:
     try:
         return is_due(policy, window)
     except NothingToCompactError:
-        return True  # it would, if only it could
+        return True  # it is due, although nothing can leave

@@ -1,1 +1,1 @@
-"""Writers and judges of the text that stands for what left a view."""
+"""Writes and checks the summaries that replace blocks in a view."""

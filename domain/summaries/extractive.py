@@ -1,4 +1,4 @@
-"""Writes a summary by rules, in words that stand in the log: it needs no model and cannot fail."""
+"""Writes a summary by rules, in words from the log: it needs no model and cannot fail."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,37 +34,36 @@ _SECTION_SHARES: Mapping[SummarySection, float] = {
     SummarySection.TURN: 0.0,
     SummarySection.CONTEXT: 0.05,
 }
-"""What part of the room each section has first call on, in the order in which they call."""
+"""The share of the room that each section fills first, in order."""
 _FILES_SHARE = 0.18
 _FACTS_SHARE = 0.35
 _LEDGER_SHARE = 0.15
-"""Room kept for the lists of files, for the facts in all, and for those that have no line."""
+"""Room for the lists of files, for all facts, and for the facts without a line."""
 _MIN_CHARS_WITH_HEADINGS = 480
-"""Characters below which a summary is its most important lines and nothing else."""
+"""A shorter summary holds only its most important lines."""
 _GLANCE_CHARS = 160
 _MAX_FACTS_SHARE = 0.25
 _SEPARATOR_CHARS = len(", ")
 _HANDLES_CHARS = 36
-"""Characters that the handles of a row may take."""
+"""The most characters of a fact line's handles."""
 
 _PROGRESS = (SummarySection.DONE, SummarySection.IN_PROGRESS, SummarySection.BLOCKED)
 
 
 @dataclass(frozen=True)
 class ExtractiveSummarizer:
-    """Verbatim words, chosen by rules, each with its handle; the same for the same material."""
+    """Verbatim words chosen by rules, each with its handle; the result is deterministic."""
 
     name: str = "extractive"
 
     def summarize(self, material: Material) -> Draft:
-        """A draft within the budget, whatever was said."""
         room = CHARS_PER_TOKEN * max(0, min(material.budget, _max_useful_tokens(material)))
         sections = material.previous_sections
         parts = split_foreign_summary(sections, material.previous)
         own = {heading: body for heading, body in sections.items() if heading in SECTION_LAYOUT}
         earlier = list(read_earlier_lines(own, None, material.covers))
         if room < _MIN_CHARS_WITH_HEADINGS:
-            # Another writer's handles need not be true.
+            # Another writer's handles may be wrong.
             earlier += read_earlier_lines({}, "\n".join(parts), Ranges())
         listed = [line for line in earlier if line.is_list]
         lines = gather_candidates(material, [line for line in earlier if not line.is_list])
@@ -81,7 +80,7 @@ class ExtractiveSummarizer:
 
 
 def _max_useful_tokens(material: Material) -> int:
-    """Tokens beyond which a summary of so little would hardly be one."""
+    """Return the size beyond which a summary of this material would hardly be shorter."""
     gone = sum(item.tokens for item in material.removed_items)
     return min(
         compute_max_useful_tokens(material),
@@ -90,7 +89,7 @@ def _max_useful_tokens(material: Material) -> int:
 
 
 def _write_short(lines: Sequence[SummaryLine], room: int) -> Draft:
-    """The most important lines without headings, the first of them at any price."""
+    """Return the most important lines without headings, always including the first."""
     taken: list[tuple[SummaryLine, str]] = []
     for line in sorted(
         (line for line in lines if line.section is not SummarySection.TURN), key=_rank_line
@@ -109,12 +108,12 @@ def _write_short(lines: Sequence[SummaryLine], room: int) -> Draft:
 
 
 def _rank_line(line: SummaryLine) -> int:
-    """Goals, then constraints, then what weighs most; for a sort that keeps the order."""
+    """Return a sort key: goals, then constraints, then the rest in order."""
     return {SummarySection.GOAL: 0, SummarySection.CONSTRAINTS: 1}.get(line.section, 2)
 
 
 def _write_empty(material: Material, room: int) -> Draft:
-    """For blocks without words, or a room too small for any."""
+    """Return a draft for blocks without words, or for a room too small for any."""
     text = add_handles("Nothing to quote", parse_cited_handles(material.covers))
     return (
         Draft(text, cites=parse_cited_handles(material.covers))
@@ -149,7 +148,7 @@ def _write_page(
 
 
 def _compute_shares(material: Material) -> dict[SummarySection, float]:
-    """The shares of the sections, where a turn that goes on takes its part of the progress."""
+    """Return the shares of the sections, with part of the progress moved to an unfinished turn."""
     gone = sum(item.tokens for item in material.removed_items)
     inside = sum(item.tokens for item in material.removed_items if item.position in material.prefix)
     part = inside / gone if gone else 0.0
@@ -162,14 +161,14 @@ def _compute_shares(material: Material) -> dict[SummarySection, float]:
 
 
 def _read_ledger_facts(lines: Iterable[SummaryLine]) -> dict[str, int]:
-    """The facts that an earlier summary's ledger lists, and where they were last seen."""
+    """Return the facts in an earlier summary, and where each was last seen."""
     return {fact: line.newest for line in lines for fact in line.wording.facts}
 
 
 def _weigh_by_facts(
     lines: Iterable[SummaryLine], facts: Sequence[SummaryFact]
 ) -> Iterator[SummaryLine]:
-    """What is the first to tell of facts that are likely to be needed again weighs the more."""
+    """Raise the weight of lines that are the first to name facts likely to be needed again."""
     usual = sum(fact.worth for fact in facts) / max(len(facts), 1)
     worth = {fact.text: fact.worth / usual for fact in facts}
     for line in lines:
@@ -177,19 +176,18 @@ def _weigh_by_facts(
         if worth.keys().isdisjoint(words):
             yield line
             continue
-        # In the order of the words: a sum of fractions depends on it.
+        # Keep the order of the words: a floating-point sum depends on it.
         value = sum(worth.pop(word, 0.0) for word in words)
         yield line if line.is_quote else line.with_weight(line.weight + min(0.4, 0.1 * value))
 
 
 def _filter_unsaid_facts(facts: Iterable[SummaryFact], words: set[str]) -> list[SummaryFact]:
-    """The facts that none of the words names, not even inside of a longer one."""
+    """Return the facts that none of the words names, not even inside a longer one."""
     together = " ".join(words)
     return [fact for fact in facts if fact.text not in words and fact.text not in together]
 
 
 def _iter_ledger_lines(facts: Iterable[SummaryFact], page: SummaryPage) -> Iterator[SummaryLine]:
-    """The facts, as many as the page has room for."""
     room = min(page.left, int(page.room * _MAX_FACTS_SHARE))
     listed: dict[FactKind, list[SummaryFact]] = {sort: [] for sort in FactKind}
     for fact in facts:
@@ -202,7 +200,7 @@ def _iter_ledger_lines(facts: Iterable[SummaryFact], page: SummaryPage) -> Itera
 
 
 def _iter_rows(sort: FactKind, facts: Sequence[SummaryFact]) -> Iterator[SummaryLine]:
-    """Facts of one sort, as many a row as a line has room for together with its handles."""
+    """Yield lines of facts of one kind, as many to a line as fit together with their handles."""
     rows: list[list[tuple[str, int]]] = []
     length, most = LIST_ROW_CHARS, LIST_ROW_CHARS - _HANDLES_CHARS
     for fact in facts:
@@ -214,6 +212,6 @@ def _iter_rows(sort: FactKind, facts: Sequence[SummaryFact]) -> Iterator[Summary
         rows[-1].append((said, fact.newest))
     for row in rows:
         text = f"{sort}: {', '.join(said for said, _ in row)}"
-        # Another writer's summary need not say where it took a fact from.
+        # Another writer's summary may not say where a fact came from.
         handles = Ranges.of(newest for _, newest in row if newest)
         yield SummaryLine(SummarySection.CONTEXT, text, handles)

@@ -1,4 +1,4 @@
-"""Judges a draft before it may stand for anything; each rule says in one sentence why not."""
+"""Checks a draft before it may replace blocks; each rule gives its reason in one sentence."""
 
 import json
 import re
@@ -19,9 +19,9 @@ from .summarizer import Draft, Material
 from .tool_markup import find_tool_markup
 
 SIZE_TOLERANCE = 1.1
-"""A model counts its tokens otherwise than we do; a text this much over its budget still passes."""
+"""Models count tokens differently; a text this much over its budget still passes."""
 ALWAYS_SMALL_TOKENS = 32
-"""Tokens that a text may take even where what it stands for is smaller still."""
+"""The tokens that a text may always have, even if it replaces fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ class GateCase:
     draft: Draft
     material: Material
     user_texts: tuple[str, ...]
-    """The user's own texts, made comparable."""
+    """The user's own texts, normalized for comparison."""
 
 
 _Rule = Callable[[GateCase], str | None]
-"""Says why a draft is rejected, if it is."""
+"""Returns why a draft is rejected, or None."""
 
 
 def check_draft(draft: Draft, material: Material, *, user_texts: Iterable[str]) -> None:
-    """Raises RejectedSummaryError by the first rule of RULES that a draft breaks.
+    """Raise RejectedSummaryError for the first rule of GATE_RULES that a draft breaks.
 
-    `user_texts` are the texts of all user blocks of the session up to the boundary: what stood
-    in an earlier summary may be quoted again.
+    `user_texts` are the texts of all user blocks of the session up to the boundary, since quotes in
+    an earlier summary may be repeated.
     """
     case = GateCase(
         draft, material, tuple(chain.from_iterable(map(list_comparable_texts, user_texts)))
@@ -53,14 +53,14 @@ def check_draft(draft: Draft, material: Material, *, user_texts: Iterable[str]) 
 
 
 def _count_replaced_tokens(material: Material) -> int:
-    """Estimated tokens of what a text replaces: the blocks, and the summary before it."""
+    """Return the estimated tokens that a text replaces: the blocks, and the earlier summary."""
     return sum(item.tokens for item in material.removed_items) + estimate_text(
         material.previous or ""
     )
 
 
 def compute_max_useful_tokens(material: Material) -> int:
-    """The most tokens that a text may take and still gain something."""
+    """Return the most tokens of a text that still makes the view smaller."""
     return max(_count_replaced_tokens(material) - 1, ALWAYS_SMALL_TOKENS)
 
 
@@ -77,7 +77,7 @@ def _check_not_truncated(case: GateCase) -> str | None:
 
 
 def _check_no_tool_calls(case: GateCase) -> str | None:
-    """A model that goes on with the task instead of summing it up."""
+    """Reject a model that goes on with the task instead of summarizing it."""
     if _is_json_call(case.draft.text):
         return "the text is a tool call in JSON"
     if markup := _find_markup(case.draft.text):
@@ -88,7 +88,7 @@ def _check_no_tool_calls(case: GateCase) -> str | None:
 def _check_size(case: GateCase) -> str | None:
     text, granted = case.draft.text, case.material.total_budget
     if case.material.template is not None:
-        # No model wrote the lists of files, and the documents' budgets are for what it writes.
+        # No model wrote the lists of files, and the documents' budgets are for the model's text.
         text = remove_file_lists(text)
     tokens = estimate_text(text)
     if tokens <= int(granted * SIZE_TOLERANCE):
@@ -104,10 +104,10 @@ def _check_smaller(case: GateCase) -> str | None:
 
 
 def _check_language(case: GateCase) -> str | None:
-    """A model that answers in a language that nobody in the session has used.
+    """Reject a model that answers in a language that the session does not use.
 
-    Languages of one script are not told apart, and Latin is in every session: code, names, and
-    what stands around them in a summary.
+    Languages of one script are not distinguished, and Latin occurs in every session, in code, names
+    and summaries.
     """
     if is_latin(case.draft.text):
         return None
@@ -123,7 +123,7 @@ def _check_language(case: GateCase) -> str | None:
         if written[script] >= MIN_LETTERS:
             return None
     if written.total() < MIN_LETTERS:
-        return None  # hardly a word was said
+        return None  # hardly any words
     return f"the text is written in {script} letters, and nothing that was said is"
 
 
@@ -152,21 +152,20 @@ GATE_RULES: dict[str, _Rule] = {
     "cites-elsewhere": _check_citations,
 }
 
-# Not what tools answered, which may be in any language, nor what a model thought to itself.
+# Neither tool results, which may be in any language, nor a model's thinking.
 _SPEECH_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER, Kind.TOOL_CALL})
 _FENCE = "```"
 _CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
 def _iter_spoken_texts(material: Material) -> Iterator[str]:
-    """What people and the agent said, and the words in which the summary was asked for."""
+    """Yield what users and the agent wrote, and the instructions for the summary."""
     yield material.instructions or ""
     yield material.previous or ""
     yield from (item.block.text for item in material.removed_items if item.kind in _SPEECH_KINDS)
 
 
 def _iter_unquoted_lines(text: str) -> Iterable[str]:
-    """The lines of a text that quote no user."""
     return (line for line in text.split("\n") if not _has_quote(line))
 
 
@@ -176,10 +175,10 @@ def _has_quote(line: str) -> bool:
 
 
 def _find_markup(text: str) -> str | None:
-    """The first markup of a tool call in a text, but for quotes and code."""
+    """Return the first markup of a tool call in a text, ignoring quotes and code."""
     if _FENCE in text:
         return find_tool_markup(_CODE.sub("", "\n".join(_iter_unquoted_lines(text))))
-    # No markup goes on in the next line, and no code but between fences.
+    # Markup never spans lines, and code does so only between fences.
     return next(filter(None, map(_find_markup_in_line, text.split("\n"))), None)
 
 

@@ -1,4 +1,4 @@
-"""Names what left and says nothing of it: the end of every chain of fallbacks."""
+"""Lists what left without describing it: the last resort of every chain of summarizers."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from .summarizer import Draft, Material
 
 _MAX_RANGES_CHARS = 400
-"""Characters; what stands for a history of scattered survivors must stay small."""
+"""The longest list of ranges, so that scattered ranges stay small."""
 
 
 @dataclass(frozen=True)
 class ListingSummarizer:
-    """Counts and handles only, so there is nothing in it that could be wrong or fail."""
+    """Counts and handles only, so nothing can be wrong or fail."""
 
     name: str = "listing"
 

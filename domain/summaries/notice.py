@@ -1,4 +1,4 @@
-"""Says that blocks left, and no more of them: the text of policies that prune and never sum up."""
+"""Writes a notice that blocks left: the text of policies that prune without a summary."""
 
 import re
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from .summarizer import Draft, Material
 
 NOTICE_SECTION = "Pruned"
 HIDDEN_TEXT = "[Blocks were hidden, and are not shown.]"
-"""Where nothing else stands for anything that left."""
+"""The text if nothing else replaces what left."""
 
 
 def _write_notice(messages: int) -> str:
-    """What people and models are told of it (S1.29)."""
+    """Return the notice for users and models (S1.29)."""
     old = "message" if messages == 1 else "messages"
     return f"Removed {messages:,} old {old} to stay within context limits"
 
 
 @dataclass(frozen=True)
 class NoticeSummarizer:
-    """One line below whatever stood for earlier blocks: how many messages were removed so far.
+    """One line below the earlier summary: how many messages were removed so far.
 
-    The view names the handles of all that left beside it. It needs nothing and cannot fail.
+    The view names the handles of everything that left next to it. It cannot fail.
     """
 
     name: str = "notice"
@@ -31,7 +31,10 @@ class NoticeSummarizer:
         above = (material.previous or "").removesuffix(told).rstrip()
         counted = _COUNT.search(told)
         before = int(counted[1].replace(",", "")) if counted else 0
-        line = f"[Context Pruned: {_write_notice(before + len(group_messages(material.removed_items)))}]"
+        line = (
+            "[Context Pruned: "
+            f"{_write_notice(before + len(group_messages(material.removed_items)))}]"
+        )
         text = f"{above}\n\n{line}" if above else line
         return Draft(text, {**material.previous_sections, NOTICE_SECTION: line})
 

@@ -1,4 +1,4 @@
-"""Blocks as the plain texts that they are made of, for whoever reads or measures no more."""
+"""Reads blocks as plain texts."""
 
 from ..blocks import AnyBlock, Block, Media, NativePart, ResultPart, Text, ToolCall
 
@@ -7,9 +7,9 @@ _DOCUMENT_TEXT = "[document]"
 
 
 def list_text_parts(block: AnyBlock) -> tuple[str, ...]:
-    """The texts of a block, in order; an image is its address, or says that it is one.
+    """Return the texts of a block, in order; an image is its address or a placeholder.
 
-    Of a tool call there are none: how its arguments are written is for whoever asks to say.
+    A tool call has none; callers format its arguments themselves.
     """
     if isinstance(block, ToolCall):
         return ()
@@ -23,7 +23,7 @@ def list_text_parts(block: AnyBlock) -> tuple[str, ...]:
 
 def _read_part(part: ResultPart) -> str | None:
     if isinstance(part, NativePart):
-        return None  # only its provider knows what it says
+        return None  # only its provider can read it
     return part.text if isinstance(part, Text) else _name_media(part)
 
 

@@ -1,4 +1,4 @@
-"""How a summary quotes a person: `- User: "..." (#7)`, word for word but for marked omissions."""
+"""Writes and finds a summary's quotes of the user: `- User: "..." (#7)`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from .extraction.clean_text import LINE_CACHE_SIZE, fold_lines, split_handles
 
-# Whatever stands between the word and the colon is still an attribution: `User, later: "..."`.
+# Words between the name and the colon still attribute it: `User, later: "..."`.
 _ATTRIBUTED = re.compile(
     r"[-+•.\d\s*_`'\"“>(\[)]*(?:the\s+)?(?:user|human)\b[^:\"“”]{0,60}:[\s*_]*[\"“](.*)",
     re.IGNORECASE,
@@ -20,13 +20,13 @@ _STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
 
 
 def write_quote(words: str) -> str:
-    """A person's words as a line of a summary."""
+    """Return a user's words as a line of a summary."""
     return f'User: "{words}"'
 
 
 @lru_cache(maxsize=LINE_CACHE_SIZE)
 def find_quote(line: str) -> str | None:
-    """What a line of a summary says that the user said, if it says so."""
+    """Return the words that a summary line attributes to the user, or None."""
     found = _ATTRIBUTED.match(line.strip())
     if found is None:
         return None
@@ -35,10 +35,9 @@ def find_quote(line: str) -> str | None:
 
 
 def iter_quotes(text: str) -> Iterator[str]:
-    """All that a summary says the user said.
+    """Yield all words that a summary attributes to the user.
 
-    Attributed quotes anywhere, and under the headings of goal and constraints the lines marked
-    as quoted by `> `.
+    These are attributed quotes anywhere, and `> ` lines under the headings of goal and constraints.
     """
     is_users_own = False
     for line in map(str.strip, text.split("\n")):
@@ -52,14 +51,14 @@ def iter_quotes(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1_024)
 def normalize_quotes(text: str) -> str:
-    """A text as quotes are looked up in it: one line, with straight quotation marks."""
+    """Return a text as quotes are searched in it: one line, with straight quotation marks."""
     return fold_lines(text).translate(_STRAIGHT)
 
 
 def list_comparable_texts(text: str) -> tuple[str, ...]:
-    """The forms of a text that quotes are looked up in: without terminal codes, and with them.
+    """Return the forms of a text to search for quotes: without terminal codes, and with them.
 
-    A quote may begin or end inside a code, and then its characters are the user's like others.
+    A quote may begin or end inside a code, and then its characters are the user's too.
     """
     if "\x1b" not in text:
         return (normalize_quotes(text),)
@@ -67,14 +66,14 @@ def list_comparable_texts(text: str) -> tuple[str, ...]:
 
 
 def is_quote_in(quote: str, texts: Iterable[str]) -> bool:
-    """Whether the words are in one of the texts, in order, omissions aside.
+    """Check whether the words are in one of the texts, in order, except for omissions.
 
-    A line with several quotes in it may have taken them from several texts; what stands between
-    quotes is not the user's.
+    A line with several quotes may take them from several texts; the words between quotes are not
+    the user's.
 
     Args:
-        quote: What the user is said to have said.
-        texts: The forms of what the user said, as `comparables` gives them.
+        quote: The words attributed to the user.
+        texts: The user's texts, as `list_comparable_texts` returns them.
     """
     known = tuple(texts)
     return any(_is_taken_from(form, known) for form in list_comparable_texts(quote))

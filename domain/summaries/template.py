@@ -1,4 +1,4 @@
-"""Finds what a policy's form of summaries adds to the common rules."""
+"""Finds what a policy's summary template adds to the common rules."""
 
 from collections.abc import Callable
 
@@ -8,5 +8,5 @@ from .summarizer import SummaryTemplate
 
 
 def get_touch_rule(template: SummaryTemplate | None) -> Callable[[ToolCall], TouchedPaths] | None:
-    """A form's own rule of what calls do to files; None where cutbank's holds."""
+    """Return a template's own rule of what calls do to files; None if cutbank's rule applies."""
     return getattr(template, "find_touches", None)

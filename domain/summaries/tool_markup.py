@@ -1,4 +1,4 @@
-"""Knows the markup in which models call tools, and takes its force away where it is only quoted."""
+"""Recognizes the markup of tool calls, and disarms it where it is only quoted."""
 
 import re
 
@@ -12,13 +12,12 @@ _HARMLESS = str.maketrans("<[", "\u2039(")
 
 
 def find_tool_markup(text: str) -> str | None:
-    """The first markup of a tool call in a text."""
+    """Return the first markup of a tool call in a text, or None."""
     found = _MARKUP.search(text)
     return None if found is None else found[0]
 
 
 def defuse_tool_markup(text: str) -> str:
-    """A text in which no tool is called."""
     if "<" not in text and "[" not in text:
         return text
     return _MARKUP.sub(lambda found: found[0].translate(_HARMLESS), text)

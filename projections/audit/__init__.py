@@ -1,1 +1,1 @@
-"""What became of all that a session holds, and what its models were shown of it."""
+"""Reports the status of every block of a session, and what its models were sent."""

@@ -1,4 +1,4 @@
-"""What a session's story is made of: blocks, calls, decisions, and whatever else was recorded."""
+"""Defines the entries of an audit: blocks, calls, decisions, and other events."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,32 +13,32 @@ from .sent_view import SentView
 
 @dataclass(frozen=True, slots=True)
 class AuditedBlock:
-    """A block, and what became of it."""
+    """A block and its status."""
 
     position: int
     turn: int
     block: AnyBlock
     tokens: int
     time: datetime | None
-    """When it was said; None of what was imported from a source that does not tell."""
+    """When it was written; None if an imported source has no time."""
     status: StatusSince
     is_open: bool = False
-    """A tool call that nobody has answered."""
+    """Whether it is a tool call without an answer."""
     ends: Ends | None = None
-    """What views show of a result that was too large for any of them."""
+    """The part that views show of a result too large for any of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCallEntry:
-    """A call of a model, where it was sent: right behind what it saw last."""
+    """A call of a model, placed right after the last block that it saw."""
 
     number: int
     numbered_call: NumberedCall
     reported: ModelCalled | None
-    """What was recorded of it; None where a source tells no more than the answer."""
+    """The record of the call; None if the source has only the answer."""
     lineage: str
     lineage_version: int | None
-    """The coordinate of what it was sent; None where none was recorded, and the newest is meant."""
+    """The coordinate of what it was sent; None if none was recorded, which means the newest."""
     sent_view: SentView
 
     @property
@@ -54,16 +54,16 @@ class AuditedEvent:
     position: int
     event: Event
     is_superseded: bool = False
-    """The record of a call that was recorded again later; the last one counts."""
+    """Whether it records a call that was recorded again later; the last one counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedDecision:
-    """A decision on the lineage, or a step on the way to one."""
+    """A decision on the lineage, or an event that leads to one."""
 
     version: int
     position: int
-    """The position that the session was at."""
+    """The session's position at that time."""
     event: Event
 
 

@@ -1,4 +1,4 @@
-"""What became of every block at a coordinate, and since when: a few sets, however many blocks."""
+"""Finds the status of every block at a coordinate, and since when, in ranges."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +13,14 @@ from .view_epochs import ViewEpoch
 
 @dataclass(frozen=True, slots=True)
 class StatusSince:
-    """What became of one block."""
+    """The status of one block, and since when it has it."""
 
     status: BlockStatus | None
-    """None where the boundary forgot it, which `verify` reports."""
+    """None if the boundary forgot it, which `verify` reports."""
     since: int | None = None
-    """The session's position from which it has been so; None where it was so from the first."""
+    """The session's position from which it has been so; None if it always was."""
     boundary: int | None = None
-    """The boundary that made it so; of what is summarised, the first whose summary stood for it
-    without a break."""
+    """The boundary that made it so; for a summarized block, the first of an unbroken series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class _Span:
 
 
 class StatusIndex:
-    """The fates of all blocks of a session at one coordinate."""
+    """The status of all blocks of a session at one coordinate."""
 
     def __init__(
         self, epochs: Sequence[ViewEpoch], retractions: Sequence[BlocksRetracted], position: int
@@ -45,7 +44,6 @@ class StatusIndex:
         self._spans = sorted(spans, key=lambda span: span.first)
 
     def find(self, position: int) -> StatusSince:
-        """What became of the block at a position."""
         index = bisect_right(self._spans, position, key=lambda span: span.first) - 1
         if index >= 0 and position <= self._spans[index].last:
             return self._spans[index].status
@@ -85,7 +83,7 @@ def _iter_spans_since(
     epochs: Sequence[ViewEpoch],
     by_epoch: Sequence[Mapping[BlockStatus, Ranges]],
 ) -> Iterator[_Span]:
-    """Blocks of one fate, each with the era since which it has had it without a break."""
+    """Yield the blocks of one status, each with the epoch since which it has had that status."""
     remaining = now
     for index in range(len(epochs) - 1, 0, -1):
         stays = remaining & by_epoch[index - 1].get(status, Ranges())

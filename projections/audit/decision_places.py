@@ -1,4 +1,4 @@
-"""Puts the decisions of a lineage where they fell in the session that they are about."""
+"""Places the decisions of a lineage in the session that they are about."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,10 +14,10 @@ from .audit_entries import AuditedDecision
 
 
 def place_decisions(decisions: Iterable[Event], position: int) -> Iterator[AuditedDecision]:
-    """Each with the position that the session was at, as far as the decision itself tells.
+    """Yield each decision with the session's position at that time, as far as the event says.
 
-    Streams are never ordered by a clock: what tells no position stands with what came before it.
-    None comes behind `position`, where the story ends.
+    Clocks never order streams: an event without a position is placed with the one before it. No
+    position exceeds `position`, where the audit ends.
     """
     place = 1
     for event in decisions:

@@ -1,42 +1,39 @@
-"""Whether a model was shown what its call says: the verdict on one call, and what speaks for it."""
+"""Defines the evidence that a model was sent the view that the record of its call names."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class RequestProof(StrEnum):
-    """What is known of the request of a call."""
+    """The evidence for a call's request."""
 
     PROVED = "proved"
-    """Rebuilt, it has the fingerprint that was recorded, and no content of it was changed."""
+    """Rebuilt, it has the recorded fingerprint, and no content of it was changed."""
     NOT_EQUAL = "not equal"
-    """It was recorded with a fingerprint, and cannot be rebuilt so that it has it."""
+    """It was recorded with a fingerprint, but the rebuilt view has another."""
     RECONSTRUCTED = "reconstructed"
-    """It was not recorded what was sent; this is the view at the place of the call."""
+    """The request was not recorded; this is the view at the place of the call."""
     NOT_PROVABLE = "not provable"
-    """What the call says it saw does not exist."""
+    """The recorded coordinate does not exist."""
 
 
 REFUTED_PROOFS = frozenset({RequestProof.NOT_EQUAL, RequestProof.NOT_PROVABLE})
-"""Where the log contradicts what was recorded of a call."""
+"""The log contradicts the record of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentView:
-    """What a call was sent, as far as the log can tell."""
+    """What a call was sent, as far as the log shows."""
 
     proof: RequestProof
     why: str | None = None
-    """What speaks against it; None where nothing does."""
+    """The contradiction; None if there is none."""
     boundary: int | None = None
-    """The boundary that the view begins at."""
     blocks: int = 0
     tokens: int = 0
     """Estimated tokens of the view."""
     fingerprint: str | None = None
-    """That of the rebuilt view."""
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the log contradicts what was recorded."""
         return self.proof in REFUTED_PROOFS

@@ -1,4 +1,4 @@
-"""Since when views of a lineage begin where they do: every switch, and every rewind behind one."""
+"""Finds the view epochs of a lineage: every switch of boundary, and every rewind before one."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -26,23 +26,22 @@ class ViewEpoch:
 
     @property
     def number(self) -> int | None:
-        """The boundary's name: its version in the lineage."""
+        """The boundary's name, which is its version in the lineage."""
         return self.boundary.originator_version if self.boundary else None
 
 
 def list_view_epochs(
     decisions: Iterable[Event], retractions: Sequence[BlocksRetracted], position: int
 ) -> tuple[ViewEpoch, ...]:
-    """The eras of views up to `position`, oldest first; the first begins with the log.
+    """Return the view epochs up to `position`, oldest first; the first begins with the log.
 
-    `decisions` are all events of the lineage up to the version that is asked about, those that it
-    inherits included; `retractions` those of the session up to `position`.
+    `decisions` are all events of the lineage up to the wanted version, including inherited ones;
+    `retractions` those of the session up to `position`.
     """
     return _EpochBuilder(decisions, retractions, position).build()
 
 
 def find_view_epoch(epochs: Sequence[ViewEpoch], position: int) -> ViewEpoch:
-    """The era that a view at a position is of."""
     return epochs[bisect_right(epochs, position, key=lambda era: era.start) - 1]
 
 
@@ -55,7 +54,7 @@ class _EpochBuilder:
         self.boundaries: dict[int, CompactBoundary] = {}
         self.summaries: dict[int, Summary] = {}
         self.switches: list[tuple[int, int]] = []
-        """From which position on, and to which boundary."""
+        """The position of each switch, and its boundary."""
         self._undone: dict[int, float] = {}
         for event in decisions:
             match event:
@@ -88,7 +87,7 @@ class _EpochBuilder:
     def _add(self, epochs: list[ViewEpoch], epoch: ViewEpoch) -> None:
         if epoch.number == epochs[-1].number:
             return
-        # Of several switches at one position, the last is what views have.
+        # Of several switches at one position, the last one applies.
         if epoch.start == epochs[-1].start:
             epochs.pop()
         if not epochs or epoch.number != epochs[-1].number:
@@ -98,13 +97,13 @@ class _EpochBuilder:
         return self.boundaries.get(boundary), self.summaries.get(boundary)
 
     def _find_standing(self, boundary: int, position: float) -> int:
-        """The boundary, or the newest beneath it that no retraction has undone by then."""
+        """Return the boundary, or the newest one beneath it that no retraction has undone."""
         while boundary and self._find_undone_at(boundary) <= position:
             boundary = self.boundaries[boundary].previous or 0
         return boundary
 
     def _find_undone_at(self, number: int) -> float:
-        """Where the first retraction stands that reached into what its summary stands for."""
+        """Return the position of the first retraction of something that its summary covers."""
         if number not in self._undone:
             self._undone[number] = self._find_undoing(number)
         return self._undone[number]

@@ -1,1 +1,1 @@
-"""What one view of a session has and another has not."""
+"""Compares two views of a session."""

@@ -1,4 +1,4 @@
-"""Concrete facts that one view tells and another does not, those first that matter most."""
+"""Finds the facts that one view contains and another does not, the most important first."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,32 +23,29 @@ DECISION: SentenceKind = "decision"
 
 @dataclass(frozen=True, slots=True)
 class LostFact:
-    """Something that can be looked up by its handles, and not be guessed."""
+    """A fact that can be looked up by its handles, but not guessed."""
 
     key: str
-    """What it is known by, however it is spelled: a path without the project's folder."""
+    """Its key, which is independent of spelling: a path has no project folder."""
     text: str
-    """The words, as they stand where the view tells it first."""
+    """Its first spelling in the view."""
     kind: AnchorKind | SentenceKind
-    """Of a sentence what it is: `constraint` in a user's words, `decision` in the agent's."""
+    """For a sentence: `constraint` for a user's, `decision` for the agent's."""
     handles: Ranges
-    """The blocks that tell it, up to where the views were compared; none where only a summary
-    did."""
+    """The blocks that contain it, up to the compared positions; empty if only a summary does."""
     by_user: bool
-    """Whether a user said it."""
     uses: int = 0
-    """How many of these blocks the agent wrote."""
+    """The number of these blocks that the agent wrote."""
     later_uses: Ranges = Ranges()
-    """Where the agent wrote it down later, if nobody had told it anew by then."""
+    """Where the agent wrote it later, if no other block had repeated it by then."""
     repeated_at: int | None = None
-    """The first block behind the views that tells it anew, where the agent did not do so first."""
+    """The first later block that repeats it before the agent used it."""
     is_minor: bool = False
-    """Whether nobody is likely to miss it: a word of how tools are called, or a number (of a line,
-    of seconds) that only tools said and that was never used."""
+    """Whether it is probably unimportant: a word in the form of tool calls, or an unused number
+    that only tools wrote."""
 
     @property
     def block_count(self) -> int:
-        """How many blocks tell it."""
         return len(self.handles)
 
     @property
@@ -57,14 +54,14 @@ class LostFact:
 
     @property
     def rank(self) -> tuple[int, int, int, int, int, str]:
-        """What sorts first matters most: used again, said by a user, decided, used often, newly."""
+        """The sort key, most important first: used again, a user's, decided, used often, new."""
         if self.later_uses:
             group = 0
         elif self.by_user:
             group = 1 if self.kind == CONSTRAINT else 2
         else:
             group = 3 if self.kind in {CONSTRAINT, DECISION} else 4
-        # What no block tells a summary has made up, or uses as its own markup.
+        # A fact in no block was invented by a summary, or is part of its markup.
         group = group if self.handles else 5
         group = 6 if self.is_minor else group
         return (
@@ -80,13 +77,13 @@ class LostFact:
 def find_lost_facts(
     old: HistoryView, new: HistoryView, left: Iterable[Item], log: SessionText
 ) -> tuple[LostFact, ...]:
-    """What `old` tells and `new` does not; `left` are the blocks of `old` that `new` has not."""
+    """Return what `old` has and `new` does not; `left` are the blocks that only `old` has."""
     before, after = ViewText(old, log), ViewText(new, log)
     upto = max(old.coordinate.position, new.coordinate.position)
     keys = {
         key: kind
         for key, kind in before.facts.items()
-        # Every view names the tools that there are, and any model knows what all projects share.
+        # Every view lists the tools, and any model knows what all projects share.
         if key not in log.tool_names and key not in GENERIC_KEYS and not after.has_fact(key)
     }
     sentences = [*iter_rules(left := tuple(left), ()), *iter_remarks(left)]
@@ -139,14 +136,13 @@ def _iter_lost_anchors(
 
 
 def _iter_lost_sentences(lines: Iterable[SummaryLine], after: ViewText) -> Iterator[LostFact]:
-    """Rules and decisions, a fact each, however often they were said."""
     handles: dict[tuple[str, SentenceKind], Ranges] = {}
     quoted: set[str] = set()
     for line in lines:
         if kind := _KINDS.get(line.section):
             said = (line.text, kind)
             handles[said] = line.handles | handles.get(said, Ranges())
-            # A summary may put a rule into words that nobody said.
+            # A summary may state a rule in its own words.
             if line.is_quote:
                 quoted.add(line.text)
     untold = after.find_missing_sentences(text for text, _ in handles)

@@ -1,4 +1,4 @@
-"""What a whole session said, read for its facts once, however often views of it are compared."""
+"""Reads the facts of a whole session once, for any number of comparisons of its views."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,11 +10,11 @@ from ...domain.fidelity.rows import FidelityRow, SessionRows
 from ...domain.fidelity.word_facts import WordFacts
 
 _MIN_OFTEN_CALLS, _OFTEN_SHARE = 10, 0.1
-"""A word is part of how tools are called where so many calls have it, and such a share of all."""
+"""The least number of calls, and share of all calls, that contain a word of their form."""
 
 
 class SessionText:
-    """What a whole session said, to find where a fact was told and whether it was used again."""
+    """A session's text, to find where a fact occurs and whether it was used again."""
 
     def __init__(self, rows: SessionRows) -> None:
         self.rows = rows
@@ -27,7 +27,7 @@ class SessionText:
 
     @cached_property
     def call_words(self) -> frozenset[str]:
-        """How tools are called: names of arguments, and what stands in a tenth of all calls."""
+        """Words in the form of tool calls: argument names, and words in a tenth of all calls."""
         calls = [row for row in self.rows.rows if row.tool]
         often = Counter(key for row in calls for key in self.find_carried_keys(row.text))
         least = max(_MIN_OFTEN_CALLS, len(calls) * _OFTEN_SHARE)
@@ -35,18 +35,16 @@ class SessionText:
         return frozenset(words.union(*(_collect_field_names(row.arguments) for row in calls)))
 
     def find_facts(self, text: str) -> Mapping[str, AnchorKind]:
-        """The facts that stand in a text themselves; each text is read once."""
         found = self._facts.get(text)
         if found is None:
             found = self._facts[text] = self._words.find_facts(text)
         return found
 
     def iter_anchors(self, text: str) -> Iterator[Anchor]:
-        """The facts of a text, each with its place."""
         return self._words.find_anchors(text)
 
     def map_spellings(self, text: str) -> Mapping[str, str]:
-        """How the facts of a text are spelled in it, each where it stands first."""
+        """Return the first spelling of each fact in a text."""
         found = self._spelled.get(text)
         if found is None:
             spelled: dict[str, str] = {}
@@ -56,7 +54,7 @@ class SessionText:
         return found
 
     def find_carried_keys(self, text: str) -> frozenset[str]:
-        """The keys that some fact in a text carries; each text is read once."""
+        """Return the keys that the facts in a text carry, cached."""
         found = self._carried.get(text)
         if found is None:
             found = self._carried[text] = frozenset(self._words.find_carried_keys(text))
@@ -64,12 +62,10 @@ class SessionText:
 
     @cached_property
     def carried_keys(self) -> Mapping[int, frozenset[str]]:
-        """Of each block the keys that some fact in it carries."""
         return {row.position: self.find_carried_keys(row.text) for row in self.rows.rows}
 
 
 def _collect_field_names(value: Any) -> set[str]:
-    """The names of fields in a tree of arguments."""
     if isinstance(value, Mapping):
         return set(value).union(*map(_collect_field_names, value.values()))
     if isinstance(value, list | tuple):

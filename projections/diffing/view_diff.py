@@ -1,4 +1,4 @@
-"""Compares two views of a session: what left, what came in, what stands for it, what is lost."""
+"""Compares two views of a session: blocks that left or came, summaries, and lost facts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from .lost_facts import LostFact, find_lost_facts
 from .session_text import SessionText
 
 _EXCERPT_CHARS = 200
-"""Characters of a block's first line."""
+"""The most characters of a block's first line."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffedBlock:
-    """A block that one of the views has, and the other has not."""
+    """A block that only one of the views has."""
 
     position: int
     turn: int
     kind: Kind
     name: str | None
-    """Of a tool's call its tool, of a document its path."""
+    """For a tool call its tool, for a document its path."""
     tokens: int
-    """Estimated size of what shows of it."""
+    """Estimated size of what the view shows."""
     line: str
     """The beginning of its text, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedBlock:
-    """A block of both views that does not show the same in them."""
+    """A block that shows differently in the two views."""
 
     position: int
     kind: Kind
@@ -46,30 +46,28 @@ class ChangedBlock:
 
 @dataclass(frozen=True)
 class ViewDiff:
-    """What became of one view in another; compared the other way round, it is this mirrored."""
+    """The changes from one view to another; the reverse comparison is a mirror image."""
 
     session: str
     namespace: str
     before: Coordinate
     after: Coordinate
     sizes: PromptSizeChange
-    """What prompts of the views took."""
+    """The sizes of the views' prompts."""
     boundary_before: CompactBoundary | None
     boundary: CompactBoundary | None
-    """What the views begin at; None for a view that holds all of the log."""
+    """The boundaries at which the views begin; None for a view of the whole log."""
     summary_before: Summary | None
     summary: Summary | None
-    """What stands in the views for what they have not."""
     removed: tuple[DiffedBlock, ...]
-    """Blocks of the old view that the new one has not, in order."""
+    """Blocks that only the old view has, in order."""
     added: tuple[DiffedBlock, ...]
-    """Blocks of the new view that the old one had not, in order."""
+    """Blocks that only the new view has, in order."""
     changed: tuple[ChangedBlock, ...]
     lost_facts: tuple[LostFact, ...]
-    """Facts that the old view told and that are nowhere in the new one, what matters most first."""
+    """Facts that only the old view contains, the most important first."""
     gained_facts: tuple[LostFact, ...]
-    """Facts that the new view tells and that were nowhere in the old one: what came in since, and
-    what a summary says that nobody had said."""
+    """Facts that only the new view contains: from later blocks, or invented by a summary."""
     is_request_changed: bool
     """Whether system prompt, tools or settings differ."""
 
@@ -83,7 +81,7 @@ class ViewDiff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a model is told the same by both views."""
+        """Whether both views tell a model the same."""
         moved = self.removed or self.added or self.changed or self.lost_facts or self.gained_facts
         return not (moved or self.is_request_changed or self.has_new_summary)
 
@@ -93,29 +91,26 @@ class ViewDiff:
 
     @property
     def summarized_blocks(self) -> Ranges:
-        """Of what left, the blocks that a summary in the new view stands for."""
         return self.handles & self.summary.covers if self.summary else Ranges()
 
     @property
     def unmentioned_blocks(self) -> Ranges:
-        """Of what left, the blocks that nothing in the new view stands for."""
+        """The removed blocks that nothing in the new view covers."""
         return self.handles - self.summarized_blocks
 
     @property
     def handles(self) -> Ranges:
-        """Of all that left."""
         return Ranges.of(block.position for block in self.removed)
 
     @property
     def shares(self) -> tuple[KindShare, ...]:
-        """What left by kind, the most tokens first."""
         return compute_kind_shares((block.kind, block.tokens) for block in self.removed)
 
 
 def compare_views(
     before: HistoryView, after: HistoryView, log: SessionText, sizes: PromptSizeChange
 ) -> ViewDiff:
-    """What `after` has and has not of `before`; `log` is the whole session of both."""
+    """Return the changes from `before` to `after`; `log` is the whole session."""
     old = {entry.position: entry for entry in before.entries}
     new = {entry.position: entry for entry in after.entries}
     left = [entry for position, entry in old.items() if position not in new]
@@ -140,7 +135,6 @@ def compare_views(
 
 
 def make_first_line(text: str) -> str:
-    """The beginning of a text, in one line."""
     return " ".join(text[: 2 * _EXCERPT_CHARS].split())[:_EXCERPT_CHARS]
 
 

@@ -1,1 +1,1 @@
-"""Events to the rows of read models, without a database."""
+"""Turns events into the rows of read models, without a database."""

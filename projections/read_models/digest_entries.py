@@ -1,4 +1,4 @@
-"""The digest, an entry for each thing: files that were read and modified, commands, artifacts."""
+"""Lists the digest one entry at a time: files read and modified, commands, artifacts."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,10 @@ from ...domain.digest import SHELL_TOOLS, find_touched_files, normalize_tool_nam
 from ...domain.summaries.extraction.commands import get_command
 
 _DigestEntry = tuple[str, str]
-"""A kind (`read`, `modified`, `command`, `artifact`) and what of that kind."""
+"""A kind (`read`, `modified`, `command`, `artifact`) and its value."""
 
 
 def iter_digest_entries(block: AnyBlock) -> Iterator[_DigestEntry]:
-    """What one block adds to the digest, each thing once."""
     if isinstance(block, ToolCall):
         touch = find_touched_files(block)
         kind = "modified" if touch.modifies else "read"

@@ -1,39 +1,39 @@
-"""What idle work makes of a session as it stands: whose turn it is, and why nobody compacts it."""
+"""Decides the idle state of a session: whether it is due, or why not."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class IdleState(StrEnum):
-    """One word for each; whatever comes first here goes before what follows."""
+    """The states, in order of precedence."""
 
     CLOSED = "closed"
     SUB_AGENT = "sub-agent"
     """It works for another session, which waits for it."""
     RUNNING = "running"
-    """Somebody is compacting it."""
+    """A worker is compacting it."""
     WAITING = "waiting"
     """A tool call is open."""
     ASLEEP = "asleep"
-    """The agent goes on by itself, at a moment that it named."""
+    """The agent resumes by itself at a scheduled time."""
     PREPARED = "prepared"
-    """A boundary waits for the threshold."""
+    """A prepared boundary waits for the threshold."""
     COMPACTED = "compacted"
-    """Nothing was said since it was."""
+    """Nothing was added since its compaction."""
     GIVEN_UP = "given-up"
-    """All attempts failed, until something is said."""
+    """All attempts failed; a new block starts them again."""
     SMALL = "small"
     """It fills too little of its context."""
     NO_GAIN = "no-gain"
     """A compaction would not make it smaller."""
     DUE = "due"
     RESTING = "resting"
-    """It will be due, if nothing is said until then."""
+    """It will be due if nothing is added until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdleFacts:
-    """What is known of a session; moments as the read models write them."""
+    """The facts about a session; times are in the format of the read models."""
 
     closed: bool
     is_sub_agent: bool
@@ -42,15 +42,14 @@ class IdleFacts:
     wake_at: str | None
     is_prepared: bool
     is_served: bool
-    """Whether a boundary is served."""
     settled: bool
     attempts: int
     utilization: float
     due_at: str | None
 
     def find_state(self, now: str, *, attempts: int, least_share: float) -> IdleState:
-        """Where it stands at `now`, by the rules that its `due_at` was reckoned with."""
-        # Whoever's lease ran out is dead, for all that is known: that was an attempt.
+        """Return the state at `now`, by the rules with which `due_at` was computed."""
+        # An expired lease means that its worker died, which counts as an attempt.
         is_leased = self.leased_until is not None and self.leased_until > now
         begun = self.attempts + (self.leased_until is not None and not is_leased)
         why = (
@@ -64,7 +63,7 @@ class IdleFacts:
             (self.settled, IdleState.NO_GAIN),
             (begun >= attempts, IdleState.GIVEN_UP),
             (self.utilization < least_share, IdleState.SMALL),
-            # As it stood it was looked at, and passed over.
+            # It was examined in this state and skipped.
             (self.due_at is None, IdleState.NO_GAIN),
             (self.due_at is not None and self.due_at <= now, IdleState.DUE),
         )

@@ -1,4 +1,4 @@
-"""What the events of a lineage mean for the ledger of compactions: rows, and changes of rows."""
+"""Turns the events of a lineage into rows of the compaction ledger, and changes of rows."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from .timestamps import add_seconds, format_timestamp
 
 LedgerRow = dict[str, Any]
 LEDGER = (CompactBoundary, CompactionReverted, CompactionRejected, CompactionFailed)
-"""The events that are rows of their own; a boundary's summary and activation complete its row."""
+"""The events with rows of their own; a boundary's summary and activation complete its row."""
 
 
 def make_request_row(event: CompactionRequested) -> LedgerRow:
@@ -38,7 +38,7 @@ def make_request_row(event: CompactionRequested) -> LedgerRow:
 
 
 def make_ledger_row(event: Event) -> LedgerRow | None:
-    """The row that an event is, but for where it stands; None where it is none."""
+    """Return an event's row without its location, or None."""
     match event:
         case CompactBoundary():
             found = _make_boundary_fields(event)
@@ -71,7 +71,7 @@ def make_ledger_row(event: Event) -> LedgerRow | None:
 
 
 def complete_ledger_row(event: Event) -> tuple[int, LedgerRow] | None:
-    """The boundary of the same lineage that an event completes, and what it adds to its row."""
+    """Return the boundary that an event completes, and the columns it adds, or None."""
     match event:
         case Summary():
             return event.boundary, {
@@ -135,4 +135,4 @@ kept_positions kept pinned hidden trims repairs split_turn previous summariser m
 output_tokens cost_usd latency_s summary_tokens covers cites reason rule tried stood_in
 effective_from activated_at reverted_at dropped_at recorded_at
 """.split()  # noqa: SIM905 - a list of forty names, a line each
-"""What a row says of itself; where it stands comes before."""
+"""The columns other than the location, which come first."""

@@ -1,4 +1,4 @@
-"""Reads a search as people type it: words, "phrases", -without, and beginnings of words*."""
+"""Parses search queries: words, "phrases", -without, and beginnings of words*."""
 
 import re
 from dataclasses import dataclass
@@ -7,35 +7,35 @@ from ...domain.errors import InvalidSettingError
 from .searchable_text import replace_surrogates
 
 _MIN_PREFIX_CHARS = 3
-"""Letters before a `*`: fewer begin so many words that finding them takes long."""
+"""Fewer letters before a `*` match so many words that the search is slow."""
 _PIECE = re.compile(r'(?P<no>-)?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))')
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTerm:
-    """Words that must stand side by side."""
+    """Words that must be adjacent."""
 
     text: str
     is_prefix: bool = False
-    """Whether the last word may go on."""
+    """Whether the last word is only a beginning."""
 
     @property
     def expression(self) -> str:
-        """As FTS5 has it; inside of quotes nothing has a meaning of its own."""
+        """The FTS5 expression, quoted so that no character has a special meaning."""
         quoted = self.text.replace('"', '""')
         return f'"{quoted}"' + (" *" if self.is_prefix else "")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """All of `wanted`, and none of `unwanted`."""
+    """All of the required terms, and none of the excluded ones."""
 
     required_terms: tuple[SearchTerm, ...]
     excluded_terms: tuple[SearchTerm, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> "SearchQuery":
-        """Raises InvalidSettingError, in one line, where it cannot be understood."""
+        """Parse a query; raise InvalidSettingError, in one line, if it makes no sense."""
         text = replace_surrogates(text).replace("\0", " ")
         if text.count('"') % 2:
             raise InvalidSettingError(f"a quote is never closed in {text!r}: close it, or leave it")
@@ -43,7 +43,8 @@ class SearchQuery:
         unwanted: list[SearchTerm] = []
         for piece in _PIECE.finditer(text):
             term = _parse_term(piece)
-            # What has no letter or digit is in no index: `->` finds nothing and forbids nothing.
+            # Text without letters or digits is in no index: `->` neither matches nor excludes
+            # anything.
             if any(character.isalnum() for character in term.text):
                 (unwanted if piece["no"] else wanted).append(term)
         if unwanted and not wanted:
@@ -54,7 +55,6 @@ class SearchQuery:
 
     @property
     def expression(self) -> str:
-        """The whole of it as FTS5 has it."""
         wanted = " AND ".join(term.expression for term in self.required_terms)
         if not self.excluded_terms:
             return f"({wanted})"

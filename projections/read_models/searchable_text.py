@@ -1,4 +1,4 @@
-"""What an event says, as one text to be searched: whoever said it, a tool's arguments included."""
+"""Reads an event as one searchable text, including a tool's arguments."""
 
 import re
 from typing import NamedTuple
@@ -9,18 +9,16 @@ from ...domain.event import Event
 from ...domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 
 SUMMARY_KIND = "summary"
-"""The kind of a text that stands for blocks, where blocks have their own."""
+"""The kind of a summary, next to the kinds of blocks."""
 SEARCHABLE_EVENTS = (BlockAppended, ToolCalled, ToolReturned, ToolCallAbandoned, Summary)
 _EXCERPT_CHARS = 120
-"""Characters of the beginning that are shown in a list."""
+"""The length of an excerpt in a list."""
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _BLANKS = dict.fromkeys("bfnrt", " ")
 
 
 class SearchableText(NamedTuple):
-    """One thing that was said."""
-
     kind: str
     turn: int | None
     name: str | None
@@ -28,7 +26,7 @@ class SearchableText(NamedTuple):
 
 
 def read_searchable_text(event: Event) -> SearchableText | None:
-    """What an event says; None of an event that says nothing."""
+    """Return an event's text; None for an event without any."""
     said = _read_searchable_text(event)
     return said and said._replace(
         text=replace_surrogates(said.text), name=said.name and replace_surrogates(said.name)
@@ -36,7 +34,7 @@ def read_searchable_text(event: Event) -> SearchableText | None:
 
 
 def replace_surrogates(text: str) -> str:
-    """A text that can be written as UTF-8: half a character becomes the sign for what is lost."""
+    """Return a text that can be encoded as UTF-8, with lone surrogates replaced."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -61,7 +59,6 @@ def _read_searchable_text(event: Event) -> SearchableText | None:
 
 
 def make_excerpt(text: str) -> str:
-    """The beginning of a text, in one line."""
     return " ".join(text[: 2 * _EXCERPT_CHARS].split())[:_EXCERPT_CHARS]
 
 
@@ -83,7 +80,7 @@ def _read_block_text(block: AnyBlock) -> str:
 
 
 def _unescape(arguments: str) -> str:
-    """JSON text without its escapes: a line that begins with `note` would read `\\nnote`."""
+    r"""Return JSON text without its escapes, since `\nnote` would hide the word `note`."""
     return _ESCAPE.sub(_decode_escape, arguments) if "\\" in arguments else arguments
 
 

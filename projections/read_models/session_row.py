@@ -1,4 +1,4 @@
-"""A session's row in the index, folded from its events and from those of the lineage it serves."""
+"""Folds a session's events, and those of its served lineage, into its row in the index."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -30,28 +30,28 @@ from ...domain.token_estimate import estimate_text
 from .timestamps import add_seconds, format_timestamp
 
 _PROMPT_CHARS = 200
-"""Characters of the first prompt that are kept."""
+"""How many characters of the first prompt are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRowSettings:
-    """What rows are reckoned with besides events."""
+    """The settings that rows depend on."""
 
     idle_seconds: float
     """How long after its last event a session is due for idle compaction."""
     context_limit: int
-    """Tokens of context that utilisation is a share of; 0 where each session has its own limit."""
+    """Tokens of context for the utilization; 0 if each session has its own limit."""
     least_share: float
-    """Of that limit; a view that fills less of it is not worth compacting."""
+    """The share of the limit below which a view is not worth compacting."""
     attempts: int
-    """How often in a row an idle compaction may fail, until something new is said."""
+    """How often in a row an idle compaction may fail until there are new blocks."""
     backoff_seconds: float
-    """How long after a failed attempt it is due again; twice as long after each further one."""
+    """The pause after a failed attempt; it doubles with each further one."""
 
 
 @dataclass(slots=True)
 class SessionRow:
-    """One session as it stands at some notification of the log."""
+    """One session as of a notification of the log."""
 
     id: int
     """The notification that opened it."""
@@ -59,7 +59,7 @@ class SessionRow:
     namespace: str
     key: str
     name: str = ""
-    """What people see: the title, or else the key."""
+    """The name shown to users: the title, or else the key."""
     title: str | None = None
     source: str | None = None
     subject: str | None = None
@@ -75,51 +75,50 @@ class SessionRow:
     turns: int = 0
     blocks: int = 0
     bytes: int = 0
-    """Size of its own events and bodies as JSON and text; a fork copies nothing."""
+    """The size of its own events and bodies as JSON and text; a fork copies nothing."""
     tokens: int = 0
     view_tokens: int | None = 0
-    """None, while rows are made, where the view has to be measured anew."""
+    """None, while rows are made, if the view has to be measured again."""
     system_tokens: int = 0
     tools_tokens: int = 0
     utilisation: float = 0.0
     open_calls: int = 0
     closed: int = 0
     served_lineage: str | None = None
-    """The lineage that views are served from, once it has events of its own; in a branch that was
-    imported what its source recorded, from the first on."""
+    """The lineage from which views are served, once it has events of its own; at first the recorded
+    one in an imported branch."""
     served_version: int = 0
-    """Its newest version; at first what a fork inherits."""
+    """The newest version of that lineage; at first the one that a fork inherits."""
     steady_from: int = 0
-    """From this position on the view only grew; before it, it was another one."""
+    """From this position on, the view only grew."""
     reported: int | None = None
-    """Tokens of the newest prompt on this view, as a provider counted it; None where none did."""
+    """Tokens of the newest prompt on this view by the provider's count; None if unreported."""
     in_use: int = 0
-    """Tokens of context as far as is known: as reported, and what came since; else as estimated."""
+    """Tokens of context in use: reported ones and an estimate of later ones, or an estimate."""
     has_calls: int = 0
     """Whether a call of a model was recorded."""
     context_limit: int = DEFAULT_LIMIT
     """Tokens that a prompt may have, as far as the log and the model tell."""
     limit_source: str = LimitSource.DEFAULT.value
     wake_at: str | None = None
-    """When the agent said that it goes on by itself."""
+    """When the agent resumes by itself."""
     leased_until: str | None = None
-    """How long somebody is at compacting it, at most; None where nobody is."""
+    """When the current lease ends; None without a lease."""
     settled: int = 0
-    """Whether its compaction was decided upon since something was said: there is nothing to do."""
+    """Whether a decision was made since the newest block, so that there is nothing to do."""
     attempts: int = 0
-    """How many compactions in a row have failed since something was said."""
+    """How many compactions in a row have failed since the newest block."""
     failed_at: str | None = None
-    """When the newest of them did."""
     project: str | None = None
     """Where its agent worked."""
     first_prompt: str | None = None
-    """The beginning of what a person asked for first."""
+    """The beginning of the user's first request."""
     model: str | None = None
-    """Whose call was the newest that named one."""
+    """The model of the newest call that names one."""
     said_at: str | None = None
-    """When the newest block was said, by its source's clock where it was imported."""
+    """The time of the newest block, by its source's clock if it was imported."""
     due_at: str | None = None
-    """From when on it may be compacted in idle hours; None where nothing is to be done."""
+    """When idle compaction may begin; None if there is nothing to do."""
 
     @classmethod
     def from_opened_event(cls, number: int, event: SessionOpened) -> Self:
@@ -138,7 +137,7 @@ class SessionRow:
             parent_call=event.parent.tool_call_id if event.parent else None,
             forked_at=fork.position if fork else None,
             opened_at=format_timestamp(event.timestamp),
-            # What a fork shares was said elsewhere.
+            # A fork's shared blocks belong to its parent.
             view_tokens=None if fork else 0,
             served_lineage=RECORDED_LINEAGE if fork and fork.lineage == RECORDED_LINEAGE else None,
             served_version=fork.lineage_version if fork else 0,
@@ -155,7 +154,7 @@ class SessionRow:
         return {name: getattr(self, name) for name in SESSION_COLUMNS}
 
     def apply(self, event: Event, tokens: int) -> int:
-        """Advance by one of the session's own events; returns what its view grew by."""
+        """Advance by one of the session's own events, and return its view's growth in tokens."""
         match event:
             case SessionTitled(title=title):
                 self.title = title
@@ -182,12 +181,12 @@ class SessionRow:
         return 0
 
     def record_prompt(self, text: str) -> None:
-        """Take note of what a person asked; what an agent put in their mouth begins with a tag."""
+        """Record a user's first prompt; text that an agent inserted begins with a tag."""
         if self.first_prompt is None and not text.lstrip().startswith("<"):
             self.first_prompt = " ".join(text[: 4 * _PROMPT_CHARS].split())[:_PROMPT_CHARS] or None
 
     def reset_attempts(self) -> None:
-        """Something happened in it: what was decided, or failed, was about less than this."""
+        """Forget earlier decisions and failures, which did not include the new event."""
         self.settled, self.attempts, self.failed_at = 0, 0, None
 
     def grow(self, tokens: int) -> int:
@@ -196,7 +195,7 @@ class SessionRow:
         return tokens
 
     def is_served(self, lineage: str) -> bool:
-        """Whether views follow that lineage: `main`, or until it is opened what was recorded."""
+        """Check whether views follow the lineage: `main`, or until it begins the recorded one."""
         if lineage == MAIN_LINEAGE:
             return True
         if lineage != RECORDED_LINEAGE or self.served_lineage == MAIN_LINEAGE:
@@ -204,7 +203,7 @@ class SessionRow:
         return self.forked_at is None or self.served_lineage == RECORDED_LINEAGE
 
     def apply_decision(self, lineage: str, event: Event, *, is_futile: bool = False) -> None:
-        """Take note of one event of a lineage; one that `is_futile` says nothing can be gained."""
+        """Advance by one event of a lineage; `is_futile` means that nothing can be gained."""
         if not self.is_served(lineage):
             return
         self.served_lineage, self.served_version = lineage, event.originator_version
@@ -215,7 +214,7 @@ class SessionRow:
                 self.settled = 1
             case CompactionRequested(lease_s=lease_s):
                 if self.leased_until is not None:
-                    # Whoever was at it before died of it, for all that is known.
+                    # The earlier worker must have died.
                     self._fail(event)
                 self.leased_until = add_seconds(format_timestamp(event.timestamp), lease_s or 0.0)
             case CompactBoundary():
@@ -234,7 +233,7 @@ class SessionRow:
         self.attempts, self.failed_at = self.attempts + 1, format_timestamp(event.timestamp)
 
     def apply_newest(self, event: Event, state: SessionState) -> None:
-        """What the newest event and the state after it say, however many came before."""
+        """Record the newest event and the state after it, however many events came before."""
         self.position = event.originator_version
         self.last_activity = format_timestamp(event.timestamp)
         self.turns = state.turn
@@ -245,7 +244,7 @@ class SessionRow:
         self.wake_at = format_timestamp(datetime.fromisoformat(state.wake)) if state.wake else None
 
     def measure(self, settings: SessionRowSettings) -> None:
-        """Utilisation, when it is known what is in use, and when the session is due."""
+        """Compute the utilization and when the session is due, once the tokens in use are known."""
         self.utilisation = compute_utilization(
             self.in_use, settings.context_limit or self.context_limit
         )
@@ -254,7 +253,7 @@ class SessionRow:
     def _compute_due_at(self, settings: SessionRowSettings) -> str | None:
         if self.open_calls or self.closed or self.settled or self.parent_key is not None:
             return None
-        # Whoever is at it may die of it: until it has ended, that is an attempt like others.
+        # The worker may die: until its lease has ended, it counts as an attempt.
         begun = self.attempts + (self.leased_until is not None)
         if begun >= settings.attempts or self.utilisation < settings.least_share:
             return None
@@ -279,5 +278,4 @@ _LEVELS = ((0.5, "low"), (0.8, "medium"), (1.0, "high"))
 
 
 def name_level(share: float) -> str:
-    """A share of the context as a word."""
     return next((word for most, word in _LEVELS if share <= most), "over")

@@ -1,4 +1,4 @@
-"""The piece of a text around what was searched for, and where in it that stands."""
+"""Cuts the piece of a text around a search match, and marks the matches in it."""
 
 import re
 import unicodedata
@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from .search_query import SearchQuery, SearchTerm
 
 SNIPPET_CHARS = 160
-"""Characters of a snippet."""
 _CHARS_AHEAD = 50
-"""Characters of it before the first match."""
+"""The characters before the first match."""
 _WORDS = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """One line of a text; `marks` are where matches begin and end in it."""
+    """One line of a text; `marks` are the spans of matches in it."""
 
     text: str
     marks: tuple[tuple[int, int], ...] = ()
 
     def mark_matches(self, before: str = "«", after: str = "»") -> str:
-        """The text with signs around what was found."""
         pieces, at = [], 0
         for start, end in self.marks:
             pieces += [self.text[at:start], before, self.text[start:end], after]
@@ -30,11 +28,11 @@ class Snippet:
 
 
 def make_snippet(text: str, query: SearchQuery) -> Snippet:
-    """Around the first match of the term that has one; without any, the beginning."""
+    """Return the text around the first match; without a match, its beginning."""
     pattern = re.compile("|".join(map(_make_pattern, query.required_terms)), re.IGNORECASE)
     found = pattern.search(text)
     if found is None:
-        # The index takes an accent off its letter.
+        # The index ignores accents.
         plain = "".join(map(_strip_accent, text))
         pattern = re.compile(
             "|".join(_make_pattern(term, plainly=True) for term in query.required_terms),
@@ -61,7 +59,7 @@ def _cut_around(text: str, plain: str, at: int, pattern: re.Pattern[str]) -> Sni
 
 
 def _collapse_blanks(text: str, plain: str) -> tuple[str, str]:
-    """Both without runs of blanks, still of one length."""
+    """Return both texts with runs of blanks collapsed, still of equal length."""
     kept = [
         at
         for at, character in enumerate(text)
@@ -77,12 +75,12 @@ def _make_first_line(text: str) -> Snippet:
 
 
 def _make_pattern(term: SearchTerm, *, plainly: bool = False) -> str:
-    """A term's words side by side, whatever separates them, and not inside of longer words."""
+    """Return a pattern of a term's adjacent words, whole and with any separators."""
     words = _WORDS.findall("".join(map(_strip_accent, term.text)) if plainly else term.text)
     side_by_side = r"[\W_]+".join(map(re.escape, words))
     return rf"(?<![^\W_]){side_by_side}" + ("" if term.is_prefix else r"(?![^\W_])")
 
 
 def _strip_accent(character: str) -> str:
-    """A letter without its accent; always one character."""
+    """Return a letter without its accent, always one character."""
     return unicodedata.normalize("NFD", character)[0] if character > "\x7f" else character

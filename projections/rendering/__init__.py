@@ -1,1 +1,1 @@
-"""How a view is said to each provider; a format is one file and one line in the catalog."""
+"""Renders a view for each provider; a format is one file and one line in the catalog."""

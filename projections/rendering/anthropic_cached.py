@@ -1,7 +1,7 @@
-"""A view as an Anthropic Messages request that says what the provider shall keep in its cache.
+"""Renders a view as an Anthropic Messages request with cache marks.
 
-Marks stand on the last tool, on the system prompt and on two blocks near the tail: four, which is
-as many as the API takes. But for them it says what `anthropic` says.
+Marks are on the last tool, the system prompt and two blocks near the tail: four, the API's maximum.
+Apart from them the request equals that of `anthropic`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,10 +18,10 @@ _SHORT_LIVED_MARK: JsonObject = {"type": "ephemeral"}
 
 
 def render(view: ViewContent) -> JsonObject:
-    """The request's body with its marks; any others that were recorded are taken away.
+    """Return the request's body with its marks, and without any recorded ones.
 
-    A mark that the session's settings hold for the whole request says for how long to keep: it is
-    put on the blocks, since the API would count it as a fifth.
+    A mark in the session's settings for the whole request sets the lifetime: it moves to the
+    blocks, because the API would count it as a fifth.
     """
     laid_out = anthropic_messages.render_with_places(view)
     body = laid_out.body
@@ -43,12 +43,12 @@ def render(view: ViewContent) -> JsonObject:
 
 
 def _find_markable(ends: Sequence[JsonObject]) -> JsonObject | None:
-    """The last that may carry one: thinking may not."""
+    """Return the last item that may carry a mark; thinking may not."""
     return next((end for end in reversed(ends) if end["type"] not in THINKING_TYPES), None)
 
 
 def _find_last_tool(tools: Sequence[Any]) -> JsonObject | None:
-    """The last that is sent at once: one that the model has to search for cannot be marked."""
+    """Return the last tool that is loaded immediately; a deferred one cannot be marked."""
     return next(
         (
             tool
@@ -60,7 +60,7 @@ def _find_last_tool(tools: Sequence[Any]) -> JsonObject | None:
 
 
 def _clear_marks(pieces: Iterable[Any]) -> None:
-    """Take marks from content, and from the content within results and documents."""
+    """Remove marks from content, also within results and documents."""
     for piece in pieces:
         if not isinstance(piece, dict):
             continue

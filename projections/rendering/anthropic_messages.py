@@ -1,4 +1,4 @@
-"""A view as the body of an Anthropic Messages request."""
+"""Renders a view as the body of an Anthropic Messages request."""
 
 from dataclasses import dataclass
 
@@ -18,43 +18,43 @@ from .exchanges import (
 from .sendable_json import JsonObject
 
 _PROVIDER = "anthropic"
-_MAX_ID_CHARS = 64  # its own API names no limit; the same models behind another's do
+_MAX_ID_CHARS = 64  # the Anthropic API has no limit, but other APIs with the same models do
 _MAX_NAME_CHARS = 128
 
 THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
 _HELD_IN_PLACE = THINKING_TYPES | {"tool_use", "tool_result"}
-"""Items that are only legal where their own rules put them."""
+"""Items that are only legal in fixed places."""
 _NEVER = 2**63
 
 
 SUMMARY_PLACE = 0
-"""Stands for the position of the summary, which is no block."""
+"""The position that represents the summary, which is not a block."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedRequest:
-    """A request's body, and where it says which block."""
+    """A request's body, with the place of each block in it."""
 
     body: JsonObject
     ends: dict[int, JsonObject]
-    """The last piece of content that shows each block, by its position, in the body's order; of a
-    call that nobody has answered, what stands for its result."""
+    """The last piece of content of each block, by position, in the body's order; for an open call,
+    that of the stand-in for its result."""
 
 
 def render(view: ViewContent) -> JsonObject:
-    """The request's body; it shares nothing with the view."""
+    """Return the request's body; it shares nothing with the view."""
     return render_with_places(view).body
 
 
 def render_with_places(view: ViewContent) -> RenderedRequest:
-    """The request's body with the places of what it shows."""
+    """Return the request's body and the places of its blocks."""
     body: JsonObject = sendable_json.copy_value(view.request_settings)
     talk = group_exchanges(view, _MAX_ID_CHARS)
     mode = _find_thinking_mode(body)
     thoughts_since = {"enabled": 0, "disabled": _NEVER}.get(mode, talk.start_of_growth)
     messages, ends = _render_messages(view, talk, thoughts_since)
     if mode == "enabled" and not _begins_with_thinking(messages):
-        # The API would refuse the turn and says how to avoid it: think no more in this request.
+        # The API would refuse the turn; as its error suggests, turn off thinking for this request.
         body["thinking"] = {"type": "disabled"}
         messages, ends = _render_messages(view, talk, _NEVER)
     if view.system_prompt and view.system_prompt.strip():
@@ -94,7 +94,7 @@ def _render_messages(
         messages.insert(0, {"role": "user", "content": [_make_text(OPENING_TEXT)]})
     last = messages[-1]["content"]
     if messages[-1]["role"] == "assistant" and last[-1]["type"] == "text":
-        # Nothing was said after it, so that it is the last of the ends as well.
+        # No text follows it, so it is the last end as well.
         last[-1] = ends[next(reversed(ends))] = _strip_padding(last[-1])
     return messages, ends
 
@@ -122,7 +122,8 @@ def _render_model_message(
         if isinstance(piece, ExchangeCall):
             content.append(_render_call(piece))
         elif piece.block.kind is Kind.THINKING:
-            # A signature holds only after the thoughts before it: once one is missing, so are all.
+            # A signature is valid only after all earlier thinking: once one is missing, the rest
+            # must go.
             whole = whole and piece.position > thoughts_since
             thought = _render_thinking(piece) if whole else None
             if thought:
@@ -132,7 +133,7 @@ def _render_model_message(
             content += _render_spoken(piece)
         position = piece.entry.position if isinstance(piece, ExchangeCall) else piece.position
         positions += [position] * (len(content) - len(positions))
-    # Thinking that came to nothing is refused; so is a message that ends with it.
+    # Empty thinking is refused, and so is a message that ends with thinking.
     while content and content[-1]["type"] in THINKING_TYPES:
         content.pop()
     ends.update(zip(positions, content, strict=False))  # thinking at the end has no place
@@ -147,7 +148,7 @@ def _render_spoken(entry: ViewEntry) -> list[JsonObject]:
 
 
 def _render_thinking(entry: ViewEntry) -> JsonObject | None:
-    """Thinking as it came, with its signature; else not at all, since it cannot be said anew."""
+    """Return thinking as received, with its signature; None if it cannot be sent again."""
     match _get_native_item(entry) or {}:
         case {"type": "thinking", "thinking": str(), "signature": str(signed)} as item if signed:
             return item
@@ -187,7 +188,7 @@ def _render_part(part: str | Media | JsonObject, offered: frozenset[str]) -> Jso
     if isinstance(part, Media):
         return _render_media(part)
     if part["type"] == "tool_reference" and part.get("tool_name") not in offered:
-        # A reference to a tool that the request does not offer is refused.
+        # The API refuses references to tools that the request does not offer.
         return _make_text(f"[tool {part.get('tool_name')}]")
     return part
 
@@ -203,7 +204,6 @@ def _render_input(entry: ViewEntry) -> list[JsonObject]:
 
 
 def _render_block(entry: ViewEntry) -> list[JsonObject]:
-    """A block's words, and then its image or document, if it shows them."""
     if item := _get_standalone_item(entry):
         return [item]
     words = sendable_json.replace_half_characters(entry.text)
@@ -259,7 +259,7 @@ def _is_blank(item: JsonObject) -> bool:
 
 
 def _strip_padding(block: JsonObject) -> JsonObject:
-    """The API refuses a request whose last words are the model's and end with a space."""
+    """Strip trailing white space, with which the API refuses a model's last text."""
     words: str = block["text"]
     return block if words == words.rstrip() else _make_text(words.rstrip())
 
@@ -270,7 +270,7 @@ def _find_thinking_mode(settings: JsonObject) -> str:
 
 
 def _begins_with_thinking(messages: list[JsonObject]) -> bool:
-    """Whether the turn under way does; a turn goes on as long as the user only answers calls."""
+    """Check whether the current turn begins with thinking; results of calls do not end a turn."""
     first = None
     for message in reversed(messages):
         if message["role"] == "assistant":

@@ -1,18 +1,18 @@
-"""Where a view says a provider may keep what it has read: near its tail, twice."""
+"""Chooses where a provider caches a view: two points near its tail."""
 
 from collections.abc import Sequence
 
 _BLOCKS_BEFORE_TAIL = 3
-"""The earlier point is this many blocks before the end: the later one of the call before, mostly,
-so that the next request finds what this one wrote."""
+"""How many blocks before the end the earlier point is: usually the later point of the previous
+call, so that a request finds what the last one wrote."""
 
 
 def find_cache_points(paths: Sequence[str | None], *, cache_last: bool = False) -> tuple[int, ...]:
-    """Indices of the blocks that carry a point, in order, by the path that each block shows.
+    """Return the indices of the blocks with a cache point, in order, given each block's path.
 
-    Blocks of one path, one after another, are one thing: the point moves to the last of them. So
-    there are two, one where both would be the last block, none where there is no block.
-    `cache_last` asks for the last block, which every rule here marks anyway.
+    Adjacent blocks of one path belong together, and the point moves to the last of them. There are
+    two points, one if both are on the last block, and none without blocks. `cache_last` requests a
+    point on the last block, which is always there anyway.
     """
     count = len(paths)
     points = (
@@ -24,7 +24,7 @@ def find_cache_points(paths: Sequence[str | None], *, cache_last: bool = False) 
 
 
 def _find_run_end(paths: Sequence[str | None], index: int) -> int:
-    """The last block of those that show the same path from here on."""
+    """Return the last of the adjacent blocks with the same path."""
     while paths[index] and index + 1 < len(paths) and paths[index + 1] == paths[index]:
         index += 1
     return index

@@ -1,4 +1,4 @@
-"""Every way to say a view, by name."""
+"""Lists every format for rendering a view, by name and version."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from .sendable_json import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Renderer:
-    """One format, and the version of what it makes of a view.
+    """One format, and the version of its output.
 
-    A version says the same view the same way for ever: whatever changes a single byte of a
-    rendering raises it, since calls record which version they were sent in.
+    A version renders equal views to equal bytes forever: any change of output needs a new version,
+    because calls record the version they were sent in.
     """
 
     name: str
@@ -38,7 +38,7 @@ RenderFunction = Callable[[ViewContent], JsonObject]
 
 
 def _escape_foreign_summaries(render: RenderFunction) -> RenderFunction:
-    """The same, where no text but the view's summary reads as one."""
+    """Return a renderer in which no text but the view's summary reads as one."""
     return lambda view: summary_message.escape_foreign_summaries(render(view), view)
 
 
@@ -48,7 +48,7 @@ PLAIN_RENDERERS: dict[str, RenderFunction] = {
     "openai-chat": openai_chat.render,
     "openai-responses": openai_responses.render,
 }
-"""Version 1 of what providers are sent, where a pasted summary reads like the view's own."""
+"""Version 1 of the providers' formats, in which a pasted summary looks like the view's own."""
 
 RENDERERS = {
     "neutral": Renderer("neutral", 1, neutral.render),
@@ -66,11 +66,11 @@ RENDERERS_BY_LABEL = {
         *(Renderer(name, 1, render) for name, render in PLAIN_RENDERERS.items()),
     )
 }
-"""Every version, so that what was sent in an older one can still be said to the byte."""
+"""Every version, so that old requests can be rendered again byte for byte."""
 
 
 def render_view(view: ViewContent, name: str) -> JsonObject:
-    """Say a view in the format of that name, or in that version of it: `anthropic/1`."""
+    """Render a view in a format, or in a version of it such as `anthropic/1`."""
     renderer = RENDERERS.get(name) or RENDERERS_BY_LABEL.get(name)
     if renderer is None:
         raise InvalidSettingError(f"no format {name!r}; there are {', '.join(RENDERERS)}")

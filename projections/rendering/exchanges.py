@@ -1,4 +1,4 @@
-"""The shape every provider asks for: the model speaks, its calls are answered, it is told more."""
+"""Groups a view into exchanges as providers require: message, answers to its calls, input."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,18 +10,16 @@ from . import media_parts, sendable_json
 from .tool_calls import make_distinct_id
 
 OPENING_TEXT = "[the conversation begins here]"
-"""Stands where a request must hold a user's words and the view has none."""
+"""The user's text for a request that must have one if the view has none."""
 
 
 @dataclass(slots=True)
 class ExchangeCall:
-    """A tool call and its answer."""
-
     entry: ViewEntry
     id: str
-    """Distinct from all other ids of the view, in letters that every provider accepts."""
+    """Unique in the view, in characters that every provider accepts."""
     result: ViewEntry | None = None
-    """None while nobody has answered."""
+    """None while the call is open."""
 
     @property
     def name(self) -> str:
@@ -36,39 +34,39 @@ class ExchangeCall:
 
 @dataclass(slots=True)
 class Exchange:
-    """One message of the model, the answers to its calls, and what it was told next."""
+    """One message of the model, the answers to its calls, and the input after it."""
 
     message_id: str | None = None
     model_entries: list[ViewEntry | ExchangeCall] = field(default_factory=list)
-    """In the order of the log: thinking may stand between words and calls. Empty at the opening."""
+    """In the order of the log, with thinking between text and calls; empty in the first exchange.
+    """
     calls: list[ExchangeCall] = field(default_factory=list)
-    """The calls among what was said; their answers follow it directly, whenever they came."""
+    """The calls of the message; their answers follow it directly, whenever they came."""
     input_entries: list[ViewEntry] = field(default_factory=list)
     is_continued: bool = False
-    """Whether the model's next piece still belongs to this message."""
+    """Whether the model's next piece belongs to this message."""
 
     @property
     def start(self) -> int:
-        """Position of the first piece that the model said."""
         first = self.model_entries[0]
         return (first.entry if isinstance(first, ExchangeCall) else first).position
 
 
 @dataclass(frozen=True, slots=True)
 class ViewConversation:
-    """All exchanges of a view; the first is the opening, in which only the user speaks."""
+    """All exchanges of a view; in the first one, only the user speaks."""
 
     exchanges: list[Exchange]
     start_of_growth: int
-    """What precedes a later position is what preceded it when it was written.
+    """After this position, everything has the same predecessors as when it was written.
 
-    Before it something changed since: a boundary took blocks out, the system prompt or the tools
-    were set anew, or a call was answered after the model had gone on without the answer.
+    Earlier, something changed: a boundary removed blocks, the system prompt or the tools were set
+    again, or a call was answered after the model had gone on.
     """
 
 
 def group_exchanges(view: ViewContent, longest_id: int) -> ViewConversation:
-    """Group a view's entries; a provider takes call ids of at most `longest_id` characters."""
+    """Group a view's entries; `longest_id` is the provider's maximum length of call ids."""
     current = Exchange()
     exchanges = [current]
     asked: dict[int, tuple[Exchange, ExchangeCall]] = {}
@@ -100,21 +98,21 @@ def group_exchanges(view: ViewContent, longest_id: int) -> ViewConversation:
                 current.model_entries.append(entry)
         elif kind not in UNSENT_KINDS:
             current.input_entries.append(entry)
-            # A harness's remarks fall between the parallel calls of one message; a user's do not.
+            # A harness adds remarks between the parallel calls of one message; a user does not.
             if kind is not Kind.DEVELOPER or current.message_id is None:
                 current.is_continued = False
     return ViewConversation(exchanges, grown_since)
 
 
 def join_spoken_text(entry: ViewEntry) -> str:
-    """What the model said, in words: no request takes back an image in the model's message."""
+    """Return a model's block as text, because no request accepts an image in a model's message."""
     words = sendable_json.replace_half_characters(entry.text)
     made = entry.block.media if isinstance(entry.block, Block) and entry.shown is None else None
     return "\n".join(part for part in (words, made and media_parts.describe_media(made)) if part)
 
 
 def find_speaker(told: ViewEntry) -> str:
-    """Whose words these are: the `user`'s, or a `developer`'s, who is neither user nor model."""
+    """Return whose text it is: the `user`'s or a `developer`'s."""
     is_users = isinstance(told.block, Block) and told.block.kind is not Kind.DEVELOPER
     return "user" if is_users else "developer"
 

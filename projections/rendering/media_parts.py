@@ -1,11 +1,11 @@
-"""Images and documents: as bytes in a request, as an address, or named where neither will do."""
+"""Renders images and documents: as bytes in a request, as an address, or as a description."""
 
 from base64 import b64encode
 
 from ...domain.blocks import Media
 
 SENDABLE_IMAGES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
-"""The kinds of image that every provider reads."""
+"""The image types that every provider accepts."""
 PDF_TYPE = "application/pdf"
 
 
@@ -18,13 +18,13 @@ def make_data_url(media: Media) -> str:
 
 
 def find_address(media: Media) -> str | None:
-    """Where a provider can fetch it, if it can."""
+    """Return the address from which a provider can fetch it, if there is one."""
     is_public = media.url is not None and media.url.startswith(("https://", "http://"))
     return media.url if is_public else None
 
 
 def find_image_url(media: Media) -> str | None:
-    """An image as one URL; None where no provider would read it."""
+    """Return an image as one URL; None if no provider would accept it."""
     if media.type != "image":
         return None
     if media.data:
@@ -33,7 +33,6 @@ def find_image_url(media: Media) -> str | None:
 
 
 def decode_text(media: Media) -> str | None:
-    """The text of a document that is one."""
     if media.type != "document" or not (
         media.mime.startswith("text/") or media.mime in _TEXT_TYPES
     ):
@@ -42,12 +41,12 @@ def decode_text(media: Media) -> str | None:
 
 
 def is_file(media: Media) -> bool:
-    """Whether it is a PDF or an office document, which some providers open themselves."""
+    """Check for a PDF or an office document, which some providers open themselves."""
     return media.mime == PDF_TYPE or media.mime.startswith("application/vnd.")
 
 
 def describe_media(media: Media) -> str:
-    """What stands for media that cannot be sent."""
+    """Return the text that replaces media that cannot be sent."""
     kind = " ".join(part for part in (media.type, media.name, media.mime) if part)
     size = f"{len(media.data):,} bytes" if media.data else (media.url or "empty")
     return f"[{kind}: {size}]"

@@ -1,4 +1,4 @@
-"""A view as plain JSON for people and programs: no provider's form, nothing moved or left out."""
+"""Renders a view as provider-independent JSON, without reordering or omitting anything."""
 
 from ...domain.blocks import Block, Kind, Media, Native, NativePart, ResultPart, Text, ToolCall
 from ...domain.compaction_events import Summary
@@ -15,13 +15,13 @@ MESSAGE_ROLES = {
     Kind.TOOL_RESULT: "tool",
     Kind.DEVELOPER: "developer",
 }
-"""Who speaks; whatever is not here, the user does."""
+"""The role of each kind; any other kind is the user's."""
 
 
 def render(view: ViewContent) -> JsonObject:
-    """The view and its messages in the log's order, the summary first; it shares nothing with it.
+    """Return the view as JSON, the summary first, sharing nothing with the view.
 
-    Others build on these names: none is changed, and none is left out that was always there.
+    Other programs depend on these names: never rename or drop a field that was always there.
     """
     at = view.coordinate
     return {
@@ -104,7 +104,7 @@ def _render_message(entry: ViewEntry) -> JsonObject:
 
 
 def _render_parts(entry: ViewEntry) -> list[JsonObject]:
-    """What a text cannot hold; a result's parts all stand here, its texts included."""
+    """Return what a text cannot hold; for a result, all of its parts, including texts."""
     block = entry.block
     if isinstance(block, Block):
         return [_render_part(block.media)] if block.media else []

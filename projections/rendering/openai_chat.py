@@ -1,4 +1,4 @@
-"""A view as the body of an OpenAI Chat Completions request, as many other servers take it too."""
+"""Renders a view as an OpenAI Chat Completions request, which many other servers accept."""
 
 from itertools import groupby
 
@@ -22,7 +22,7 @@ _MAX_NAME_CHARS = 64
 
 
 def render(view: ViewContent) -> JsonObject:
-    """The request's body; it shares nothing with the view. Thinking has no place in it."""
+    """Return the request's body, without thinking; it shares nothing with the view."""
     body: JsonObject = sendable_json.copy_value(view.request_settings)
     if view.tool_definitions:
         body["tools"] = tool_definitions.render_definitions(
@@ -74,7 +74,7 @@ def _render_call(call: ExchangeCall) -> JsonObject:
 
 
 def _render_results(calls: list[ExchangeCall]) -> list[JsonObject]:
-    """One message a call, in order; then the images and documents, which those cannot hold."""
+    """Return one message for each call, then the images and documents, which those cannot hold."""
     messages: list[JsonObject] = []
     attached: list[JsonObject] = []
     for call in calls:
@@ -91,7 +91,7 @@ def _render_results(calls: list[ExchangeCall]) -> list[JsonObject]:
 
 
 def _render_input(entries: list[ViewEntry]) -> list[JsonObject]:
-    """What the user says in one go is one message; a developer's words stand alone."""
+    """Join the user's adjacent blocks to one message; a developer's blocks stay separate."""
     messages: list[JsonObject] = []
     for who, said in groupby(entries, key=find_speaker):
         if who == "user":
@@ -107,7 +107,6 @@ def _render_input(entries: list[ViewEntry]) -> list[JsonObject]:
 
 
 def _render_block(entry: ViewEntry) -> list[JsonObject]:
-    """A block's words, and then its image or document, if it shows them."""
     content = (
         [_make_text(sendable_json.replace_half_characters(entry.text))]
         if entry.text.strip()

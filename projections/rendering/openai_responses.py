@@ -1,4 +1,4 @@
-"""A view as the body of an OpenAI Responses request, which holds the whole conversation."""
+"""Renders a view as the body of an OpenAI Responses request with the whole conversation."""
 
 from ...domain.blocks import Block, Kind, Media
 from ..view_content import ViewContent
@@ -19,13 +19,13 @@ _MAX_ID_CHARS = 64
 _MAX_NAME_CHARS = 64
 
 _CALLS = frozenset({"function_call", "custom_tool_call"})
-"""Calls whose output is `<type>_output`, tied to them by `call_id`."""
+"""Calls whose output has the type `<type>_output` and the same `call_id`."""
 _HELD_IN_PLACE = {"reasoning", *_CALLS, *(f"{call}_output" for call in _CALLS)}
-"""Items that are only legal where their own rules put them."""
+"""Items that are only legal in fixed places."""
 
 
 def render(view: ViewContent) -> JsonObject:
-    """The request's body; it shares nothing with the view."""
+    """Return the request's body; it shares nothing with the view."""
     body: JsonObject = sendable_json.copy_value(view.request_settings)
     if view.system_prompt and view.system_prompt.strip():
         body["instructions"] = sendable_json.replace_half_characters(view.system_prompt)
@@ -52,11 +52,11 @@ def render(view: ViewContent) -> JsonObject:
 def _render_model_message(
     exchange: Exchange, boundary: int, sent_ids: set[str], *, is_stored: bool
 ) -> list[JsonObject]:
-    """The model's message; reasoning goes back directly before what it led to, or not at all."""
+    """Return the model's message; reasoning stays directly before the item it led to, or goes."""
     items: list[JsonObject] = []
     thought: JsonObject | None = None
-    # Native items name the reasoning they came from. Where that is missing, or a boundary may have
-    # hidden it, they are said anew, without their ids.
+    # Native items refer to the reasoning before them. If that is missing, or a boundary may have
+    # hidden it, they are rendered again without their ids.
     whole = bool(exchange.model_entries) and (
         exchange.start > boundary or _is_thinking(exchange.model_entries[0])
     )
@@ -64,7 +64,8 @@ def _render_model_message(
         entry = piece.entry if isinstance(piece, ExchangeCall) else piece
         item = _take_native_item(entry, sent_ids) if whole else None
         if _is_thinking(piece):
-            # Of several in a row the API takes the last: only that one is followed by an item.
+            # Of several in a row the API accepts the last, since only that one is followed by an
+            # item.
             thought = item if item and _is_reasoning(item, is_stored=is_stored) else None
             whole = thought is not None
             continue
@@ -84,7 +85,7 @@ def _is_thinking(piece: ViewEntry | ExchangeCall) -> bool:
 
 
 def _is_reasoning(item: JsonObject, *, is_stored: bool) -> bool:
-    """Whether the API can read it: what it holds, or by its id where the server keeps items."""
+    """Check whether the API can read it: by its content, or by its id if the server keeps items."""
     named = isinstance(item.get("id"), str) and is_stored
     return item["type"] == "reasoning" and bool(item.get("encrypted_content") or named)
 
@@ -126,7 +127,7 @@ def _render_part(part: str | Media | JsonObject) -> JsonObject:
 
 
 def _render_input(entries: list[ViewEntry], sent_ids: set[str]) -> list[JsonObject]:
-    """What the user says in one go is one message; a developer's words and items stand alone."""
+    """Join the user's adjacent blocks to one message; developers' and native ones stay separate."""
     items: list[JsonObject] = []
     going_on: list[JsonObject] | None = None
     for entry in entries:
@@ -145,7 +146,6 @@ def _render_input(entries: list[ViewEntry], sent_ids: set[str]) -> list[JsonObje
 
 
 def _render_block(entry: ViewEntry) -> list[JsonObject]:
-    """A block's words, and then its image or document, if it shows them."""
     content = (
         [_make_text(sendable_json.replace_half_characters(entry.text))]
         if entry.text.strip()
@@ -174,7 +174,7 @@ def _render_media(found: Media) -> JsonObject:
 
 
 def _take_native_item(entry: ViewEntry, sent_ids: set[str]) -> JsonObject | None:
-    """The item as it came, once: the API refuses an id that it was given twice."""
+    """Return the item as received, but only once, because the API refuses repeated ids."""
     item = (
         sendable_json.parse_native_item(entry.block.native, _PROVIDER)
         if entry.shown is None

@@ -1,4 +1,4 @@
-"""What can be put into a request: whole characters, finite numbers, and no value that is shared."""
+"""Makes values safe to send: whole characters, finite numbers, and no shared values."""
 
 import json
 from typing import Any, NoReturn
@@ -9,7 +9,7 @@ JsonObject = dict[str, Any]
 
 
 def replace_half_characters(words: str) -> str:
-    """Whole characters only: providers refuse a request that holds half of a surrogate pair."""
+    """Replace lone surrogates, because providers refuse requests that contain them."""
     if words.isascii():
         return words
     try:
@@ -20,18 +20,18 @@ def replace_half_characters(words: str) -> str:
 
 
 def parse_sendable_json(words: str) -> Any:
-    """A JSON text as a value; `ValueError` if it is none, or could not be sent again."""
+    """Return a JSON text as a value; raise ValueError if it is invalid or cannot be sent again."""
     try:
         value = _DECODER.decode(words)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if not words.isascii() or "\\ud" in words or "\\uD" in words:
-        json.dumps(value, ensure_ascii=False).encode()  # half a character is a ValueError too
+        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate raises a ValueError
     return value
 
 
 def parse_native_item(native: Native | None, provider: str) -> JsonObject | None:
-    """A provider's own item, to go back exactly as it came; None where it cannot."""
+    """Return a provider's own item, to be sent back exactly as received; None if it cannot be."""
     if native is None or native.provider != provider:
         return None
     try:
@@ -42,7 +42,7 @@ def parse_native_item(native: Native | None, provider: str) -> JsonObject | None
 
 
 def copy_value(value: Any) -> Any:
-    """A copy that the caller may change: what a view holds stays as it was recorded."""
+    """Return a copy that the caller may change, so that the view stays as recorded."""
     if isinstance(value, str):
         return value if value.isascii() else replace_half_characters(value)
     if isinstance(value, dict):
@@ -63,5 +63,5 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} has no place in JSON")
 
 
-# Python reads NaN and makes 1e999 infinite; either would spoil the request that it goes into.
+# Python accepts NaN and turns 1e999 into infinity; either would make a request invalid.
 _DECODER = json.JSONDecoder(parse_float=_parse_finite, parse_constant=_refuse_constant)

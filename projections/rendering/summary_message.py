@@ -1,4 +1,4 @@
-"""How a summary is said: as a text that passes for nobody's own words, and is known again."""
+"""Renders a summary as a text that cannot be taken for the user's words, and parses it again."""
 
 import re
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ SUMMARY_PREFIX = (
 
 @dataclass(frozen=True, slots=True)
 class SummaryMessage:
-    """A summary as it was read back from a text."""
+    """A summary as read back from a text."""
 
     covers: Ranges
     text: str
 
 
 def render_summary(view: ViewContent) -> str:
-    """The text that is sent in the place of what left the view."""
+    """Return the text that is sent in place of what left the view."""
     if view.summary is None:
         return ""
     hidden = view.boundary.hidden if view.boundary else Ranges()
@@ -32,9 +32,9 @@ def render_summary(view: ViewContent) -> str:
 
 
 def wrap_summary(text: str, covers: Ranges, hidden: Ranges | None = None) -> str:
-    """A summary's text within its mark; nothing in it can end the mark early.
+    """Return a summary's text inside its mark, which nothing in the text can end early.
 
-    The mark names all that left: what the text stands for, and what was hidden without a word.
+    The mark names everything that left: the positions covered by the text, and the hidden ones.
     """
     inner = _CLOSING.sub(r"<\\\1\2", sendable_json.replace_half_characters(text))
     left = f'covers="{covers}"' + (f' hidden="{hidden}"' if hidden else "")
@@ -42,10 +42,10 @@ def wrap_summary(text: str, covers: Ranges, hidden: Ranges | None = None) -> str
 
 
 def parse_summary_message(text: str) -> SummaryMessage | None:
-    """The summary that `text` says, if it has the form of one.
+    """Return the summary in `text`, if it has the form of one.
 
-    The form proves nothing: anybody may paste such a text. The caller knows from the log, or from
-    the structure around the text, that it is a summary.
+    The form proves nothing, because anyone may paste such a text. The caller must know from the
+    log, or from the structure around the text, that it is a summary.
     """
     match = _WRAPPED.fullmatch(text.strip())
     if match is None:
@@ -55,9 +55,9 @@ def parse_summary_message(text: str) -> SummaryMessage | None:
 
 
 def escape_foreign_summaries(body: JsonObject, view: ViewContent) -> JsonObject:
-    """Escape the opening of a summary in all texts of a request's body but the view's own summary.
+    """Escape the opening of a summary in all texts of a request except the view's own summary.
 
-    Calls of tools and signed thinking stay as the model made them. Changes the body in place.
+    Tool calls and signed thinking stay as the model made them. Changes the body in place.
     """
     spared = [render_summary(view)] if view.summary else []
     for name in ("messages", "input", "system", "instructions"):
@@ -67,7 +67,6 @@ def escape_foreign_summaries(body: JsonObject, view: ViewContent) -> JsonObject:
 
 
 def escape_summary_marks(text: str) -> str:
-    """A text that does not begin a summary anywhere."""
     return _OPENING.sub(r"\1\\\2\3", text)
 
 
@@ -75,7 +74,7 @@ def _escape_in(value: Any, spared: list[str]) -> Any:
     match value:
         case str():
             if spared and value == spared[0]:
-                return spared.pop()  # the first is the summary; what repeats it was pasted
+                return spared.pop()  # the first is the summary; a repetition was pasted
             return escape_summary_marks(value)
         case list():
             return [_escape_in(part, spared) for part in value]
@@ -90,7 +89,7 @@ def _escape_in(value: Any, spared: list[str]) -> Any:
 
 
 _TEXT_FIELDS = frozenset({"content", "text", "output", "source", "data"})
-"""The fields of requests that hold words, or what holds them."""
+"""The fields of requests that hold text, directly or nested."""
 _OPENING = re.compile(
     r"([<\[])(\\*)(conversation-summary|A summary of what came before)", re.IGNORECASE
 )

@@ -1,4 +1,4 @@
-"""How a tool call and its answer are spelled, so that every provider takes them."""
+"""Renders tool calls and their answers in a form that every provider accepts."""
 
 import json
 import re
@@ -10,18 +10,18 @@ from . import sendable_json
 from .sendable_json import JsonObject
 
 NO_RESULT_TEXT = "[no result yet]"
-"""Stands where the result of an open call will be: no provider takes a call without one."""
+"""The result of an open call, because no provider accepts a call without one."""
 NO_OUTPUT_TEXT = "[no output]"
-"""Stands for a result that says nothing: some providers refuse an empty one."""
+"""The text of an empty result, because some providers refuse one."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def make_distinct_id(call_id: str, position: int, taken: Collection[str], longest: int) -> str:
-    """The call's own id where it will do; else one made of it and the call's position.
+    """Return the call's own id if it is acceptable, else one made from it and the call's position.
 
-    It depends on what precedes the call alone, so that a growing view never renames one.
+    It depends only on earlier calls, so that a growing view never changes an id.
     """
     if len(call_id) <= longest and _ID.fullmatch(call_id) and call_id not in taken:
         return call_id
@@ -34,12 +34,12 @@ def make_distinct_id(call_id: str, position: int, taken: Collection[str], longes
 
 
 def sanitize_tool_name(name: str, longest: int) -> str:
-    """A tool's name in the letters that providers accept."""
+    """Return a tool's name in the characters that providers accept."""
     return _NOT_IN_NAMES.sub("_", name)[:longest] or "unnamed"
 
 
 def render_arguments(entry: ViewEntry) -> JsonObject:
-    """What the model asked for; a hidden call says what is shown in its place."""
+    """Return the call's arguments; for a hidden call, the text shown in its place."""
     if entry.shown is not None:
         return {"hidden": sendable_json.replace_half_characters(entry.shown)}
     asked = _parse_object(entry.block.text)
@@ -51,7 +51,7 @@ def render_arguments(entry: ViewEntry) -> JsonObject:
 
 
 def render_arguments_text(entry: ViewEntry) -> str:
-    """The arguments as JSON text: the model's own, byte for byte, where they are an object."""
+    """Return the arguments as JSON text: the model's own, byte for byte, if they are an object."""
     if entry.shown is None and _parse_object(entry.block.text) is not None:
         return sendable_json.replace_half_characters(entry.block.text)
     return json.dumps(render_arguments(entry), ensure_ascii=False)
@@ -66,9 +66,9 @@ def _parse_object(words: str) -> JsonObject | None:
 
 
 def list_answer_parts(result: ViewEntry | None, provider: str) -> list[str | Media | JsonObject]:
-    """What answers a call, in order: texts, media and the provider's own parts; never nothing.
+    """Return a call's answer as texts, media and the provider's own parts, at least one.
 
-    A trimmed or hidden result is its text alone.
+    A trimmed or hidden result is only its text.
     """
     if result is None:
         return [NO_RESULT_TEXT]

@@ -1,4 +1,4 @@
-"""What tools the model is offered, said in the provider's form whichever form was recorded."""
+"""Renders the tools in a provider's format, whichever format was recorded."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from .tool_calls import sanitize_tool_name
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """What all forms have in common."""
+    """What all formats have in common."""
 
     name: str
     description: str | None
@@ -20,14 +20,14 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """One provider's way of writing a tool down."""
+    """One provider's format of a tool."""
 
     name: str
     write: Callable[[ToolDefinition], JsonObject]
 
 
 def render_definitions(view: ViewContent, tool_format: ToolFormat) -> list[Any]:
-    """A definition in this form already, or in none that is known, goes through as it is."""
+    """Return the tools in a format; one in the same or an unknown format stays as it is."""
     return [_render_definition(copy_value(tool), tool_format) for tool in view.tool_definitions]
 
 
@@ -80,7 +80,7 @@ def _write_openai_responses(tool: ToolDefinition) -> JsonObject:
         "name": sanitize_tool_name(tool.name, 64),
         "description": tool.description,
         "parameters": tool.schema or {"type": "object", "properties": {}},
-        "strict": False,  # strict unless said otherwise, which another provider's schema may not be
+        "strict": False,  # the API's default, strict, may not suit another provider's schema
     }
 
 

@@ -1,1 +1,1 @@
-"""Recorded sessions run through again: what other decisions would have had the model sent."""
+"""Replays recorded sessions under other decisions, to find what the model would have been sent."""

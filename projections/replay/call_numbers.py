@@ -1,15 +1,15 @@
-"""Numbers the calls of a model: each answer is one, and so is each record that has no answer."""
+"""Numbers the calls of a model: each answer is a call, and so is each record without an answer."""
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 MessageKey = tuple[int, str]
-"""A turn, and the name that a provider's message has in it."""
+"""A turn, and the id of a provider's message in it."""
 
 
 class CallRecord(Protocol):
-    """What is recorded of a call by an event of its own."""
+    """The recorded event of a call."""
 
     @property
     def call_id(self) -> str: ...
@@ -23,28 +23,27 @@ _CallRecordT = TypeVar("_CallRecordT", bound=CallRecord)
 
 
 class AnswerJoins(NamedTuple):
-    """What of the answers so far the next blocks may be a part of."""
+    """Which of the answers so far the next blocks may belong to."""
 
     messages: Mapping[MessageKey, int]
-    """Which answer each message is."""
     is_newest_named: bool
-    """Whether the newest answer is a message."""
+    """Whether the newest answer has a message id."""
     is_uninterrupted: bool
-    """Whether nobody else said anything since."""
+    """Whether there was no other block since."""
 
 
 class ModelAnswers:
-    """What models wrote, an answer each: its blocks by position, in the order of the log.
+    """Groups the model's blocks into answers, by position, in the order of the log.
 
-    Pieces of one message are one answer, whatever stands between them; what has no message id is
-    one with what stands right beside it.
+    Pieces of one message are one answer, whatever is between them; blocks without a message id form
+    one answer if they are adjacent.
     """
 
     def __init__(self) -> None:
-        # Numbers in rows: a session has so many answers that objects of them would be felt.
+        # Arrays of numbers, because a session may have very many answers.
         self._positions = array("q")
         self._answers = array("q")
-        """Which answer each of these positions is a part of."""
+        """The answer that each of these positions belongs to."""
         self._by_message: dict[MessageKey, int] = {}
         self._count = 0
         self._is_newest_named = False
@@ -52,7 +51,7 @@ class ModelAnswers:
 
     @classmethod
     def resume(cls, found: Iterable[Sequence[int]], joins: AnswerJoins) -> "ModelAnswers":
-        """As they were when these were `found`, and later blocks could join them so."""
+        """Return the answers as they were with these positions and joins."""
         answers = cls()
         for answer, positions in enumerate(found):
             answers._positions.extend(positions)
@@ -64,19 +63,17 @@ class ModelAnswers:
 
     @property
     def open_joins(self) -> AnswerJoins:
-        """What the next blocks may be a part of."""
+        """Which answers the next blocks may belong to."""
         return AnswerJoins(self._by_message, self._is_newest_named, self._goes_on)
 
     @property
     def positions(self) -> list[list[int]]:
-        """The positions of each answer."""
         found: list[list[int]] = [[] for _ in range(self._count)]
         for position, answer in zip(self._positions, self._answers, strict=True):
             found[answer].append(position)
         return found
 
     def add_block(self, position: int, message: MessageKey | None) -> None:
-        """A model wrote the block at `position`."""
         if message is not None and message in self._by_message:
             answer = self._by_message[message]
         elif message is None and self._goes_on and not self._is_newest_named:
@@ -92,12 +89,12 @@ class ModelAnswers:
         self._goes_on = True
 
     def interrupt(self) -> None:
-        """Somebody else said something."""
+        """Record a block of someone else."""
         self._goes_on = False
 
 
 class NumberedCall(NamedTuple):
-    """A call in its place: its number is that of its place, from 1 on."""
+    """A call in order; its number is its index plus 1."""
 
     last_seen_position: int
     """The newest position that the model could be sent."""
@@ -106,7 +103,7 @@ class NumberedCall(NamedTuple):
 
 
 def sort_call_records(records: Iterable[_CallRecordT]) -> list[_CallRecordT]:
-    """Records in the order of what their calls saw; of one call the last that was recorded."""
+    """Return the records in the order of what their calls saw, and only the last of each call."""
     by_id: dict[str, _CallRecordT] = {}
     for record in records:
         by_id[record.call_id] = record
@@ -116,12 +113,12 @@ def sort_call_records(records: Iterable[_CallRecordT]) -> list[_CallRecordT]:
 def number_calls(
     answers: Sequence[Sequence[int]], records: Sequence[CallRecord]
 ) -> list[NumberedCall]:
-    """Every call in order; `told` as `in_order` has it."""
+    """Return every call in order; `record` is sorted as by `sort_call_records`."""
     calls: list[NumberedCall] = []
     at = before = 0
     for answer in answers:
         first = answer[0]
-        # What was recorded for a position behind the answer belongs to a later one.
+        # A record for a position after the answer belongs to a later call.
         while at < len(records) and records[at].position < first:
             calls.append(NumberedCall(records[at].position, (), records[at]))
             at += 1

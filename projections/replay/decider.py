@@ -1,4 +1,4 @@
-"""The port of a replay: who decides, before each call of a model, what it is sent."""
+"""Defines the interface that decides, before each call of a replay, what the model is sent."""
 
 from typing import Protocol
 
@@ -10,18 +10,18 @@ ReplayDecision = ReplayCompaction | FutileCompaction
 
 
 class Decider(Protocol):
-    """Decides on the lineage of one replay; a replay makes its decider anew."""
+    """Decides on the lineage of one replay; each replay needs a new decider."""
 
     def decide(self, fold: ReplayFold, call: RecordedCall, /) -> list[ReplayDecision]:
-        """Decide what the call is sent, and have `fold` serve it; what was decided, in order.
+        """Decide what the call is sent, make `fold` serve it, and return the decisions in order.
 
-        The fold has taken in all that the call could see.
+        `fold` has applied everything that the call could see.
         """
         ...
 
 
 class NeverDecider:
-    """Sends all of the history each time, however large it has become."""
+    """Sends the whole history each time, however large it is."""
 
     def decide(self, _fold: ReplayFold, _call: RecordedCall) -> list[ReplayDecision]:
         return []

@@ -1,4 +1,4 @@
-"""Which blocks of a recording left with a boundary."""
+"""Finds the blocks of a recording that left with a boundary."""
 
 from ...domain.blocks import UNSENT_KINDS
 from ...domain.compaction_events import CompactBoundary
@@ -8,7 +8,7 @@ from .recording import Recording
 
 
 class DepartedBlocks:
-    """What stood in a view before a boundary, and does not behind it."""
+    """Finds what a view contained before a boundary and not after it."""
 
     def __init__(self, recording: Recording) -> None:
         self._blocks = Ranges.of(
@@ -24,7 +24,7 @@ class DepartedBlocks:
         ]
 
     def find_departed(self, before: CompactBoundary | None, boundary: CompactBoundary) -> Ranges:
-        """Positions of the blocks that leave with a boundary, of a view that began at `before`."""
+        """Return the blocks that leave with `boundary` from a view that began at `before`."""
         stood = Ranges.span(before.after + 1 if before else 1, boundary.after)
         left = (stood | before.kept if before else stood) - boundary.kept
         for at, positions in self._retracted:

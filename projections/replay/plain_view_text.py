@@ -1,4 +1,4 @@
-"""All text of a view, as fidelity reads it: no roles, no markup, no JSON."""
+"""Renders a view as plain text for fidelity: no roles, no markup, no JSON."""
 
 from ...domain.blocks import ToolCall
 from ..history_view import HistoryView
@@ -7,9 +7,9 @@ from .recorded_rows import iter_values
 
 
 def render_plain_text(view: HistoryView) -> str:
-    """System prompt, summary and every block that shows, one below the other.
+    """Return system prompt, summary and every visible block, separated by line feeds.
 
-    A tool call is its name, a line feed, and the values of its arguments, one a line.
+    A tool call is its name, a line feed, and its argument values, one a line.
     """
     parts = [view.system_prompt or "", view.summary.text if view.summary else ""]
     parts += map(_render_entry, view.entries)

@@ -1,4 +1,4 @@
-"""Decides as a policy would: at its threshold, and where a prompt is too large for the model."""
+"""Replays a policy: at its threshold, and if a prompt is too large for the model."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -35,20 +35,20 @@ from .session_time import SessionTime
 
 @dataclass(frozen=True, slots=True)
 class ContinuedLineage:
-    """A lineage that was decided on before, by this policy or another."""
+    """A stored lineage with earlier decisions, by this policy or another."""
 
     version: int
     state: CompactionState
     time: datetime
-    """When it was decided on last."""
+    """The time of the newest decision."""
 
 
 @dataclass
 class PolicyDecider:
-    """Asks a policy before each call, as an agent's loop does, and keeps what it decides.
+    """Asks a policy before each call, as an agent's loop does, and records its decisions.
 
-    The decisions are events of a lineage that nobody stores, decided by the aggregate that decides
-    live. Time is the session's own: that of the newest that the call saw.
+    The decisions are events of a lineage that is not stored, made by the same aggregate as live
+    ones. The clock is the session's own: the time of the newest event that the call saw.
     """
 
     terms: CompactionTerms
@@ -57,11 +57,11 @@ class PolicyDecider:
     lineage: str = "replay"
     regrowth: float = REGROWTH_SHARE
     once_a_turn: bool = False
-    """Whether one compaction by threshold has to do for all calls of a turn."""
+    """Whether a turn has at most one compaction by threshold."""
     continued: ContinuedLineage | None = None
-    """How far a stored lineage has come; None begins one."""
+    """The state of a stored lineage to continue; None begins a new one."""
     events: list[Event] = field(default_factory=list, init=False)
-    """All that was decided, for who wants to store it."""
+    """All decisions, for a caller that stores them."""
 
     def __post_init__(self) -> None:
         recording = self.recording
@@ -97,7 +97,8 @@ class PolicyDecider:
         ):
             decided.append(self._compact(fold, Trigger.THRESHOLD, call))
         if 0 < limit < fold.tokens:
-            # The provider refuses it; the loop then compacts whatever the threshold says, once.
+            # The provider would refuse it; like an agent's loop, compact once, regardless of the
+            # threshold.
             decided.append(self._compact(fold, Trigger.OVERFLOW, call))
         self.events += self._lineage.collect_events()
         return decided
@@ -112,8 +113,8 @@ class PolicyDecider:
             written = self.writers.write_summary(found, self._list_user_texts)
             check_gain(found, found.count_post_tokens(written.draft.text), terms)
         except (NothingToCompactError, UnwrittenError) as nothing:
-            # As an agent's loop has it: whoever was asked for a plan after a refusal, and found
-            # nothing, is asked again at the next.
+            # As in an agent's loop: a fruitless compaction after a refusal is tried again at the
+            # next one.
             is_gain = found is not None and isinstance(nothing, NothingToCompactError)
             if trigger is Trigger.THRESHOLD or is_gain:
                 self._lineage.fail(reason=str(nothing), after=fold.history.position)
@@ -149,7 +150,7 @@ class PolicyDecider:
             return plan_compaction(window, fold.make_view(), terms, fold.iter_originals, decided)
         except NothingToCompactError:
             raise
-        except Exception as error:  # whatever a user's policy raises
+        except Exception as error:  # a user's policy may raise anything
             raise self._make_policy_error(call, error) from error
 
     def _is_due(self, fold: ReplayFold, call: RecordedCall) -> bool:
@@ -158,13 +159,13 @@ class PolicyDecider:
                 return False
             return is_due(self.terms.policy, self._make_window(fold, Trigger.THRESHOLD))
         except NothingToCompactError:
-            return True  # it would, and there is nothing: that is said where it is carried out
-        except Exception as error:  # whatever a user's policy raises
+            return True  # it is due; the compaction itself reports that nothing can leave
+        except Exception as error:  # a user's policy may raise anything
             raise self._make_policy_error(call, error) from error
 
     @cached_property
     def _quiet_below(self) -> int | None:
-        """The most tokens at which the policy need not be asked; None where it always has to be."""
+        """The most tokens at which the policy need not be asked; None if it always has to be."""
         return quiet_below(self.terms.policy, self.terms.limit)
 
     def _make_policy_error(self, call: RecordedCall, error: Exception) -> PolicyFailedError:
@@ -175,10 +176,10 @@ class PolicyDecider:
         )
 
     def _is_futile(self, fold: ReplayFold) -> bool:
-        """Whether it came to nothing before, and hardly anything was said since."""
+        """Check whether a compaction failed before and little was added since."""
         futile = self._lineage.state.futile
         position = fold.history.position
-        # A fork shares the boundaries that its parent was served, and nothing else of it.
+        # A fork shares only the boundaries that its parent was served.
         if fold.request_tokens < self.terms.limit < fold.tokens:
             return False  # the provider would refuse it, and something may leave by now
         if not futile or any(futile < first <= position for first in self.recording.forks):
@@ -187,7 +188,6 @@ class PolicyDecider:
         return sum(one.tokens for one in news) < self.regrowth * self.terms.limit
 
     def _has_compacted_this_turn(self, fold: ReplayFold) -> bool:
-        """Whether this turn has had the one compaction that is to do for it."""
         boundary = fold.history.boundary
         if not self.once_a_turn or boundary is None or boundary.trigger is not Trigger.THRESHOLD:
             return False
@@ -220,7 +220,7 @@ class PolicyDecider:
         )
 
     def _list_user_texts(self, draft: Draft, material: Material) -> list[str]:
-        """What users really said of what the draft may quote: all that leaves, and all it cites."""
+        """Return the users' texts that the draft may quote: those that leave or that it cites."""
         said = {
             item.position: item.block.text
             for item in material.removed_items
@@ -239,14 +239,13 @@ class PolicyDecider:
 def _take_boundary(
     news: list[Event], events: list[Event]
 ) -> tuple[CompactBoundary, Summary | None]:
-    """The boundary and the summary of what was just drawn; `events` takes it all in."""
+    """Return the boundary and summary among the new events, which are added to `events`."""
     events += news
     boundary = next(event for event in news if isinstance(event, CompactBoundary))
     return boundary, next((event for event in news if isinstance(event, Summary)), None)
 
 
 def _find_orphaned_calls(found: PlannedCompaction) -> tuple[str, ...]:
-    """Calls that the raw plan would have parted from their results."""
     if not found.settlement.repairs:
         return ()
     window, plan = found.window, found.plan
@@ -255,6 +254,6 @@ def _find_orphaned_calls(found: PlannedCompaction) -> tuple[str, ...]:
 
 
 def _find_raw_staying(window: Window, plan: Plan) -> Ranges:
-    """What would stay if the raw plan were carried out to the letter."""
+    """Return what would stay under the unrepaired plan."""
     cut = plan.cut or 0
     return Ranges.of(item.position for item in window.items if item.place >= cut) - plan.drops

@@ -1,4 +1,4 @@
-"""Decides as a lineage has it that is on record: the compactions that took place."""
+"""Replays the compactions of a recorded lineage."""
 
 from collections.abc import Iterable
 
@@ -19,11 +19,10 @@ _Switch = BoundaryActivated | CompactionReverted
 
 
 class RecordedDecider:
-    """Serves each boundary of a lineage from the call on from which it was served.
+    """Serves each boundary of a lineage from the call on that first saw it.
 
-    What took place was measured: prompts have the tokens that were reported of them.
-
-    `decisions` are all events of the lineage, those that it inherits included, in order.
+    Prompts have the tokens that were reported of them. `decisions` are all events of the lineage in
+    order, including inherited ones.
     """
 
     def __init__(self, decisions: Iterable[Event], lineage: str) -> None:
@@ -57,7 +56,7 @@ class RecordedDecider:
             newest += 1
         if newest == self._served:
             return []
-        # Of several that were switched to between two calls, the last is what was sent.
+        # Of several switches between two calls, only the last was sent.
         self._served = newest
         switch = self._switches[newest - 1]
         active = switch.boundary if isinstance(switch, BoundaryActivated) else switch.to or 0
@@ -69,7 +68,7 @@ class RecordedDecider:
         return [ReplayCompaction(boundary, summary, unchanged)]
 
     def _remember(self, fold: ReplayFold, number: int | None) -> None:
-        """The boundary and all that it builds upon: a rewind may go back to any of these."""
+        """Add the boundary and all beneath it, because a rewind may return to any of them."""
         while number:
             boundary = self._boundaries[number]
             fold.add_boundary(boundary, self._summaries.get(number))
@@ -77,15 +76,15 @@ class RecordedDecider:
 
 
 def is_switch_seen(switch: _Switch, call: RecordedCall, lineage: str) -> bool:
-    """Whether a call was sent what a lineage had switched to, or something later."""
+    """Check whether a call was sent the boundary of a switch, or a later one."""
     return switch.effective_from <= call.last_seen_position and is_switch_known(
         switch, call.report, lineage
     )
 
 
 def is_switch_known(switch: _Switch, reported: ModelCalled | None, lineage: str) -> bool:
-    """Whether a call that saw the log up to a switch, or further, was sent what came of it."""
+    """Check the same for a call that saw the log up to the switch, or further."""
     if reported is not None and reported.lineage == lineage and reported.fingerprint:
-        # Of what cutbank served, the call says itself on which version.
+        # A call that cutbank served records its version of the lineage.
         return switch.originator_version <= reported.lineage_version
     return True

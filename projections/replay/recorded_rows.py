@@ -1,4 +1,4 @@
-"""A recorded session as rows of what was said: what fidelity reads, whatever agent wrote it."""
+"""Turns a recorded session into rows, the agent-independent input of fidelity."""
 
 import json
 import re
@@ -21,13 +21,13 @@ from ...domain.session_events import (
 from .recording import Recording
 
 _SUMMARY_KIND = "summary"
-"""The name of developers' blocks that say a summary which came with the transcript."""
+"""The name of developer blocks that hold a summary from a transcript."""
 
 
 def make_session_rows(recording: Recording) -> SessionRows:
-    """What was said and never taken back, in order, with the calls that wrote and first saw it.
+    """Return the unretracted texts in order, with the calls that wrote or first saw them.
 
-    Notes and artifacts, which no model was sent, are no rows, nor are summaries.
+    There are no rows for notes, artifacts and summaries.
     """
     calls = _CallFinder(recording)
     taken_back = _find_retracted(recording)
@@ -110,7 +110,7 @@ def _make_call_row(position: int, block: ToolCall, call: int) -> FidelityRow:
 
 
 def iter_values(value: Any) -> Iterator[str]:
-    """The texts and numbers in a document, as they are meant and not as JSON spells them."""
+    """Yield the texts and numbers in a JSON document, without JSON escapes."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -124,16 +124,16 @@ def iter_values(value: Any) -> Iterator[str]:
 
 
 class _CallFinder:
-    """Which call of the model wrote a block, or could see it first."""
+    """Finds the call that wrote a block, or saw it first."""
 
     def __init__(self, recording: Recording) -> None:
         calls = recording.calls
         self._wrote = {position: call.number for call in calls for position in call.answer}
-        # A call that is told late may have seen less than the one before it.
+        # A call that is recorded late may have seen less than the one before it.
         self._seen = list(accumulate((call.last_seen_position for call in calls), max))
 
     def find_first_seeing(self, position: int) -> int:
-        """One more than there are calls where none saw it."""
+        """Return the first call that saw the position; the number of calls plus 1 if none did."""
         return bisect_left(self._seen, position) + 1
 
     def find(self, position: int, said: RowKind) -> int:
@@ -161,7 +161,6 @@ _ROOT = re.compile(
 
 
 def _find_roots(recording: Recording) -> set[str]:
-    """What the source names as working directories, in entries and in notes of them."""
     texts = {
         text
         for recorded in recording.log
@@ -178,7 +177,7 @@ def _find_roots(recording: Recording) -> set[str]:
 
 
 def _iter_source_texts(block: Any) -> Iterator[str]:
-    """What a source's entry tells beside what was said."""
+    """Yield the rest of a source's entry, and the text of unsent blocks."""
     if block.origin is not None and block.origin.entry is not None:
         yield block.origin.entry
     if block.kind in UNSENT_KINDS:
@@ -189,4 +188,4 @@ def _unescape(text: str) -> str:
     try:
         return str(json.loads(text))
     except ValueError:
-        return ""  # what a source misspells names no directory
+        return ""  # an invalid string names no directory

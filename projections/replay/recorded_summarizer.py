@@ -1,4 +1,4 @@
-"""Writes what was written on record: the summary of a boundary that was really drawn."""
+"""Writes a replay's summaries from the recorded ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ from ...domain.summaries.summarizer import Draft, Material
 
 @dataclass(frozen=True)
 class RecordedSummarizer:
-    """Takes the newest recorded summary that stands for nothing but what the new one has to.
+    """Takes the newest recorded summary that covers nothing beyond the new one.
 
-    It has to stand for some of what leaves now: the text that stood there before says nothing of
-    that. Boundaries of another policy cut elsewhere, so that none may fit: then others write.
+    It also has to cover some of the blocks that leave now, because the previous summary says
+    nothing about those. Another policy's boundaries may match no recorded summary; then another
+    summarizer writes it.
     """
 
     summaries: tuple[Summary, ...]
@@ -23,7 +24,7 @@ class RecordedSummarizer:
 
     @classmethod
     def from_decisions(cls, decisions: Iterable[Event]) -> "RecordedSummarizer":
-        """Those of a lineage, of all its events."""
+        """Return a summarizer with the summaries among a lineage's events."""
         return cls(tuple(event for event in decisions if isinstance(event, Summary)))
 
     def summarize(self, material: Material) -> Draft:

@@ -1,4 +1,4 @@
-"""Measures a recording by its provider's reports: what blocks take, and what is sent besides."""
+"""Calibrates a recording by its provider's reports: sizes of blocks, and the rest of prompts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,10 +26,10 @@ _EMPTY_CACHE_REPORT = CacheReport(unchanged=0, read=0, written=0, plain=0)
 def calibrate_recording(
     recording: Recording, decisions: Sequence[Event], lineage: str
 ) -> Recording:
-    """The same session, its blocks as large as its model counts them.
+    """Return the same session with its blocks as large as its model counts them.
 
-    `decisions` are the compactions that took place, those of `lineage`. Where no size was reported
-    that can be believed, it is the recording as it was, and all of its tokens are estimates.
+    `decisions` are the recorded compactions of `lineage`. Without a credible report, return the
+    recording unchanged, with estimated tokens.
     """
     if not any(call.prompt for call in recording.calls):
         return recording
@@ -64,7 +64,7 @@ def calibrate_recording(
 def _scale_events(
     log: Sequence[RecordedEvent], calibration: TokenCalibration
 ) -> Iterator[RecordedEvent]:
-    """Each event with the tokens that its block has to the model."""
+    """Yield each event with the model's tokens of its block."""
     shown = HistoryFold(sees=lambda _: None).apply_all(one for one in log if one.tokens)
     entries = [
         replace(entry, shown=None, tokens=log[entry.position - 1].tokens)
@@ -87,18 +87,18 @@ def _scale_events(
 
 
 def _count_overhead(fold: ReplayFold, call: RecordedCall) -> int | None:
-    """What a reported prompt had besides blocks and summary; None where it cannot be told."""
+    """Return a reported prompt's tokens apart from blocks and summary; None if unknown."""
     context = call.report.context if call.report else None
     if context is None or not is_credible(context, fold.tokens - fold.request_tokens):
         return None
-    # Less than the log tells was sent besides only where blocks are smaller than they look.
+    # A smaller number only means that blocks are smaller than estimated.
     return max(estimate_overhead(fold.history), fold.request_tokens)
 
 
 def _make_cache_report(call: RecordedCall) -> CacheReport | None:
     if call.report is None:
-        # Where calls are recorded, this is none: a piece of another one's answer, or what the
-        # agent's program said in the model's name.
+        # The session records its calls, so this is not one: a part of another answer, or text of
+        # the agent's program in the model's name.
         return _EMPTY_CACHE_REPORT
     usage = call.report.usage
     if usage is None or usage.context is None:
@@ -113,7 +113,7 @@ def _make_cache_report(call: RecordedCall) -> CacheReport | None:
 
 
 def _fill_gaps(besides: Iterable[int | None], first: int) -> Iterator[int]:
-    """Of calls without a report, what the one before them had."""
+    """Yield the number of each call, repeating the last one for calls without a report."""
     last = first
     for tokens in besides:
         last = last if tokens is None else tokens

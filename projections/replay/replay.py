@@ -1,4 +1,4 @@
-"""Runs a recorded session through again: at each call of its model, what would have been sent."""
+"""Replays a recorded session: what each call of its model would have been sent."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from .replayed_call import FutileCompaction, ReplayCompaction, ReplayedCall
 def replay_recording(
     recording: Recording, decider: Decider, *, limit: int = 0, lineage: str = "replay"
 ) -> Iterator[ReplayedCall]:
-    """Each call in the order of the log, decided by `decider`; 0 is a model without a limit.
+    """Yield each call in the order of the log, decided by `decider`; a limit of 0 is no limit.
 
-    A pure function of the log: nothing is read, written or asked, and no clock is looked at. Raises
-    PolicyFailedError where a policy raises or answers what is no plan.
+    A pure function of the log, without I/O or a clock. Raises PolicyFailedError if a policy raises
+    or returns something other than a plan.
     """
     fold = ReplayFold(recording, lineage)
     for call in recording.calls:
-        # What is told late saw less than the call before it, whose view stands by now.
+        # A call that is recorded late saw less than the call before it, but gets the later view.
         fold.advance(call.last_seen_position)
         fold.measure_overhead(call)
         decided = decider.decide(fold, call)

@@ -1,4 +1,4 @@
-"""The view of a replay: the very fold that serves agents, over a log that is held in memory."""
+"""Folds the view of a replay with the same fold that serves agents, over a log in memory."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -37,23 +37,22 @@ _BoundaryAndSummary = tuple[CompactBoundary, Summary | None]
 
 
 def _ignore_call(_: ModelCalled) -> None:
-    """Recorded calls saw other views than this one, and tell nothing of its size."""
+    """Ignore recorded calls: they saw other views, and say nothing about the size of this one."""
 
 
 @dataclass
 class ReplayFold:
-    """A view that is advanced event by event, and begun anew at each boundary.
+    """A view that is advanced event by event, and restarted at each boundary.
 
-    Sizes are the recording's: estimates, or what its provider's reports make of them.
+    Sizes are the recording's: estimated, or calibrated by its provider's reports.
     """
 
     recording: Recording
     lineage: str
     history: HistoryFold = field(init=False)
     version: int = 0
-    """Of the lineage, as far as it was decided."""
     unchanged: int = 0
-    """Tokens at the beginning of the prompt that stood there at the newest call as well."""
+    """Tokens at the beginning of the prompt that the newest call had too."""
 
     def __post_init__(self) -> None:
         self.history = HistoryFold(sees=_ignore_call)
@@ -63,15 +62,14 @@ class ReplayFold:
         self._items = ViewItems()
         self._runs = MessageRuns()
         self.worked_out: dict[Hashable, Any] = {}
-        """What a policy worked out of the items, for as long as these only become more."""
+        """What a policy computed from the items; kept as long as these only grow at the end."""
         self.request_tokens = 0
-        """Of what is sent besides blocks and summary: the system prompt, the tools."""
+        """Tokens apart from blocks and summary: the system prompt and the tools."""
         self._summary_tokens = 0
 
-    # Going on
+    # Advancing
 
     def advance(self, position: int) -> None:
-        """Take in the log up to a position."""
         for at in range(self.history.position, position):
             recorded = self.recording.log[at]
             if type(recorded.event) in _ITEM_CHANGING_EVENTS:
@@ -81,19 +79,19 @@ class ReplayFold:
                 self._record_place(recorded.position)
 
     def _record_place(self, position: int) -> None:
-        """Look where the block at a position is shown, if there is one."""
+        """Record in which run of messages the block at a position shows, if there is one."""
         entry = self.history.entries.get(position)
         if entry is None:
             return
         runs, boundary, call = self._runs, self.history.boundary, entry.call
         is_late = runs.add(position, entry.block, call) < runs.newest
-        # Beside a call that was carried, blocks that were pinned since may be shown again.
+        # Next to a carried call, blocks that were pinned since may show again.
         was_carried = call is not None and boundary is not None and call <= boundary.after
         if is_late or was_carried:
             self._forget_items()
 
     def _forget_items(self) -> None:
-        """What is known of the items does not hold any more: not only their end has changed."""
+        """Drop everything known of the items, because they changed before their end."""
         self._items.forget()
         self.worked_out = {}
 
@@ -114,28 +112,27 @@ class ReplayFold:
             self.request_tokens = estimate_overhead(self.history)
 
     def measure_overhead(self, call: RecordedCall) -> None:
-        """Take what a call was sent besides the blocks from what was reported, where it was."""
+        """Set the overhead to the one reported for a call, if there is one."""
         if calibration := self.recording.calibration:
             self.request_tokens = calibration.overhead_by_call[call.number - 1]
 
     def set_reported_prompt(self, prompt: int) -> None:
-        """Take the prompt to have as many tokens as were reported of this very view."""
+        """Set the prompt to the tokens that were reported for this view."""
         self.request_tokens += prompt - self.tokens
 
     def record_sent(self) -> None:
-        """A model was sent the view as it stands now: a cache may hold all of it from now on."""
+        """Record that a model was sent the current view, so that a cache may hold all of it."""
         self.unchanged = self.tokens
 
     # Boundaries
 
     def add_boundary(self, boundary: CompactBoundary, summary: Summary | None) -> None:
-        """Remember a boundary, so that views can begin at it."""
         self._drawn[boundary.originator_version] = boundary, summary
 
     def serve(self, boundary: int, version: int) -> int:
-        """Begin the view at a boundary, or at the beginning of the log where it is 0.
+        """Begin the view at a boundary, or at the start of the log for 0.
 
-        Returns the tokens at its beginning that are what they were.
+        Returns the tokens at its beginning that are unchanged.
         """
         before = self.history
         self.version = version
@@ -148,7 +145,7 @@ class ReplayFold:
         return same
 
     def _restart_if_undone(self) -> None:
-        """Go on with the newest boundary that no retraction has undone."""
+        """Continue with the newest boundary that no retraction has undone."""
         self._leave_undone_boundaries()
         self._limit_unchanged(self.request_tokens)
 
@@ -159,14 +156,14 @@ class ReplayFold:
 
     def _begin_at(self, number: int, position: int) -> None:
         boundary, summary = self._drawn[number] if number else (None, None)
-        # Written down, a summary has a digest by the database's secret; here by none.
+        # A stored summary has a digest keyed by the database's secret; this one has no key.
         digest = blake2b(encode_text(summary.text), digest_size=16).digest() if summary else b""
         effective = self._effective_from if number else 0
         history = HistoryFold(boundary, summary, digest, effective, sees=_ignore_call)
         after = boundary.after if boundary else 0
         kept = boundary.kept if boundary else Ranges()
         log = self.recording.log
-        # What a fork inherits may have been decided about later positions than it shares.
+        # An inherited boundary may include positions that the fork does not share.
         begins = (kept | Ranges.span(after + 1, position)) & Ranges.span(1, position)
         history.apply_all(log[at - 1] for at in begins)
         before = self.history
@@ -182,7 +179,7 @@ class ReplayFold:
         self._summary_tokens = summary.tokens if summary else 0
 
     def resume(self, position: int, state: CompactionState, version: int) -> None:
-        """Go on at a position where a lineage left off, of which all that it drew is known."""
+        """Continue a lineage at a position, given that all its boundaries were added."""
         self.advance(position)
         self.version = version
         if state.active:
@@ -191,25 +188,23 @@ class ReplayFold:
             self._restart_if_undone()
         self.unchanged = self.tokens
 
-    # What it is like
+    # State
 
     @property
     def tokens(self) -> int:
-        """Tokens of the prompt as it stands now."""
         return self.request_tokens + self._summary_tokens + self.history.tokens
 
     def make_view(self) -> HistoryView:
-        """What a model is sent now."""
+        """Return what a model is sent now."""
         coordinate = Coordinate(self.history.position, self.lineage, self.version)
         recording = self.recording
         return self.history.make_view(recording.key, recording.namespace, coordinate, None)
 
     def list_items(self) -> Sequence[Item]:
-        """The blocks of the view, as a policy sees them."""
         return self._items.update(self.history, self._list_recalled)
 
     def iter_originals(self, positions: Ranges) -> Iterable[Item]:
-        """Blocks of the log, whatever became of them."""
+        """Return blocks of the log as items, whatever their status."""
         log = self.recording.log
         history = HistoryFold().apply_all(log[position - 1] for position in positions)
         return [
@@ -218,7 +213,7 @@ class ReplayFold:
         ]
 
     def _list_recalled(self) -> tuple[ViewEntry, ...]:
-        """Blocks that earlier boundaries took out and that were pinned since."""
+        """Return the blocks that earlier boundaries removed and that were pinned since."""
         history = self.history
         if history.boundary is None or not history.pinned:
             return ()
@@ -228,13 +223,13 @@ class ReplayFold:
         pinned = HistoryFold().apply_all(log[position - 1] for position in missing)
         return tuple(pinned.entries.values())
 
-    # What stays as it was
+    # Unchanged tokens
 
     def _limit_unchanged(self, tokens: int) -> None:
         self.unchanged = min(self.unchanged, tokens)
 
     def _count_tokens_before(self, positions: Ranges) -> int:
-        """Tokens in front of the first of these blocks."""
+        """Return the tokens before the first of these blocks."""
         before = self.request_tokens + self._summary_tokens
         for position, entry in self.history.entries.items():
             if position in positions:
@@ -243,7 +238,7 @@ class ReplayFold:
         return before
 
     def _count_same_tokens(self, before: HistoryFold) -> int:
-        """Tokens at the beginning of the prompt that are what they were before."""
+        """Return the tokens at the beginning of the prompt that are unchanged."""
         now = self.history
         said = (
             (now.summary.text if now.summary else None),
@@ -267,7 +262,7 @@ def _make_runs(history: HistoryFold) -> MessageRuns:
 
 
 def estimate_overhead(history: HistoryFold) -> int:
-    """Tokens of the system prompt and the tools."""
+    """Return the tokens of the system prompt and the tools."""
     system = estimate_text(history.system.event.text) if history.system else 0  # type: ignore[attr-defined]
     tools = estimate_text(str(history.tools.event.tools)) if history.tools else 0  # type: ignore[attr-defined]
     return system + tools

@@ -1,4 +1,4 @@
-"""What a replay sent, a spell for each boundary: what fidelity is measured on."""
+"""Collects the views of a replay as segments, one for each boundary, to measure fidelity."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,10 +9,10 @@ from .replayed_call import ReplayedCall
 
 
 def collect_segments(served: Iterable[ReplayedCall]) -> tuple[ViewSegment, ...]:
-    """The spells of a whole replay, in order; none where no model was called.
+    """Return the segments of a whole replay, in order; empty if there were no calls.
 
-    Takes in the calls one by one, and keeps none of their views. Where a rewind has undone a
-    boundary, a spell begins that is as the one before it was.
+    Reads calls one by one without keeping their views. If a rewind has undone a boundary, a new
+    segment begins that equals an earlier one.
     """
     return tuple(_iter_segments(served))
 

@@ -1,4 +1,4 @@
-"""Writes a replay's summaries, by the rules by which they are written live, and with no clock."""
+"""Writes a replay's summaries by the rules for live ones, but without a clock."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ from ...domain.window import OnFailure
 from ..planned_compaction import PlannedCompaction, reuse_summary
 
 UserTextReader = Callable[[Draft, Material], Iterable[str]]
-"""What users said of what a draft may quote."""
+"""Returns the users' texts that a draft may quote."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenDraft:
-    """A draft, who wrote it, and whose drafts were not taken before."""
+    """A draft, its summarizer, and the drafts rejected before it."""
 
     draft: Draft
     summarizer: str
@@ -27,23 +27,23 @@ class WrittenDraft:
 
 
 class UnwrittenError(SummarizerFailedError):
-    """No summary can be had, and the policy wants none to stand in."""
+    """No summary could be written, and the policy allows no fallback."""
 
 
 @dataclass(frozen=True)
 class ReplayWriters:
-    """Who may write, in order; after them whoever stands in live.
+    """The summarizers to try, in order, before the usual fallback.
 
-    A draft has to pass the same gate. None of them may wait for anybody: one that asks a model
-    takes its answer from where it was kept.
+    A draft has to pass the same gate as a live one. None of them may wait: one that uses a model
+    takes its answer from a cache.
     """
 
     summarizers: tuple[Summarizer, ...] = ()
     budget: int | None = None
-    """Tokens that each summary may take, whatever the policy allows; None leaves it to that."""
+    """The most tokens of each summary, regardless of the policy; None leaves it to the policy."""
 
     def write_summary(self, planned: PlannedCompaction, user_texts: UserTextReader) -> WrittenDraft:
-        """The first draft that passes; raises UnwrittenError where nobody is to stand in."""
+        """Return the first accepted draft; raise UnwrittenError without one or a fallback."""
         material = planned.material
         if not material.removed_items:
             return WrittenDraft(*reuse_summary(planned))
@@ -56,7 +56,7 @@ class ReplayWriters:
         on_failure = planned.plan.on_failure
         for summariser in self._list_summarizers(on_failure):
             try:
-                # A replay asks nobody that has to be awaited.
+                # A replay uses only synchronous summarizers.
                 draft = cast(Draft, summariser.summarize(material))
                 check_draft(draft, material, user_texts=user_texts(draft, material))
             except (RejectedSummaryError, SummarizerFailedError) as error:

@@ -1,4 +1,4 @@
-"""What a replay comes to: each call of the recorded model, and what was decided before it."""
+"""Defines the results of a replay: each call of the recorded model, and the decisions before it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ from .recording import RecordedCall
 
 @dataclass(frozen=True, slots=True)
 class ReplayCompaction:
-    """A boundary that was drawn before a call."""
+    """A boundary that was recorded before a call."""
 
     boundary: CompactBoundary
     summary: Summary | None
     unchanged: int
-    """Tokens at the beginning of the prompt that stay as they were."""
+    """Tokens at the beginning of the prompt that are unchanged."""
     summary_input_tokens: int = 0
-    """Tokens that a model would have been given to write the summary; 0 where rules wrote it."""
+    """Tokens of a model's input to write the summary; 0 if rules wrote it."""
     orphaned_calls: tuple[str, ...] = ()
-    """Names of calls that the policy's raw plan would have parted from their results."""
+    """Ids of calls that the policy's unrepaired plan would have separated from their results."""
     refused_drafts: tuple[str, ...] = ()
-    """Drafts that were not taken, and why: one line each."""
+    """Drafts that were rejected, and why: one line each."""
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
@@ -30,7 +30,7 @@ class ReplayCompaction:
 
 @dataclass(frozen=True, slots=True)
 class FutileCompaction:
-    """A compaction that was asked for and came to nothing; the view was sent as it was."""
+    """A compaction that removed nothing; the view was sent unchanged."""
 
     trigger: Trigger
     reason: str
@@ -42,17 +42,16 @@ class ReplayedCall:
 
     call: RecordedCall
     tokens: int
-    """Of the whole prompt."""
+    """Tokens of the whole prompt."""
     unchanged: int
-    """Of these, tokens at the beginning that the prompt before had as well: a cache may hold
-    them."""
+    """Tokens at its beginning that the prompt before had too, so that a cache may hold them."""
     compactions: tuple[ReplayCompaction, ...]
-    """What was drawn right before it, in order."""
+    """The compactions right before it, in order."""
     futile_compactions: tuple[FutileCompaction, ...]
     boundary: CompactBoundary | None
-    """What the view begins at."""
+    """The boundary at which the view begins."""
     summary: Summary | None
     is_refused: bool
-    """Whether the prompt is larger than the model holds, whatever was compacted."""
+    """Whether the prompt is too large for the model after all compaction."""
     make_view: Callable[[], HistoryView] = field(compare=False, repr=False)
-    """What the model would have been sent; to be asked for before the replay goes on."""
+    """Returns what the model would have been sent; call it before the replay goes on."""

@@ -1,7 +1,7 @@
-"""Tells what time it is in a session that is run through again: its own, never that of an import.
+"""Tells the time in a replayed session by its own clock, never by that of an import.
 
-What is imported says by the source's own clock when it was said, if at all. Everything else about
-it, a turn's beginning for one, is stamped when it was imported, and tells nothing.
+An imported block has the source's own time, or none. All other events of an import have the time of
+the import, which is ignored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,20 +13,20 @@ from .recording import Recording
 
 
 class SessionTime:
-    """A clock that goes forward only: a source's messages may stand in another order than theirs.
+    """A clock that only goes forward, because a source's messages may be out of order.
 
-    The log may grow while it is looked at.
+    The log may grow while it is in use.
     """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._position = 0
         self.is_told = False
-        """Whether anything has said what time it is."""
+        """Whether any event had a time."""
         self.now = self._find_first_time()
 
     def advance(self, position: int) -> datetime:
-        """What time it was when all up to a position was in the log."""
+        """Return the time at which everything up to a position was in the log."""
         for told in self._iter_times(self._recording.log[self._position : position]):
             self.now = max(self.now, told)
             self.is_told = True
@@ -34,7 +34,7 @@ class SessionTime:
         return self.now
 
     def _find_first_time(self) -> datetime:
-        """When the first was said; of a source that tells no times, when it was opened here."""
+        """Return the first time in the log; if a source has none, the time of the import."""
         log = self._recording.log
         return next(self._iter_times(log), log[0].event.timestamp)
 

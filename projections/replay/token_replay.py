@@ -1,4 +1,4 @@
-"""Replays a trace from one compaction to the next, for policies that go by tokens alone."""
+"""Replays a trace from one compaction to the next, for policies that depend on tokens alone."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -24,35 +24,32 @@ from .traced_window import TracedWindow
 
 
 class TokenCompaction(NamedTuple):
-    """One compaction, as far as tokens tell."""
-
     call: int
-    """In front of which call of the model, counted from 0 in the trace."""
+    """The index in the trace of the call that follows it."""
     trigger: Trigger
     first_kept: int
-    """Position of the first block behind the cut."""
+    """Position of the first block after the cut."""
     before: int
-    """Tokens of the prompt that there would have been."""
+    """Tokens of the prompt without the compaction."""
     after: int
     summary: int
-    """Of these, the summary's."""
+    """Tokens of the summary, which `after` includes."""
     unchanged: int
-    """At the beginning of the prompt, what the one before had as well."""
+    """Tokens at the beginning of the prompt that the one before had too."""
     offset: int
-    """What every later prompt has less than if nothing had ever left; below 0."""
+    """How much every later prompt differs from the whole history; below 0."""
 
 
 @dataclass(frozen=True)
 class TokenReplay:
-    """What a policy would have had the model sent, in tokens."""
+    """What a policy would have made the model receive, in tokens."""
 
     trace: SessionTrace
     compactions: tuple[TokenCompaction, ...]
     futile_count: int
-    """Compactions that were asked for and came to nothing."""
+    """Compactions that removed nothing."""
 
     def list_prompts(self) -> list[int]:
-        """Tokens of the prompt of each call of the model."""
         whole = self.trace.whole
         return [
             tokens + offset
@@ -61,7 +58,7 @@ class TokenReplay:
         ]
 
     def list_unchanged(self) -> list[int]:
-        """Tokens at the beginning of each prompt that the one before had as well."""
+        """Return the tokens at the beginning of each prompt that the one before had too."""
         prompts = self.list_prompts()
         same = [0, *prompts[:-1]] if prompts else []
         for call in self.trace.resets:
@@ -72,16 +69,15 @@ class TokenReplay:
 
     @property
     def prompt_tokens(self) -> int:
-        """Of all calls."""
         return sum(self.list_prompts())
 
     @property
     def written_tokens(self) -> int:
-        """Of all calls, what no cache holds."""
+        """The tokens of all calls that no cache holds."""
         return self.prompt_tokens - sum(self.list_unchanged())
 
     def _iter_spans(self) -> Iterator[tuple[int, int, int]]:
-        """From which call up to before which one, and by how much it is off the whole."""
+        """Yield ranges of calls, each with the offset of its prompts from the whole history."""
         begins = [(0, 0), *((one.call, one.offset) for one in self.compactions)]
         for (begin, offset), (end, _) in pairwise([*begins, (len(self.trace.whole), 0)]):
             yield begin, end, offset
@@ -98,10 +94,10 @@ def replay_by_tokens(
     regrowth: float = REGROWTH_SHARE,
     once_a_turn: bool = False,
 ) -> TokenReplay | NeedsFullReplay:
-    """What a replay comes to whose summaries have so many tokens each, or as many as may be.
+    """Return the result of a replay with summaries of `summary_tokens`, or as many as allowed.
 
-    The same as `replayed` with `Sized` for a summariser, but for the time that it takes: that of
-    the compactions, and hardly that of the events. NotByTokens says why it has to be that one.
+    The same as `replay_recording` with `SizedSummarizer`, but its time depends on the compactions
+    and hardly on the events. NeedsFullReplay says why only the other replay will do.
     """
     most = quiet_below(policy, limit)
     if most is None:
@@ -123,22 +119,22 @@ def replay_by_tokens(
 
 
 class _BeyondTokensError(Exception):
-    """Something has to be done for which tokens are not enough."""
+    """A step needs more than tokens."""
 
 
 @dataclass(frozen=True)
 class _TokenTerms:
-    """On which terms there is a compaction, in tokens."""
+    """The terms of a compaction, in tokens."""
 
     policy: Policy
     max_view_tokens: int
-    """Tokens in use that the policy lets be."""
+    """The most tokens in use at which the policy does nothing."""
     summary: int
     minimum_gain: float
     regrowth_tokens: int
-    """What has to be said before it is tried again, once it came to nothing."""
+    """How much must be added before a failed compaction is tried again."""
     once_a_turn: bool
-    """Whether one compaction by threshold has to do for all calls of a turn."""
+    """Whether a turn has at most one compaction by threshold."""
 
 
 class _TokenRun:
@@ -150,11 +146,11 @@ class _TokenRun:
         self.futile = 0
         self._offset = 0
         self._regrown_at = 0
-        """From which call on there is enough that was said since there was nothing to gain."""
+        """The first call with enough growth since a compaction gained nothing."""
         self._over_at = 0
-        """From which call on the turn is over that had its one compaction."""
+        """The first call after the turn that had its one compaction."""
         self._is_written = False
-        """Whether the newest plan came to a summary."""
+        """Whether the newest plan reached its summary."""
         self._rising = [0, *self.trace.shrinking_calls, len(self.trace.whole)]
 
     def run(self) -> None:
@@ -180,7 +176,7 @@ class _TokenRun:
         return self.trace.whole[call] + self._offset
 
     def _find_first_above(self, begin: int, tokens: int) -> int:
-        """The first call from here on whose prompt would have more."""
+        """Return the first call from `begin` on whose prompt would have more tokens."""
         whole, wanted = self.trace.whole, tokens - self._offset
         piece = bisect_right(self._rising, begin)
         for end in self._rising[piece:]:
@@ -191,7 +187,7 @@ class _TokenRun:
         return len(whole)
 
     def _find_next_answered(self, call: int) -> int:
-        """The first call that is not for the very request that a boundary was drawn for."""
+        """Return the first call that is not for the request that a boundary was recorded for."""
         return bisect_right(self.trace.answered, self.trace.sees[call], lo=call)
 
     def _compact(self, call: int, trigger: Trigger) -> bool:
@@ -214,9 +210,8 @@ class _TokenRun:
         return True
 
     def _find_grown_call(self, call: int) -> int:
-        """The first call at which enough was said since another."""
         if not self.trace.sees[call]:
-            return 0  # before anything is on record, there is nothing to remember it by
+            return 0  # with an empty log, no failure is recorded
         said = self.trace.said
         return bisect_left(said, said[call] + self.terms.regrowth_tokens, lo=call)
 
@@ -248,7 +243,7 @@ class _TokenRun:
         if besides + (view.summary if cut is None else least) > most:
             raise _BeyondTokensError("what stays has to be made to fit")
         self._check_gain(before, besides, request, trigger)
-        # Where nothing leaves, what stands for earlier blocks goes on standing for them.
+        # If nothing leaves, the earlier summary stays.
         unchanged, summary = request + view.summary, view.summary
         if cut is None:
             unchanged += view.count_tokens_before(shorter[0])
@@ -275,13 +270,13 @@ class _TokenRun:
         )
 
     def _size_summary(self, most: int, replaced: int) -> int:
-        """Tokens of a summary that may have so many, and replaces so many."""
+        """Return the tokens of a summary, limited by `max_view_tokens` and the replaced tokens."""
         if most < MIN_SIZED_TOKENS:
             raise _BeyondTokensError(f"a summary may have {most} tokens")
         return clamp_size(self.terms.summary, most, max(replaced - 1, ALWAYS_SMALL_TOKENS))
 
     def _list_shortened(self, carried: tuple[int, ...], first: int, held: set[int]) -> list[int]:
-        """The largest results that stay, but for pinned ones and those that were before."""
+        """Return the largest results that stay, except pinned and already shortened ones."""
         view, large = self.view, self.shortening.large_results
         if Kind.TOOL_RESULT in view.pins.kinds:
             raise _BeyondTokensError("results are pinned by their size, which would change")
@@ -313,7 +308,6 @@ class _TokenRun:
 
 
 def _compute_summary_budget(plan: Plan, room: float) -> int:
-    """Tokens that a summary may take, as `summary_budget` grants them."""
     granted = plan.summary_tokens + plan.turn_tokens
     if room == inf or not granted:
         return plan.summary_tokens

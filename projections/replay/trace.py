@@ -1,4 +1,4 @@
-"""A session as columns of numbers: all that a policy can tell that goes by tokens alone."""
+"""Stores a session as columns of numbers: all that a policy needs if it depends on tokens alone."""
 
 from array import array
 from bisect import bisect_right
@@ -33,9 +33,9 @@ from ..view_entry import ViewEntry
 from .recording import Recording
 
 TRACE_KINDS = tuple(Kind)
-"""By the numbers that stand for them in a trace."""
+"""The kinds by their numbers in a trace."""
 TRACE_FORMAT = f"4 {byteorder}"
-"""Of packed columns: they are as memory holds them."""
+"""The format of packed columns, which have the memory's byte order."""
 
 _Column: TypeAlias = "array[int]"
 
@@ -50,58 +50,57 @@ def _make_float_column() -> "array[float]":
 
 @dataclass(frozen=True)
 class SessionTrace:
-    """The blocks that show and the calls of the model, in order, as numbers.
+    """The visible blocks and the calls of the model, in order, as numbers.
 
-    Blocks are told by their index here; where a column names another block it says its index plus
-    one, and 0 where there is none. Tokens are as the recording has them, estimated or calibrated.
+    Blocks are identified by index. A column that refers to another block holds its index plus one,
+    or 0 for none. Tokens are the recording's, estimated or calibrated.
     """
 
     position: _Column = _make_int_column("I")
     kind: _Column = _make_int_column("B")
     running: _Column = _make_int_column("Q")
-    """Tokens of all blocks in front of each; the last one is the sum of all."""
+    """Tokens of all blocks before each; the last entry is the total."""
     message: _Column = _make_int_column("I")
     """A number for each message id; 0 for none."""
     text: _Column = _make_int_column("I")
-    """Characters of a result's whole text; 0 of any other block."""
+    """Characters of a result's whole text; 0 for any other block."""
     shown: _Column = _make_int_column("I")
-    """Of these, how many show."""
+    """Characters of it that show."""
     ratio: "array[float]" = _make_float_column()
-    """Tokens that the model makes of one estimated token of a block."""
+    """The model's tokens for one estimated token of a block."""
     call: _Column = _make_int_column("I")
-    """Of a result, the block that asked for it."""
+    """For a result, its call."""
     answer: _Column = _make_int_column("I")
-    """Of a call, its result."""
+    """For a call, its result."""
     before: _Column = _make_int_column("I")
-    """The piece of the same message in front of this one."""
+    """The previous piece of the same message."""
     behind: _Column = _make_int_column("I")
-    """The piece of the same message after this one."""
+    """The next piece of the same message."""
     parted: _Column = _make_int_column("I")
-    """Index of the first block from which a pair or a message goes on up to this one or further;
-    its own where a cut here parts nothing."""
+    """Index of the first block whose pair or message reaches this one or further; its own if a cut
+    here separates nothing."""
     awaited: _Column = _make_int_column("I")
     """The last result of any call up to here."""
     unanswered: _Column = _make_int_column("I")
-    """Indices of the calls that nobody ever answered."""
+    """Indices of the calls that were never answered."""
     first_prompts: _Column = _make_int_column("I")
-    """Indices of what people said in the first turn."""
+    """Indices of the user's blocks in the first turn."""
     number: _Column = _make_int_column("I")
-    """Of each call of the model."""
+    """The number of each call of the model."""
     sees: _Column = _make_int_column("I")
-    """The position that a call of the model sees last."""
     upto: _Column = _make_int_column("I")
-    """How many blocks it sees, if none has left."""
+    """How many blocks it sees if none has left."""
     whole: _Column = _make_int_column("Q")
-    """Tokens of its prompt, if none has left."""
+    """Tokens of its prompt if none has left."""
     said: _Column = _make_int_column("Q")
-    """Tokens of all that stands in the log up to there, what no model is sent included."""
+    """Tokens of the whole log up to there, including blocks that no model is sent."""
     answered: _Column = _make_int_column("I")
-    """Where a model last spoke before it."""
+    """Position of the newest block of a model before it."""
     turn: _Column = _make_int_column("I")
-    """Which turn was going on."""
+    """The current turn."""
     resets: _Column = _make_int_column("I")
-    """Indices of the calls in front of which the system prompt, the tools or the settings were
-    set: no cache holds their prompts."""
+    """Indices of the calls right after a change of system prompt, tools or settings, whose prompts
+    no cache holds."""
 
     @cached_property
     def shrinking_calls(self) -> list[int]:
@@ -110,24 +109,23 @@ class SessionTrace:
 
     @cached_property
     def kinds(self) -> bytes:
-        """The column of kinds, to be searched."""
+        """The column of kinds as bytes, for searches."""
         return self.kind.tobytes()
 
     def count_tokens(self, index: int) -> int:
         return self.running[index + 1] - self.running[index]
 
     def count_request(self, call: int) -> int:
-        """Tokens that a call of the model is sent besides blocks and summary."""
+        """Return the tokens of a call's prompt apart from blocks and summary."""
         return self.whole[call] - self.running[self.upto[call]]
 
     def pack(self) -> bytes:
-        """All columns, to be kept."""
         columns: list[array[Any]] = [getattr(self, one.name) for one in fields(self)]
         return array("Q", map(len, columns)).tobytes() + b"".join(c.tobytes() for c in columns)
 
     @classmethod
     def unpack(cls, kept: bytes) -> "SessionTrace":
-        """What `packed` made, in the same format."""
+        """Return the trace that `pack` wrote in the same format."""
         trace = cls()
         columns: list[array[Any]] = [getattr(trace, one.name) for one in fields(cls)]
         lengths, kept_of = array("Q"), memoryview(kept)
@@ -142,13 +140,13 @@ class SessionTrace:
 
 @dataclass(frozen=True, slots=True)
 class NeedsFullReplay:
-    """Why a session, or what a policy does with it, has to be replayed in full."""
+    """Why a session or a policy needs a full replay."""
 
     reason: str
 
 
 def make_trace(recording: Recording) -> SessionTrace | NeedsFullReplay:
-    """A session's trace; why there is none, where what is in its view is not told by sizes."""
+    """Return a session's trace; or why it has none, if sizes alone do not determine its view."""
     for recorded in recording.log:
         if reason := _explain_full_replay(recorded.event, recorded.position):
             return NeedsFullReplay(f"#{recorded.position}: {reason}")
@@ -156,7 +154,7 @@ def make_trace(recording: Recording) -> SessionTrace | NeedsFullReplay:
     runs = MessageRuns()
     for entry in entries:
         if runs.add(entry.position, entry.block, entry.call) < runs.newest:
-            # It is shown further up, so that views do not only grow at their end.
+            # It shows further up, so that views do not grow only at their end.
             return NeedsFullReplay(f"#{entry.position}: a result came late")
     trace = SessionTrace()
     _add_blocks(trace, entries, {one.position: one.ratio for one in recording.log})
@@ -199,7 +197,7 @@ def _add_blocks(
 
 
 def _add_ties(trace: SessionTrace, entries: Sequence[ViewEntry]) -> None:
-    """Which blocks stay together, and where a cut would part them."""
+    """Add which blocks stay together, and which cuts would separate them."""
     index_of = {entry.position: index for index, entry in enumerate(entries)}
     nothing = [0] * len(entries)
     for column in (trace.call, trace.answer, trace.before, trace.behind):

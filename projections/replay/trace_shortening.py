@@ -1,4 +1,4 @@
-"""Which results of a trace are so large that a view may show them shortened, and how large then."""
+"""Finds which results of a trace are so large that a view may shorten them, and their size then."""
 
 from functools import cached_property
 from itertools import pairwise
@@ -9,7 +9,7 @@ from .trace import SessionTrace
 
 
 class TraceShortening:
-    """As it is done in an emergency, for a model that holds `limit` tokens; 0 is not known."""
+    """Emergency shortening for a model with `limit` tokens; 0 is unknown."""
 
     def __init__(self, trace: SessionTrace, limit: int) -> None:
         self._trace = trace
@@ -17,7 +17,6 @@ class TraceShortening:
 
     @cached_property
     def large_results(self) -> list[int]:
-        """Indices of all results that are large enough."""
         most, shown = self._most, self._trace.shown
         return [
             index
@@ -26,11 +25,9 @@ class TraceShortening:
         ]
 
     def count_tokens(self, index: int) -> int:
-        """Of one that shows shortened."""
         trim = trim_to_ends(self._trace.position[index], self._most)
         estimated = -(-count_trimmed_chars(self._trace.text[index], trim) // CHARS_PER_TOKEN)
         return max(1, round(estimated * self._trace.ratio[index]))
 
     def count_saved_tokens(self, index: int) -> int:
-        """What that takes off a view."""
         return self._trace.count_tokens(index) - self.count_tokens(index)

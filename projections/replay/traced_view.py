@@ -1,4 +1,4 @@
-"""A view over a trace: what shows, what is carried, and where the next cut may stand."""
+"""Tracks a view over a trace: the visible and the carried blocks, and the next legal cuts."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from .trace import TRACE_KINDS, SessionTrace
 
 
 class TracedBlock(NamedTuple):
-    """All that there is of a block here."""
+    """A stand-in for a block, with the attributes that matter here."""
 
     kind: Kind
     message_id: int | None
@@ -21,7 +21,7 @@ class TracedBlock(NamedTuple):
 
 @dataclass
 class TracedView:
-    """The blocks from index `first` to before `end`, and those that were carried there."""
+    """The blocks from index `first` to before `end`, and the carried ones before them."""
 
     trace: SessionTrace
     pins: PinRules
@@ -29,11 +29,11 @@ class TracedView:
     first: int = 0
     end: int = 0
     carried: tuple[int, ...] = ()
-    """Indices in front of `first` that stayed, in order."""
+    """Indices before `first` that stayed, in order."""
     summary: int = 0
-    """Tokens of the summary that stands for the rest."""
+    """Tokens of the summary of the removed blocks."""
     shortened: dict[int, int] = field(default_factory=dict)
-    """Results that show shortened, and the tokens of what shows of each."""
+    """Results that show shortened, with their tokens."""
 
     def __post_init__(self) -> None:
         trace = self.trace
@@ -41,20 +41,20 @@ class TracedView:
         self._room = self.pins.most * self.limit if self.limit > 0 else float("inf")
         self._pinned_kinds = [bytes([TRACE_KINDS.index(kind)]) for kind in self.pins.kinds]
         self._of_kinds: set[int] = set()
-        """Blocks in front of `_looked` that are pinned for their kinds, and so never leave."""
+        """Blocks before `_looked` that are pinned by kind and so never leave."""
         self._looked = 0
         self._carried: frozenset[int] = frozenset()
         self._carried_tokens = 0
         self._untied: set[int] = set()
-        """Blocks that are known to be bound to no other."""
+        """Blocks known to have no group."""
         self._items: dict[int, Item] = {}
-        """Blocks as policies see them, those that one has looked at."""
+        """Items made so far."""
 
-    # How large it is
+    # Size
 
     @property
     def offset(self) -> int:
-        """Tokens of a prompt, less those that it had if nothing had ever left."""
+        """Tokens of a prompt less those it would have if nothing had ever left."""
         return (
             self.summary
             + self._carried_tokens
@@ -63,19 +63,17 @@ class TracedView:
         )
 
     def count_tokens(self, index: int) -> int:
-        """Of a block as it shows."""
+        """Return the tokens of a block as it shows."""
         if self.shortened and index in self.shortened:
             return self.shortened[index]
         running = self.trace.running
         return running[index + 1] - running[index]
 
     def count_tokens_from(self, first: int) -> int:
-        """Tokens of the blocks from one on."""
         running = self.trace.running
         return running[self.end] - running[first] - self._count_tokens_saved_from(first)
 
     def count_tokens_before(self, index: int) -> int:
-        """Tokens of the blocks before one."""
         if index < self.first:
             return sum(self.count_tokens(one) for one in self.carried if one < index)
         return (
@@ -85,7 +83,7 @@ class TracedView:
         )
 
     def count_carried_tokens(self, carried: tuple[int, ...]) -> int:
-        """Tokens of blocks that are carried, of which most were before."""
+        """Return the tokens of carried blocks, starting from the previous sum."""
         if carried is self.carried:
             return self._carried_tokens
         now = frozenset(carried)
@@ -97,7 +95,7 @@ class TracedView:
         )
 
     def _count_tokens_saved_from(self, first: int) -> int:
-        """By how much the blocks from one on are smaller than they were recorded."""
+        """Return how much smaller the blocks from `first` on are than recorded."""
         if not self.shortened:
             return 0
         return sum(
@@ -106,12 +104,12 @@ class TracedView:
             if index >= first
         )
 
-    # What stays whatever is cut
+    # What no cut removes
 
     def find_held(self) -> set[int]:
-        """What a cut carries over: what rules pin, and the calls that wait.
+        """Return what a cut carries over: blocks pinned by rules, and open calls.
 
-        What a rule has pinned once stays in view, and so the rule goes on holding.
+        A block that a rule has pinned stays in view, so that the rule keeps applying.
         """
         self._of_kinds.update(filter(self._is_small, self._iter_new_pinned()))
         self._looked = self.end
@@ -122,7 +120,7 @@ class TracedView:
         return held
 
     def count_held_tokens(self, held: set[int]) -> int:
-        """Tokens of what is held, and of what is bound to it."""
+        """Return the tokens of the held blocks and their groups."""
         bound = set(held)
         for index in held:
             if index not in self._untied and self._has_group(index):
@@ -130,9 +128,9 @@ class TracedView:
         return sum(map(self.count_tokens, bound))
 
     def find_carried(self, cut: int, held: set[int]) -> tuple[int, ...]:
-        """What stays of the blocks in front of a cut, pairs and messages whole."""
+        """Return the blocks before a cut that stay, with pairs and messages whole."""
         stays = {one for one in held if one < cut}
-        # Of what is bound to nothing, whether it stays is its own affair.
+        # A block without a group stays or leaves by itself.
         tied = set(filter(self._has_group, stays.union(self.carried) - self._untied))
         while tied:
             group = self._find_group(tied.pop())
@@ -142,7 +140,7 @@ class TracedView:
         return tuple(sorted(stays))
 
     def has_released(self, held: set[int]) -> bool:
-        """Whether something was carried that nothing holds any more."""
+        """Check whether a carried block is no longer held."""
         return any(
             held.isdisjoint(self._find_group(one))
             for one in self._carried - held
@@ -156,7 +154,6 @@ class TracedView:
         return self.count_tokens(index) <= self._room
 
     def _iter_new_pinned(self) -> Iterator[int]:
-        """Blocks of the kinds that are pinned, behind those that were looked at before."""
         kinds = self.trace.kinds
         for kind in self._pinned_kinds:
             at = kinds.find(kind, self._looked, self.end)
@@ -165,7 +162,7 @@ class TracedView:
                 at = kinds.find(kind, at + 1, self.end)
 
     def _find_first_prompt(self) -> Iterable[int]:
-        """All pieces that show of what people said first of what shows."""
+        """Return all visible pieces of the first visible prompt."""
         first = next(filter(self.is_visible, self.trace.first_prompts), None)
         if first is None:
             return ()
@@ -180,7 +177,6 @@ class TracedView:
         return filter(self.is_visible, pieces)
 
     def _iter_open_calls(self) -> Iterator[int]:
-        """Calls that wait for their answer."""
         trace, at = self.trace, self.end - 1
         yield from trace.unanswered
         while at >= 0 and trace.awaited[at] > self.end:
@@ -189,7 +185,7 @@ class TracedView:
             at -= 1
 
     def _has_group(self, index: int) -> bool:
-        """Whether it may have to leave or stay together with others."""
+        """Check whether it may have to leave or stay with others."""
         call, answer, before, behind = self._ties
         if call[index] or answer[index] or before[index] or behind[index]:
             return True
@@ -197,7 +193,7 @@ class TracedView:
         return False
 
     def _find_group(self, index: int) -> set[int]:
-        """All that leaves or stays together with a block."""
+        """Return all blocks that leave or stay together with a block."""
         if not self._has_group(index):
             return {index}
         group, news = {index}, [index]
@@ -214,7 +210,7 @@ class TracedView:
     # Where it may be cut
 
     def find_nearest_cut(self, wanted: int, held: set[int]) -> int | None:
-        """The index of the legal cut that is next to a position; None where there is none."""
+        """Return the index of the legal cut nearest to a position; None if there is none."""
         least = self._find_last_leaving(held) + 1
         if least > self.end - 1:
             return None
@@ -230,7 +226,7 @@ class TracedView:
         return before if wanted - position[before] <= position[after] - wanted else after
 
     def _find_last_leaving(self, held: set[int]) -> int:
-        """The last block of those that at least have to leave; the view's end if none can."""
+        """Return the end of the first group that can leave; the view's end if none can."""
         seen: set[int] = set()
         last = self.end
         for index in chain(sorted(self._carried - held), range(self.first, self.end)):
@@ -260,7 +256,7 @@ class TracedView:
         return None
 
     def _find_parted(self, cut: int) -> tuple[int, int] | None:
-        """Two blocks on both sides of a cut that must not be parted."""
+        """Return two blocks on both sides of a cut that must stay together, or None."""
         trace = self.trace
         for index in range(max(self.first, trace.parted[cut]), cut):
             for other in (trace.answer[index] - 1, trace.behind[index] - 1):
@@ -268,10 +264,10 @@ class TracedView:
                     return index, other
         return None
 
-    # What goes on
+    # Changes
 
     def cut_before(self, first: int, carried: tuple[int, ...], summary: int) -> None:
-        """Have the blocks in front of one leave, but for those that are carried."""
+        """Remove the blocks before `first`, except the carried ones."""
         self._carried_tokens, self._carried = self.count_carried_tokens(carried), frozenset(carried)
         self.first, self.carried, self.summary = first, carried, summary
         if self.shortened:
@@ -280,13 +276,13 @@ class TracedView:
             }
 
     def shorten(self, index: int, tokens: int) -> None:
-        """Have a result show shortened, with so many tokens."""
+        """Show a result shortened, with `count_tokens` tokens."""
         if index in self._carried:
             self._carried_tokens += tokens - self.count_tokens(index)
         self.shortened[index] = tokens
         self._items.pop(index, None)
 
-    # What a policy is shown
+    # What a policy sees
 
     def list_items(self) -> list[Item]:
         return [self.make_item(index) for index in (*self.carried, *range(self.first, self.end))]
@@ -296,7 +292,7 @@ class TracedView:
         if found is None:
             trace = self.trace
             shape = TracedBlock(TRACE_KINDS[trace.kind[index]], trace.message[index] or None)
-            # Who goes by tokens alone asks no more of a block.
+            # A policy that depends on tokens alone reads nothing else of a block.
             block = cast(AnyBlock, shape)
             found = Item(trace.position[index], block, 0, self.count_tokens(index))
             self._items[index] = found

@@ -1,4 +1,4 @@
-"""What a policy is shown of a trace: a window whose blocks are made when they are looked at."""
+"""Makes a policy's window of a trace, with items that are made on access."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,13 +12,13 @@ from .traced_view import TracedView
 
 
 class TracedWindow(Window):
-    """The window of a view that does not change meanwhile."""
+    """The window of a view, valid until the view changes."""
 
     def __init__(
         self, view: TracedView, trigger: Trigger, in_use: int, request: int, held_tokens: int
     ) -> None:
-        # Not field by field: one is made for each plan, and most fields are as nobody set them.
-        # What is set here need not be worked out when it is asked for.
+        # Set only the fields that differ from their defaults, because each plan needs a window.
+        # Cached properties are set here too, so that they need not be computed.
         vars(self).update(
             items=LazySequence(view.list_items),
             after=view.trace.position[view.end - 1] if view.end else 0,
@@ -44,8 +44,6 @@ class TracedWindow(Window):
 
 
 class TracedItems(Sequence[Item]):
-    """The kept window's items."""
-
     def __init__(self, view: TracedView) -> None:
         self._item, self._first, self._length = view.make_item, view.first, view.end - view.first
 
@@ -58,7 +56,7 @@ class TracedItems(Sequence[Item]):
     def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
         if isinstance(index, slice):
             return tuple([self[at] for at in range(self._length)[index]])
-        if 0 <= index < self._length:  # nearly always, and that often
+        if 0 <= index < self._length:  # the usual case, in a hot loop
             return self._item(self._first + index)
         return self._item(self._first + range(self._length)[index])
 
@@ -67,7 +65,7 @@ class TracedItems(Sequence[Item]):
 
 
 class TracedSums(Sequence[int]):
-    """What precedes each item of the kept window, in tokens; and the sum of all."""
+    """Prefix sums of the kept window's items, with the total."""
 
     def __init__(self, view: TracedView) -> None:
         self._running, self._first, self._length = (

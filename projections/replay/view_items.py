@@ -1,4 +1,4 @@
-"""The blocks of a view as a policy sees them, kept from one look to the next: only news is made."""
+"""Makes the items of a view, and keeps them so that only new ones are made."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -10,29 +10,28 @@ from ..history_view import HistoryFold
 from ..view_entry import ViewEntry
 
 _RecalledReader = Callable[[], tuple[ViewEntry, ...]]
-"""Blocks that earlier boundaries took out and that were pinned since."""
+"""Returns the blocks that earlier boundaries removed and that were pinned since."""
 
 
 class ViewItems:
-    """Follows one history after the other, each of which takes in more from look to look.
+    """The items of a history that grows, and of the histories that replace it.
 
-    Equal to what `items_of` makes of all of it. Whatever else changes about blocks that were looked
-    at, by a pin, a retraction or a result that comes late, has to be told by `forget`; that a call
-    waits need not be.
+    The result equals that of `make_items`. Callers must call `forget` after any other change to
+    existing blocks, such as a pin, a retraction or a late result; open calls are handled.
     """
 
     def __init__(self) -> None:
         self._history: HistoryFold | None = None
         self._position = 0
         self._made: list[Item] = []
-        """All up to the position, as if nobody waited for anything."""
+        """All items up to the position, as if no call were open."""
         self._shown: tuple[Item, ...] = ()
 
     def update(self, history: HistoryFold, recalled: _RecalledReader) -> tuple[Item, ...]:
         if history is self._history and history.position == self._position:
             return self._shown
         if history.broken_off:
-            # Seldom so, and then what comes may finish what stands.
+            # Rare; later blocks may then complete earlier ones.
             self.forget()
             return tuple(_make_all(history, recalled()))
         if history is self._history:
@@ -44,7 +43,7 @@ class ViewItems:
         return self._shown
 
     def forget(self) -> None:
-        """Make all of them anew at the next look."""
+        """Make all items again at the next update."""
         self._history = None
 
     def _iter_new_items(self, history: HistoryFold) -> Iterable[Item]:
@@ -76,7 +75,7 @@ class ViewItems:
 
 
 def _is_same(item: Item, entry: ViewEntry) -> bool:
-    """Whether a block shows whole, and did when the item was made of it."""
+    """Check whether a block shows whole, and did when the item was made."""
     return (
         item.block is entry.block
         and item.tokens == entry.tokens

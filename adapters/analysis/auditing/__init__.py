@@ -1,1 +1,1 @@
-"""What happened in a session: what models saw, what left a view, and what stands for it."""
+"""Shows what happened in a session: what models saw, what left a view, and what replaced it."""

@@ -1,4 +1,4 @@
-"""The whole story of a session: every block and its fate, every call, every decision, in order."""
+"""Reads the whole history of a session in order: blocks with their status, calls and decisions."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -43,14 +43,12 @@ _PAGE_EVENTS = 500
 
 @dataclass(frozen=True, slots=True)
 class _IndexedCall:
-    """A call, and its number."""
-
     number: int
     call: NumberedCall
 
 
 class Audit:
-    """A session as it was at one coordinate, from before any compaction; read page by page."""
+    """A session at one coordinate, including what was compacted; read page by page."""
 
     def __init__(
         self,
@@ -72,12 +70,12 @@ class Audit:
 
     @property
     def position(self) -> int:
-        """Where the audit ends."""
+        """The position of the last event in the audit."""
         return self.coordinate.position
 
     @cached_property
     def decisions(self) -> tuple[Event, ...]:
-        """Everything that was decided on the lineage, those that it inherits included."""
+        """All decisions on the lineage, including those that it inherits."""
         at = self.coordinate
         session = self.session
         chain = self._store.find_lineage_chain(session.namespace, session.key, at.lineage)
@@ -86,11 +84,11 @@ class Audit:
 
     @property
     def compaction_numbers(self) -> dict[int, int]:
-        """Which compaction of the lineage each boundary is, from 1 on, by its version."""
+        """The number of each compaction, from 1 on, by the version of its boundary."""
         return self.number_compactions(self.coordinate.lineage)
 
     def number_compactions(self, lineage: str) -> dict[int, int]:
-        """The same of another lineage of the session."""
+        """Number the compactions of another lineage of the session in the same way."""
         if lineage not in self._counts:
             drawn = list_boundaries(self.session, lineage)
             self._counts[lineage] = {number: count for count, number in enumerate(drawn, 1)}
@@ -98,29 +96,28 @@ class Audit:
 
     @cached_property
     def sizes(self) -> dict[int, PromptSizeChange]:
-        """What prompts took before and after each boundary of the lineage."""
+        """The prompt tokens before and after each boundary of the lineage."""
         return measure_compactions(self._store, self.decisions)
 
     @cached_property
     def view_epochs(self) -> tuple[ViewEpoch, ...]:
-        """Since when views begin where they do, oldest first."""
+        """The changes of where views begin, oldest first."""
         return list_view_epochs(self.decisions, self.retractions, self.position)
 
     @cached_property
     def block_statuses(self) -> StatusIndex:
-        """What became of each block."""
         return StatusIndex(self.view_epochs, self.retractions, self.position)
 
     @cached_property
     def calls(self) -> Sequence[NumberedCall]:
-        """The calls of all of the log, in order; the first has the number 1."""
+        """All calls in the log, in order; the first has number 1."""
         return find_calls(self.session).read_calls()
 
     def read_between(self, first: int = 1, last: int | None = None) -> Iterator[AuditEntry]:
-        """What happened from one position to another, both included; to the end without `last`.
+        """Yield what happened between two positions, both included; up to the end without `last`.
 
-        Calls and decisions stand behind the position that the session was at. Raises
-        InvalidPositionError where nothing is there.
+        Calls and decisions follow the position that the session had reached. Raises
+        InvalidPositionError if a position does not exist.
         """
         end = self.position if last is None else last
         if max(first, end) > self.position:
@@ -153,12 +150,12 @@ class Audit:
         return place_decisions(self.decisions, self.position)
 
     def _comes_before(self, decided: AuditedDecision, call: ModelCallEntry) -> bool:
-        """Whether a decision at the same place was made before the call was sent."""
+        """Return whether a decision at the same position was made before the call was sent."""
         if decided.position != call.numbered_call.last_seen_position:
             return decided.position < call.numbered_call.last_seen_position
         reported = call.reported
         if reported and reported.fingerprint and reported.lineage == self.coordinate.lineage:
-            # Of what cutbank served, the call says itself on which version.
+            # A call that cutbank served names its lineage version.
             return decided.version <= reported.lineage_version
         return True
 
@@ -167,7 +164,7 @@ class Audit:
         said = make_recalled(recorded)
         if said is None:
             if position in self._records:
-                return None  # its call tells of it
+                return None  # the call itself reports it
             return AuditedEvent(position, event, is_superseded=isinstance(event, ModelCalled))
         return AuditedBlock(
             position=position,
@@ -182,17 +179,17 @@ class Audit:
 
     @cached_property
     def _records(self) -> frozenset[int]:
-        """Where the records stand that count, of calls that the audit tells of."""
+        """The positions of the newest records of the calls that the audit includes."""
         told = (call.record for call in self.calls if self._is_included(call))
         return frozenset(one.originator_version for one in told if one)
 
     def _is_included(self, call: NumberedCall) -> bool:
-        """Whether something of a call was in the log at the coordinate already."""
+        """Return whether the log held any part of the call at the coordinate."""
         at = [*call.answer[:1], *([call.record.originator_version] if call.record else [])]
         return call.last_seen_position <= self.position and min(at) <= self.position
 
     def _find_calls(self, first: int, last: int, showings: SentViews) -> Iterator[ModelCallEntry]:
-        """The calls that saw one of these positions last."""
+        """Yield the calls whose newest visible position is in this range."""
         calls = self.calls
         begin = bisect_left(calls, first, key=lambda call: call.last_seen_position)
         end = bisect_right(calls, last, key=lambda call: call.last_seen_position)
@@ -227,7 +224,7 @@ class Audit:
         return find_owners(self._store, *self._own_name)
 
     def _read_retractions(self, newest: int) -> list[BlocksRetracted]:
-        """All that was taken back, oldest first; each names the one before it."""
+        """Return all retractions, oldest first; each names the one before it."""
         found: list[BlocksRetracted] = []
         at = newest
         while at:
@@ -244,11 +241,11 @@ def audit(
     at: int | None = None,
     lineage_version: int | None = None,
 ) -> Audit:
-    """Return everything that happened up to a coordinate, from before any compaction, in order.
+    """Return everything that happened up to a coordinate, including what was compacted.
 
-    `between()` of the answer yields it page by page: blocks with their status, calls with what they
-    were sent and whether that is proved, decisions, and every other event. Sizes are estimated
-    tokens. Raises NotFoundError for a position, lineage or version that does not exist.
+    `read_between()` of the result yields it page by page: blocks with their status, calls with what
+    they were sent and whether that is proved, decisions, and every other event. Sizes are estimated
+    tokens. Raises NotFoundError if a position, lineage or version does not exist.
     """
     with translate_storage_errors(session.log.context.name):
         session.log.check_lineage(lineage)

@@ -1,4 +1,4 @@
-"""One call of a model: what it was sent, rebuilt from the log, and whether that is proved."""
+"""Rebuilds from the log what one call was sent, and checks whether that is proved."""
 
 from dataclasses import dataclass
 
@@ -25,34 +25,34 @@ class AuditedCall:
     """One call of a model, and what it was sent."""
 
     number: int | None
-    """From 1 on; None where it was asked for by the handle of its record, which needs no count."""
+    """The number, from 1 on; None if the call was looked up by the handle of its record."""
     last_seen_position: int
-    """The newest position that the model could be sent."""
+    """The newest position that the model could see."""
     answer: tuple[int, ...]
-    """Positions of the blocks that it wrote; none by the handle of its record."""
+    """Positions of the blocks that it wrote; empty if looked up by the handle of its record."""
     reported: ModelCalled | None
-    """What was recorded of the call; None where a source tells no more than the answer."""
+    """The record of the call; None if the source has only the answer."""
     shown: SentView
     view: HistoryView | None
-    """What it was sent; None where that cannot be rebuilt."""
+    """What the model was sent; None if that cannot be rebuilt."""
 
     @property
     def request_format(self) -> str | None:
-        """The format that it was sent in, as `anthropic/1`; None where that was not recorded."""
+        """The format that it was sent in, such as `anthropic/1`; None if that was not recorded."""
         return self.reported.renderer if self.reported else None
 
     @property
     def is_exact(self) -> bool:
-        """Whether `request()` says the view as it was said then, to the byte."""
+        """Whether `request()` returns exactly the bytes that were sent."""
         return self.request_format in RENDERERS_BY_LABEL
 
     @property
     def render_format(self) -> str:
-        """The format that `request()` uses: the one it was sent in, else `neutral`."""
+        """The format that `request()` uses: the recorded one, else `neutral`."""
         return (self.request_format or "").partition("/")[0] if self.is_exact else "neutral"
 
     def request(self, form: str | None = None) -> JsonObject | None:
-        """The body of the request; in another format where one is given."""
+        """Return the body of the request, in another format if one is given."""
         if self.view is None:
             return None
         if form in {None, self.render_format} and self.request_format in RENDERERS_BY_LABEL:
@@ -65,9 +65,9 @@ def audit_call(
 ) -> AuditedCall:
     """Return what one call of a model was sent: rebuilt, and proved by its fingerprint.
 
-    `number` is the call's, from 1 on, as `audit` and replays count; `at` the position of its
-    record, or of a block of its answer. `shown.proof` says whether the view is what was sent,
-    `request()` gives the body. Raises NotFoundError if there is no such call, and
+    `number` counts calls from 1 on, as `audit` and replays do; `at` is the position of the call's
+    record, or of a block of its answer. `shown.proof` tells whether the view is what was sent,
+    `request()` returns the body. Raises NotFoundError if there is no such call, and
     InvalidPositionError if `at` names none.
     """
     with translate_storage_errors(session.log.context.name):
@@ -79,7 +79,7 @@ def audit_call(
 
 
 def find_call_by_number(session: StoredSession, number: int) -> AuditedCall:
-    """The call of that number; raises NotFoundError where there is none."""
+    """Return the call with that number. Raises NotFoundError if there is none."""
     calls = find_calls(session).read_calls()
     if not calls:
         raise NotFoundError(f"session {session.key!r} tells of no call of a model")
@@ -91,7 +91,7 @@ def find_call_by_number(session: StoredSession, number: int) -> AuditedCall:
 
 
 def find_call_by_handle(session: StoredSession, position: int) -> AuditedCall:
-    """The call whose record, or a block of whose answer, stands at a position."""
+    """Return the call whose record, or a block of whose answer, is at a position."""
     events = session.log.events
     chain = events.find_session_chain(session.namespace, session.key)
     head = events.read_head(chain)[0]
@@ -110,19 +110,21 @@ def find_call_by_handle(session: StoredSession, position: int) -> AuditedCall:
 
 
 def measure_call(reported: ModelCalled | None, estimated: int) -> PromptSize:
-    """What a call's prompt took: as reported, else as its view is estimated."""
+    """Return the size of a call's prompt: as reported, else the estimate of its view."""
     if reported is not None and reported.context:
         return PromptSize(reported.context, SizeBasis.REPORTED)
     return PromptSize(estimated, SizeBasis.ESTIMATED)
 
 
 def find_witness(call: NumberedCall) -> int:
-    """The position that tells most of a call: its record, else the beginning of its answer."""
+    """Return the position that identifies a call: its record, else the start of its answer."""
     return call.record.originator_version if call.record else call.answer[0]
 
 
 def find_call_lineage(told: Event) -> str:
-    """Whose view a call saw, by its witness: of what was imported, the one that its source kept."""
+    """Return the lineage whose view a call saw; for an imported call, the one recorded by its
+    source.
+    """
     match told:
         case ModelCalled(lineage=lineage):
             return lineage

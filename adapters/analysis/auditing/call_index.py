@@ -1,4 +1,4 @@
-"""Finds a call of a model by its number: counted as replays count, from a glance at each event."""
+"""Finds a call of a model by its number, counted as replays count."""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
@@ -26,27 +26,26 @@ from .saved_calls import SavedCalls, SavedCount
 
 _PAGE_ROWS = 2_000
 MIN_CALLS_TO_SAVE = 10_000
-"""Events that are counted sooner than what was kept is found and opened."""
+"""The number of events above which loading a saved count is faster than counting."""
 _ASSISTANT_KINDS = frozenset(map(str, ASSISTANT_KINDS))
 _ID_FIELDS = frozenset({"call_id", "message_id"})
-"""Text by which calls are told apart; it may be so long that it is stored apart."""
+"""The fields that tell calls apart; their text may be long enough to be stored separately."""
 
 
 _indexes: WeakKeyDictionary[StoredSession, "CallIndex"] = WeakKeyDictionary()
-"""The index of each session object that was asked; counted once, and then only what is new."""
+"""The call index of each session object; later lookups only read new events."""
 
 
 def find_calls(session: StoredSession) -> "CallIndex":
-    """Return the index of the session's calls, by number."""
     return _indexes.setdefault(session, CallIndex(session))
 
 
 class CallIndex:
     """The calls of one session, in order.
 
-    Whether two blocks are one answer stands in their content, so no table of the log tells how many
-    calls there were. The log is looked through once, and then only what is new in it; of a long
-    session the count is kept among the read models, to go on from.
+    Only the content of two blocks tells whether they are one answer, so no table of the log can
+    count calls. The log is read once, then only its new events; the count of a long session is
+    saved among the read models.
     """
 
     def __init__(self, session: StoredSession) -> None:
@@ -64,7 +63,7 @@ class CallIndex:
     FORK_RANK = 0
 
     def locks(self) -> tuple[()]:
-        """Name the locks that a fork waits for: none, since a child reads the log again."""
+        """Return no locks for a fork to wait for: the child reads the log again."""
         return ()
 
     def leave_in_child(self, held: Container[Any]) -> None:
@@ -74,11 +73,11 @@ class CallIndex:
         self._restart()
 
     def read_calls(self) -> Sequence[NumberedCall]:
-        """All calls that the log tells of now, the first at index 0."""
+        """Return all calls in the log, the first at index 0."""
         with self._advancing:
             chain = self.store.find_session_chain(self.namespace, self.key)
             head = self.store.read_head(chain)[0]
-            if head < self._position:  # this is not the log that it was
+            if head < self._position:  # the log was replaced
                 self._restart()
             if not self._position and head >= MIN_CALLS_TO_SAVE:
                 self._resume(chain, head)
@@ -91,7 +90,7 @@ class CallIndex:
         self._position = self._kept_upto = 0
 
     def _resume(self, chain: Chain, head: int) -> None:
-        """Begin with what was kept, if it was counted in this very log."""
+        """Start from the saved count if it was made from this log."""
         kept = self._kept.load_newest()
         if kept and kept.position <= head and kept.digest == self._digest(chain, kept.position):
             self._tally, self._calls = kept, kept.calls
@@ -104,7 +103,7 @@ class CallIndex:
             else _CallCounter.from_saved(self._tally)
         )
         seen, kept_upto = self._position, self._kept_upto
-        self._restart()  # where reading fails halfway, nothing can go on from here
+        self._restart()  # after a failed read, the state is incomplete
         for segment in chain.segments:
             last = head if segment.last is None else min(head, segment.last)
             for begin in range(max(segment.first, seen + 1), last + 1, _PAGE_ROWS):
@@ -126,11 +125,9 @@ class CallIndex:
 
 @dataclass
 class _CallCounter:
-    """What was counted so far."""
-
     answers: ModelAnswers = field(default_factory=ModelAnswers)
     records: dict[str, CallRecordRow] = field(default_factory=dict)
-    """The newest of each call."""
+    """The newest record of each call."""
 
     @classmethod
     def from_saved(cls, kept: SavedCount) -> "_CallCounter":
@@ -160,7 +157,7 @@ class _CallCounter:
 
 
 def _read_content(row: StoredRow, store: EventStore) -> dict[str, Any]:
-    """What an event says, but for what is stored apart."""
+    """Return the content of an event, without the parts that are stored separately."""
     state: dict[str, Any] = load_json(store.mapper.read_plaintext(row))
     names_apart = any(path[-1] in _ID_FIELDS for path, *_ in state.get("bodies", ()))
     if "class_version" in state or names_apart:

@@ -1,4 +1,4 @@
-"""Calls in order as columns of numbers: small to hold, and kept and read back as they are."""
+"""Stores calls in order as columns of numbers, which are small and can be saved as they are."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from ....projections.replay.call_numbers import NumberedCall
 from ...storage.event_log.event_mapper import decode_body
 
 CALL_TABLE_FORMAT = f"1 {byteorder}"
-"""Of packed calls: their columns are as memory holds them."""
+"""The format of packed calls, whose columns have this machine's byte order."""
 
 
 class CallRecordRow(NamedTuple):
@@ -19,16 +19,16 @@ class CallRecordRow(NamedTuple):
 
     call_id: str
     position: int
-    """What the call saw last."""
+    """The newest position that the call saw."""
     originator_version: int
-    """Where the record stands."""
+    """The position of the record."""
 
 
 class CallTable(Sequence[NumberedCall]):
-    """Calls in order, held as rows of numbers.
+    """Calls in order, as columns of numbers.
 
-    As objects, of which a long session would have hundreds of thousands, they would be walked
-    through each time that memory is tidied up, whatever is read in between.
+    A long session has hundreds of thousands of calls; as objects, each garbage collection would
+    walk them.
     """
 
     def __init__(self, calls: Sequence[NumberedCall] = ()) -> None:
@@ -39,7 +39,7 @@ class CallTable(Sequence[NumberedCall]):
         self._told = array(
             "q", (call.record.originator_version if call.record else 0 for call in calls)
         )
-        """Where a call's record stands; 0 where there is none."""
+        """The position of each call's record, or 0."""
         self._saw = array("q", (call.record.position if call.record else 0 for call in calls))
         names = [encode_text(call.record.call_id) if call.record else b"" for call in calls]
         self._names, self._name_ends = b"".join(names), _end_offsets(map(len, names))
@@ -59,26 +59,26 @@ class CallTable(Sequence[NumberedCall]):
         return NumberedCall(self._sees[at], answer, self._get_record(at))
 
     def iter_answers(self) -> Iterator[Sequence[int]]:
-        """The positions of each answer, in order."""
+        """Yield the positions of each answer, in order."""
         for at in range(len(self)):
             if self._ends[at] < self._ends[at + 1]:
                 yield self._positions[self._ends[at] : self._ends[at + 1]]
 
     def iter_records(self) -> Iterator[CallRecordRow]:
-        """What is recorded of calls, in their order."""
+        """Yield the records of the calls, in order."""
         for at in range(len(self)):
             if record := self._get_record(at):
                 yield record
 
     def pack(self) -> bytes:
-        """All of it, to be kept."""
+        """Return all columns as bytes."""
         columns = self._make_columns()
         lengths = array("q", map(len, columns))
         return lengths.tobytes() + b"".join(map(bytes, columns)) + self._names
 
     @classmethod
     def unpack(cls, kept: bytes) -> "CallTable":
-        """What `packed` made, in the same format."""
+        """Restore what `pack` returned, in the same format."""
         calls, rest = cls(), memoryview(kept)
         columns = calls._make_columns()
         size = array("q").itemsize

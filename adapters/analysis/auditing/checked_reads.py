@@ -1,4 +1,4 @@
-"""Reads a log and looks at each row whether its content is what was stored."""
+"""Reads a log and checks that the content of each row is unchanged."""
 
 from typing import Any
 from uuid import UUID
@@ -12,22 +12,22 @@ from ...storage.event_log.row_integrity import find_row_problems
 
 
 class CheckedReads:
-    """An event store to whoever reads from it, which remembers what it found changed.
+    """A read-only event store that records which events have changed content.
 
-    A fingerprint is made of the digests that stand beside events: that the content still matches
-    them has to be seen by itself. A view that is rebuilt reads all that it shows.
+    Fingerprints are computed from the digests stored with events, so they do not detect content
+    that no longer matches its digest.
     """
 
     def __init__(self, store: EventStore) -> None:
         self._store = store
         self.found: dict[tuple[UUID, int], str] = {}
-        """What is wrong, by stream and version; empty where nothing is."""
+        """The problems, by stream and version."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def read(self, chain: Chain, positions: Ranges) -> list[RecordedEvent]:
-        """The events at these positions, in order; as EventStore has it."""
+        """Return the events at these positions, in order, as EventStore does."""
         read: list[RecordedEvent] = []
         for originator, runs in chain.split_by_stream(positions):
             for row in self._store.recorder.select_runs(originator, runs):
@@ -37,7 +37,7 @@ class CheckedReads:
         return read
 
     def find_problems(self, history: HistoryFold, session: Chain, lineage: Chain) -> list[str]:
-        """What is wrong with what a view shows: its blocks, its request and its summary."""
+        """Return the problems with what a view shows: its blocks, its request and its summary."""
         if not self.found:
             return []
         request = (history.system, history.tools, history.settings)

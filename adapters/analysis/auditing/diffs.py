@@ -20,7 +20,7 @@ from .view_reference import ViewReference, read_view_reference
 
 
 def read_fact_log(session: StoredSession) -> SessionText:
-    """What the whole session said, to look facts up in."""
+    """Return the whole session's text, to look facts up in."""
     return SessionText(make_session_rows(read_recording(session)))
 
 
@@ -34,10 +34,10 @@ def diff(
 ) -> ViewDiff:
     """Return what left the view at a boundary, what replaced it, and which facts are gone.
 
-    None is the newest boundary of `lineage`; one that was never served is compared as if it had
-    been. `before` and `after` compare any two views, written `LINEAGE@VERSION#POSITION`, each part
-    of which may be left out: without `before` the whole log, without `after` the newest view.
-    Tokens are estimates. Raises NotFoundError, InvalidPositionError.
+    Without `boundary`, the newest boundary of `lineage` is used; one that was never served is
+    compared as if it had been. `before` and `after` compare any two views, written
+    `LINEAGE@VERSION#POSITION`, with every part optional: without `before` the whole log, without
+    `after` the newest view. Tokens are estimates. Raises NotFoundError, InvalidPositionError.
     """
     with translate_storage_errors(session.log.context.name):
         return compare(session, boundary, lineage, before, after)
@@ -54,7 +54,7 @@ def compare(
 ) -> ViewDiff:
     """Compare the views around a boundary, or any two; see `diff`.
 
-    `log` is what `log_of` gave, for whoever compares more than once.
+    `log` is the result of `read_fact_log`, to share it between comparisons.
     """
     session.log.check_lineage(lineage)
     if before is None and after is None:
@@ -66,7 +66,7 @@ def compare(
     else:
         new = _read_view(session, _read_reference(session, after, lineage))
         at = new.coordinate.position
-        # Compared with nothing that is named: with all that there was to be sent.
+        # Without a named view, compare with the whole log.
         whole = ViewReference(new.coordinate.lineage, version=0, position=at)
         old = _read_view(
             session, whole if before is None else _read_reference(session, before, lineage)
@@ -80,17 +80,16 @@ def compare(
 def compaction_sizes(
     session: StoredSession, lineage: str = MAIN_LINEAGE, *, only: Collection[int] | None = None
 ) -> dict[int, PromptSizeChange]:
-    """Measure what prompts took before and after each boundary of a lineage, by its number.
+    """Return the prompt tokens before and after each boundary of a lineage, by its number.
 
-    As the provider reported it of the calls before and after; else as it is estimated. `only`
-    measures these alone.
+    The provider's reports of the calls before and after are used, else estimates. `only` limits
+    this to some boundaries.
     """
     with translate_storage_errors(session.log.context.name):
         return measure_compactions(session.log.events, read_decisions(session, lineage), only)
 
 
 def find_newest_boundary(session: StoredSession, lineage: str) -> int:
-    """The number of the boundary that was drawn last."""
     numbers = list_boundaries(session, lineage)
     if not numbers:
         raise NotFoundError(
@@ -102,7 +101,7 @@ def find_newest_boundary(session: StoredSession, lineage: str) -> int:
 def read_views_around(
     session: StoredSession, number: int, lineage: str
 ) -> tuple[HistoryView, HistoryView]:
-    """What is sent without a boundary and with it, at the position where it is served first."""
+    """Return the views without a boundary and with it, at the position where it is first served."""
     events = read_decisions(session, lineage, without=[Summary])
     activation = next(
         (e for e in events if isinstance(e, BoundaryActivated) and e.boundary == number), None
@@ -125,12 +124,12 @@ def read_views_around(
 
 
 def find_compaction_number(session: StoredSession, boundary: int, lineage: str) -> int:
-    """Which compaction of a lineage a boundary is: 1 for the first that was drawn."""
+    """Return the number of a boundary among the compactions of its lineage, from 1 on."""
     return list_boundaries(session, lineage).index(boundary) + 1
 
 
 def find_boundary(session: StoredSession, count: int, lineage: str) -> int:
-    """The number of the boundary that is so many-th on a lineage, from 1 on."""
+    """Return the boundary of the compaction with this number on a lineage, from 1 on."""
     numbers = list_boundaries(session, lineage)
     if count > len(numbers):
         known = f"1 to {len(numbers)}" if len(numbers) > 1 else "1" if numbers else "none"
@@ -139,7 +138,7 @@ def find_boundary(session: StoredSession, count: int, lineage: str) -> int:
 
 
 def list_boundaries(session: StoredSession, lineage: str) -> list[int]:
-    """The numbers of all that were drawn on a lineage, those that it inherits included."""
+    """Return the numbers of all boundaries of a lineage, including those that it inherits."""
     events = read_decisions(session, lineage, without=[Summary])
     return [event.originator_version for event in events if isinstance(event, CompactBoundary)]
 

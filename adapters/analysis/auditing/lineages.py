@@ -18,14 +18,14 @@ from ..replaying.recordings import read_decisions
 from .call_index import find_calls
 
 CALLS_PER_READ = 20
-"""Records of calls that are read at once: the first is nearly always the one."""
+"""Number of call records to read first; the first one is nearly always enough."""
 
 
 def list_session_lineages(session: StoredSession) -> list[str]:
-    """The lineages that say all that was ever compacted in a session.
+    """Return the lineages that together hold all compactions of a session.
 
-    Nobody may have written to a fork's `main`, which begins as its parent's. What was imported is
-    told on `recorded`.
+    A fork's `main` may have no events of its own: it begins as its parent's. Compactions of
+    imported transcripts are on `recorded`.
     """
     written = session.log.lineages
     if {MAIN_LINEAGE, RECORDED_LINEAGE}.isdisjoint(written) and read_decisions(
@@ -36,9 +36,9 @@ def list_session_lineages(session: StoredSession) -> list[str]:
 
 
 def lineage_tree(session: StoredSession, lineage: str = MAIN_LINEAGE) -> LineageTree:
-    """Return which summary stands for what, through all boundaries of a lineage.
+    """Return which summary replaced what, through all boundaries of a lineage.
 
-    Numbers of calls are those of the recorded model, from 1 on; tokens are estimates. Raises
+    Call numbers are those of the recorded model, from 1 on; tokens are estimates. Raises
     NotFoundError if no compaction was ever recorded on it.
     """
     with translate_storage_errors(session.log.context.name):
@@ -47,7 +47,6 @@ def lineage_tree(session: StoredSession, lineage: str = MAIN_LINEAGE) -> Lineage
 
 
 def read_lineage_trees(session: StoredSession, names: Iterable[str]) -> list[LineageTree]:
-    """A tree for each of these lineages, as of now."""
     return [_read_tree(session, name) for name in names]
 
 
@@ -75,7 +74,7 @@ def _find_first_call(session: StoredSession, lineage: str, switch: BoundaryActiv
 
 
 def _read_reports(session: StoredSession, first: int) -> Iterator[tuple[int, ModelCalled | None]]:
-    """The calls from an index on by their numbers, and what was recorded of each; few at a time."""
+    """Yield each call's number and record from an index on, reading a few at a time."""
     calls = find_calls(session).read_calls()
     events = session.log.events
     chain = events.find_session_chain(session.namespace, session.key)

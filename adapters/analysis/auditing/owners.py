@@ -1,4 +1,4 @@
-"""Which session recorded an event: what a fork inherits was said by its parent."""
+"""Finds which session recorded an event: what a fork inherits belongs to its parent."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -8,14 +8,14 @@ from ...storage.event_log.event_store import EventStore
 
 
 class Owner(NamedTuple):
-    """A session by its name."""
+    """The namespace and key of a session."""
 
     namespace: str
     key: str
 
 
 def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner]:
-    """Whose events a session has, by stream: its own, and those of whom it is a fork."""
+    """Return the owner of each stream of a session: itself, and its fork parents."""
     found: dict[UUID, Owner] = {}
     at: Owner | None = Owner(namespace, key)
     while at is not None:

@@ -1,4 +1,4 @@
-"""Keeps the counted calls of a session among the read models, for whoever asks next."""
+"""Saves the counted calls of a session among the read models."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -17,11 +17,11 @@ _NEWEST_QUERY = (
 
 
 class SavedCount(NamedTuple):
-    """The calls up to a position, and all that is needed to go on from there."""
+    """The calls up to a position, and the state needed to continue counting."""
 
     position: int
     digest: bytes
-    """Of the event at that position: by it a log is known that was restored since."""
+    """The digest of the event at that position; it detects a log that was restored since."""
     packed_calls: bytes
     packed_joins: bytes
 
@@ -31,35 +31,35 @@ class SavedCount(NamedTuple):
 
     @property
     def joins(self) -> AnswerJoins:
-        """What later blocks may be a part of; to read it takes longer than the calls."""
+        """The state that joins later blocks to calls; it takes longer to load than the calls."""
         messages, *rest = load_json(self.packed_joins)
         return AnswerJoins({(turn, name): answer for turn, name, answer in messages}, *rest)
 
 
 class SavedCalls:
-    """The newest count of one session's calls that was kept."""
+    """The newest saved count of one session's calls."""
 
     def __init__(self, log: SessionLog) -> None:
         self.context = log.context
         self.stream = log.id
 
     def load_newest(self) -> SavedCount | None:
-        """None where nothing was kept."""
+        """Return the newest saved count, or None."""
         try:
             name = find_read_models(self.context.name)
         except StorageError:
-            return None  # nowhere to keep anything
+            return None  # this store has no read models
         row = read_saved_row(name, _NEWEST_QUERY, (str(self.stream), CALL_TABLE_FORMAT))
         return SavedCount(*row) if row else None
 
     def save(self, position: int, digest: bytes, calls: CallTable, joins: AnswerJoins) -> None:
-        """Keep a count in the place of an earlier one."""
+        """Save a count, replacing the earlier one."""
         messages = [(turn, name, answer) for (turn, name), answer in joins.messages.items()]
         packed = dump_json([messages, *joins[1:]])
-        # What is kept saves time and nothing else: who cannot keep it has counted all the same.
+        # A saved count only saves time, so a failure to save is ignored.
         with suppress(StorageError):
             models = self.context.read_models
-            # It is there by now; whoever only reads does without sqlite-utils.
+            # The table exists by now; reading does not need sqlite-utils.
             from ...storage.read_models.read_models import SavedState  # noqa: PLC0415
 
             models.save_calls(

@@ -1,4 +1,4 @@
-"""Rebuilds what calls were sent, one after another: a view that only grew is not read again."""
+"""Rebuilds what calls were sent, in order; a view that only grew is not read again."""
 
 from typing import cast
 
@@ -26,7 +26,7 @@ _REQUEST_EVENTS = (SystemPromptSet, ToolsSet, RequestSettingsSet)
 
 
 class SentViews:
-    """The verdicts on calls of one session; the calls are best asked about in their order."""
+    """The views that calls of one session were sent; it is fastest to ask in call order."""
 
     def __init__(self, store: EventStore) -> None:
         self.store = store
@@ -40,7 +40,7 @@ class SentViews:
         position: int,
         recorded: str | None,
     ) -> SentView:
-        """What a call saw at a coordinate of its owner's; `recorded` is its fingerprint."""
+        """Rebuild what a call saw at its owner's coordinate; `recorded` is its fingerprint."""
         view = self._views.get((owner, lineage))
         if view is None:
             view = self._views[owner, lineage] = _GrowingView(self.store, owner, lineage)
@@ -58,13 +58,13 @@ class SentViews:
         return view.check_fingerprint(recorded)
 
     def rebuild_view(self, owner: Owner, lineage: str) -> HistoryView | None:
-        """The view that was asked about last on a lineage; None where it cannot be rebuilt."""
+        """Return the last rebuilt view of a lineage; None if it cannot be rebuilt."""
         view = self._views.get((owner, lineage))
         return view.make_view() if view else None
 
 
 class _GrowingView:
-    """The view of one lineage, moved on from call to call; all that it reads is looked at."""
+    """The view of one lineage, advanced from call to call; all that it reads is checked."""
 
     def __init__(self, store: EventStore, owner: Owner, lineage: str) -> None:
         self.checked = CheckedReads(store)
@@ -76,7 +76,7 @@ class _GrowingView:
         self._besides: tuple[tuple[int, int, int], int] = ((0, 0, 0), 0)
 
     def advance(self, position: int, lineage_version: int | None) -> None:
-        """Go on, or back, to a coordinate."""
+        """Move forward or back to a coordinate."""
         self._coordinate = self.reader.find_coordinate(position, lineage_version)[0]
         state = self.reader.read_state_in_effect(position, lineage_version)[1]
         begins = (state.active, state.effective_from, state.switched)
@@ -87,7 +87,7 @@ class _GrowingView:
         self._begins, self._position = begins, position
 
     def check_fingerprint(self, recorded: str | None) -> SentView:
-        """What a call was shown that saw this view; `recorded` is its fingerprint."""
+        """Compare this view with a call's recorded fingerprint."""
         again = self._compute_fingerprint()
         lineage = self.reader
         chain = self.checked.lineage_chain(lineage.namespace, lineage.key, lineage.lineage)
@@ -110,7 +110,7 @@ class _GrowingView:
         )
 
     def make_view(self) -> HistoryView:
-        """All of it, as it was served."""
+        """Return the whole view as it was served."""
         reader = self.reader
         return reader.make_view(self.history, self._coordinate)
 
@@ -125,7 +125,7 @@ class _GrowingView:
         return self._fingerprint.hexdigest
 
     def _count_tokens(self) -> int:
-        """Estimated tokens of the whole view, as HistoryView counts them."""
+        """Estimate the tokens of the whole view, as HistoryView does."""
         history = self.history
         known = (id(history.system), id(history.tools), id(history.summary))
         if self._besides[0] != known:
@@ -143,7 +143,7 @@ class _GrowingView:
     def _continue(self, position: int, lineage_version: int | None) -> None:
         store, history = self.reader.store, self.history
         news = Ranges.span(self._position + 1, position)
-        self._begins = None  # where reading fails halfway, nothing can go on from here
+        self._begins = None  # after a failed read, the state is incomplete
         for recorded in store.read(self._chain, news):
             history.apply(recorded)
             if isinstance(recorded.event, (*_REQUEST_EVENTS, BlocksRetracted)):

@@ -1,4 +1,4 @@
-"""When something happened: of what was imported by its source's clock, or not at all."""
+"""Finds when something happened; for imported events, by the source's clock."""
 
 import json
 from datetime import datetime
@@ -14,7 +14,7 @@ from ....projections.read_models.timestamps import get_event_block
 
 
 def find_source_time(event: Event) -> datetime | None:
-    """None where only the time of an import is known."""
+    """Return the time of an event; None if only the time of its import is known."""
     match event:
         case CompactBoundary(source_time=time) | ModelCalled(source_time=time) if time:
             return parse_source_time(time)
@@ -29,13 +29,13 @@ def find_source_time(event: Event) -> datetime | None:
 
 
 def _find_entry_time(block: AnyBlock) -> str | None:
-    """What a note is of that was kept as it stood in its source says its time itself."""
+    """Return the time in a note's raw source entry."""
     if not isinstance(block, Block) or block.kind is not Kind.NOTE:
         return None
     try:
         entry = json.loads(block.text)
     except (ValueError, RecursionError):
-        return None  # a source of another notation
+        return None  # the source has another notation
     time = _get_field(entry, "timestamp") or _get_field(
         _get_field(_get_field(entry, "info"), "time"), "created"
     )

@@ -1,4 +1,4 @@
-"""Names a view: a lineage, a version of it and a position, each of which may be left out."""
+"""Parses references to views: a lineage, a version and a position, each optional."""
 
 import re
 from collections.abc import Callable
@@ -17,20 +17,20 @@ _REFERENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ViewReference:
-    """Where a view is to be looked at; what is None is the newest."""
+    """A reference to a view; None means the newest."""
 
     lineage: str = MAIN_LINEAGE
     version: int | None = None
-    """0 is a lineage on which nothing was decided yet: all of the log."""
+    """Version 0 is a lineage without decisions: all of the log."""
     position: int | None = None
 
     @classmethod
     def parse(
         cls, text: str, lineage: str = MAIN_LINEAGE, position: Callable[[str], int] = int
     ) -> "ViewReference":
-        """A place as people write it; `lineage` is meant where none is named.
+        """Parse a reference; `lineage` is used if the text names none.
 
-        `position` reads what stands behind the `#`. Raises InvalidPositionError.
+        `position` parses the part after `#`. Raises InvalidPositionError.
         """
         found = _REFERENCE.fullmatch(text.strip())
         if found is None or not text.strip() or "#" in found["lineage"]:
@@ -46,8 +46,7 @@ class ViewReference:
 def read_view_reference(
     session: StoredSession, named: str, lineage: str, position: Callable[[str], int] = int
 ) -> ViewReference:
-    """The view that is named, as Place.parsed has it; a lineage that exists may be called
-    anything."""
+    """Return the view reference of `named`; an existing lineage may have any name."""
     return (
         ViewReference(named)
         if named in session.log.lineages

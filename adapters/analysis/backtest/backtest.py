@@ -1,4 +1,4 @@
-"""Runs a backtest: what is known already comes from the cache, the rest from whoever measures."""
+"""Runs a backtest: known results come from the cache, the others are measured."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -40,28 +40,26 @@ from .worker_messages import (
 Progress = Callable[[int, int], None]
 
 CONTROL_BUDGETS = (500, 2_000)
-"""Tokens of the controls' texts, where no budgets are asked for."""
+"""Default budgets of the controls' texts, in tokens."""
 NO_CALLS_REASON = "no model was called in it"
 MAX_TIMEOUT_S = 1_000_000.0
-"""What a cell may be given at most: eleven days; a system's own clocks take no more than twice."""
+"""The longest time limit of a cell: eleven days, half of what system clocks accept."""
 
 
 @dataclass(frozen=True)
 class BacktestOptions:
-    """How a backtest is run; nothing of it changes what is measured."""
+    """Options of how a backtest runs; none changes the results."""
 
     jobs: int | None = None
-    """Processes on this machine; None: one for each core."""
+    """Processes on this machine; None is one for each core."""
     timeout_s: float = DEFAULT_TIMEOUT_S
-    """What one cell may take."""
     cluster: str | None = None
-    """The address of a Dask scheduler, whose workers measure instead."""
+    """The address of a Dask scheduler whose workers measure instead."""
     cache: Path | None = None
-    """Where what is measured is kept; None keeps nothing."""
+    """The file that keeps results; None keeps nothing."""
     progress: Progress | None = None
-    """Is told how many cells and controls are done, and how many there are."""
+    """Called with how many cells and controls are done, and how many there are."""
     report_note: Callable[[str], None] | None = None
-    """Is told, a line each, what is worth knowing beside the answer."""
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
@@ -96,13 +94,16 @@ def backtest(
     Setups are all of `policies` (`NAME[@PRESET]`, `none`, `recorded`) with all values of `settings`
     (`{"keep_tokens": [8000, 16000], "pi.keep_tokens": [...]}`), all `limits` (tokens of a prompt)
     and all `budgets` (tokens of a summary; None leaves it to the policy). Prices are those of
-    `model`, else of the recorded one. Nothing is written to this database. `jobs` processes
-    measure, or the workers of the Dask `cluster` at that address; a cell that takes more than
-    `timeout_s` seconds, or whose process ends, is a row that says so. `cache` is a file that keeps
-    what was measured. `progress` is called with how many cells and controls are done, and of how
-    many; `remark` with a line for each thing worth knowing. The same sessions and setups give the
-    same answer, but for its seconds, however it is run. Raises InvalidSettingError for a policy,
-    setting or number that cannot be, BacktestError for a cache or cluster that cannot be used.
+    `model`, else of the recorded one. This database is not changed.
+
+    `jobs` processes measure, or the workers of the Dask `cluster` at that address. A cell that
+    exceeds `timeout_s` seconds, or whose process ends, becomes a row with that error. `cache` is a
+    file that keeps results. `progress` is called with how many cells and controls are done, and of
+    how many; `remark` with each remark, one line each. The same sessions and setups give the same
+    results, except for seconds, however it is run.
+
+    Raises InvalidSettingError for an invalid policy, setting or number, BacktestError for a cache
+    or cluster that cannot be used.
     """
     grid = Grid(
         policies=tuple(policies),
@@ -142,7 +143,7 @@ class Backtest:
     _cache: Cache | None = field(default=None, init=False)
     _done: int = field(default=0, init=False)
     _cached: int = field(default=0, init=False)
-    """What the cache holds of it by now, from this time or from an earlier one."""
+    """The number of results in the cache, including earlier ones."""
 
     def __post_init__(self) -> None:
         if self.running.cluster is not None and self.grid.summarizer == "llm":
@@ -161,7 +162,7 @@ class Backtest:
         self._items = dict(enumerate(items))
 
     def run(self) -> BacktestResult:
-        """Run it. What is done is in the cache whenever this ends, and however."""
+        """Run the backtest. Finished results are in the cache even if it is interrupted."""
         try:
             with ExitStack() as stack:
                 if self.running.cache is not None:
@@ -175,7 +176,7 @@ class Backtest:
         self._report_note()
         return self._sort_results()
 
-    # Who measures, and what
+    # Tasks and workers
 
     def _open_pool(self, stack: ExitStack) -> BacktestPool | Cluster:
         running = self.running
@@ -189,7 +190,7 @@ class Backtest:
         return BacktestPool(errands, self._choose_items, processes, running.timeout_s)
 
     def _make_tasks(self, address: str, processes: int) -> list[SessionTask]:
-        """The longest sessions first, or one is waited for; parts of each, where they are few."""
+        """Return tasks, the longest sessions first; sessions are split if they are few."""
         parts = [self._items]
         if len(self._sessions) < processes:
             limits = dict.fromkeys(self.grid.limits)
@@ -205,7 +206,7 @@ class Backtest:
         ]
 
     def _shared_address(self, stack: ExitStack) -> str:
-        """A database that other processes can open: this, or a copy of what is in memory."""
+        """Return a database that other processes can open: this, or a copy if in memory."""
         opening = self.store.context.opening
         if opening is not None and not is_in_memory(opening.address):
             return opening.address
@@ -217,7 +218,7 @@ class Backtest:
         return str(copy)
 
     def _choose_items(self, errand: SessionTask, read: SessionRead) -> ItemOrder:
-        """What is not known yet of a session that was read just now."""
+        """Choose what to measure of a session, now that it is read."""
         if not read.blank_cell.calls:
             self._skipped[errand.name] = NO_CALLS_REASON
             self._report_progress(len(errand.items))
@@ -251,7 +252,7 @@ class Backtest:
         model = item.model or read.model
         if model is None:
             return None
-        # Who names a model asks what it costs now; a recorded one cost what it did then.
+        # A named model has today's prices; a recorded one has those of its time.
         return self._find_model_facts(model, None if item.model else read.last_call_time)
 
     def _find_model_facts(self, model: str, at: datetime | None) -> ModelFacts | None:
@@ -259,7 +260,7 @@ class Backtest:
             self._facts[model, at] = find_facts(self.store.settings, model, at=at)
         return self._facts[model, at]
 
-    # What comes of it
+    # Results
 
     def _take_answer(self, answer: ItemAnswer) -> None:
         at = (answer.session, answer.number)
@@ -289,13 +290,13 @@ class Backtest:
             self._cache.put(self._keys[at], result)
             self._cached += 1
         except CacheFileError as error:
-            # A full disk, say: what was measured is told all the same.
+            # A full disk, for example, must not lose the results in memory.
             if self.running.report_note is not None:
                 self.running.report_note(f"{error}; nothing more is kept")
             self._cache = None
 
     def _sort_results(self) -> BacktestResult:
-        """By session, then as the setups and limits were named: whatever came first."""
+        """Sort by session, then by the given order of setups and limits."""
         cells: list[Cell] = []
         controls: list[ControlResult] = []
         for name, _ in sorted(
@@ -339,7 +340,7 @@ class Backtest:
 
 
 def _count_cores() -> int:
-    """Those that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

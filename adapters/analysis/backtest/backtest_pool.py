@@ -33,31 +33,28 @@ BACKTEST_WORKER_COMMAND = (
     "from cutbank.adapters.analysis.backtest.worker import main; main()",
 )
 DEFAULT_TIMEOUT_S = 300.0
-"""What a cell may take where nobody says."""
 START_TIMEOUT_S = 60.0
-"""What a process may take to start, which is no cell's doing: on a busy machine it is slow."""
+"""Time limit for the start of a process, which is slow on a busy machine."""
 _STOP_TIMEOUT_S = 5.0
-"""Until a process that says no more is killed: it may be about to end by itself."""
+"""Seconds before a process that closed its connection is killed: it may be about to exit."""
 MAX_TRIES = 3
-"""How often a session is begun again whose process ended while it was at nothing of its own."""
+"""Attempts at a session whose process ended between items."""
 
 
 @dataclass
 class BacktestWorker:
-    """One process, and what it is at."""
+    """One process and its task."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
     lifeline: int
-    """Where this end is closed, the process ends."""
+    """Closing this file descriptor ends the process."""
     task: SessionTask | None = None
     session_read: SessionRead | None = None
     remaining_items: list[int] = field(default_factory=list)
-    """Items that were ordered and not answered yet."""
+    """The assigned items without an answer."""
     is_ready: bool = False
-    """Whether it has started."""
     current_item: int | None = None
-    """The item that it is at."""
     deadline: float = 0.0
 
     @classmethod
@@ -65,7 +62,7 @@ class BacktestWorker:
         ours, its = socket.socketpair()
         reads, lifeline = os.pipe()
         try:
-            # In a group of its own: what is typed at the terminal is for this process to act on.
+            # In its own process group, so that Ctrl-C only reaches this process.
             process = subprocess.Popen(  # noqa: S603 - it is this program
                 (*BACKTEST_WORKER_COMMAND, str(its.fileno()), str(reads)),
                 stdin=subprocess.DEVNULL,
@@ -78,7 +75,7 @@ class BacktestWorker:
         return cls(process, Connection(ours.detach()), lifeline)
 
     def stop(self) -> int:
-        """End it, whatever it is at, and whatever it has started; tells how it ended."""
+        """End the process and its children, and return its exit code."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         code = self.process.wait()
@@ -90,22 +87,22 @@ class BacktestWorker:
 
 @dataclass
 class BacktestPool:
-    """The processes of one backtest, each of which has one session in hand at a time."""
+    """The processes of one backtest, each with one session at a time."""
 
     tasks: Iterable[SessionTask]
-    """Those that take longest first, or the last one is waited for."""
+    """The longest tasks come first, so that the last one does not delay the end."""
     choose_items: ChooseItems
     processes: int
     timeout_s: float = DEFAULT_TIMEOUT_S
     idle_workers: list[BacktestWorker] | None = None
-    """Processes to take over, and to leave at the end for who comes next; None leaves none."""
+    """Processes to reuse, and to leave for the next pool; None leaves none."""
 
     def __post_init__(self) -> None:
         self._todo = deque(self.tasks)
         self._hands: list[BacktestWorker] = []
 
     def measure_all(self) -> Generator[ItemAnswer]:
-        """What became of each item, in whatever order; stops all processes whenever it ends."""
+        """Yield the outcome of each item, in any order; always stop all processes at the end."""
         try:
             while self._todo or any(hand.task for hand in self._hands):
                 self._assign_tasks()
@@ -118,7 +115,7 @@ class BacktestPool:
                     hand.stop()
 
     def _assign_tasks(self) -> None:
-        """Give each process something to do, and start those that are missing."""
+        """Give each process a task, and start missing processes."""
         for hand in self._hands:
             if hand.task is None and self._todo:
                 self._send(hand)
@@ -140,11 +137,11 @@ class BacktestPool:
         hand.task, hand.session_read = self._todo.popleft(), None
         hand.remaining_items, hand.current_item = [], None
         hand.deadline = monotonic() + self.timeout_s + (0.0 if hand.is_ready else START_TIMEOUT_S)
-        with suppress(BrokenPipeError, ConnectionResetError):  # its end is heard below
+        with suppress(BrokenPipeError, ConnectionResetError):  # the receiving loop handles its end
             hand.connection.send(hand.task)
 
     def _receive(self) -> Generator[ItemAnswer]:
-        """Wait until a process says something, ends, or takes too long."""
+        """Wait until a process answers, ends, or exceeds its time limit."""
         busy = {hand.connection: hand for hand in self._hands if hand.task}
         first_due = min(hand.deadline for hand in busy.values())
         heard = set(wait(list(busy), max(0.0, first_due - monotonic())))
@@ -193,7 +190,7 @@ class BacktestPool:
                 hand.task = None
 
     def _handle_loss(self, hand: BacktestWorker, *, is_late: bool) -> Generator[ItemAnswer]:
-        """A process is gone, or given up: what it was at is lost, and the rest done by others."""
+        """Fail the current item of a lost process, and reassign the others."""
         errand = hand.task
         assert errand is not None
         self._hands.remove(hand)
@@ -214,13 +211,13 @@ class BacktestPool:
         elif errand.tries < MAX_TRIES:
             self._retry(
                 errand, hand.remaining_items
-            )  # it was between two items: neither is to blame
+            )  # it was between two items, so neither is to blame
         else:
             for number in hand.remaining_items:
                 yield self._make_failure(hand, number, outcome, why)
 
     def _retry(self, errand: SessionTask, numbers: list[int]) -> None:
-        """Have what is left done by another process."""
+        """Give the remaining items to another process."""
         if numbers:
             left = {number: errand.items[number] for number in numbers}
             self._todo.appendleft(replace(errand, items=left, tries=errand.tries + 1))

@@ -1,4 +1,4 @@
-"""Says in words what a backtest found: figures, differences, caveats, and how to run it again."""
+"""Describes a backtest's results: numbers, differences, caveats, and the command to repeat it."""
 
 import json
 import shlex
@@ -14,7 +14,8 @@ from .grid import FIXED_DECIDERS
 
 NOT_KNOWN = "-"
 NO_TEXTS = (
-    f"by {SIZED_SUMMARIZER}: a summary has a size and no text, so that nothing is said of what is kept, and "
+    f"by {SIZED_SUMMARIZER}: a summary has a size and no text, so that nothing is said of "
+    "what is kept, and "
     "nothing of how plans were repaired"
 )
 CAVEATS = (
@@ -61,7 +62,7 @@ CAVEATS = (
         "expected to be wrong."
     ),
 )
-"""What the figures do not say; in a report all of it, on a terminal the heart of it."""
+"""The limits of the results; a report shows all of them, a terminal the most important part."""
 IN_BRIEF = (
     (
         "The agent saw its own views: scores compare policies, they do not foretell success, and "
@@ -72,17 +73,16 @@ IN_BRIEF = (
 
 
 def format_part(value: float | None) -> str:
-    """`0.85`; a dash where there is nothing to be a part of."""
+    """Format a ratio as `0.85`; use a dash if it is undefined."""
     return NOT_KNOWN if value is None else f"{value:.2f}"
 
 
 def format_rounded(value: float | None) -> str:
-    """A whole number with separators."""
     return NOT_KNOWN if value is None else f"{value:,.0f}"
 
 
 def format_difference(found: SetupDifference) -> str:
-    """`-55% [-58%, -51%]`; of a ratio in points, `-0.31 [-0.40, -0.22]`."""
+    """Format a difference: `-55% [-58%, -51%]`, or `-0.31 [-0.40, -0.22]` for a ratio."""
     if found.overall is None:
         return NOT_KNOWN
     interval = ""
@@ -93,7 +93,6 @@ def format_difference(found: SetupDifference) -> str:
 
 
 def format_mean_difference(found: SetupDifference) -> str:
-    """The same as a mean over sessions."""
     if found.session_mean is None:
         return NOT_KNOWN
     interval = ""
@@ -104,7 +103,7 @@ def format_mean_difference(found: SetupDifference) -> str:
 
 
 def describe_calibration(measured: BacktestResult) -> str:
-    """Of how many sessions tokens are calibrated by reports, and of how many estimated."""
+    """Describe how many sessions have calibrated tokens, and how many estimates."""
     reports = {(cell.namespace, cell.session): cell.reports for cell in measured.cells}
     known, sessions = sum(count > 0 for count in reports.values()), len(reports)
     if not known:
@@ -117,12 +116,12 @@ def describe_calibration(measured: BacktestResult) -> str:
 
 
 def has_texts(setup: Setup) -> bool:
-    """Whether there is anything to look at for what is kept."""
+    """Return whether the setup has texts to measure fidelity on."""
     return setup.summariser != SIZED_SUMMARIZER
 
 
 def select_differences(measured: BacktestResult) -> list[SetupDifference]:
-    """Those of which something can be known: ratios are of what texts keep."""
+    """Select the differences that are known; ratios need texts."""
     return [
         one
         for one in compare_setups(measured)
@@ -131,20 +130,20 @@ def select_differences(measured: BacktestResult) -> list[SetupDifference]:
 
 
 def format_cell_session(cell: Cell) -> str:
-    """A session as people name it."""
+    """Return the displayed name of a session."""
     return cell.session if cell.namespace == "default" else f"{cell.namespace}/{cell.session}"
 
 
 def make_backtest_command(
     measured: BacktestResult, target: str = "all", namespace: str | None = None
 ) -> str:
-    """What measures the same again: all sessions of a database, or what else was named."""
+    """Return the command that repeats the measurement, for a whole database or another target."""
     setups = measured.setups
     where = [] if namespace is None else ["--namespace", namespace]
     words = ["cutbank", *where, "backtest", target]
     words += ["--policies", ",".join(dict.fromkeys(setup.policy for setup in setups))]
     words += ["--limits", ",".join(map(str, list_limits(measured)))]
-    # Who writes no summaries has no budget, whatever the others were given.
+    # Setups without summaries have no budget.
     budgets = dict.fromkeys(one.budget for one in setups if one.policy not in FIXED_DECIDERS)
     if set(budgets) - {None}:
         said = ("default" if budget is None else str(budget) for budget in budgets)
@@ -159,7 +158,7 @@ def make_backtest_command(
 
 
 def make_recall_command(cell: Cell, position: int) -> str:
-    """What prints the original that was lost."""
+    """Return the command that prints the lost original."""
     where = [] if cell.namespace == "default" else ["--namespace", cell.namespace]
     return shlex.join(["cutbank", *where, "recall", cell.session, f"#{position}"])
 
@@ -173,7 +172,7 @@ def _format_signed(found: SetupDifference, value: float) -> str:
 
 
 def _group_settings(setups: Iterable[Setup]) -> list[tuple[str, list[str]]]:
-    """Settings that were tried, as `--set` takes them."""
+    """Group the settings as `--set` accepts them."""
     found: dict[str, list[str]] = {}
     for setup in setups:
         for name, value in sorted(setup.settings.items()):

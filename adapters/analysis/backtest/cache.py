@@ -1,4 +1,4 @@
-"""What was measured, kept by its fingerprint, so that a backtest goes on where it stopped."""
+"""Keeps results by fingerprint, so that a backtest continues where it stopped."""
 
 from pathlib import Path
 
@@ -15,10 +15,9 @@ _RESULT: TypeAdapter[ItemResult] = TypeAdapter(Cell | tuple[ControlResult, ...])
 
 
 def open_result_cache(path: Path) -> Cache:
-    """The cache in that file, which is made where there is none; raises CacheFileError."""
+    """Open or create the cache in that file. Raises CacheFileError."""
     return CheckedCache(path, _RESULT, _REMEDY)
 
 
 def find_default_cache() -> Path:
-    """Where a cache is that nobody named."""
     return find_cache_file("backtests.db")

@@ -1,4 +1,4 @@
-"""Measures one session under any number of setups: what they share is made once."""
+"""Measures one session under any number of setups, which share one read of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -54,20 +54,20 @@ BOUND_CONTROL = "bound"
 
 @dataclass
 class CellBench:
-    """One session, read once, on which setups are tried."""
+    """One session, read once, on which setups are measured."""
 
     log: SessionLog
     settings: Settings = field(default_factory=Settings)
-    """On whose terms there is a compaction, as in an agent's loop."""
+    """Settings of the compactions, as in an agent's loop."""
     facts: Mapping[str, ModelFacts | None] = field(default_factory=dict)
-    """What each model that was called costs, where a setup names none."""
+    """Prices and limits of each recorded model, for setups that name no model."""
     _measures: dict[int, FidelityMeasure] = field(default_factory=dict, init=False)
     _boundaries: dict[int, tuple[RowBoundary, ...]] = field(default_factory=dict, init=False)
 
     def measure_cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
-        """The session under one setup; `facts` are what its model costs, where that is known.
+        """Measure one setup; `facts` are the prices and limits of its model, if known.
 
-        Raises PolicyFailedError where the policy raises, or answers what is no plan.
+        Raises PolicyFailedError if the policy raises or returns something other than a plan.
         """
         if setup.summariser == SIZED_SUMMARIZER:
             return self._measure_by_tokens(setup, facts)
@@ -96,7 +96,7 @@ class CellBench:
         )
 
     def _measure_by_tokens(self, setup: Setup, facts: ModelFacts | None) -> Cell:
-        """The same where there is no text: no fidelity, and nothing of how plans were repaired."""
+        """Measure a setup without texts: no fidelity and no plan repairs."""
         began = process_time()
         order = self._make_terms(setup, facts)
         assert setup.budget is not None, "a grid asks for it"
@@ -146,7 +146,7 @@ class CellBench:
         )
 
     def measure_controls(self, limit: int, budgets: tuple[int, ...]) -> tuple[ControlResult, ...]:
-        """What texts score that no policy would write, on the boundaries that all share."""
+        """Measure the scores of control texts on the boundaries that all setups share."""
         return tuple(self._score_controls(limit, budgets))
 
     def _score_controls(self, limit: int, budgets: tuple[int, ...]) -> Iterator[ControlResult]:
@@ -219,13 +219,13 @@ class CellBench:
             policy=get_policy(setup.policy, **setup.settings),
             limit=setup.limit,
             prices=facts,
-            chain=SummaryChain(),  # a replay has writers of its own
+            chain=SummaryChain(),  # a replay has its own summarizers
         )
 
     def _make_policy_decider(self, order: CompactionTerms, setup: Setup) -> PolicyDecider:
         writers = ReplayWriters(self._choose_summarizers(setup), setup.budget)
         if setup.summariser == SIZED_SUMMARIZER and setup.budget is not None:
-            # The policy says what a summary may take at most, as it does for any other.
+            # The policy limits the size of a summary, as for any other summarizer.
             writers = ReplayWriters((SizedSummarizer(setup.budget),))
         return PolicyDecider(
             order,
@@ -239,7 +239,7 @@ class CellBench:
             case "recorded":
                 return (RecordedSummarizer.from_decisions(self.log.decisions),)
             case "llm":
-                # Only what was written before: `replay --allow-llm` has it written.
+                # Only cached summaries are used: `replay --allow-llm` writes missing ones.
                 kept = SummaryOptions("llm", setup.budget)
                 return (open_cached_summaries(kept, self.settings, setup.model or self.log.model),)
             case _:
@@ -247,7 +247,7 @@ class CellBench:
 
 
 def _make_remark(refused: int, compactions: int) -> str:
-    """What a reader of the row has to know."""
+    """Return what a reader of the row has to know."""
     if refused and not compactions:
         return f"it never compacted, and {refused} prompts were too large for the model"
     return ""

@@ -1,4 +1,4 @@
-"""Measures sessions on a Dask cluster, whose workers need not have the database."""
+"""Measures sessions on a Dask cluster whose workers do not need the database."""
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -26,19 +26,19 @@ from .worker_messages import (
 ADDRESS = re.compile(r"[a-z]+://.+:\d+/?")
 CONNECT_S = 10.0
 _MAX_TASKS_IN_FLIGHT = 2
-"""Sessions that are sent for each thread of the cluster: one in hand, and the next."""
+"""Sessions sent to each thread of the cluster: the current one and the next."""
 _MAX_TASK_BYTES = 512_000_000
-"""Bytes of a session, packed, that are sent at most."""
+"""Bytes of the largest packed session that is sent."""
 _IDLE_WORKERS: list[BacktestWorker] = []
-"""Of a worker: processes that wait for its next session. They end when it ends."""
+"""Idle processes of a worker; they end when it ends."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Sends each session along with what is wanted of it.
+    """A Dask cluster that receives each session with its task.
 
-    A worker has a process of its own measure it, so that a policy that loops or takes all memory
-    costs one row there as well. What a worker had in hand that is killed, others do again.
+    A worker measures it in a separate process, so that a policy that loops or uses all memory costs
+    one row there as well. If a worker is killed, others repeat its task.
     """
 
     address: str
@@ -48,18 +48,18 @@ class Cluster:
     timeout_s: float
 
     def measure_all(self) -> Generator[ItemAnswer]:
-        """What became of each item, in whatever order.
+        """Yield the outcome of each item, in any order.
 
-        Raises BacktestError, in one line, where the extra is missing, the cluster cannot be
-        reached or goes away, or its workers run other code.
+        Raises BacktestError, in one line, if the extra is missing, the cluster cannot be reached or
+        disconnects, or its workers run other code.
         """
         try:
             import distributed  # noqa: PLC0415 - the extra `cluster`
         except ImportError:
             raise BacktestError("--cluster needs Dask: pip install 'cutbank[cluster]'") from None
-        dask: Any = distributed  # most of it has no types
+        dask: Any = distributed  # Dask is mostly untyped
         if ADDRESS.fullmatch(self.address) is None:
-            # A client that was made of it in part would complain when it is collected.
+            # A partly constructed client would complain when it is collected.
             raise BacktestError(
                 f"the cluster {self.address} cannot be reached: its address is as tcp://HOST:8786"
             )
@@ -89,7 +89,7 @@ class Cluster:
             client.close()
 
     def _check(self, client: Any) -> None:
-        """Another version of this program would measure something else."""
+        """Check that the workers run the same code: another version would give other results."""
         try:
             client.wait_for_workers(1, timeout=CONNECT_S)
         except TimeoutError:
@@ -102,11 +102,11 @@ class Cluster:
             )
 
     def _pack_tasks(self) -> Iterator[tuple[SessionTask, ItemOrder] | ItemAnswer]:
-        """One session after another of which anything is to be measured, with all that it takes."""
+        """Yield each session of which items are missing, packed with its task."""
         for errand in self.tasks:
             try:
                 log = self._read_log(errand)
-            except Exception as error:  # noqa: BLE001 - one that cannot be read stops no other
+            except Exception as error:  # noqa: BLE001 - one unreadable session must not stop the others
                 yield from answer_all(
                     errand, CellOutcome.FAILED, f"it cannot be read: {describe_error(error)}"
                 )
@@ -145,7 +145,7 @@ class Cluster:
 
 
 def measure_task(errand: SessionTask, order: ItemOrder, timeout_s: float) -> Sequence[ItemAnswer]:
-    """What a worker of the cluster does: has one session measured, in a process of its own."""
+    """Measure one session in a separate process, on a worker of the cluster."""
 
     def ask(errand: SessionTask, _: SessionRead) -> ItemOrder:
         return replace(order, items=tuple(one for one in order.items if one[0] in errand.items))

@@ -1,4 +1,4 @@
-"""Names a measurement by all that it follows from, so that it need not be made twice."""
+"""Computes a fingerprint of a measurement from all its inputs, to reuse its result."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -24,11 +24,11 @@ MEASURING_FOLDERS = (
     "adapters/compacting",
     "adapters/replaying",
 )
-"""Where the code stands that decides what a measurement comes to."""
+"""The folders with the code that determines results."""
 
 
 UNCACHEABLE_SUMMARIZER = "llm"
-"""The summariser of whose answers no fingerprint knows: they are asked for again."""
+"""The summarizer whose answers have no fingerprint: they are requested again."""
 
 
 def fingerprint_item(
@@ -38,11 +38,10 @@ def fingerprint_item(
     settings: Settings,
     others: Mapping[str, ModelFacts | None] = MappingProxyType({}),
 ) -> str | None:
-    """Of one item of one session: the session, what is wanted, and the code that measures it.
+    """Return the fingerprint of one item: the session, the item, and the measuring code.
 
-    `others` maps other models that were called to what they cost.
-
-    None where the same may come to something else another time.
+    `others` maps other recorded models to their prices. Return None if the result may differ
+    between runs.
     """
     if isinstance(item, Setup):
         if item.summariser == UNCACHEABLE_SUMMARIZER:
@@ -58,14 +57,14 @@ def fingerprint_item(
 
 @cache
 def hash_measuring_code() -> str:
-    """Of our own code that measures: a number kept by hand would be forgotten."""
+    """Hash our own code, since a version number kept by hand would be forgotten."""
     root = Path(__file__).parents[2]
     return _hash_files(file for part in MEASURING_FOLDERS for file in _code_files(root / part))
 
 
 @cache
 def _hash_policy_code(policy: str) -> str:
-    """Of the package that brings a policy; nothing for ours, whose code is in any fingerprint."""
+    """Hash the package of a policy; return an empty hash for built-in policies."""
     if policy in FIXED_DECIDERS:
         return ""
     policy_class = find_policy_class(policy.partition("@")[0])
@@ -76,7 +75,7 @@ def _hash_policy_code(policy: str) -> str:
 
 
 def _module_files(module: ModuleType) -> Iterator[Path]:
-    """The module's file, and all that its package may have it call."""
+    """Yield the module's file, and the other files of its package."""
     file = Path(inspect.getsourcefile(module) or "")
     depth = module.__name__.count(".") + (file.name == "__init__.py")
     if not depth:
@@ -86,7 +85,7 @@ def _module_files(module: ModuleType) -> Iterator[Path]:
 
 
 def _code_files(folder: Path) -> Iterator[Path]:
-    """Its code, and the tables that the code reads."""
+    """Yield code files, and the tables that the code reads."""
     return (file for file in folder.rglob("*") if file.suffix != ".pyc" and file.is_file())
 
 

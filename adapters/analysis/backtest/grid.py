@@ -1,4 +1,4 @@
-"""Makes the setups of a backtest: each policy, with each of its settings, limits and budgets."""
+"""Makes the setups of a backtest: policies with their settings, limits and budgets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,20 +14,20 @@ from ...settings.policy_catalog import find_policy_class, get_policy
 from ..replaying.deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS, SIZED_SUMMARIZER
 
 FIXED_DECIDERS = (NO_POLICY, RECORDED_POLICY)
-"""What is named like a policy and asks none: it has no settings, and no summary is written."""
+"""Names that are no policies: they have no settings and write no summaries."""
 DEFAULT_GRID_LIMIT = 32_000
-"""Tokens of a prompt where nobody says: most recorded sessions outgrow it."""
+"""Default prompt limit in tokens; most recorded sessions exceed it."""
 _MAX_INTEGER = 2**53
-"""Tokens that can be named: programs that read the answer may know no larger whole numbers."""
+"""Largest number of tokens; JSON readers may not support larger integers."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What is to be compared; all is checked when it is made.
+    """The setups to compare, validated on creation.
 
-    `policies` are `NAME[@PRESET]`, `none` or `recorded`. `settings` are values by name: those of
-    `keep_tokens` go to every policy that has such a setting, those of `pi.keep_tokens` to one.
-    Raises InvalidSettingError, in one line, for what does not exist or cannot be.
+    `policies` are `NAME[@PRESET]`, `none` or `recorded`. `settings` are values by name:
+    `keep_tokens` applies to every policy that has this setting, `pi.keep_tokens` to one. Raises
+    InvalidSettingError, in one line, for invalid names and values.
     """
 
     policies: Sequence[str]
@@ -60,7 +60,7 @@ class Grid:
         self._check_settings()
 
     def make_setups(self) -> tuple[Setup, ...]:
-        """All of them, by limit, then policy, settings and budget; none twice."""
+        """Return all setups without duplicates, by limit, then policy, settings and budget."""
         found = {
             setup.model_dump_json(): setup
             for limit in self.limits
@@ -89,7 +89,7 @@ class Grid:
                 )
 
     def _setting_values(self, policy: str) -> dict[str, Sequence[Any]]:
-        """What is to be tried of each of a policy's settings; its own go before everybody's."""
+        """Return the values of each setting of a policy; specific names override general ones."""
         names = [one.name for one in list_settings(_find_policy_class(policy))]
         values: dict[str, Sequence[Any]] = {}
         for key, tried in self.settings.items():
@@ -115,7 +115,7 @@ class Grid:
                 raise InvalidSettingError(f"no policy of this backtest has a setting {key!r}")
             if not tried:
                 raise InvalidSettingError(f"{key} has no value to try")
-        self.make_setups()  # whose values have to fit
+        self.make_setups()  # validate all values
 
 
 def _find_policy_class(policy: str) -> Any:
@@ -123,7 +123,7 @@ def _find_policy_class(policy: str) -> Any:
 
 
 def _names_policy(name: str, policy: str) -> bool:
-    """Whether a name is this policy's, with its preset or without, or its alias."""
+    """Return whether a name is this policy's, with or without its preset, or its alias."""
     if not name:
         return False
     if "@" in name:

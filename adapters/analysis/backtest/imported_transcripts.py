@@ -1,4 +1,4 @@
-"""Transcripts as sessions of a database of their own, which is gone with the backtest."""
+"""Imports transcripts into a temporary database for one backtest."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,16 +14,16 @@ from ...settings.settings import Settings
 from ...transcripts.reports import FileReport
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""When transcripts are imported here: it is no part of what they say, and so the same each time."""
+"""A fixed import time, so that results are the same in each run."""
 
 
 @contextmanager
 def import_temporarily(
     path: Path, settings: Settings | Path | str | None = None, progress: Progress | None = None
 ) -> Iterator[tuple[SessionStore, list[FileReport]]]:
-    """The transcript at `path`, or all below it: as sessions, and what became of each file.
+    """Import the transcript at `path`, or all below it; yield the store and a report of each file.
 
-    Raises ImportFileError where there is nothing to import, BacktestError where nothing came of it.
+    Raises ImportFileError if there is nothing to import, BacktestError if no session was imported.
     """
     with TemporaryDirectory(prefix="cutbank-backtest-") as folder:
         address = str(Path(folder, "transcripts.db"))
@@ -34,13 +34,13 @@ def import_temporarily(
             if not store.sessions():
                 wrong = next((error for one in reports for error in one.errors), "no transcripts")
                 raise BacktestError(f"{path} holds no session: {wrong}")
-            # Those that measure only read, and need no clock.
+            # Workers only read, and need no clock.
             store.context.opening = Opening(address, "NORMAL", compress=False)
             yield store, reports
 
 
 def find_unread(reports: list[FileReport]) -> dict[str, str]:
-    """What is wrong with files of which nothing was imported, by path."""
+    """Return the errors of files from which nothing was imported, by path."""
     return {
         report.path: " ".join(report.errors[0].split())
         for report in reports

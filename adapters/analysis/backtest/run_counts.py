@@ -1,4 +1,4 @@
-"""Counts what happens in one replay, call by call, as the calls go by."""
+"""Counts the calls and compactions of one replay as they happen."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,10 +14,9 @@ from .token_results import RecordedAnswer
 
 @dataclass
 class RunCounts:
-    """What a cell says of its calls and compactions; fidelity and prices come later."""
+    """The counts of a cell's calls and compactions, without fidelity and prices."""
 
     recorded_answers: Sequence[RecordedAnswer]
-    """Of each call, in order."""
     triggers: Counter[str] = field(default_factory=Counter)
     repairs: Counter[str] = field(default_factory=Counter)
     calls: list[PricedCall] = field(default_factory=list)
@@ -30,13 +29,12 @@ class RunCounts:
     stood_in: int = 0
 
     def count_calls(self, served: Iterable[ReplayedCall]) -> Iterator[ReplayedCall]:
-        """Each call, counted and handed on."""
         for one in served:
             self._count(one)
             yield one
 
     def to_fields(self) -> dict[str, Any]:
-        """As a cell has them."""
+        """Return the counts as fields of a cell."""
         context = tuple(call.prompt for call in self.calls)
         return {
             "calls": len(self.calls),
@@ -82,10 +80,10 @@ class RunCounts:
 
 
 def read_recorded_answers(recording: Recording) -> Iterator[RecordedAnswer]:
-    """What each call of a session has under any setup.
+    """Yield the part of each call that is the same under any setup.
 
-    A call was made when the newest was said of what it sees and a time is told of. What stands last
-    is often the record of the call before, of which an import knows no time.
+    The time of a call is that of the newest event it sees that has a time. The last event is often
+    the record of the call before, which has no time in an import.
     """
     time, calibration = SessionTime(recording), recording.calibration
     before = None
@@ -99,10 +97,10 @@ def read_recorded_answers(recording: Recording) -> Iterator[RecordedAnswer]:
 
 
 def _output_tokens(recording: Recording, call: RecordedCall) -> int:
-    """Tokens that the model wrote: as its provider reported, else as estimated."""
+    """Return the tokens that the model wrote: as reported, else as estimated."""
     usage = call.report.usage if call.report else None
     if usage is not None and usage.output is not None:
         return usage.output
     if call.report is None and recording.calibration is not None:
-        return 0  # it is in the report of another call
+        return 0  # the report of another call includes it
     return sum(recording.get_event(position).tokens for position in call.answer)

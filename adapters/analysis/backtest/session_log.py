@@ -1,4 +1,4 @@
-"""One session as a backtest takes it in hand: its log, and the compactions that took place."""
+"""Holds one session for a backtest: its log, and its recorded compactions."""
 
 import pickle
 import zlib
@@ -24,11 +24,11 @@ from .worker_messages import SessionRead
 
 @dataclass(frozen=True)
 class SessionLog:
-    """All that any cell of the session is made of."""
+    """All inputs of the session's cells."""
 
     recording: Recording
     decisions: Sequence[Event]
-    """The compactions that took place: those of the session's source, and those served since."""
+    """The recorded compactions: those of the session's source, and those served since."""
 
     @classmethod
     def read(cls, session: StoredSession) -> "SessionLog":
@@ -37,7 +37,7 @@ class SessionLog:
 
     @cached_property
     def digest(self) -> str:
-        """Of all that was said and decided, and when; the same in any database."""
+        """A digest of all content, decisions and times; the same in any database."""
         digest = blake2b(digest_size=16)
         recording = self.recording
         digest.update(
@@ -45,7 +45,7 @@ class SessionLog:
         )
         for recorded in recording.log:
             event = recorded.event
-            # What is said of an event's place in a database is left out by `dumps`.
+            # `dump_json` leaves out an event's location in a database.
             digest.update(dump_json([event.TOPIC, event, find_event_time(event), recorded.tokens]))
         for event in self.decisions:
             digest.update(dump_json([event.TOPIC, event]))
@@ -53,14 +53,14 @@ class SessionLog:
 
     @property
     def model(self) -> str | None:
-        """The model that was called last, as it was recorded."""
+        """The last recorded model."""
         events = (recorded.event for recorded in reversed(self.recording.log))
         called = (event.model for event in events if isinstance(event, ModelCalled))
         return next(filter(None, called), None)
 
     @property
     def last_call_time(self) -> datetime | None:
-        """When the model was called last, by the session's own time."""
+        """The time of the last model call, by the session's own clock."""
         time = SessionTime(self.recording)
         now = time.advance(
             max((call.last_seen_position for call in self.recording.calls), default=0)
@@ -68,19 +68,19 @@ class SessionLog:
         return now if time.is_told else None
 
     def pack(self) -> bytes:
-        """For another machine, which need not have the database."""
+        """Serialize for another machine, which does not need the database."""
         return zlib.compress(pickle.dumps(self, protocol=5), 1)
 
     @classmethod
     def unpack(cls, packed: bytes) -> "SessionLog":
-        """What `packed` made; for bytes of this program's own only."""
-        found = pickle.loads(zlib.decompress(packed))  # noqa: S301 - made by `packed`
+        """Restore what `pack` returned; never call it with untrusted bytes."""
+        found = pickle.loads(zlib.decompress(packed))  # noqa: S301 - made by `pack`
         assert isinstance(found, cls)
         return found
 
 
 def describe_log(log: SessionLog) -> SessionRead:
-    """What is known of a session before anything is measured."""
+    """Return the properties of a session that are known before any measurement."""
     recording, calibration = log.recording, log.recording.calibration
     blank = Cell(
         session=recording.key,

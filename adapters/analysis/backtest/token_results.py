@@ -1,4 +1,4 @@
-"""Tells what a setup comes to by tokens alone, where its summaries have a size and no text."""
+"""Measures a setup by tokens alone, with summaries that have a size but no text."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,26 +8,25 @@ from ....domain.backtest.billing import CacheReport, PricedCall
 from ....projections.replay.token_replay import TokenReplay
 
 UNMEASURED_FIELDS: dict[str, Any] = {"broken": 0, "orphaned": 0, "repairs": {}}
-"""What a cell says of plans, of which tokens do not tell."""
+"""Fields of a cell about plans, which tokens alone cannot measure."""
 
 
 class RecordedAnswer(NamedTuple):
-    """What a call of the recorded model has under any setup."""
+    """The part of a recorded call that is the same under any setup."""
 
     output_tokens: int
-    """Tokens that it wrote."""
+    """Tokens of the answer."""
     gap_s: float | None
-    """Seconds since the call before, as far as the log tells."""
+    """Seconds since the call before, if known."""
     cache: CacheReport | None = None
-    """What was reported of its provider's cache."""
     model: str | None = None
 
     def price(
         self, prompt: int, unchanged: int, summary_input: int = 0, summary_output: int = 0
     ) -> PricedCall:
-        """What such a call would be billed for."""
+        """Return the billed tokens of such a call."""
         if self.cache is not None and self.cache.is_empty:
-            # It took nothing when it was recorded, and would take nothing under any setup.
+            # A call without prompt tokens when recorded has none under any setup.
             prompt = unchanged = 0
         return PricedCall(
             prompt=prompt,
@@ -42,7 +41,7 @@ class RecordedAnswer(NamedTuple):
 
 
 def price_calls(replay: TokenReplay, answered: Sequence[RecordedAnswer]) -> list[PricedCall]:
-    """The calls as they would have been billed; nobody is paid for summaries without text."""
+    """Return the calls as they would be billed; summaries without text cost nothing."""
     return [
         one.price(prompt, unchanged)
         for prompt, unchanged, one in zip(
@@ -54,7 +53,7 @@ def price_calls(replay: TokenReplay, answered: Sequence[RecordedAnswer]) -> list
 def make_cell_fields(
     replay: TokenReplay, calls: Sequence[PricedCall], limit: int
 ) -> dict[str, Any]:
-    """As a cell has them, and as `Tally` counts them in a replay in full."""
+    """Return the fields of a cell, as `RunCounts` computes them in a full replay."""
     number, context = replay.trace.number, tuple(call.prompt for call in calls)
     triggers = Counter(str(one.trigger) for one in replay.compactions)
     return {

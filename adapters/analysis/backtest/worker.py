@@ -1,7 +1,7 @@
-"""A process of a backtest: reads one session after another, and measures what it is told to.
+"""Runs a worker process of a backtest, which reads one session after another and measures it.
 
-Orders and answers are pickled objects, over a connection that whoever started the process hands
-it. Its end says to stop; what is measured then is lost, and measured again another time.
+Orders and answers are pickled objects over a connection from the parent process. The worker stops
+when the connection ends; an unfinished item is measured again later.
 """
 
 import gc
@@ -36,15 +36,15 @@ from .worker_messages import (
 )
 
 COLLECT_AFTER_BLOCKS = 100_000
-"""Objects that come before the collector looks for cycles."""
+"""New objects that trigger a search for cycles."""
 
 
 def main() -> None:
     """Work until the connection ends."""
     connection = Connection(int(sys.argv[1]))
-    # What measures holds much that the collector walks for nothing.
+    # Measurements hold many objects that the collector would walk in vain.
     gc.set_threshold(COLLECT_AFTER_BLOCKS)
-    # What a policy prints is no answer of the program's.
+    # A policy's output must not mix with the program's.
     os.dup2(2, 1)
     Thread(target=_exit_with_leader, args=(int(sys.argv[2]),), daemon=True).start()
     stores: dict[str, SessionStore] = {}
@@ -60,21 +60,22 @@ def main() -> None:
                     blocks = said.blank_cell.blocks
             leftovers.note_session(blocks)
     except (EOFError, ConnectionError, KeyboardInterrupt):
-        return  # whoever led is gone, or wants no more
+        return  # the parent is gone, or needs no more
     finally:
         for store in stores.values():
             store.close()
 
 
 class GarbageCollector:
-    """Has the collector look for what sessions left in cycles, whenever that may be as much as the
-    largest of them: so no more is ever left, and the looks are few, which walk all that lives."""
+    """A collector that runs once the finished sessions may have left as much garbage as the largest
+    of them: this bounds the garbage and keeps collections rare, since each walks all objects.
+    """
 
     def __init__(self) -> None:
         self._largest = self._left = 0
 
     def note_session(self, blocks: int) -> None:
-        """A session of so many blocks is done with."""
+        """Record that a session of so many blocks is finished."""
         self._largest = max(self._largest, blocks)
         self._left += blocks
         if self._left >= self._largest:
@@ -91,7 +92,7 @@ def _run_task(
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
         yield SessionUnreadable(describe_error(error))
         return
-    gc.freeze()  # the session stays until all is measured, and is not walked
+    gc.freeze()  # the session stays until all is measured, so the collector skips it
     yield read
     order: ItemOrder = connection.recv()
     bench = CellBench(log, order.settings, order.facts)
@@ -124,7 +125,7 @@ def _read_log(errand: SessionTask, stores: dict[str, SessionStore]) -> SessionLo
     if not isinstance(source, SessionLocation):
         return SessionLog.unpack(source)
     if source.address not in stores:
-        logging.getLogger("cutbank.storage").disabled = True  # its parent has said it
+        logging.getLogger("cutbank.storage").disabled = True  # its parent has logged it
         stores[source.address] = open_store(source.address)
     store = stores[source.address]
     with translate_storage_errors(store.name):
@@ -132,7 +133,7 @@ def _read_log(errand: SessionTask, stores: dict[str, SessionStore]) -> SessionLo
 
 
 def _exit_with_leader(leader: int) -> None:
-    """End when whoever started this process ends, even in the middle of a policy's loop."""
+    """Exit when the parent process ends, even inside a policy's loop."""
     with open(leader, "rb", buffering=0) as pipe:
         pipe.read()
     os._exit(1)

@@ -1,4 +1,4 @@
-"""What is asked of a process that measures, and what it answers: one session at a time."""
+"""Defines the messages between a backtest and its worker processes, one session at a time."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class ControlItem:
 
 
 TaskItem = Setup | ControlItem
-"""What is measured by itself."""
+"""A unit of measurement: one setup, or the controls at one limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +32,19 @@ class SessionLocation:
 
 
 SessionSource = SessionLocation | bytes
-"""Where the session is; or all of it, packed."""
 
 
 @dataclass(frozen=True)
 class SessionTask:
-    """One session, and all that is wanted of it."""
+    """One session, and the items to measure."""
 
     name: str
-    """Of the session, as people are told of it."""
+    """The displayed name of the session."""
     source: SessionSource = field(repr=False)
     items: Mapping[int, TaskItem]
-    """By their numbers in the whole backtest."""
+    """Items by number in the whole backtest."""
     tries: int = 0
-    """How often a process ended over it."""
+    """How often a process ended during this task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +54,32 @@ class WorkerReady:
 
 @dataclass(frozen=True, slots=True)
 class SessionRead:
-    """The session is read; what is known of it before anything is measured."""
+    """The session has been read; its properties before any measurement."""
 
     digest: str
     model: str | None
     last_call_time: datetime | None
-    """When its model was called last; None where the log does not tell."""
     blank_cell: Cell
-    """A cell in which nothing is measured."""
     models: tuple[str, ...] = ()
-    """All that were called, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionUnreadable:
-    """The session cannot be read."""
-
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ItemOrder:
-    """Of the items, those that are to be measured, by number; with what their models cost."""
+    """The numbers of the items to measure, with the prices of their models."""
 
     items: tuple[tuple[int, ModelFacts | None], ...]
     settings: Settings = field(default_factory=Settings, repr=False)
     facts: Mapping[str, ModelFacts | None] = field(default_factory=dict)
-    """What each model that was called costs, where the setup names none."""
+    """Prices and limits of each recorded model, for setups that name no model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemStarted:
-    """The process is at this item."""
-
     number: int
 
 
@@ -96,15 +88,13 @@ ItemResult = Cell | tuple[ControlResult, ...]
 
 @dataclass(frozen=True, slots=True)
 class ItemDone:
-    """One item, measured."""
-
     number: int
     result: ItemResult
 
 
 @dataclass(frozen=True, slots=True)
 class ItemFailed:
-    """One item that came to nothing, and not by the policy's doing."""
+    """An item without a result, through no fault of the policy."""
 
     number: int
     reason: str
@@ -113,7 +103,7 @@ class ItemFailed:
 
 @dataclass(frozen=True, slots=True)
 class TaskFinished:
-    """Nothing is left of the errand."""
+    """The task has no items left."""
 
 
 WorkerMessage = (
@@ -129,31 +119,29 @@ WorkerMessage = (
 
 @dataclass(frozen=True, slots=True)
 class ItemAnswer:
-    """What became of one item of one session."""
+    """The outcome of one item of one session."""
 
     session: str
     number: int
     result: ItemResult | None = None
-    """None where there is nothing, not even a row that says what went wrong."""
+    """None if there is no result, not even a row with an error."""
     outcome: CellOutcome = CellOutcome.DONE
     reason: str = ""
 
 
 ChooseItems = Callable[[SessionTask, SessionRead], ItemOrder]
-"""What is to be measured of a session, now that it is read."""
+"""Chooses what to measure of a session, now that it is read."""
 
 
 def format_session_name(namespace: str, key: str) -> str:
-    """A session as people are told of it."""
     return key if namespace == "default" else f"{namespace}/{key}"
 
 
 def answer_all(errand: SessionTask, outcome: CellOutcome, why: str) -> Iterator[ItemAnswer]:
-    """What became of a session as a whole."""
+    """Yield the same outcome for every item of a session."""
     return (ItemAnswer(errand.name, number, None, outcome, why) for number in errand.items)
 
 
 def describe_error(error: BaseException) -> str:
-    """An error in one line."""
     said = " ".join(str(error).split())
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -1,1 +1,1 @@
-"""Sessions of a store, run through again under other decisions."""
+"""Replays stored sessions under other decisions."""

@@ -1,4 +1,4 @@
-"""A model's summaries for replays: out of a cache, which is filled on purpose only."""
+"""Provides a model's summaries for replays from a cache, which only grows on request."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass
@@ -13,34 +13,35 @@ from ...storage.sqlite.checked_cache import make_cache_key
 from .summary_cache import SummaryCache
 
 AskModel = Callable[[Material], Draft]
-"""Has a model write, and waits for it."""
 _PROMPT_TOKENS = 1_500
-"""About how many tokens a prompt has besides what it is about: for estimates of its price."""
+"""About how many tokens a prompt adds to its material, for price estimates."""
 
 
 @dataclass
 class CachedSummaries:
-    """The model's own words where they were kept; where they were not, it is asked if it may be.
+    """Cached summaries of a model; missing ones are requested if that is allowed.
 
-    The key is all that the text depends on: what leaves, what stood there before, what is asked
-    for in which words, the model, and the budget.
+    The key covers all inputs of the text: what leaves, the earlier summary, the form and wording,
+    the model, and the budget.
     """
 
     model: str
     wording: Any
-    """What else the model is told, as JSON: a change of it asks for other texts."""
+    """Other instructions for the model, as JSON; a change of it asks for other texts."""
     cache: SummaryCache
     ask_model: AskModel | None = None
-    """None where nobody allowed to ask."""
+    """None if no model may be asked."""
     facts: ModelFacts | None = None
-    """What the model costs, where that is known."""
+    """The prices of the model, if known."""
     count_missing: bool = False
-    """Go on where a text is missing, so that all that are can be counted: `check` then raises."""
+    """Whether to continue at a missing text to count all; `check_missing` then raises."""
     missing: list[Usage] = field(default_factory=list)
     name: str = "llm"
 
     def summarize(self, material: Material) -> Draft:
-        """The draft; raises MissingSummariesError, or SummariserFailedError as the model does."""
+        """Return the draft. Raises MissingSummariesError, or SummarizerFailedError as the model
+        does.
+        """
         key = make_cache_key([self.name, self.model, self.wording, _material_to_json(material)])
         known = self.cache.get(key)
         if known is not None:
@@ -55,7 +56,7 @@ class CachedSummaries:
         return draft
 
     def check_missing(self) -> None:
-        """Raises MissingSummariesError where a text was missing: what was replayed is not true."""
+        """Raise MissingSummariesError if a text was missing, which makes the replay invalid."""
         if not self.missing:
             return
         tokens = sum(usage.context or 0 for usage in self.missing)
@@ -70,7 +71,7 @@ class CachedSummaries:
 
 
 def _material_to_json(material: Material) -> Any:
-    """All of a material that a text depends on, as JSON."""
+    """Return all parts of a material that a text depends on, as JSON."""
     return {
         "budget": [material.budget, material.turn_budget],
         "gone": [
@@ -88,13 +89,12 @@ def _material_to_json(material: Material) -> Any:
 
 
 def _name_form(form: Any) -> str:
-    """A form by its class and its fields."""
+    """Return the class and the fields of a form."""
     name = f"{type(form).__module__}.{type(form).__qualname__}"
     return f"{name} {form!r}" if is_dataclass(form) else name
 
 
 def _estimate_usage(material: Material) -> Usage:
-    """What a request for it would come to."""
     given = sum(item.tokens for item in material.removed_items) + estimate_text(
         material.previous or ""
     )

@@ -1,4 +1,4 @@
-"""Who decides in a replay, by name: a policy on the settings' terms, the record, or nobody."""
+"""Makes the decider of a replay by name: a policy, the recorded compactions, or none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,28 +29,26 @@ if TYPE_CHECKING:
     from .cached_summaries import CachedSummaries
 
 NO_POLICY = "none"
-"""All of the history is sent, whatever it takes."""
+"""Sends the whole history, whatever its size."""
 RECORDED_POLICY = "recorded"
-"""The compactions that took place: those of the session's source, and what was served since."""
+"""The recorded compactions: those of the session's source, and those served since."""
 SIZED_SUMMARIZER = "sized"
-"""Summaries of a size and without a text that says anything, to see what a size alone would do."""
+"""Summaries that have a size and no meaningful text, to measure what a size alone does."""
 REPLAY_SUMMARIZERS = ("extractive", "recorded", "llm", SIZED_SUMMARIZER)
-"""Who writes the summaries of a replay."""
 
 
 @dataclass(frozen=True)
 class SummaryOptions:
-    """Where a replay has its summaries from, and what each may take."""
+    """The source of a replay's summaries, and their limit."""
 
     summarizer: str = "extractive"
     budget: int | None = None
     """Tokens of each; None leaves it to the policy."""
     cache: Path | None = None
-    """Where what a model wrote is kept; None is a file in the user's cache folder."""
+    """The file with a model's texts; None is a file in the user's cache folder."""
     allow_llm: bool = False
-    """Whether a model may be asked for what is not kept."""
     count_missing: bool = False
-    """Whether to go on where a summary is missing, to count them all."""
+    """Whether to continue at a missing summary, to count them all."""
 
     def __post_init__(self) -> None:
         if self.summarizer not in REPLAY_SUMMARIZERS:
@@ -83,12 +81,12 @@ def make_decider(
     lineage: str = "replay",
     model: str | None = None,
 ) -> Decider:
-    """The decider `NAME[@PRESET]`, on the terms of the store's settings as an agent's loop has it.
+    """Return the decider `NAME[@PRESET]` with the store's settings, as an agent's loop has it.
 
-    `none` never compacts, `recorded` does as it was done. `limit` is what a prompt may have, in
-    tokens; None is what the settings say. `recording` saves reading the session again; `model` is
-    the agent's, for policies that go by prices. A decider is for one replay. Raises
-    InvalidSettingError for what there is not.
+    `none` never compacts, `recorded` compacts as recorded. `limit` is the prompt's limit in tokens;
+    None is the limit of the settings. `recording` saves reading the session again; `model` is the
+    agent's, for policies that use prices. Use a decider for one replay only. Raises
+    InvalidSettingError for invalid names and values.
     """
     if policy in (NO_POLICY, RECORDED_POLICY) and settings:
         raise InvalidSettingError(f"{policy} has no settings, and {', '.join(settings)} was set")
@@ -102,7 +100,7 @@ def make_decider(
         model,
         policy=get_policy(policy, **(settings or {})) if isinstance(policy, str) else policy,
         limit=limit,
-        chain=SummaryChain(),  # a replay has writers of its own
+        chain=SummaryChain(),  # a replay has its own summarizers
     )
     if isinstance(summarizer, str):
         summarizer = SummaryOptions(summarizer, budget)
@@ -118,7 +116,6 @@ def make_decider(
 def choose_writers(
     wanted: SummaryOptions, session: StoredSession, model: str | None = None
 ) -> ReplayWriters:
-    """Who writes the summaries of a replay of the session."""
     match wanted.summarizer:
         case "recorded":
             first: tuple[Summarizer, ...] = (
@@ -128,7 +125,7 @@ def choose_writers(
             first = (open_cached_summaries(wanted, session.log.settings, model),)
         case "sized":
             assert wanted.budget is not None, "was checked when it was made"
-            # The policy says what a summary may take at most, as it does for any other.
+            # The policy limits the size of a summary, as for any other summarizer.
             return ReplayWriters((SizedSummarizer(wanted.budget),))
         case _:
             first = ()
@@ -138,8 +135,8 @@ def choose_writers(
 def open_cached_summaries(
     wanted: SummaryOptions, known: "Settings", model: str | None
 ) -> "CachedSummaries":
-    """The summaries of the model that section `summary` of the settings names."""
-    from ...models.summarizers import prompts, template_prompts  # noqa: PLC0415 - who needs it pays for it
+    """Return the summaries of the model in the `summary` section of the settings."""
+    from ...models.summarizers import prompts, template_prompts  # noqa: PLC0415 - start-up time
     from ...models.summarizers.llm_summarizer import LlmSummarizer  # noqa: PLC0415 - as above
     from .cached_summaries import CachedSummaries  # noqa: PLC0415 - as above
     from .summary_cache import open_summary_cache  # noqa: PLC0415 - as above
@@ -153,7 +150,7 @@ def open_cached_summaries(
     assert isinstance(llm, LlmSummarizer), "a summarizer is made by its name"
     name = llm.model
     assert isinstance(name, str), "settings name their model"
-    # Nothing is served here that could be asked behind.
+    # A replay serves no prefix that a request could reuse.
     llm = replace(llm, from_served_prefix=False)
     chain = SummaryChain(
         (llm,),

@@ -1,4 +1,4 @@
-"""Stores what a replay decided as a lineage of its session: all of it, or nothing."""
+"""Stores the decisions of a replay as a lineage of its session: all of them, or none."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,11 @@ from ....domain.event import Event
 from ...runtime.sessions.stored_session import StoredSession
 
 SHADOW_PREFIX = "shadow:"
-"""What the names of lineages begin with that other policies decide beside a live session."""
 _RESERVED_LINEAGES = frozenset({MAIN_LINEAGE, RECORDED_LINEAGE})
 
 
 def check_new_lineage(session: StoredSession, lineage: str) -> None:
-    """Raises InvalidSettingError, or ConflictError where the session has that lineage already."""
+    """Raise InvalidSettingError, or ConflictError if the session has that lineage already."""
     if lineage in _RESERVED_LINEAGES or lineage.startswith(SHADOW_PREFIX):
         raise InvalidSettingError(
             f"a replay is no lineage {lineage!r}: agents are served main, recorded is what took "
@@ -34,7 +33,7 @@ def check_new_lineage(session: StoredSession, lineage: str) -> None:
 def store_lineage(session: StoredSession, lineage: str, decisions: Sequence[Event]) -> None:
     """Store a new lineage, in one transaction.
 
-    Raises ConflictError where somebody else has begun one of that name meanwhile.
+    Raises ConflictError if another process has begun one of that name meanwhile.
     """
     events = session.log.events
     with events.lock_streams(derive_lineage_id(session.namespace, session.key, lineage)):

@@ -1,4 +1,4 @@
-"""Reads whole sessions, and what was decided on them, for replays."""
+"""Reads whole sessions and their decisions for replays."""
 
 from collections.abc import Collection
 
@@ -9,7 +9,7 @@ from ...runtime.sessions.stored_session import StoredSession
 
 
 def read_recording(session: StoredSession, *, at: int | None = None) -> Recording:
-    """All events of a session up to `at`, or to its end."""
+    """Return all events of a session up to `at`, or to its end."""
     events = session.log.events
     chain = events.find_session_chain(session.namespace, session.key)
     head = events.read_head(chain, at)[0]
@@ -27,9 +27,9 @@ def read_recording(session: StoredSession, *, at: int | None = None) -> Recordin
 def read_decisions(
     session: StoredSession, lineage: str, *, without: Collection[type[Event]] = ()
 ) -> list[Event]:
-    """All events of a lineage, those that it continues included; none where there are none.
+    """Return all events of a lineage, including those that it continues.
 
-    What is `without` is not read: a late summary names each block that it stands for.
+    Events of types in `without` are not read: a late summary names each block that it replaces.
     """
     events = session.log.events
     chain = events.find_lineage_chain(session.namespace, session.key, lineage)

@@ -1,4 +1,4 @@
-"""What a replay came to, call by call, without the views."""
+"""Defines the result of a replay, call by call, without the views."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ from ....projections.replay.replayed_call import FutileCompaction, ReplayCompact
 
 @dataclass(frozen=True, slots=True)
 class ReplayCallResult:
-    """One call of the recorded model, and what was decided right before it."""
+    """One call of the recorded model, and the decisions right before it."""
 
     call: int
-    """From 1 on."""
+    """The number, from 1 on."""
     last_seen_position: int
-    """The newest position that it could be sent."""
+    """The newest position that it could see."""
     tokens: int
-    """Of the prompt; 0 of what was no call of a model, or failed before one read it."""
+    """Tokens of the prompt; 0 if it was no model call, or failed before a model read it."""
     unchanged_tokens: int
-    """Of these, tokens at the beginning that the prompt before had as well."""
+    """Tokens at the start of the prompt that the prompt before also had."""
     compactions: tuple[ReplayCompaction, ...] = ()
     left_ranges: tuple[Ranges, ...] = ()
-    """The blocks that left with each of these."""
+    """The blocks that each of these compactions removed."""
     futile: tuple[FutileCompaction, ...] = ()
     is_refused: bool = False
-    """Whether the prompt is larger than the limit, whatever was compacted."""
+    """Whether the prompt exceeds the limit even after compaction."""
 
 
 class CallList:
-    """Takes in the calls of a replay, one by one."""
+    """The calls of a replay, collected one by one."""
 
     def __init__(self, recording: Recording) -> None:
         self.calls: list[ReplayCallResult] = []
@@ -63,23 +63,22 @@ class CallList:
 
 @dataclass(frozen=True)
 class Replay:
-    """One session run through under one decider."""
+    """One session, replayed under one decider."""
 
     session: str
     namespace: str
     policy: str
-    """As it was named; of a value its name."""
+    """The name as given; for a policy value, its name."""
     limit: int
-    """Tokens that a prompt may have."""
     limit_source: LimitSource
     summarizer: str
     calls: tuple[ReplayCallResult, ...]
     lineage: str | None = None
-    """Where the decisions were stored, if they were."""
+    """The lineage where the decisions were stored, if they were."""
     damaged: int = 0
-    """Summaries of the cache that were not what had been written there, and were not used."""
+    """Cached summaries that were damaged, and not used."""
     calibration: RecordingCalibration | None = None
-    """What reports say of sizes; None where all tokens are estimates."""
+    """Corrections from reported sizes; None if all tokens are estimates."""
 
     @property
     def compactions(self) -> tuple[ReplayCompaction, ...]:
@@ -87,35 +86,35 @@ class Replay:
 
     @property
     def futile_count(self) -> int:
-        """How often a compaction was asked for that came to nothing."""
+        """The number of attempted compactions that removed nothing."""
         return sum(len(sent.futile) for sent in self.calls)
 
     @property
     def refused_count(self) -> int:
-        """How many prompts were larger than the limit."""
+        """The number of prompts that exceeded the limit."""
         return sum(sent.is_refused for sent in self.calls)
 
     @property
     def tokens(self) -> int:
-        """Of all prompts."""
+        """The tokens of all prompts."""
         return sum(sent.tokens for sent in self.calls)
 
     @property
     def peak_tokens(self) -> int:
-        """Of the largest prompt."""
+        """The tokens of the largest prompt."""
         return max((sent.tokens for sent in self.calls), default=0)
 
     @property
     def unchanged_tokens(self) -> int:
-        """Of all prompts, what stood at the beginning of the prompt before as well."""
+        """The tokens of all prompts that the prompt before had at its start as well."""
         return sum(sent.unchanged_tokens for sent in self.calls)
 
     @property
     def summarizer_counts(self) -> dict[str, int]:
-        """Who wrote how many of the summaries, by name."""
+        """The number of summaries by summarizer name."""
         return dict(Counter(one.summary.summariser for one in self.compactions if one.summary))
 
     @property
     def fallback_count(self) -> int:
-        """Summaries that others wrote because those who were asked could not."""
+        """The number of summaries that a fallback wrote."""
         return sum(bool(one.refused_drafts) for one in self.compactions)

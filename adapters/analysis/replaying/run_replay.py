@@ -1,4 +1,4 @@
-"""Runs one stored session through again, and keeps of it what was asked for."""
+"""Replays one stored session, and stores or writes the results that were asked for."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ from .replay_result import CallList, Replay
 from .view_dump import open_view_dump
 
 Progress = Callable[[int, int], None]
-"""Told how many calls are done, and how many there are."""
+"""Called with how many calls are done, and how many there are."""
 
 
 def replay(
@@ -42,17 +42,16 @@ def replay(
 ) -> Replay:
     """Return what the model would have been sent at each recorded call, had `policy` decided.
 
-    `policy` is a name or a value, `settings` its fields; `none` never compacts, `recorded` does as
-    was done. `limit` is the tokens that a prompt may have, `model` the agent's; `summarizer` is
-    `extractive`, `recorded` or `llm`, `budget` the tokens that each summary may take. A model's
-    summaries are taken from `cache`, a file, or else from the one in the user's cache folder;
-    `allow_llm` has the model of the settings asked for what is missing. Nothing is written but what
-    is asked for: `lineage` stores the decisions under a new name, and `dump_views` each view, as
-    JSON Lines in a new file. `progress` is called with how many calls are done, of how many.
-    Tokens are estimates.
+    `policy` is a name or a value, `settings` its fields; `none` never compacts, `recorded` compacts
+    as recorded. `limit` is the prompt's limit in tokens, `model` the agent's; `summarizer` is
+    `extractive`, `recorded` or `llm`, `budget` the tokens of each summary. A model's summaries come
+    from `cache`, a file, else from the one in the user's cache folder; with `allow_llm`, the model
+    of the settings writes missing ones. `lineage` stores the decisions under a new name, and
+    `dump_views` each view, as JSON Lines in a new file; nothing else is written. `progress` is
+    called with how many calls are done, and of how many. Tokens are estimates.
 
-    Raises PolicyFailedError if the policy raises, MissingSummariesError if a model would have to
-    be asked, InvalidSettingError, NotFoundError, ConflictError and ExportError.
+    Raises PolicyFailedError if the policy raises, MissingSummariesError if a model would have to be
+    asked, InvalidSettingError, NotFoundError, ConflictError and ExportError.
     """
     summaries = SummaryOptions(
         summarizer,
@@ -87,7 +86,6 @@ def run_replay(
     dump_views: Path | None = None,
     progress: Progress | None = None,
 ) -> Replay:
-    """What the model would have been sent; see `replay`."""
     if limit is not None and limit < 1:
         raise InvalidSettingError(f"a limit cannot be {limit}; it is 1 token or more")
     if lineage is not None:
@@ -141,7 +139,6 @@ def run_replay(
 
 
 def _find_cache(decider: Decider) -> CachedSummaries | None:
-    """The summaries that are taken from a cache, where the decider has any."""
     if not isinstance(decider, PolicyDecider):
         return None
     writers = decider.writers.summarizers

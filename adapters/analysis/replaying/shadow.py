@@ -1,4 +1,4 @@
-"""One policy beside a live session: it decides on a lineage of its own, which nobody is served."""
+"""Runs one shadow policy, which decides on its own lineage that no agent sees."""
 
 from datetime import datetime
 
@@ -18,9 +18,9 @@ from .recordings import read_decisions
 
 
 class Shadow:
-    """Decides as a replay does, call by call, and stores what it decides.
+    """A policy that decides call by call, as in a replay, and stores its decisions.
 
-    All that it has to know stands in its lineage: a shadow of another process goes on there.
+    Its lineage holds all its state, so another process can continue it.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Shadow:
         return self._terms.policy
 
     def decide_at(self, position: int) -> None:
-        """Decide about the call that is sent the session up to a position."""
+        """Decide about the call that sees the session up to a position."""
         self._read(position)
         if self._going is None:
             self._going = self._resume(position)
@@ -63,7 +63,7 @@ class Shadow:
         self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
 
     def _resume(self, position: int) -> tuple[ReplayFold, PolicyDecider]:
-        """The fold and the decider as they are after all that was decided so far."""
+        """Return the fold and the decider after all decisions so far."""
         session, events = self.session, self.session.log.events
         opened = events.read_opening(session.namespace, session.key)
         own = events.find_session_chain(session.namespace, session.key).segments[1:]
@@ -106,5 +106,5 @@ class Shadow:
             try:
                 events.save(*news)
             except IntegrityError:
-                # Another process's shadow came first: from now on from where that has come.
+                # Another process was first: continue from its position.
                 self._going = None

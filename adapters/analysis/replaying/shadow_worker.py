@@ -1,4 +1,4 @@
-"""Runs the shadows of one store's sessions, in a thread that no agent waits for."""
+"""Runs the shadows of one store's sessions in a background thread."""
 
 import logging
 from collections import deque
@@ -10,16 +10,16 @@ from ...runtime.compaction.listeners import notify_listeners
 from .shadow import Shadow
 
 _STOP_TIMEOUT_S = 5.0
-"""What a decision may take that a store waits for when it is closed."""
+"""Seconds that closing a store waits for a decision."""
 
 logger = logging.getLogger("cutbank.compaction")
 
 
 class ShadowWorker:
-    """One thread, which is there while there is something to do.
+    """One thread, which runs while there is work.
 
-    What goes wrong in a shadow is logged and told to those who listen, once, and that shadow is
-    dropped: its lineage stays as it is, and the agent's view is what it would have been without.
+    An error in a shadow is logged and reported to listeners, once, and that shadow is dropped: its
+    lineage stays as it is, and the agent's view is not affected.
     """
 
     def __init__(self, patience_s: float = _STOP_TIMEOUT_S) -> None:
@@ -31,7 +31,7 @@ class ShadowWorker:
         self._is_ended = False
 
     def submit(self, shadow: Shadow, position: int) -> None:
-        """Have the shadow decide about a call, soon; returns at once, and raises nothing."""
+        """Queue a decision about a call; return immediately, and raise nothing."""
         with self._changing:
             if self._is_ended or shadow in self._dropped:
                 return
@@ -41,14 +41,14 @@ class ShadowWorker:
                 self._thread.start()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until all shadows have decided; whether they have."""
+        """Wait for all shadows to decide; return whether they have."""
         with self._changing:
             return self._changing.wait_for(lambda: self._thread is None, timeout_s)
 
     def stop(self) -> None:
-        """End after the decision that is being made; calls that wait for one get none.
+        """End after the current decision and drop queued calls.
 
-        A policy that comes to no end is left behind: what it decides is stored nowhere.
+        A policy that does not return is abandoned; its decision is not stored.
         """
         with self._changing:
             self._is_ended = True
@@ -71,7 +71,7 @@ class ShadowWorker:
                     continue
             try:
                 shadow.decide_at(position)
-            except Exception as error:  # nobody waits for it whom it could be raised to
+            except Exception as error:  # there is no caller to raise it to
                 logger.exception(
                     "%s of session %r failed, and decides no more",
                     shadow.lineage,

@@ -1,4 +1,4 @@
-"""The policies that decide beside a live session, as its loop is told."""
+"""Connects the shadow policies of a live session to its loop."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ class LoopShadows:
         self.shadows = tuple(shadows)
 
     def decide(self, position: int) -> None:
-        """Have each shadow decide about a call, soon; returns at once, and raises nothing."""
+        """Queue a decision about a call for each shadow; return immediately, and raise nothing."""
         for shadow in self.shadows:
             self.watch.submit(shadow, position)
 
@@ -32,9 +32,9 @@ class LoopShadows:
 def start_shadows(
     log: SessionLog, policies: Sequence[str | Policy], terms: CompactionTerms, habits: LoopHabits
 ) -> LoopShadows:
-    """Start the shadow policies of a loop, on the agent's own terms.
+    """Start the shadow policies of a loop, with the agent's options.
 
-    Raises InvalidSettingError for a policy that does not exist, or is named twice.
+    Raises InvalidSettingError if a policy does not exist, or is named twice.
     """
     return LoopShadows(shadow_watch_of(log.context), make_shadows(log, policies, terms, habits))
 
@@ -53,16 +53,16 @@ def shadow_watch_of(context: StoreContext) -> ShadowWorker:
 def make_shadows(
     log: SessionLog, policies: Sequence[str | Policy], terms: CompactionTerms, habits: LoopHabits
 ) -> tuple[Shadow, ...]:
-    """A shadow for each policy, on the agent's own terms but for that.
+    """Return a shadow for each policy, with otherwise the agent's options.
 
-    Raises InvalidSettingError for a policy that there is not, or that is there twice.
+    Raises InvalidSettingError if a policy does not exist, or is named twice.
     """
     shadows: dict[str, Shadow] = {}
     for one in policies:
         label, policy = (one, get_policy(one)) if isinstance(one, str) else (one.name, one)
         if label in shadows:
             raise InvalidSettingError(f"{label} is there twice among the shadows: leave one out")
-        # Nobody's program is asked from a thread of ours.
+        # Shadows run in a background thread, where no user callback is called.
         own = replace(terms, policy=policy, tracked_files=None)
         shadows[label] = Shadow(
             StoredSession(log),

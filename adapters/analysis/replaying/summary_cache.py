@@ -1,4 +1,4 @@
-"""What models wrote for replays, each text by a digest of all that it was asked for."""
+"""Keeps the texts that models wrote for replays, by a digest of the request."""
 
 from pathlib import Path
 
@@ -13,5 +13,5 @@ _DRAFT = TypeAdapter(Draft)
 
 
 def open_summary_cache(path: Path | None) -> SummaryCache:
-    """The cache in that file, or in the user's cache folder; raises CacheFileError."""
+    """Open the cache in that file, or in the user's cache folder. Raises CacheFileError."""
     return CheckedCache(path or find_cache_file("summaries.db"), _DRAFT, _REMEDY)

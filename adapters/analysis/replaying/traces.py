@@ -1,4 +1,4 @@
-"""Traces of stored sessions, kept among the read models once they were made."""
+"""Saves the traces of stored sessions among the read models."""
 
 from ....domain.ranges import Ranges
 from ....projections.replay.trace import TRACE_FORMAT, NeedsFullReplay, SessionTrace, make_trace
@@ -7,13 +7,13 @@ from ...storage.read_models.read_models import SavedState
 from .recordings import read_recording
 
 _MAX_TRACE_BYTES = 500_000_000
-"""Bytes of a trace that is kept; SQLite holds no value of twice as many."""
+"""Bytes of the largest saved trace; SQLite does not store values twice as large."""
 
 
 def read_session_trace(session: StoredSession) -> SessionTrace | NeedsFullReplay:
-    """A session's trace; why there is none, where its replays look at more than tokens.
+    """Return a session's trace, or the reason why its replays need more than tokens.
 
-    Made from all events the first time, and read back as it is until the session goes on.
+    It is made from all events the first time, and loaded until the session continues.
     """
     events, models = session.log.events, session.log.context.read_models
     chain = events.find_session_chain(session.namespace, session.key)

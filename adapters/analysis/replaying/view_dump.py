@@ -14,7 +14,7 @@ from ...storage.private_files import open_new
 
 
 class ViewDump:
-    """A line a call: what it was sent, and of which part of the log that was made."""
+    """One line for each call: its view, and the part of the log that it was made from."""
 
     def __init__(self, session: str, file: TextIO) -> None:
         self.session = session
@@ -24,22 +24,22 @@ class ViewDump:
         line = {
             "session": self.session,
             "call": served.call.number,
-            # What stands at this position, and behind it, the view was not made of.
+            # The view does not depend on this position or later ones.
             "position": served.call.last_seen_position + 1,
             "tokens": served.tokens,
             "text": render_plain_text(served.make_view()),
         }
         if served.boundary is not None:
             line["first_kept"] = served.boundary.first_kept
-        # ASCII, so that half a surrogate pair is a text like any other.
+        # ASCII output accepts unpaired surrogates in texts.
         self._file.write(json.dumps(line) + "\n")
 
 
 @contextmanager
 def open_view_dump(session: str, path: Path) -> Iterator[ViewDump]:
-    """A new file that is there whole once the block is left.
+    """Open a new file, which appears complete when the block is left.
 
-    Raises ExportError where something is there already.
+    Raises ExportError if the path exists.
     """
     with open_new_path(path) as part, TextIOWrapper(open_new(part), encoding="ascii") as file:
         yield ViewDump(session, file)

@@ -1,1 +1,1 @@
-"""Who drives: a person, a request, an agent, the clock."""
+"""Implements the program `cutbank`."""

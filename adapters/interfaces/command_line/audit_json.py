@@ -1,4 +1,4 @@
-"""What `--json` says of an audit: the session first, then its story, an object at a time."""
+"""Writes an audit as JSON: the session first, then its history, one object at a time."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -24,12 +24,12 @@ from .printing import clip_text
 from .session_json import session_to_json
 
 _EXCERPT_CHARACTERS = 160
-"""Characters of a block that an audit shows; `recall` gives all of it."""
+"""Characters of a block that an audit shows; `recall` returns all of it."""
 _ENVELOPE_FIELDS = {"originator_id", "originator_version", "timestamp", "subject", "key_id"}
 
 
 def audit_to_json(audit: Audit) -> dict[str, Any]:
-    """The session, and the coordinate that the audit is of."""
+    """Return the session, and the coordinate of the audit."""
     at = audit.coordinate
     return {
         **session_to_json(audit.session),
@@ -42,7 +42,7 @@ def audit_to_json(audit: Audit) -> dict[str, Any]:
 
 
 def story_to_json(audit: Audit, story: Iterable[AuditEntry]) -> Iterator[dict[str, Any]]:
-    """The story, an object for each thing that happened."""
+    """Yield an object for each thing that happened."""
     for happening in story:
         match happening:
             case AuditedBlock():
@@ -71,7 +71,7 @@ def story_to_json(audit: Audit, story: Iterable[AuditEntry]) -> Iterator[dict[st
 
 
 def audited_call_to_json(session: str, call: AuditedCall, form: str | None) -> dict[str, Any]:
-    """One call and its request."""
+    """Return one call and its request."""
     reported, shown = call.reported, call.shown
     view = call.view
     return {
@@ -141,7 +141,7 @@ def _size_to_json(shown: SentView, reported: ModelCalled | None) -> dict[str, An
 
 
 def _report_to_json(call: ModelCallEntry | AuditedCall) -> dict[str, Any]:
-    """What was recorded of a call; nulls where nothing was."""
+    """Return the record of a call; its values are null if there is none."""
     reported = call.reported
     when = find_source_time(reported) if reported else None
     return {

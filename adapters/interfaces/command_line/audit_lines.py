@@ -1,4 +1,4 @@
-"""An audit in lines for people: the story of a session, and one call with its request."""
+"""Prints an audit: the history of a session, or one call with its request."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -26,11 +26,10 @@ from .session_lines import print_view
 
 _INDENT = "    "
 _EXCERPT_CHARACTERS = 100
-"""Characters of a line that stands for a longer text."""
 
 
 def print_story(audit: Audit, story: Iterable[AuditEntry], *, brief: bool) -> Counter[RequestProof]:
-    """All that happened, in order; returns how many calls there were of each proof."""
+    """Print all that happened, in order; return the number of calls by proof."""
     _print_session(audit)
     proofs = Counter[RequestProof]()
     for happening in story:
@@ -44,7 +43,10 @@ def print_story(audit: Audit, story: Iterable[AuditEntry], *, brief: bool) -> Co
                 print_text(f"\nturn {turn}", bold=True)
             case AuditedEvent(position=position, event=event):
                 print_text(
-                    f"#{position} {clip_text(describe_event(event, audit.compaction_numbers), _EXCERPT_CHARACTERS)}"
+                    f"#{position} "
+                    + clip_text(
+                        describe_event(event, audit.compaction_numbers), _EXCERPT_CHARACTERS
+                    )
                 )
             case AuditedDecision(event=CompactBoundary() as boundary):
                 sizes = audit.sizes[boundary.originator_version]
@@ -58,10 +60,11 @@ def print_story(audit: Audit, story: Iterable[AuditEntry], *, brief: bool) -> Co
 
 
 def print_call(call: AuditedCall, compaction: int | None, form: str | None) -> None:
-    """What is known of one call, whose view began at `compaction`, and then its request as JSON."""
+    """Print one call, whose view began at `compaction`, and its request as JSON."""
     name = f"call {call.number}" if call.number else "the call"
     print_text(
-        f"{name} saw {_format_view(call)}: {format_view_size(call.shown, call.reported, compaction)}",
+        f"{name} saw {_format_view(call)}: "
+        f"{format_view_size(call.shown, call.reported, compaction)}",
         bold=True,
     )
     for line in _report_lines(call.reported, call.answer):
@@ -74,7 +77,8 @@ def print_call(call: AuditedCall, compaction: int | None, form: str | None) -> N
         print_view(call.view)
         return
     print_text(
-        f"the request in the format {form or call.render_format}{_format_request_format(call, form)}:"
+        "the request in the format "
+        f"{form or call.render_format}{_format_request_format(call, form)}:"
     )
     print_json(call.request(form))
 
@@ -86,12 +90,11 @@ def _format_request_format(call: AuditedCall, form: str | None) -> str:
 
 
 def format_proof(shown: SentView) -> str:
-    """`proved`, or what speaks against it."""
+    """Return `proved`, or the reason why it is not."""
     return f"{shown.proof}" + (f": {shown.why}" if shown.why else "")
 
 
 def format_view_size(shown: SentView, reported: ModelCalled | None, compaction: int | None) -> str:
-    """How large a view is, and which compaction it begins at."""
     begins = f", compaction {compaction}" if compaction else ""
     return f"{format_count(shown.blocks, 'block')}, {measure_call(reported, shown.tokens)}{begins}"
 
@@ -110,7 +113,8 @@ def _print_session(audit: Audit) -> None:
     print_text(f"{session.key}{title}", bold=True)
     print_text(
         f"{format_count(audit.turns, 'turn')}, {format_count(audit.blocks, 'block')},"
-        f" {format_count(audit.tokens, 'token')} estimated; fates as of {format_coordinate(audit.coordinate)}"
+        f" {format_count(audit.tokens, 'token')} estimated; fates as of "
+        f"{format_coordinate(audit.coordinate)}"
     )
 
 
@@ -159,7 +163,7 @@ def _print_call_summary(asked: ModelCallEntry, audit: Audit, *, brief: bool) -> 
 
 
 def _report_lines(reported: ModelCalled | None, answer: Iterable[int]) -> Iterator[str]:
-    """What was recorded of a call, a line each that says something."""
+    """Yield a line for each recorded property of a call."""
     written = " ".join(f"#{position}" for position in answer)
     if written:
         yield f"answered by {written}"

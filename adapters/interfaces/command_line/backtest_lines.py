@@ -1,4 +1,4 @@
-"""What a backtest measured, as people read it on a terminal."""
+"""Prints the results of a backtest on a terminal."""
 
 import shutil
 import sys
@@ -30,17 +30,17 @@ from ...analysis.backtest.backtest_text import (
 from .printing import clip_text, format_count, print_table, print_text
 
 _LINE_CELLS = 160
-"""Columns from which on all figures of a setup fit into one line."""
+"""Columns needed to show all figures of a setup in one line."""
 _NARROW_CELLS = 92
-"""Columns below which not even the costs fit beside a policy's name."""
+"""Columns below which the costs do not fit next to a policy's name."""
 _MIN_LABEL_CELLS = 16
-"""Columns that a policy's name has where the terminal is too narrow for all of it."""
+"""Columns of a policy's name on a narrow terminal."""
 MAX_NAMED_ROWS = 20
-"""Rows that are named one by one; the JSON has them all."""
+"""Rows that are listed; the JSON has them all."""
 _REASON_CHARACTERS = 200
 
 _COMPARED_MEASURES = (Metric.COST, Metric.TOKENS, Metric.REFUSED, Metric.RECALL, Metric.F3)
-"""What verdicts are said about; the report has the others."""
+"""The measures whose differences are printed; the report has the others."""
 
 _T = TypeVar("_T")
 _Columns = dict[str, Callable[[SetupTotal], str | int]]
@@ -49,7 +49,7 @@ _Columns = dict[str, Callable[[SetupTotal], str | int]]
 def _format_cost(total: SetupTotal) -> str:
     if total.usd is None:
         return NOT_KNOWN
-    # Marked, since it is not of all the sessions that the line counts.
+    # Marked, because it does not cover all sessions of the line.
     return format_dollars(total.usd) + ("" if len(total.priced_cells) == len(total.cells) else "*")
 
 
@@ -81,7 +81,7 @@ TROUBLE_COLUMNS: _Columns = {
 
 
 def print_backtest(measured: BacktestResult) -> None:
-    """By limit what each setup came to, what it differs by from the first, and what went wrong."""
+    """Print by limit the result of each setup, its difference from the first, and the failures."""
     differences = select_differences(measured)
     totals = compute_totals(measured)
     sessions = len({(cell.namespace, cell.session) for cell in measured.cells})
@@ -107,7 +107,7 @@ def print_backtest(measured: BacktestResult) -> None:
 
 def _print_totals(totals: Sequence[SetupTotal]) -> None:
     is_wide = not sys.stdout.isatty() or shutil.get_terminal_size().columns >= _LINE_CELLS
-    # Where no summary has a text, columns of dashes would say nothing.
+    # Without summary texts, these columns would hold only dashes.
     kept = {} if all(map(_is_by_tokens, totals)) else FIDELITY_COLUMNS
     parts = (
         [COST_COLUMNS | kept | TROUBLE_COLUMNS]
@@ -183,7 +183,8 @@ def _print_notes(totals: Sequence[SetupTotal]) -> None:
     for priced, of in dict.fromkeys((len(one.priced_cells), len(one.cells)) for one in totals):
         if 0 < priced < of:
             print_text(
-                f"* of {priced:,} of {format_count(of, 'session')}: prices of the others are not known"
+                f"* of {priced:,} of {format_count(of, 'session')}: prices of the others are "
+                "not known"
             )
     if any(map(_is_by_tokens, totals)):
         print_text(NO_TEXTS)
@@ -217,18 +218,18 @@ def _failure_lines(measured: BacktestResult) -> Iterable[str]:
 
 
 def _remark_lines(measured: BacktestResult) -> Iterable[str]:
-    """One a setup: of many sessions, the first says what it is about."""
+    """Yield a remark for each setup, with the first session as the example."""
     by_setup: dict[str, list[Cell]] = {}
     for cell in measured.cells:
         if cell.outcome is CellOutcome.DONE and cell.why:
             where = f"{cell.setup.label} at {cell.setup.limit:,}"
             by_setup.setdefault(where, []).append(cell)
     for where, cells in by_setup.items():
-        yield f"{where}, {_group_sessions(cells, lambda cell: f'{format_cell_session(cell)}: {cell.why}')}"
+        reasons = _group_sessions(cells, lambda cell: f"{format_cell_session(cell)}: {cell.why}")
+        yield f"{where}, {reasons}"
 
 
 def _skipped_lines(measured: BacktestResult) -> Iterable[str]:
-    """One a reason."""
     by_reason: dict[str, list[str]] = {}
     for name, why in measured.skipped.items():
         by_reason.setdefault(why, []).append(name)

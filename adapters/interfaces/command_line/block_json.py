@@ -1,4 +1,4 @@
-"""A block as JSON: `show` and `recall` write what `append --blocks` reads."""
+"""Reads and writes blocks as JSON: `append --blocks` reads what `show` and `recall` write."""
 
 import json
 from typing import Any
@@ -16,13 +16,12 @@ _CLASSES: dict[str, type[ToolCall | ToolResult]] = {
 
 
 def block_to_json(block: AnyBlock) -> dict[str, Any]:
-    """All that was recorded of a block."""
     fields = block.model_dump(mode="json", exclude_none=True)
     return {"kind": block.kind.value, **fields}
 
 
 def parse_json(text: str, where: str) -> Any:
-    """The value of a JSON text; `where` is what messages call it."""
+    """Parse a JSON text; error messages call it `where`."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -32,7 +31,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def parse_blocks(text: str, where: str) -> list[AnyBlock]:
-    """The blocks that a JSON list holds; `where` is what messages call it."""
+    """Parse a JSON list of blocks; error messages call it `where`."""
     entries = parse_json(text, where)
     if not isinstance(entries, list) or not entries:
         raise InvalidSettingError(f"{where} must hold a JSON list of blocks, and at least one")
@@ -54,7 +53,7 @@ def _parse_block(entry: Any, where: str) -> AnyBlock:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "it"
         raise InvalidSettingError(f"{where}: {name}: {first['msg']}") from None
-    # A log keeps what it does not know; of what a person writes, that is a mistake.
+    # A log may hold unknown fields; in a person's input they are a mistake.
     if unknown := find_unknown(block):
         raise InvalidSettingError(f"{where}: {unknown}")
     return block

@@ -1,4 +1,4 @@
-"""A block in lines for people: what it is and what became of it, and then what it says."""
+"""Formats a block: its kind, its status and its content."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,7 +17,7 @@ def format_block_heading(
     *,
     brief: bool = False,
 ) -> str:
-    """`#12 tool_call Read (call_7), 14 tokens [summarised]`; in brief without the call's id."""
+    """Return `#12 tool_call Read (call_7), 14 tokens [summarised]`; `brief` omits the call's id."""
     name = block.name if isinstance(block, Block | ToolCall) else None
     words = [f"#{position}", str(block.kind)]
     words += [name] if name else []
@@ -28,7 +28,7 @@ def format_block_heading(
 
 
 def block_status_marks(logged: LoggedBlock) -> Iterator[str]:
-    """What is worth saying of a block's fate: nothing where it simply is in the view."""
+    """Yield the marks of a block's status; none if it is in the view as it was logged."""
     if logged.status is None:
         yield "lost to the view, run `cutbank verify`"
     elif logged.block.kind in UNSENT_KINDS and logged.status is not BlockStatus.RETRACTED:
@@ -45,13 +45,13 @@ def block_status_marks(logged: LoggedBlock) -> Iterator[str]:
 
 
 def format_refusal(block: AnyBlock) -> Iterator[str]:
-    """Why a block is kept raw, where its source could not be read."""
+    """Yield the reason why a block is kept raw, if its source could not be read."""
     if block.origin and block.origin.refused:
         yield f"not read: {block.origin.refused}"
 
 
 def format_block_body(block: AnyBlock) -> Iterator[str]:
-    """What a block says, a piece at a time; for an image or a document a line about it."""
+    """Yield the content of a block, piece by piece; one line for an image or a document."""
     if isinstance(block, Block):
         if block.text:
             yield block.text

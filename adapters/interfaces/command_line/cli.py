@@ -1,4 +1,4 @@
-"""The program `cutbank`, and how whatever goes wrong becomes one line and an exit code."""
+"""Runs the program `cutbank`, and turns every error into one line and an exit code."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ from .verbs import Program
 
 EXIT_DONE, EXIT_NO, EXIT_USAGE = 0, 1, 2
 EXIT_INTERRUPTED, EXIT_PIPE_CLOSED = 130, 141
-"""As a shell reports programs that SIGINT or SIGPIPE ended."""
+"""The exit codes that a shell reports for programs that SIGINT or SIGPIPE ended."""
 
 NEGATIVE_ERRORS = (
     NegativeAnswerError,
@@ -38,7 +38,7 @@ NEGATIVE_ERRORS = (
     NothingToCompactError,
     RejectedSummaryError,
 )
-"""The question was right, and the answer is no; any other error of ours is wrong usage."""
+"""Errors where the usage was right and the answer is no; all others are wrong usage."""
 
 app = typer.Typer(
     cls=Program,
@@ -48,10 +48,10 @@ app = typer.Typer(
 
 
 def print_version(context: typer.Context, asked: bool) -> None:
-    """Before anything else is looked at: it needs no database, and costs next to nothing."""
+    """Print the version before anything else is parsed or opened."""
     if not asked:
         return
-    # Nothing else needs it, and it takes its time.
+    # A slow import that nothing else needs.
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 
     try:
@@ -97,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         code = _run(words)
         sys.stdout.flush()
     except BrokenPipeError:
-        code = EXIT_PIPE_CLOSED  # whoever read has what they wanted
+        code = EXIT_PIPE_CLOSED  # the reader needs no more
         _discard_output()
     except OSError as error:
         print_error(f"standard output: {error.strerror or error}")
@@ -107,15 +107,15 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _discard_output() -> None:
-    """Let go what could not be written: Python would try again, and complain, when it exits."""
+    """Discard pending output: Python would retry at exit, and print an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:
-    # Read by hand as well: what is wrong before the options are read has to be said in JSON, too.
+    # Read by hand too: errors before the options are parsed must also be JSON.
     asked = Invocation(as_json="--json" in words)
     try:
-        # Not `app()`: it would draw boxes around errors, and swallow interrupts.
+        # Not `app()`, which draws boxes around errors and swallows interrupts.
         program = get_command(app)
         if os.environ.get(COMPLETION_VARIABLE):
             run_completion(program)
@@ -135,8 +135,8 @@ def _run(words: list[str]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _report_error(f"{where}{error.strerror or error}", EXIT_USAGE, asked)
-    except Exception as error:  # ours and the system's are named above
-        # typer's own errors have no public class in common; this is what tells them from bugs.
+    except Exception as error:  # expected errors are handled above
+        # typer's own errors share no public class; this attribute tells them from bugs.
         if not hasattr(error, "format_message"):
             raise
         return _report_error(_describe_usage_error(error), EXIT_USAGE, asked)
@@ -152,7 +152,7 @@ def _report_error(message: str, code: int, asked: Invocation, lines: Sequence[st
 
 
 def _describe_usage_error(error: Exception) -> str:
-    """What typer says is wrong, and where to read how it is right."""
+    """Describe typer's error, and name the help."""
     message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
     message = message.replace("Value error, ", "")
     context = getattr(error, "ctx", None)

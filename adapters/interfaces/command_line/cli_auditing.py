@@ -1,4 +1,4 @@
-"""The verb that tells what happened: the whole story of a session, and what a call was sent."""
+"""Implements `audit`: the history of a session, and what a call was sent."""
 
 import re
 from collections import Counter
@@ -103,7 +103,7 @@ def audit(
 def _print_story(
     call: Invocation, told: Audit, story: Iterable[AuditEntry], *, brief: bool, page: Path | None
 ) -> bool:
-    """Say it, and tell whether the log contradicts itself."""
+    """Print the history, and return whether the log contradicts itself."""
     if not call.as_json:
         proofs = audit_lines.print_story(told, story, brief=brief)
         return any(proofs[proof] for proof in REFUTED_PROOFS)
@@ -134,7 +134,7 @@ def _print_call(
 
 
 def _find_compaction(session: StoredSession, audited: AuditedCall) -> int | None:
-    """Which compaction the call's view begins at; None where it is all of the log."""
+    """Return the compaction that the call's view begins at; None if the view is all of the log."""
     if audited.view is None or audited.view.boundary is None:
         return None
     lineage = audited.view.coordinate.lineage
@@ -142,7 +142,7 @@ def _find_compaction(session: StoredSession, audited: AuditedCall) -> int | None
 
 
 def _find_call(session: StoredSession, word: str) -> AuditedCall:
-    """The call that a word names: `12` is the twelfth, `#12` the one that stands there."""
+    """Return the call that a word names: `12` is the twelfth, `#12` the one at that handle."""
     if word.strip().startswith("#"):
         return audit_call(session, at=handle_parsing.parse_handle(word, _fail_if_asked))
     if word.strip().lower() == "last":

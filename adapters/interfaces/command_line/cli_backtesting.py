@@ -1,4 +1,4 @@
-"""The verb that runs policies over recorded sessions, and says what each costs and loses."""
+"""Implements `backtest`: runs policies over recorded sessions, and compares costs and losses."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -166,7 +166,7 @@ def backtest(
 def _print_answer(
     call: Invocation, measured: BacktestResult, report: Path | None, command: str
 ) -> None:
-    """The answer, which may have taken hours: whether its report can be written or not."""
+    """Print the answer first: it may have taken hours, and writing its report may fail."""
     from .backtest_lines import print_backtest  # noqa: PLC0415 - rich takes its time
 
     written: list[Path] = []
@@ -193,7 +193,7 @@ def _print_answer(
 def _open_sessions(
     call: Invocation, target: str, *, quiet: bool
 ) -> Iterator[tuple[SessionStore, Sequence[StoredSession], dict[str, str]]]:
-    """What is to be measured, and which files could not be read: why, by path."""
+    """Open the sessions to measure; also yield the errors of unreadable files, by path."""
     path = Path(target)
     if target != _ALL_SESSIONS and path.exists():
         from ...analysis.backtest.imported_transcripts import find_unread, import_temporarily  # noqa: PLC0415 - all formats come along

@@ -1,4 +1,4 @@
-"""The verbs about boundaries: draw one, serve it, and undo it."""
+"""Implements the verbs for boundaries: `compact`, `activate` and `revert`."""
 
 from typing import Annotated, Any
 
@@ -156,7 +156,7 @@ def revert(
         try:
             boundary = found.revert(lineage=lineage)
         except NotFoundError as error:
-            # The session and its lineage were found: what was asked was right.
+            # The session and its lineage exist, so the usage was right.
             raise NegativeAnswerError(str(error)) from None
         after = found.view(lineage=lineage)
         count = find_compaction_number(found, boundary, lineage)
@@ -179,7 +179,7 @@ def revert(
 
 
 def outcome_to_json(outcome: CompactionOutcome, lineage: str) -> dict[str, Any]:
-    """An outcome as `compact --json` and `demo --json` say it."""
+    """Return an outcome as `compact --json` and `demo --json` print it."""
     return {
         "lineage": lineage,
         "compacted": outcome.compacted,

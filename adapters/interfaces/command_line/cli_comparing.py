@@ -1,4 +1,4 @@
-"""The verbs that compare: what left a view, and which summary stands for what."""
+"""Implements `diff` and `lineage`."""
 
 from typing import Annotated
 
@@ -93,7 +93,9 @@ def lineage(
 
 
 def _count_compactions(session: StoredSession, compared: ViewDiff) -> diff_json.CompactionNumbers:
-    """Which compaction each of the two views begins at; None for a view of all of the log."""
+    """Return the compaction that each of the two views begins at; None for a view of all of the
+    log.
+    """
     return tuple(
         diffs.find_compaction_number(session, boundary.originator_version, at.lineage)
         if boundary

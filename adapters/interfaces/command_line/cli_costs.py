@@ -1,4 +1,4 @@
-"""The verb that says what recorded calls of models cost."""
+"""Implements `costs`: the cost of recorded calls."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -24,7 +24,7 @@ from .time_parsing import parse_since
 COST_HEADINGS = ("calls", "input", "cache write", "cache read", "output", "cost")
 _COLUMN_GAP = " " * 10
 _NAME_CELLS = 16
-"""Characters that a name has at least in a table."""
+"""The minimum width of a name in a table."""
 
 
 def costs(
@@ -76,12 +76,14 @@ def _print_costs(found: CostReport) -> None:
     if found.unpriced:
         tokens = format_short_tokens(total.unpriced_tokens)
         print_text(
-            f"no price  {format_count(total.unpriced_calls, 'call')} with {tokens} tokens are in no sum:"
+            f"no price  {format_count(total.unpriced_calls, 'call')} with {tokens} tokens are "
+            "in no sum:"
         )
         for one in found.unpriced:
             tokens = format_short_tokens(one.unpriced_tokens)
             print_text(
-                f"{_COLUMN_GAP}{one.model}, {format_count(one.unpriced_calls, 'call')}, {tokens} tokens"
+                f"{_COLUMN_GAP}{one.model}, {format_count(one.unpriced_calls, 'call')}, "
+                f"{tokens} tokens"
             )
         print_text(f'{_COLUMN_GAP}Give prices in the settings, under [models."NAME"].')
     if total.unreported_calls:

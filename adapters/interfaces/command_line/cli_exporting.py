@@ -1,4 +1,4 @@
-"""The verb that writes a session in the format of another agent."""
+"""Implements `export`: writes a session in another agent's format."""
 
 import sys
 from dataclasses import asdict
@@ -79,7 +79,7 @@ def export(
         if shown is not None:
             sys.stdout.write(escape_controls(shown.getvalue().decode(errors="replace")))
         if out is None:
-            sys.stdout.buffer.flush()  # nothing is said to be written that is not
+            sys.stdout.buffer.flush()  # report success only after the output is written
     if call.as_json:
         print_json(asdict(report))
     else:
@@ -97,7 +97,7 @@ def _find_sessions(
 
 
 def _print_report(report: ExportReport) -> None:
-    # What is written may be on standard output: what is said of it is not.
+    # The session may go to standard output, so messages do not.
     where = f" to {report.path}" if report.path else ""
     if report.of == "archive":
         said = f"{format_count(len(report.sessions), 'session')} in one {report.format}"

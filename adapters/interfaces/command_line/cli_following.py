@@ -1,4 +1,4 @@
-"""Import that goes on: what agents write is stored as they write it."""
+"""Implements `import --follow`: stores transcripts as agents write them."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def follow_paths(
     reports: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Follow transcripts, and those below folders, until a signal says to stop."""
+    """Follow transcripts, and those below folders, until a signal."""
     stop = Event()
     sessions: set[str] = set()
     whole: list[str] = []
@@ -42,7 +42,7 @@ def follow_paths(
             print_json_line(asdict(news))
         elif news.errors or not quiet:
             _print_news(news)
-        sys.stdout.flush()  # somebody reads along
+        sys.stdout.flush()  # show it immediately
 
     def imported(report: FileReport) -> None:
         whole.append(report.format or "")
@@ -77,7 +77,9 @@ def follow_paths(
 
 @contextmanager
 def _stop_on_signals(stop: Event) -> Iterator[None]:
-    """What is being stored is finished first. A second signal ends the program as usual."""
+    """Set `stop` on a signal, so that the current file is finished. A second signal kills the
+    program.
+    """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:
@@ -110,7 +112,6 @@ def _report_to_news(report: FileReport) -> FileNews:
 
 
 def _print_news(news: FileNews) -> None:
-    """A file in a line, and what is wrong in it in one each."""
     names = ", ".join(news.sessions[:3]) + (" ..." if len(news.sessions) > 3 else "")
     added, entries = format_count(news.added, "new block"), format_count(news.entries, "entry")
     anew = ", written anew" if news.again else ""

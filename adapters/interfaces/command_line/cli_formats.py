@@ -1,4 +1,4 @@
-"""The verb that tells which transcript formats are read and written."""
+"""Implements `formats`: lists the transcript formats that can be read and written."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The verb for idle hours: work in them, or say how the work stands."""
+"""Implements `idle`: works in idle hours, or shows the state of that work."""
 
 import json
 import logging
@@ -126,7 +126,7 @@ def _print_status(call: Invocation, last: int) -> None:
 def _run_worker(
     call: Invocation, health: Path | None, grace: float, parent: int | None, *, is_once: bool
 ) -> WorkerRun:
-    # Whoever only asks how it stands need not wait for APScheduler to load.
+    # `--status` need not load APScheduler.
     from ...runtime.idle.foreground_worker import ForegroundWorker  # noqa: PLC0415
     from ...runtime.idle.single_run import SingleRun  # noqa: PLC0415
     from ...runtime.idle.worker_log import WorkerLog  # noqa: PLC0415
@@ -139,7 +139,7 @@ def _run_worker(
                 store, listeners=[WorkerLog()], health=health, grace_s=grace, parent=parent
             ).run()
         if ended.left_running:
-            # Closing would wait for what does not end.
+            # Closing would wait for work that never ends.
             _print_run(call, _run_to_json(ended))
             _exit(1)
     return ended
@@ -156,14 +156,14 @@ def _run_workers(
 ) -> int:
     from ...runtime.idle.idle_pool import IdlePool  # noqa: PLC0415 - as above
 
-    # What is wrong is said once, before anybody is started.
+    # Report errors once, before workers start.
     with open_call_store(call) as store:
-        store.settings  # noqa: B018 - it is read now, and refused if it is wrong
-        store.read_models  # noqa: B018 - and these are made
+        store.settings  # noqa: B018 - load and validate them now
+        store.read_models  # noqa: B018 - create them now
     if call.settings_file is not None:
         words += ["--settings", call.settings_file]
     words += ["--parent", str(os.getpid())]
-    # An address may hold a password, which is nobody's business who lists processes.
+    # An address may hold a password, which process lists would show.
     environ = {**os.environ, DATABASE_VARIABLE: find_call_database(call)}
     crew = IdlePool(
         words, environ, processes=processes, grace_s=grace, health=health, is_once=is_once
@@ -198,7 +198,7 @@ def _print_run(call: Invocation, document: Mapping[str, Any]) -> None:
 
 
 def _count_session_states(call: Invocation) -> dict[str, int]:
-    """How many sessions there are in each state, after a run."""
+    """Return the number of sessions in each state after a run."""
     with open_call_store(call) as store:
         spaces = store.settings.idle.namespaces
         listed = session_list.list_all(store, None)
@@ -217,7 +217,7 @@ def _configure_logging(
 
 
 def _exit(code: int) -> NoReturn:
-    """End without waiting for summaries that do not: their leases run out by themselves."""
+    """Exit without waiting for unfinished summaries, whose leases expire."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -225,7 +225,7 @@ def _exit(code: int) -> NoReturn:
 
 @contextmanager
 def _set_environment(said: Mapping[str, object]) -> Iterator[None]:
-    """What was said on the command line, where settings are read from: by reloads as well."""
+    """Set options as environment variables, so that reloaded settings keep them."""
     given = {name: str(value) for name, value in said.items() if value is not None}
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)

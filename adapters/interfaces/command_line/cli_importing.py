@@ -1,4 +1,4 @@
-"""The verb that reads transcripts of other agents into sessions."""
+"""Implements `import`: reads other agents' transcripts into sessions."""
 
 from contextlib import closing
 from dataclasses import asdict
@@ -72,7 +72,7 @@ def import_(
     if redact:
         from ...transcripts.redaction.secret_kinds import list_secret_kinds  # noqa: PLC0415 - regular expressions by the dozen
 
-        list_secret_kinds()  # what is missing is said before anything is opened
+        list_secret_kinds()  # report a missing dependency before anything is opened
     if follow:
         if not paths:
             raise InvalidSettingError("--follow needs a PATH: a folder whose files are followed")
@@ -135,7 +135,7 @@ def _wanted_files(found: list[FoundTranscripts]) -> list[WantedFile]:
 
 
 def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]]:
-    """The files that were named, or lie in folders that were; and what is wrong with the others."""
+    """Return the files to import, named or below named folders, and reports of invalid ones."""
     files: list[WantedFile] = []
     refused: list[FileReport] = []
     for path in paths:
@@ -144,6 +144,6 @@ def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]
         except ImportFileError as error:
             if len(paths) == 1:
                 raise
-            # The others have their reports, so this one has one as well.
+            # The other files have reports, so this one has one too.
             refused.append(FileReport(path=str(path), errors=[str(error)]))
     return files, refused

@@ -1,4 +1,4 @@
-"""The three calls of an agent's loop, for agents that are shell scripts, or of another language."""
+"""Implements the three calls of an agent's loop, for shell scripts and other languages."""
 
 from typing import Annotated
 

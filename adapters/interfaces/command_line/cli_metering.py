@@ -1,4 +1,4 @@
-"""The verb for status bars: how full a session's context is, in a number, a level and a colour."""
+"""Implements `meter`: shows how full a session's context is, for status bars."""
 
 from ....domain.utilization import Color
 from ....projections.hook_payloads import stats
@@ -10,7 +10,6 @@ from .printing import print_json, print_text
 from .shared_options import LineageOption, SessionArgument
 
 _BAR_CELLS = 40
-"""Characters of the bar."""
 TERMINAL_COLORS = {
     Color.GREEN: "green",
     Color.YELLOW: "yellow",

@@ -1,4 +1,4 @@
-"""The verb about policies: which there are, where they come from, and what can be set."""
+"""Implements `policies`: lists policies, their origin and their settings."""
 
 import json
 import sys
@@ -46,7 +46,7 @@ def _print_policy(one: dict[str, Any]) -> None:
 
 
 def _policy_to_json(policy: type[Policy]) -> dict[str, Any]:
-    # A policy's module opens with the policy in one sentence.
+    # The first sentence of a policy's module describes the policy.
     document = sys.modules[policy.__module__].__doc__ or ""
     alias = find_alias(policy)
     return {

@@ -1,4 +1,4 @@
-"""The verbs that look: what sessions there are, what was logged, what is sent, what left."""
+"""Implements the verbs that read: `sessions`, `show`, `view` and `recall`."""
 
 from typing import Annotated
 
@@ -47,7 +47,7 @@ def sessions(
         found = session_list.add_costs(store, found, call.named)
         name = store.name
     names = shorten_names(one["session"] for one in found)
-    # What reads JSON finds the sessions by name, as long as it asks for no other order.
+    # JSON is sorted by name unless another order is requested.
     order = sort or (
         session_table.SORT_BY_NAME if call.as_json and limit is None else session_table.SORT_BY_TIME
     )

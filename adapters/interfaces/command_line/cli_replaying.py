@@ -1,4 +1,4 @@
-"""The verb that runs a recorded session through again, under another policy."""
+"""Implements `replay`: replays a recorded session under another policy."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The verbs of the read models: search all that was ever said, and make them anew."""
+"""Implements `search` and `rebuild`."""
 
 from pathlib import Path
 from time import perf_counter
@@ -14,7 +14,7 @@ from .progress_bar import show_progress
 from .session_lookup import find_session
 
 _EXCERPT_CHARACTERS = 2_000
-"""Events that are read before anybody would look for a progress bar."""
+"""Events that are read too fast for a progress bar."""
 
 
 def search(
@@ -36,7 +36,7 @@ def search(
     with open_call_store(call) as store:
         models = store.read_models
         behind = store.events.recorder.max_notification_id() - models.position
-        # Only who has a long way to go says how far it is.
+        # Show a progress bar only if many events must be read.
         if behind > _EXCERPT_CHARACTERS:
             with show_progress("reading what is new") as progress:
                 models.catch_up(progress)
@@ -75,7 +75,8 @@ def rebuild(call: Invocation) -> None:
         models = store.read_models
         began = perf_counter()
         with show_progress("reading the log") as progress:
-            events = models.rebuild(progress) // 2  # each is read for the index and for search
+            # Each event is read twice, for the index and for search.
+            events = models.rebuild(progress) // 2
         seconds = perf_counter() - began
         (counts,) = models.file.fetch_rows(
             "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM blocks)"
@@ -101,7 +102,7 @@ def rebuild(call: Invocation) -> None:
 
 
 def hit_to_json(found: SearchHit) -> dict[str, Any]:
-    """One thing that was found, as `search --json` says it."""
+    """Return a hit as `search --json` prints it."""
     return {
         "session": found.session,
         "namespace": found.namespace,

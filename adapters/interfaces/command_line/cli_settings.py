@@ -1,4 +1,4 @@
-"""The verb about settings: what is in effect, what it means, and where it came from."""
+"""Implements `settings`: shows the effective settings, their meaning and their origin."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from .invocation import Invocation
 from .printing import clip_text, print_json, print_text
 
 MAX_VALUE_CHARACTERS = 60
-"""Columns of a value; `--json` has all of it."""
+"""Characters shown of a value; `--json` has all of it."""
 
 
 def settings(
@@ -53,7 +53,6 @@ def settings(
 
 
 def load_call_settings(call: Invocation) -> Settings:
-    """The settings that hold for what was asked."""
     return load_settings(call.settings_file)
 
 
@@ -95,7 +94,7 @@ def _format_value(row: ListedSetting) -> str:
 
 
 def _format_origin(row: ListedSetting) -> str:
-    """Without the folder, which stands above all of them."""
+    """Return the origin without the folder, which is printed above all settings."""
     if row.origin.file is None:
         return str(row.origin)
     return f"{Path(row.origin.file).name}:{row.origin.line}"

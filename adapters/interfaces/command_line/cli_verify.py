@@ -1,4 +1,4 @@
-"""The verbs that look after the database: prove that it is whole, and copy it."""
+"""Implements `verify` and `backup`."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -57,7 +57,7 @@ def backup(
 
 
 def verdict_to_json(verdict: VerificationReport) -> dict[str, Any]:
-    """A verdict as `verify --json` and `demo --json` say it."""
+    """Return a verdict as `verify --json` and `demo --json` print it."""
     return {"ok": verdict.is_ok, **asdict(verdict)}
 
 

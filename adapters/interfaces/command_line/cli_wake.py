@@ -1,4 +1,4 @@
-"""The verb of agents that sleep: until they go on by themselves, nobody takes them for idle."""
+"""Implements `wake`: schedules when a sleeping agent continues, so that it is not idle."""
 
 from datetime import UTC, datetime
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The verbs that add to a session's log: blocks, and what is to become of them."""
+"""Implements the verbs that write to a session's log, such as `append`, `pin` and `fork`."""
 
 from enum import StrEnum
 from typing import Annotated, Protocol
@@ -19,7 +19,7 @@ from .shared_options import HandlesArgument, SessionArgument
 
 
 class TextRole(StrEnum):
-    """Who says a text, or that it is a note which no model sees."""
+    """The author of a text; no model sees a note."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -63,7 +63,7 @@ def append(
 ) -> None:
     """Add blocks to a session; a new name opens one."""
     append_given = _read_input(text, role, blocks, response)
-    # Who expects a session to end somewhere expects that there is one.
+    # `--expect` requires an existing session.
     with open_call_session(call, session, creates=expect is None) as found:
         expected = None
         if expect is not None:
@@ -163,8 +163,6 @@ def fork(
 
 
 class AppendInput(Protocol):
-    """Appends what the command line gave."""
-
     def __call__(
         self, session: StoredSession, /, *, key: str | None, expect: int | None
     ) -> AppendResult: ...
@@ -195,11 +193,11 @@ def _file_name(path: str) -> str:
 
 
 def _find_blocks(session: StoredSession, words: list[str]) -> Ranges:
-    """The blocks that handles name; what else lies in a range of them is passed by."""
+    """Return the blocks that handles name; skip everything else in a range."""
     log = BlockLog(session)
     wanted = handle_parsing.parse_handles(words, log.find_newest)
     found = Ranges.of(block.position for block in session.recall(wanted))
-    # A range may span what was taken back; of a single handle the store has to say that it was.
+    # A range may include retracted blocks; for a single handle the store must report it.
     singles = Ranges(run for run in wanted.runs if run[0] == run[1])
     return ((found - log.retracted) | singles) or wanted
 

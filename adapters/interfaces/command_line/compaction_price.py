@@ -1,4 +1,4 @@
-"""Prices a dry run: by the model that was named or called last, for the calls that are expected."""
+"""Prices a dry run with the named or last model, for the expected number of calls."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ from ....domain.pricing import Pricing
 from ...runtime.compaction.outcome import CompactionOutcome
 
 COST_DIGITS = 6
-"""Digits of a dollar behind the point."""
+"""Decimal places of dollars."""
 
 
 def price_outcome(
@@ -18,7 +18,7 @@ def price_outcome(
     calls: int,
     overrides: Mapping[str, ModelOverride] | None = None,
 ) -> Pricing | None:
-    """The price of what would be done; None where nothing would."""
+    """Return the price of the compaction; None if nothing would be compacted."""
     if outcome.pricing is None:
         return None
     name = model or outcome.last_model
@@ -30,7 +30,7 @@ def price_outcome(
 
 
 def pricing_to_json(pricing: Pricing) -> dict[str, Any]:
-    """A price as `compact --dry-run --json` says it; what is not known is null."""
+    """Return a price as `compact --dry-run --json` prints it; unknown values are null."""
     facts = pricing.model
     return {
         "model": facts.name if facts else None,
@@ -51,7 +51,7 @@ def pricing_to_json(pricing: Pricing) -> dict[str, Any]:
 
 
 def _find_facts(name: str, overrides: Mapping[str, ModelOverride]) -> ModelFacts:
-    # The catalog takes half a second to load: only a dry run pays for it.
+    # The catalog takes half a second to load.
     from ...models.model_catalog import look_up_facts  # noqa: PLC0415
 
     return look_up_facts(name, overrides) or ModelFacts(name)

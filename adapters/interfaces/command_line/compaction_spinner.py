@@ -1,4 +1,4 @@
-"""Says that a compaction is running, and never where the answer goes."""
+"""Shows on a terminal that a compaction is running; never writes to standard output."""
 
 import sys
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ SPINNER_TEXT = "Compacting context..."
 
 @contextmanager
 def show_compaction_spinner(listeners: "list[Listener]", *, is_wanted: bool) -> Iterator[None]:
-    """Meanwhile, what runs among those who tell the listeners is shown; on a terminal it turns."""
+    """Show a spinner while one of the listeners' compactions runs."""
     if not is_wanted:
         yield
         return

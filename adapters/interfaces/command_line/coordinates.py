@@ -1,4 +1,4 @@
-"""Reads and writes where a view is looked at: `main@3#120`, or a handle alone."""
+"""Reads and writes references to views: `main@3#120`, or a handle alone."""
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
@@ -12,29 +12,28 @@ COORDINATE_HELP = "As it was at this position, or at a coordinate: main@3#120."
 
 
 def format_place(lineage: str, version: int | None, position: int) -> str:
-    """As `diff --from` and `--at` read it again."""
+    """Format a reference that `diff --from` and `--at` accept."""
     return f"{lineage}{'' if version is None else f'@{version}'}#{position}"
 
 
 def format_coordinate(at: Coordinate) -> str:
-    """Where a view was looked at."""
     return format_place(at.lineage, at.lineage_version, at.position)
 
 
 def read_position(session: StoredSession, word: str) -> int:
-    """The one position that a handle names."""
+    """Return the one position that a handle names."""
     return handle_parsing.parse_handle(word, lambda back: BlockLog(session).find_newest(back))
 
 
 def read_place(session: StoredSession, word: str, lineage: str) -> ViewReference:
-    """The view that a word names; `lineage` is meant where the word names none."""
+    """Parse a view reference; `lineage` is the default."""
     return read_view_reference(session, word, lineage, lambda at: read_position(session, at))
 
 
 def read_view_place(
     session: StoredSession, word: str | None, lineage: str, version: int | None
 ) -> ViewReference:
-    """What `--at`, `--lineage` and `--lineage-version` name together."""
+    """Combine `--at`, `--lineage` and `--lineage-version` into one view reference."""
     if word is None:
         return ViewReference(lineage, version)
     if "@" not in word and "#" not in word.strip()[1:]:

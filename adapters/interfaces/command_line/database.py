@@ -1,4 +1,4 @@
-"""Opens the database that was asked for: by name, by the environment, or in the data folder."""
+"""Opens the database: the named one, the environment's, or the one in the data folder."""
 
 import os
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ from .session_lookup import LAST_WORD, find_session
 def open_call_store(
     call: Invocation, *, creates: bool = False, adopts: bool = False
 ) -> Iterator[SessionStore]:
-    """The database, for as long as the verb needs it; a named one is made if the verb `creates`.
+    """Open the database for one verb; if the verb `creates`, make a missing named one.
 
-    If it `adopts`, a copy that was made in use is accepted from now on.
+    With `adopts`, a copy that was made in use is accepted from now on.
     """
     address = find_call_database(call, creates=creates)
     if adopts:
@@ -42,7 +42,7 @@ def open_call_store(
 def open_call_session(
     call: Invocation, key: str, *, creates: bool = False
 ) -> Iterator[StoredSession]:
-    """The session that `key` means; opened where there is none, if the verb `creates`."""
+    """Open the session that `key` names; if the verb `creates`, make a missing one."""
     with open_call_store(call, creates=creates) as store:
         if creates and key != LAST_WORD:
             yield store.session(key, namespace=call.namespace)
@@ -51,32 +51,31 @@ def open_call_session(
 
 
 def find_call_database(call: Invocation, *, creates: bool = False) -> str:
-    """Where the database is that was asked for."""
     if call.db == "":
         raise StorageError("--db needs a path or an address")
     named = call.db or os.environ.get(DATABASE_VARIABLE)
     if not named:
         return str(_default_path())
     if named.startswith("file:"):
-        return named  # SQLite's own notation, which may say that nothing is to be written
+        return named  # SQLite's own notation, which may request read-only access
     if is_postgres(named):
         if not creates and not has_log_tables(named):
             raise StorageError(
-                f"{hide_passwords(named)} holds no sessions: `import`, `append` and `demo` make the tables"
+                f"{hide_passwords(named)} holds no sessions: `import`, `append` and `demo` "
+                "make the tables"
             )
         return named
-    make_absolute(named)  # refuses what is no path
+    make_absolute(named)  # raises for an invalid path
     path = Path(named)
-    with suppress(RuntimeError):  # nobody has that home: the name is taken as it stands
+    with suppress(RuntimeError):  # an unknown home: use the name literally
         path = path.expanduser()
     if not creates and not path.exists():
-        # Opening makes a file: a slip in the path would be answered by an empty database.
+        # Opening creates a file, so a typo in the path would show an empty database.
         raise StorageError(f"{path} does not exist: `import`, `append` and `demo` make it")
     return str(path)
 
 
 def _default_path() -> Path:
-    """The database of somebody who names none."""
     folder = user_data_path("cutbank", appauthor=False)
     try:
         make_folder(folder)

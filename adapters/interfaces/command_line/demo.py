@@ -1,4 +1,4 @@
-"""Shows in a minute what cutbank is for: compact a long session, and get back what left."""
+"""Implements `demo`: compacts a long session, and recalls what left."""
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -59,7 +59,7 @@ def demo(
 
 
 def _prepare_demo(call: Invocation, path: Path | None) -> tuple[Invocation, Path]:
-    """Where the demo works, and what it imports; made in a temporary folder where not named."""
+    """Choose the database and the transcripts; make missing ones in a temporary folder."""
     if call.db is not None and path is not None:
         return call, path
     folder = Path(mkdtemp(prefix="cutbank-demo-"))
@@ -79,7 +79,7 @@ def _import_files(store: SessionStore, call: Invocation, path: Path) -> list[Fil
 def _sort_by_size(
     store: SessionStore, call: Invocation, reports: list[FileReport]
 ) -> list[StoredSession]:
-    """The sessions that were imported, the largest first."""
+    """Return the imported sessions, the largest first."""
     names = dict.fromkeys(name for report in reports for name in report.sessions)
     found = [store.session(name, namespace=call.namespace, create=False) for name in names]
     return sorted(found, key=lambda session: -session.log.state.tokens)

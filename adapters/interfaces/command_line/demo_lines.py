@@ -1,4 +1,4 @@
-"""What the demo tells somebody who has never seen any of this."""
+"""Prints the demo's explanations for new users."""
 
 import os
 import shlex
@@ -42,8 +42,10 @@ def print_import(
     blocks = sum(session.log.state.blocks for session in sessions)
     _print_step("1. Import", seconds)
     _print(
-        f"{format_count(len(reports), 'transcript')} read: {format_count(len(sessions), 'session')}, "
-        f"{format_count(blocks, 'block')}, about {format_count(tokens, 'token')}. Each block is an event of "
+        f"{format_count(len(reports), 'transcript')} read: "
+        f"{format_count(len(sessions), 'session')}, "
+        f"{format_count(blocks, 'block')}, about {format_count(tokens, 'token')}. Each block "
+        "is an event of "
         "an append-only log. From here on nothing of it is changed or deleted."
     )
     if errors := sum(len(report.errors) for report in reports):
@@ -111,7 +113,8 @@ def _print_summary(tour: Tour) -> None:
         return
     _print_step("4. The summary in its place")
     _print(
-        f"It has {format_count(summary.tokens, 'token')}. `(#12)` after a line is the handle of the "
+        f"It has {format_count(summary.tokens, 'token')}. `(#12)` after a line is the handle "
+        "of the "
         "block that the line is taken from."
     )
     for line in _abridge(summary.text):
@@ -144,7 +147,8 @@ def _print_verdict(tour: Tour) -> None:
     _print_step("6. Verify")
     read = (
         f"The session was read again from its first event to its last: "
-        f"{format_count(verdict.positions, 'event')}, {format_count(verdict.boundaries, 'boundary')}, "
+        f"{format_count(verdict.positions, 'event')}, "
+        f"{format_count(verdict.boundaries, 'boundary')}, "
         f"{format_count(verdict.calls, 'recorded model call')}."
     )
     if verdict.is_ok:
@@ -168,7 +172,7 @@ def _print_next_steps(tour: Tour, database: str, seconds: float) -> None:
 
 
 def _abridge(text: str) -> Iterator[str]:
-    """The first lines of each section, and how many more it has; a screenful at most."""
+    """Yield the first lines of each section, and the number of the others; one screen at most."""
     lines = [line for line in text.splitlines() if line.strip()]
     shown = in_section = left = 0
     for line in lines:
@@ -185,7 +189,7 @@ def _abridge(text: str) -> Iterator[str]:
 
 
 def _describe_entry(tour: Tour, entry: ViewEntry) -> str:
-    """`#12 tool_result of Read, 140 tokens`."""
+    """Return `#12 tool_result of Read, 140 tokens`."""
     asked = tour.left_blocks.before.get(entry.call or 0)
     what = f" of {asked.block.name}" if asked and isinstance(asked.block, ToolCall) else ""
     return f"#{entry.position} {entry.block.kind}{what}, {format_count(entry.tokens, 'token')}"
@@ -206,7 +210,7 @@ def _print_commands(database: str, *commands: tuple[str, ...]) -> None:
     else:
         program = Path(sys.argv[0]).absolute()
         if which("cutbank") is None and program.name == "cutbank":
-            # Run from an environment that is not active: the commands below would not be found.
+            # The environment may not be active: the commands below would not be found.
             print_text(f"  $ export PATH={shlex.quote(str(program.parent))}:$PATH")
         print_text(f"  $ export {DATABASE_VARIABLE}={shlex.quote(database)}")
     for words in commands:

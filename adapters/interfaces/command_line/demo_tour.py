@@ -1,4 +1,4 @@
-"""One compaction and the proof that it lost nothing: what the demo does, and as JSON."""
+"""Compacts one session and proves that nothing was lost, for the demo."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +19,11 @@ from .left_blocks import LeftBlocks, RecallProof
 from .printing import list_handle_ranges
 
 MAX_TRIED_SESSIONS = 5
-"""How many of the largest sessions are tried before all are called too small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tour:
-    """A session before and after it was compacted, and what was proved of it."""
+    """A session before and after compaction, and the proof."""
 
     session: StoredSession
     before: HistoryView
@@ -34,7 +33,7 @@ class Tour:
     proofs: list[RecallProof]
     verdict: VerificationReport
     compaction_seconds: float
-    """Seconds, the summary included."""
+    """Seconds, including the summary."""
 
     @property
     def has_passed(self) -> bool:
@@ -42,16 +41,16 @@ class Tour:
 
     @property
     def cited_handles(self) -> Ranges:
-        """What the summary names of all that left."""
+        """The handles of removed blocks that the summary names."""
         return self.after.summary.cites if self.after.summary else Ranges()
 
 
 def run_tour(
     store: SessionStore, sessions: Sequence[StoredSession]
 ) -> tuple[Tour | None, dict[str, str]]:
-    """A tour of the largest view that can be compacted, and why those before it cannot."""
+    """Compact the largest possible view; also return the reasons why earlier ones could not be."""
     reasons: dict[str, str] = {}
-    # Of a log that was compacted while it was made, little may be in the view.
+    # The view of a log with recorded compactions may be small.
     views = [(session, session.view()) for session in sessions[:MAX_TRIED_SESSIONS]]
     for session, before in sorted(views, key=lambda pair: -pair[1].tokens):
         began = perf_counter()
@@ -83,7 +82,7 @@ def _make_tour(
 
 
 def tour_to_json(tour: Tour | None) -> dict[str, Any]:
-    """What `demo --json` says of a tour; all null where there was none."""
+    """Return a tour as `demo --json` prints it; all values are null without a tour."""
     if tour is None:
         names = ("session", "before", "after", "compaction", "left", "recalled", "verify")
         return dict.fromkeys(names)

@@ -1,4 +1,4 @@
-"""What `diff --json` says of two views."""
+"""Writes a comparison of two views for `diff --json`."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from ....projections.view_content import Coordinate
 from .printing import list_handle_ranges
 
 CompactionNumbers = tuple[int | None, ...]
-"""Which compaction the old view begins at, and which the new one; None where it is all there is."""
+"""The compactions that the old and the new view begin at; None for a view of all of the log."""
 
 
 def diff_to_json(diff: ViewDiff, counts: CompactionNumbers) -> dict[str, Any]:
-    """A comparison, all blocks and facts included."""
+    """Return a comparison with all blocks and facts."""
     return {
         "session": diff.session,
         "namespace": diff.namespace,

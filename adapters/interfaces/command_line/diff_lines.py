@@ -1,4 +1,4 @@
-"""What `diff` tells people: what left, what stands for it, and which facts are lost to the view."""
+"""Prints a comparison: what left, what replaced it, and which facts the view lost."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,17 +13,16 @@ from .diff_json import CompactionNumbers
 from .printing import clip_text, format_count, format_handles, print_text, print_wrapped
 
 MAX_LISTED = 20
-"""Facts and blocks that are listed, where not all are wanted."""
 _LINE_CELLS = 79
 _KIND_CELLS, _MIN_WORDS_CELLS = 10, 24
-"""Characters of a kind of fact, and of its words at least."""
+"""Characters of a fact's kind, and minimum characters of its text."""
 _NAME_CELLS = 36
-"""Characters of a name: harnesses name what they attach by its whole path."""
+"""Characters of a name: harnesses name attachments by full path."""
 _INDENT, _CONTINUATION_INDENT = "    ", " " * 9
 
 
 def print_diff(diff: ViewDiff, counts: CompactionNumbers, *, most: int | None) -> None:
-    """A comparison; of long lists the first, and how many more there are."""
+    """Print a comparison; long lists are cut, with the number of further entries."""
     print_text(f"{diff.session}: {_format_views(diff, counts[1])}", bold=True)
     if diff.is_empty:
         print_text("Both views are the same.")
@@ -50,7 +49,7 @@ def print_diff(diff: ViewDiff, counts: CompactionNumbers, *, most: int | None) -
 def _format_views(diff: ViewDiff, count: int | None) -> str:
     boundary, before = diff.boundary, diff.boundary_before
     number = before.originator_version if before else None
-    # Of views further apart, one boundary is not what lies between them.
+    # Views that are further apart have more than one boundary between them.
     is_next = boundary is not None and boundary.previous == number
     if boundary is not None and is_next and diff.before.position == diff.after.position:
         by = f"{boundary.policy} ({boundary.trigger})"
@@ -113,7 +112,7 @@ def _print_facts(what: str, where: str, facts: Sequence[LostFact], most: int | N
 
 
 def _print_fact(fact: LostFact) -> None:
-    """One line; the words give way to where they stand."""
+    """Print one line; the text is shortened to make room for its location."""
     about = "; ".join(_fact_details(fact))
     room = max(_MIN_WORDS_CELLS, _LINE_CELLS - len(_INDENT) - _KIND_CELLS - 3 - len(about))
     print_text(
@@ -133,7 +132,7 @@ def _fact_details(fact: LostFact) -> Iterator[str]:
 
 
 def _format_first(handles: Ranges) -> str:
-    """`#12`, or `#12 +3` where three more blocks have it."""
+    """Return `#12`, or `#12 +3` if three more blocks have it."""
     more = len(handles) - 1
     return f"#{handles.runs[0][0]}{f' +{more}' if more else ''}"
 

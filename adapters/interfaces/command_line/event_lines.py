@@ -1,4 +1,4 @@
-"""What an event says, in a line for people: of a session, and of its lineages."""
+"""Describes an event of a session or of its lineages in one line."""
 
 from collections.abc import Mapping
 
@@ -37,11 +37,11 @@ from ....domain.token_estimate import estimate_text
 from .printing import format_count, format_handles
 
 CompactionCounts = Mapping[int, int]
-"""Which compaction of its lineage each boundary is, from 1 on, by its version."""
+"""The number of each compaction of a lineage, from 1 on, by the version of its boundary."""
 
 
 def describe_event(event: Event, counts: CompactionCounts) -> str:
-    """One line; of an event that this version does not know, its name."""
+    """Return one line; for an unknown event, its name."""
     return (
         _describe_session_event(event)
         or _describe_lineage_event(event, counts)
@@ -134,7 +134,6 @@ def _describe_lineage_event(event: Event, counts: CompactionCounts) -> str | Non
 def describe_boundary(
     boundary: CompactBoundary, sizes: PromptSizeChange, counts: CompactionCounts
 ) -> str:
-    """Say what a boundary decided."""
     count = counts[boundary.originator_version]
     who = f"{boundary.policy} ({boundary.trigger})"
     parts = [

@@ -1,4 +1,4 @@
-"""Says a dry run's explanation: in lines for people, and as JSON."""
+"""Writes the explanation of a dry run, as lines and as JSON."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from .printing import format_count, format_handles, list_handle_ranges
 
 
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
-    """An explanation as `compact --dry-run --json` says it."""
+    """Return an explanation as `compact --dry-run --json` prints it."""
     found, plan = explanation.due, explanation.plan
     return {
         "trigger": explanation.trigger.value,
@@ -34,7 +34,7 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """What people are told of it, besides what an outcome says."""
+    """Yield the lines that the printed outcome does not include."""
     yield f"due      {_describe_due(explanation.due)}"
     if explanation.plan is None:
         return
@@ -50,7 +50,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def describe_repair(repair: Repair) -> str:
-    """Which rule changed what in a plan."""
+    """Describe which rule changed what in a plan."""
     changes = [
         f"#{repair.wanted} was wanted, #{repair.got} is legal" if repair.got is not None else "",
         f"stays: {format_handles(repair.stays)}" if repair.stays else "",
@@ -79,7 +79,7 @@ def _shares_to_json(shares: Sequence[KindShare]) -> list[dict[str, Any]]:
 
 
 def _replacement_kind(explanation: Explanation) -> str | None:
-    """`summary`, `notice`, or None where nothing leaves that needs either."""
+    """Return `summary` or `notice`; None if what leaves needs neither."""
     if explanation.writers:
         return "summary"
     return "notice" if explanation.leaves else None

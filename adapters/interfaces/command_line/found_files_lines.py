@@ -1,4 +1,4 @@
-"""What `import` without a path found on this machine: listed, and asked about."""
+"""Prints the transcripts that `import` found on this machine, and asks for confirmation."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .printing import format_count, print_table, print_text
 
 
 def found_to_json(found: FoundTranscripts) -> dict[str, Any]:
-    """One agent's transcripts, in JSON."""
+    """Return one agent's transcripts."""
     return {
         "format": found.format,
         "folders": found.folders,
@@ -26,7 +26,7 @@ def found_to_json(found: FoundTranscripts) -> dict[str, Any]:
 
 
 def print_found(every: Sequence[FoundTranscripts]) -> None:
-    """A table, an agent in a row."""
+    """Print a table with a row for each agent."""
     home = str(Path.home())
     print_table(
         ("agent", "files", "sessions", "MB", "newest", "in"),
@@ -45,7 +45,7 @@ def print_found(every: Sequence[FoundTranscripts]) -> None:
 
 
 def confirm_import(every: Sequence[FoundTranscripts]) -> None:
-    """Ask whether all that is to be read. Raises AnswerIsNoError where it is not."""
+    """Ask whether to import everything. Raises NegativeAnswerError if the answer is no."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise NegativeAnswerError(
             f"{_format_total(every)} found, and nothing read: --yes imports them"

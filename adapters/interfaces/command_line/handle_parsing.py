@@ -1,4 +1,4 @@
-"""Reads handles as people write them: `12`, `#12`, `3-9,12`, `last`, `last-3`, `5..last`."""
+"""Parses handles as people write them: `12`, `#12`, `3-9,12`, `last`, `last-3`, `5..last`."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -7,7 +7,7 @@ from ....domain.errors import InvalidPositionError
 from ....domain.ranges import Ranges
 
 FindNewest = Callable[[int], int]
-"""The position of the newest block, or of the one that many blocks before it."""
+"""Returns the position of the newest block, or of the one that many blocks before it."""
 
 _NUMBER = r"#?[0-9]{1,15}"
 _POINT = re.compile(rf"(?P<number>{_NUMBER})|last(?:-(?P<back>[0-9]{{1,9}}))?", re.IGNORECASE)
@@ -16,10 +16,10 @@ _SEPARATOR = re.compile(r"[\s,]+")
 
 
 def parse_handles(words: Iterable[str], newest: FindNewest) -> Ranges:
-    """The positions that words name; `newest` is asked only where a word says `last`.
+    """Return the positions that words name; `newest` is only called for `last`.
 
-    A range is written `3-9`, or `3..9` where one of its ends is `last`: in `last-3` the dash counts
-    back. Whatever cutbank prints of handles is read again.
+    A range is written `3-9`, or `3..9` if one end is `last`: in `last-3` the dash counts back. All
+    handles that cutbank prints are accepted.
     """
     named = Ranges()
     for word in words:
@@ -31,7 +31,7 @@ def parse_handles(words: Iterable[str], newest: FindNewest) -> Ranges:
 
 
 def parse_handle(word: str, newest: FindNewest) -> int:
-    """The one position that a word names."""
+    """Return the one position that a word names."""
     found = _POINT.fullmatch(word.strip())
     if found is None:
         raise InvalidPositionError(f"{word!r} is no handle: write 12, '#12', last or last-3")

@@ -1,4 +1,4 @@
-"""How idle work stands, and what came of a run, as people read it."""
+"""Prints the state of idle work, and the result of a run."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ MAX_REASON_CHARACTERS = 160
 
 
 def print_idle_status(status: IdleStatus) -> None:
-    """A paragraph for each kind; what is empty is said to be, and says why where it matters."""
+    """Print a paragraph for each kind, even if empty, with the reason where it matters."""
     _print_due(status)
     _print_kind(
         "running",
@@ -57,7 +57,6 @@ def print_idle_status(status: IdleStatus) -> None:
 
 
 def print_idle_run(document: Mapping[str, Any]) -> None:
-    """What came of a run, in one line."""
     kinds = {"done": "compacted", "passed_over": "left as they are", "failed": "failed"}
     kinds |= {"lost": "not used", "left_running": "still running", "chores_done": "chores done"}
     said = [f"{document[name]:,} {words}" for name, words in kinds.items() if document[name]]
@@ -79,11 +78,11 @@ LEFT_REASONS = {
     IdleState.CLOSED: "they are closed",
     IdleState.DUE: "they are due, and could not be done now",
 }
-"""Why a run did not compact a session, the most usual first."""
+"""Reasons why a run did not compact a session, the most common first."""
 
 
 def print_left_sessions(counts: Mapping[str, int]) -> None:
-    """Why a run left sessions as they are, a line for each reason."""
+    """Print a line for each reason why sessions were not compacted."""
     for state, why in LEFT_REASONS.items():
         if count := counts.get(state):
             print_text(f"  {format_count(count, 'session')}: {why}")
@@ -131,7 +130,10 @@ def _format_due(due: DueStatus, now: datetime) -> str:
 
 def _format_running(running: RunningStatus) -> str:
     who = running.worker or "whoever works in it"
-    return f"{_format_name(running)}: {who} since {_format_time(running.since)}, until {_format_time(running.until)}"
+    return (
+        f"{_format_name(running)}: {who} since {_format_time(running.since)}, until "
+        f"{_format_time(running.until)}"
+    )
 
 
 def _format_prepared(one: PreparedStatus) -> str:
@@ -153,7 +155,10 @@ def _format_failed(one: FailedStatus) -> str:
     again = (
         f"; again at {_format_time(one.next_at)}, {one.attempts_left} left" if one.next_at else ""
     )
-    return f"{_format_name(one)}: {_format_time(one.failed_at)}, {clip_text(one.reason, MAX_REASON_CHARACTERS)}{again}"
+    return (
+        f"{_format_name(one)}: {_format_time(one.failed_at)}, "
+        f"{clip_text(one.reason, MAX_REASON_CHARACTERS)}{again}"
+    )
 
 
 def _format_task(chore: TaskStatus) -> str:
@@ -178,12 +183,12 @@ def _format_time(at: datetime) -> str:
 
 
 def _format_span(since: datetime, until: datetime) -> str:
-    """The time between two moments, as roughly as one says it."""
+    """Return the rounded time between two moments."""
     return format_duration((until - since).total_seconds())
 
 
 def format_duration(seconds: float) -> str:
-    """`45 s`, `4 min`, `3 h`, `2 days`."""
+    """Return `45 s`, `4 min`, `3 h` or `2 days`."""
     for length, unit in ((172_800, "days"), (7_200, "h"), (120, "min")):
         if seconds >= length:
             return f"{seconds / {'days': 86_400, 'h': 3_600, 'min': 60}[unit]:.0f} {unit}"

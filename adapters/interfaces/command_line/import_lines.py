@@ -1,4 +1,4 @@
-"""What `import` says of the files that it read, in lines."""
+"""Prints reports of imported files."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,11 +8,10 @@ from ...transcripts.reports import FileReport
 from .printing import format_count, print_table, print_text, print_wrapped
 
 MAX_PROBLEMS = 5
-"""How many errors are named, where not all are wanted."""
 
 
 def print_file_report(report: FileReport) -> None:
-    """A file in a line, and what is wrong in it in one each; nothing where it was passed over."""
+    """Print a line for a file and for each of its problems; nothing if it was skipped."""
     names = ", ".join(report.sessions[:3]) + (" ..." if len(report.sessions) > 3 else "")
     if report.format and not report.passed:
         added, entries = (
@@ -30,7 +29,7 @@ def print_file_report(report: FileReport) -> None:
 
 
 def print_file_reports(reports: list[FileReport]) -> None:
-    """One file as `say_file` does; of more, a table of their formats and the first problems."""
+    """Print one file's report, or a table of formats and the first problems of several files."""
     read = [report for report in reports if not report.passed]
     if len(read) < 2:
         for report in read:
@@ -68,7 +67,7 @@ def print_file_reports(reports: list[FileReport]) -> None:
 
 
 def print_total(reports: list[FileReport]) -> None:
-    """All files in a line, and what was passed over in one each."""
+    """Print a line for all files, and one for each group of skipped files."""
     read = [report for report in reports if not report.passed]
     if len(read) > 1:
         added = sum(report.added for report in read)
@@ -87,13 +86,13 @@ def print_total(reports: list[FileReport]) -> None:
 
 
 def print_secrets(reports: Iterable[FileReport]) -> None:
-    """How many were left out, if any was."""
+    """Print the number of redacted secrets, if any."""
     if secrets := sum(len(places) for one in reports for places in one.redacted.values()):
         print_text(f"{format_count(secrets, 'secret')} left out (--report says where)")
 
 
 def print_import_report(reports: Iterable[FileReport]) -> None:
-    """What became of the entries, format by format."""
+    """Print by format what each kind of entry became."""
     of_formats: dict[str, list[FileReport]] = {}
     for report in reports:
         if report.format and not report.passed:

@@ -1,4 +1,4 @@
-"""Text that a verb is given in a file, or that is piped in."""
+"""Reads text that a verb takes from a file or standard input."""
 
 import sys
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from ....domain.errors import InvalidSettingError
 
 STDIN_WORD = "-"
-"""Stands for standard input where a text or a file is asked for."""
+"""Names standard input in place of a text or a file."""
 
 
 def read_input_text(path: str) -> str:
-    """What a file holds, or what is piped in: UTF-8, whatever the locale says."""
+    """Read a file or standard input as UTF-8, whatever the locale."""
     where = "standard input" if path == STDIN_WORD else path
     try:
         content = sys.stdin.buffer.read() if path == STDIN_WORD else Path(path).read_bytes()

@@ -1,4 +1,4 @@
-"""What every verb accepts, before its name or after it: database, namespace, settings, JSON."""
+"""Defines the options of every verb, before or after its name: database, namespace and others."""
 
 import inspect
 from collections.abc import Callable
@@ -35,16 +35,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Answer with one JSON docum
 
 
 class NegativeAnswerError(CutbankError):
-    """What was asked was right, and the answer is no."""
+    """A negative answer to a correct request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What was asked for besides the verb and its own words."""
+    """The values of the shared options."""
 
     db: str | None = None
     named: str | None = None
-    """The namespace, where one was named."""
     as_json: bool = False
     settings_file: str | None = None
 
@@ -53,7 +52,7 @@ class Invocation:
         return self.named or "default"
 
     def merge(self, later: "Invocation") -> "Invocation":
-        """What was said before a verb and after it; what was said last counts."""
+        """Merge options before a verb with those after it, which take precedence."""
         return Invocation(
             db=self.db if later.db is None else later.db,
             named=self.named if later.named is None else later.named,
@@ -70,15 +69,15 @@ SHARED_OPTIONS = {
     "as_json": "as_json",
     "settings_file": "settings_file",
 }
-"""What each shared option is called in an invocation."""
+"""The field of each shared option."""
 
 
 def add_shared_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb as typer takes it: its own words, and the options that every verb has."""
+    """Return a verb with its own parameters and the shared options, for typer."""
 
     context, *shared = inspect.signature(_shared_signature).parameters.values()
     own = list(inspect.signature(verb).parameters.values())[1:]
-    # What a verb takes in a way of its own is not taken twice.
+    # A verb's own version of an option replaces the shared one.
     taken = {parameter.name for parameter in own}
     shared = [parameter for parameter in shared if parameter.name not in taken]
 
@@ -103,4 +102,4 @@ def _shared_signature(
     as_json: AsJson = False,
     settings_file: SettingsFile = None,
 ) -> None:
-    """What is added to the words of each verb; never called."""
+    """Define the shared options by its signature; it is never called."""

@@ -1,4 +1,4 @@
-"""What a compaction took out of a view: by kind, the largest, and which of it to recall first."""
+"""Selects what a compaction removed: by kind, the largest, and what to recall first."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ...runtime.sessions.stored_session import StoredSession
 
 @dataclass(frozen=True, slots=True)
 class RecallProof:
-    """A block recalled after it left, beside what it was before."""
+    """A recalled block, compared with the original."""
 
     recalled: RecalledBlock
     size: int
@@ -24,7 +24,7 @@ class RecallProof:
 
 
 class LeftBlocks:
-    """The blocks that left, as the view held them before: originals to compare with."""
+    """The blocks that left, as the view held them before."""
 
     def __init__(self, before: Iterable[ViewEntry]) -> None:
         self.before = {entry.position: entry for entry in before}
@@ -32,24 +32,24 @@ class LeftBlocks:
         self._by_size = sorted(self.before.values(), key=lambda entry: -entry.tokens)
 
     def count_shares(self) -> tuple[KindShare, ...]:
-        """By kind, the most tokens first."""
+        """Return shares by kind, the most tokens first."""
         return compute_kind_shares(
             (entry.block.kind, entry.tokens) for entry in self.before.values()
         )
 
     def find_largest(self, count: int) -> list[ViewEntry]:
-        """The blocks with the most tokens."""
+        """Return the blocks with the most tokens."""
         return self._by_size[:count]
 
     def choose_recalls(self, cited: Ranges) -> list[ViewEntry]:
-        """A tool's result that the summary names, if it names one, and the largest block."""
+        """Return a tool's result that the summary names, if any, and the largest block."""
         named = [entry for entry in self._by_size if entry.position in cited]
         results = [entry for entry in named if entry.block.kind is Kind.TOOL_RESULT]
         chosen = [*(results or named)[:1], *self.find_largest(1)]
         return list({entry.position: entry for entry in chosen}.values())
 
     def prove_recall(self, session: StoredSession, position: int) -> RecallProof:
-        """Recall a block, and compare it with what it was before it left."""
+        """Recall a block, and compare it with the original."""
         (found,) = session.recall(position)
         content = _block_bytes(found.block)
         original = self.before[position].block

@@ -1,4 +1,4 @@
-"""What `lineage --json` says of a lineage."""
+"""Writes a lineage for `lineage --json`."""
 
 from typing import Any
 
@@ -15,7 +15,6 @@ from .printing import list_handle_ranges
 
 
 def lineage_to_json(tree: LineageTree) -> dict[str, Any]:
-    """A lineage with all its boundaries."""
     return {
         "lineage": tree.lineage,
         "continues": tree.continued_lineage,

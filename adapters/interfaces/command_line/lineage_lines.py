@@ -1,4 +1,4 @@
-"""What `lineage` tells people: a tree of boundaries, and which summary stands for which blocks."""
+"""Prints lineages as trees of boundaries, with the blocks that each summary replaced."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ _EXCERPT_CHARACTERS = 68
 
 @dataclass(frozen=True, slots=True)
 class TreeStrokes:
-    """What a tree is drawn with."""
+    """The characters that draw a tree."""
 
     fork: str
     last: str
@@ -28,7 +28,7 @@ ASCII_STROKES = TreeStrokes("|- ", "`- ", "|  ", "* ")
 
 
 def print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
-    """Each lineage in turn, and before more than one of them a table of all."""
+    """Print each lineage; before several, a table of all."""
     if len(trees) > 1:
         print_table(
             ["lineage", "compactions", "served", "summarised", "continues"],
@@ -56,7 +56,7 @@ def print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
 
 
 def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) -> Iterator[str]:
-    """A lineage as a tree; boundaries that build upon each other stand below each other."""
+    """Yield the lines of a tree; each boundary is below the one that it builds upon."""
     served = (
         f"compaction {tree.find_compaction_number(tree.served)} is served"
         if tree.served
@@ -68,15 +68,19 @@ def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) 
     yield from _format_attempts(tree.attempts, 0, strokes.bar if tree.nodes else "   ")
     yield from _format_branch(tree, 0, "", strokes, full=full)
     for stand in tree.list_summarized_blocks():
-        blocks = f"{format_handles(stand.blocks)} left with compaction {tree.find_compaction_number(stand.removed_by)}"
-        yield f"{blocks}; the summary of {tree.find_compaction_number(stand.summary)} stands for them"
+        blocks = (
+            f"{format_handles(stand.blocks)} left with compaction "
+            f"{tree.find_compaction_number(stand.removed_by)}"
+        )
+        yield (
+            f"{blocks}; the summary of {tree.find_compaction_number(stand.summary)} stands for them"
+        )
 
 
 def _format_branch(
     tree: LineageTree, number: int, indent: str, strokes: TreeStrokes, *, full: bool
 ) -> Iterator[str]:
-    # What a chain builds upon stands above it, however long the chain is: no deeper indent. Only
-    # what leads nowhere is set aside.
+    # A chain is not indented, however long it is; only dead ends are.
     while True:
         children = tree.list_children(number)
         if not children:
@@ -156,7 +160,10 @@ def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
     if node.new_blocks:
         yield f"took out {format_handles(node.new_blocks)}"
     if node.inherited_blocks and node.previous:
-        yield f"takes over {format_handles(node.inherited_blocks)} from {tree.find_compaction_number(node.previous)}"
+        yield (
+            f"takes over {format_handles(node.inherited_blocks)} from "
+            f"{tree.find_compaction_number(node.previous)}"
+        )
     for what, positions in (("hidden", boundary.hidden), ("pinned", boundary.pinned)):
         if positions:
             yield f"{what} {format_handles(positions)}"
@@ -165,7 +172,7 @@ def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
 
 
 def _describe_summary(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
-    """How much of it earlier summaries had said."""
+    """Describe how much of the summary repeats earlier summaries."""
     every = sum(node.word_origins.values())
     earlier = {number: said for number, said in node.word_origins.items() if number != node.number}
     if earlier:
@@ -195,5 +202,4 @@ def _choose_strokes() -> TreeStrokes:
 
 
 def _format_day(time: datetime) -> str:
-    """By the clock of this machine."""
     return f"{time.astimezone():%Y-%m-%d %H:%M}"

@@ -1,4 +1,4 @@
-"""The blocks of a log with what became of each, as the newest view of a lineage has it."""
+"""Reads the blocks of a log with their status in the newest view of a lineage."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ class LoggedBlock:
     turn: int
     block: AnyBlock
     status: BlockStatus | None
-    """None where the boundary forgot it, which `verify` reports."""
+    """None if the boundary lacks it, which `verify` reports."""
     pending: str | None = None
-    """What the next boundary will make of it: `pinned`, `unpinned` or `hidden`."""
+    """The effect of the next boundary: `pinned`, `unpinned` or `hidden`."""
     is_open: bool = False
-    """A tool call that nobody has answered."""
+    """Whether it is a tool call without a result."""
 
 
 class BlockLog:
-    """The log of one session as of now, read page by page."""
+    """The current log of one session, read page by page."""
 
     def __init__(self, session: StoredSession, lineage: str = MAIN_LINEAGE) -> None:
         self.session = session
@@ -42,7 +42,7 @@ class BlockLog:
         self.retracted = reader.read_retracted(self.position)
 
     def read_between(self, first: int, last: int) -> Iterator[LoggedBlock]:
-        """The blocks from one position to another, both included."""
+        """Yield the blocks between two positions, both included."""
         if (end := max(first, last)) > self.position:
             raise InvalidPositionError(
                 f"#{end} does not exist: the session ends at #{self.position}"
@@ -65,7 +65,7 @@ class BlockLog:
             )
 
     def find_newest(self, back: int = 0) -> int:
-        """Where the newest block stands that was not taken back, or the one so many before it."""
+        """Return the position of the newest block, or of the one `back` blocks before it."""
         wanted, last = back, self.position
         while last > 0:
             first = max(1, last - RECALL_PAGE_EVENTS + 1)

@@ -1,4 +1,4 @@
-"""The option by which a verb writes one page of a session to send to somebody."""
+"""Defines the option with which a verb writes a session page."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,14 +17,12 @@ HtmlOption = Annotated[
 def write_session_page(
     session: StoredSession, path: Path, lineage: str | None, *, full: bool
 ) -> None:
-    """Write the page, whole if it is to be `full`."""
-    # Whoever writes no page loads nothing of it.
+    # Avoid a slow import where no page is written.
     from ...analysis.auditing.page.page import write_page as write  # noqa: PLC0415
 
     write(session, path, lineage=lineage, is_full=full)
 
 
 def print_page_written(path: Path | None) -> None:
-    """That the page was written, if it was."""
     if path is not None:
         print_text(f"wrote {path}")

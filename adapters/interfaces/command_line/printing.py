@@ -1,4 +1,4 @@
-"""Says things on a terminal, into a pipe or as JSON, whatever the text holds."""
+"""Prints text, tables and JSON to terminals and pipes safely, whatever the text holds."""
 
 import json
 import os
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ....domain.ranges import Ranges
 
 COLUMN_GAP_CELLS, MIN_COLUMN_CELLS = 2, 12
-"""Blanks between columns, and the characters that a column that is cut short has at least."""
+"""Spaces between columns, and the minimum width of a shortened column."""
 MAX_RANGES = 8
 _NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|\u2013|unknown")
-"""What is set to the right in a column of nothing else."""
+"""A column with only such values is right-aligned."""
 
 _WORD = re.compile(r"\s*\S+")
-# What moves a cursor, rings a bell, turns the reading direction or cannot be seen is shown by its
-# number. Variation selectors of one byte stay: emoji need them.
+# Characters that move the cursor, ring a bell, change the reading direction or are invisible are
+# shown by number. One-byte variation selectors stay, since emoji need them.
 _CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -30,7 +30,7 @@ _CONTROL_CHARACTERS = re.compile(
 
 
 def print_text(text: str = "", **style: Any) -> None:
-    """A line or more for people; `style` is typer's, and left out where nobody would see it."""
+    """Print text for people; `style` is typer's, and only used on a terminal."""
     clean = escape_controls(text)
     if style and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         clean = typer.style(clean, **style)
@@ -38,17 +38,17 @@ def print_text(text: str = "", **style: Any) -> None:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document, laid out for people where they see it."""
+    """Print one JSON document, indented on a terminal."""
     sys.stdout.write(_encode_json(document, indent=2 if sys.stdout.isatty() else None) + "\n")
 
 
 def print_json_line(document: Any) -> None:
-    """One JSON document of many, each in a line."""
+    """Print one JSON document of many, one per line."""
     sys.stdout.write(_encode_json(document, indent=None) + "\n")
 
 
 def print_json_story(head: dict[str, Any], name: str, story: Iterable[Any]) -> None:
-    """One JSON document whose last key, `name`, is a list that is written as it comes."""
+    """Print one JSON document whose last key, `name`, is a list that is written as it is read."""
     opened = _encode_json(head, indent=None).removesuffix("}")
     sys.stdout.write(f"{opened}, {_encode_json(name, indent=None)}: [")
     for number, item in enumerate(story):
@@ -57,8 +57,8 @@ def print_json_story(head: dict[str, Any], name: str, story: Iterable[Any]) -> N
 
 
 def _encode_json(document: Any, indent: int | None) -> str:
-    # Half a surrogate pair is written as the stream's `backslashreplace` has it, which is how JSON
-    # has it as well; other characters that the stream cannot say have to be escaped here.
+    # The stream's `backslashreplace` writes an unpaired surrogate as JSON does; other characters
+    # that the stream cannot encode must be escaped here.
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
     text = json.dumps(document, ensure_ascii=not is_unicode, indent=indent)
     return _CONTROL_CHARACTERS.sub(_escape_match, text) if sys.stdout.isatty() else text
@@ -70,12 +70,11 @@ def _escape_match(found: re.Match[str]) -> str:
 
 
 def print_note(text: str) -> None:
-    """A line for people where the answer itself goes to standard output."""
+    """Print a line for people where standard output holds the answer."""
     sys.stderr.write(escape_controls(text) + "\n")
 
 
 def print_error(text: str) -> None:
-    """One line to whoever started the program."""
     sys.stderr.write(f"cutbank: {' '.join(escape_controls(text).split())}\n")
 
 
@@ -84,11 +83,11 @@ def print_table(
     rows: Iterable[Sequence[str | int]],
     least: Mapping[str, int] | None = None,
 ) -> None:
-    """Columns, numbers to the right; in a pipe, values with a tab between them.
+    """Print columns, numbers right-aligned; in a pipe, separate values by tabs.
 
-    Where a terminal is too narrow, the columns that `least` names are cut short, each down to so
-    many characters; else all but numbers and the first. If that is not enough, each row becomes a
-    paragraph, with a line for each of its values.
+    On a narrow terminal, the columns in `least` are shortened, each down to its number of
+    characters; without `least`, all but numbers and the first column. If that is not enough, each
+    row becomes a paragraph with a line for each value.
     """
     cells = [
         [
@@ -101,7 +100,7 @@ def print_table(
         for row in ([*headings], *cells):
             print_text("\t".join(row))
         return
-    # Only a table on a terminal pays for rich.
+    # Only a table on a terminal needs rich, a slow import.
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
 
     is_number = [all(_NUMBER.fullmatch(row[at]) for row in cells) for at in range(len(headings))]
@@ -114,7 +113,7 @@ def print_table(
     ]
     over = sum(widths) + COLUMN_GAP_CELLS * (len(widths) - 1) - shutil.get_terminal_size().columns
     while over > 0 and max(spare) > 0:
-        # Each is cut by the same part of what it has beyond its least.
+        # Each column loses the same share of its excess over the minimum.
         widest = max(
             (at for at in range(len(spare)) if spare[at] > 0),
             key=lambda at: widths[at] / (widths[at] - spare[at]),
@@ -148,12 +147,12 @@ def _print_paragraphs(headings: Sequence[str], rows: Iterable[Sequence[str]]) ->
 
 
 def get_line_width() -> int:
-    """Characters of a line: a terminal's width, or 100 in a pipe."""
+    """Return the width of a line: the terminal's, or 100 in a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
 
 
 def print_wrapped(text: str, indent: str) -> None:
-    """A line that a terminal's width folds; what follows its first part is indented."""
+    """Print a line wrapped to the terminal's width; indent the lines after the first."""
     if sys.stdout.isatty():
         for line in wrap_cells(text, shutil.get_terminal_size().columns, indent):
             print_text(line)
@@ -162,7 +161,7 @@ def print_wrapped(text: str, indent: str) -> None:
 
 
 def wrap_cells(text: str, width: int, indent: str) -> Iterator[str]:
-    """A text in lines of so many cells, broken at blanks where that can be."""
+    """Yield lines of at most `width` cells, broken at spaces if possible."""
     from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - as above
 
     room = max(1, width - len(indent))
@@ -181,19 +180,19 @@ def wrap_cells(text: str, width: int, indent: str) -> Iterator[str]:
 
 
 def escape_controls(text: str) -> str:
-    """A text that does nothing to a terminal but stand there."""
+    """Escape everything that a terminal would interpret."""
     text = text.replace("\r\n", "\n")
     return _CONTROL_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def clip_text(text: str, width: int) -> str:
-    """The beginning of a text, in one line."""
+    """Return the beginning of a text, in one line."""
     line = " ".join(text[: 4 * width].split())
     return line if len(line) < width and len(text) <= 4 * width else line[: width - 1] + "…"
 
 
 def format_count(number: int, thing: str) -> str:
-    """`1 token`, `2,048 tokens`, `3 entries`."""
+    """Return `1 token`, `2,048 tokens` or `3 entries`."""
     if number == 1:
         return f"1 {thing}"
     es = "es" if thing.endswith(("s", "sh", "x")) else "s"
@@ -202,19 +201,19 @@ def format_count(number: int, thing: str) -> str:
 
 
 def format_usd(dollars: float) -> str:
-    """`$1,234.50`; what is less than a cent to two digits."""
+    """Return `$1,234.50`; less than a cent is shown with two digits."""
     if dollars and abs(dollars) < 0.01:
         return f"${dollars:.2g}" if abs(dollars) >= 0.0001 else "<$0.0001"
     return f"${dollars:,.2f}"
 
 
 def format_short_cost(dollars: float, *, is_part: bool) -> str:
-    """`$1.23`; `$1.23+` where that is a part of it, and `unknown` where no part is known."""
+    """Return `$1.23`; `$1.23+` if that is only a part, and `unknown` if no part is known."""
     return f"{format_usd(dollars)}{'+' * is_part}" if dollars or not is_part else "unknown"
 
 
 def format_short_tokens(tokens: int) -> str:
-    """`999`, `12.3k`, `4.57M`: three digits."""
+    """Return three digits: `999`, `12.3k`, `4.57M`."""
     if tokens < 1_000:
         return str(tokens)
     for unit, size in (("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)):
@@ -226,25 +225,25 @@ def format_short_tokens(tokens: int) -> str:
 
 
 def shorten_home(path: str) -> str:
-    """A path with `~` for the home of who runs this."""
+    """Replace the user's home folder by `~`."""
     home = str(Path.home())
     return f"~{path.removeprefix(home)}" if f"{path}/".startswith(f"{home}/") else path
 
 
 def format_handles(handles: "Ranges", most: int = MAX_RANGES) -> str:
-    """The first few ranges of handles, and how many more there are."""
+    """Return the first ranges of handles, and the number of further ones."""
     shown = str(handles).split()
     more = len(shown) - most
     return " ".join(shown[:most]) + (f" and {format_count(more, 'more range')}" if more > 0 else "")
 
 
 def list_handle_ranges(handles: "Ranges") -> list[list[int]]:
-    """Handles as JSON has them, first and last of each range: `[[3, 9], [12, 12]]`."""
+    """Return the first and last handle of each range, for JSON: `[[3, 9], [12, 12]]`."""
     return [list(run) for run in handles.runs]
 
 
 def escape_unencodable() -> None:
-    """Let the streams take what their encoding cannot say, as escapes."""
+    """Make the standard streams escape characters that they cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

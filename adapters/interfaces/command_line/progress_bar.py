@@ -1,4 +1,4 @@
-"""Shows how far a long verb is, on a terminal only, and never where its answer goes."""
+"""Shows the progress of a slow verb, on terminals only, and never on standard output."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ Progress = Callable[[int, int], None]
 def show_progress(
     what: str, *, in_bytes: bool = False, wanted: bool = True
 ) -> Iterator[Progress | None]:
-    """A function to be told what is done and what is to be done in all; None without a terminal."""
+    """Yield a function to report progress and total; None without a terminal."""
     if not (wanted and sys.stderr.isatty()):
         yield None
         return
@@ -35,7 +35,7 @@ def show_progress(
         TimeRemainingColumn(),
         console=Console(file=sys.stderr, soft_wrap=True),
         transient=True,
-        # What is said meanwhile stands above the bar; into a pipe it goes as it is.
+        # Messages appear above the bar; in a pipe they are unchanged.
         redirect_stdout=sys.stdout.isatty(),
     ) as bar:
         task = bar.add_task(what, total=None)

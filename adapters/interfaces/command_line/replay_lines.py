@@ -1,4 +1,4 @@
-"""Says what a replay came to, for people and for programs."""
+"""Writes the result of a replay, as lines and as JSON."""
 
 import re
 import shlex
@@ -14,15 +14,15 @@ from .explanation_lines import describe_repair
 from .printing import clip_text, format_count, format_handles, list_handle_ranges, print_text
 
 _NUMBER_CELLS = 10
-"""Columns of what stands in front of a line."""
+"""Columns of a line's label."""
 _REASON_CHARACTERS = 110
-"""Characters of a reason; the JSON has each whole."""
+"""Characters shown of a reason; the JSON has all of it."""
 
 _NUMBER = re.compile(r"#?[0-9][0-9,.]*%?")
 
 
 def print_replay(replay: Replay) -> None:
-    """A line or more for each call where something happened, and what it came to in all."""
+    """Print a line or more for each call with a compaction, and the totals."""
     for line in _call_lines(replay):
         print_text(line)
     print_text(f"{replay.session}: {_format_calls(replay)}, {_format_decisions(replay)}", bold=True)
@@ -31,7 +31,8 @@ def print_replay(replay: Replay) -> None:
     if not replay.calls:
         return
     print_text(
-        f"{'prompts':<{_NUMBER_CELLS}}{replay.tokens:,} tokens in all, the largest {replay.peak_tokens:,}"
+        f"{'prompts':<{_NUMBER_CELLS}}{replay.tokens:,} tokens in all, the largest "
+        f"{replay.peak_tokens:,}"
     )
     print_text(f"{'tokens':<{_NUMBER_CELLS}}{_describe_measure(replay)}")
     whole = f"{replay.unchanged_tokens:,} of these stood in the prompt before as well"
@@ -47,7 +48,8 @@ def print_replay(replay: Replay) -> None:
         print_text(f"{'summaries':<{_NUMBER_CELLS}}{by}{stood_in}")
     if replay.refused_count:
         print_text(
-            f"{'refused':<{_NUMBER_CELLS}}{format_count(replay.refused_count, 'prompt')} over the limit"
+            f"{'refused':<{_NUMBER_CELLS}}{format_count(replay.refused_count, 'prompt')} over "
+            "the limit"
         )
     if replay.lineage:
         print_text(f"{'stored':<{_NUMBER_CELLS}}as the lineage {replay.lineage}; to see it:")
@@ -56,7 +58,7 @@ def print_replay(replay: Replay) -> None:
 
 
 def replay_to_json(replay: Replay) -> dict[str, Any]:
-    """A replay as `replay --json` says it."""
+    """Return a replay as `replay --json` prints it."""
     return {
         "session": replay.session,
         "namespace": replay.namespace,
@@ -86,7 +88,7 @@ def replay_to_json(replay: Replay) -> dict[str, Any]:
 
 
 def _describe_measure(replay: Replay) -> str:
-    """Whether tokens are reported or estimated."""
+    """Describe whether tokens are reported or estimated."""
     calibration = replay.calibration
     if calibration is None:
         return "estimated, four characters each: no provider reported any"
@@ -113,7 +115,7 @@ def _format_decisions(replay: Replay) -> str:
 
 
 def _call_lines(replay: Replay) -> Iterator[str]:
-    """Calls of which the same is to be said, one after the other, share a line."""
+    """Yield lines; consecutive calls with the same text share one."""
     for alike, calls in groupby(replay.calls, key=_comparison_key):
         group = list(calls)
         if not alike:
@@ -126,7 +128,7 @@ def _call_lines(replay: Replay) -> Iterator[str]:
 
 
 def _comparison_key(sent: ReplayCallResult) -> tuple[str, ...]:
-    """What is said of a call, without the numbers that differ from one futile call to the next."""
+    """Return the text about a call, without numbers that differ between futile calls."""
     said = tuple(_describe_call(sent))
     return said if sent.compactions else tuple(_NUMBER.sub("0", line) for line in said)
 
@@ -140,7 +142,7 @@ def _describe_call(sent: ReplayCallResult) -> Iterator[str]:
 
 
 def _shorten_reason(reason: str) -> str:
-    """A reason without what it tells for the sake of completeness: sizes of blocks, and figures."""
+    """Return a reason without details such as block sizes."""
     return clip_text(reason.partition("; ")[0].partition(" (")[0], _REASON_CHARACTERS)
 
 

@@ -1,4 +1,4 @@
-"""What `--json` says of a session, its log, its view and its recalled blocks."""
+"""Writes a session, its log, its view and its recalled blocks as JSON."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ from .logged_blocks import BlockLog, LoggedBlock
 
 
 def session_to_json(session: StoredSession) -> dict[str, Any]:
-    """A session in a list of sessions: all of it read in O(1)."""
+    """Return a session for a list of sessions, read in O(1)."""
     state, parent, fork = session.log.state, session.log.parent, session.log.forked_from
     return {
         "session": session.key,
@@ -36,7 +36,7 @@ def session_to_json(session: StoredSession) -> dict[str, Any]:
 
 
 def log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]:
-    """A session and its log, each block with what became of it."""
+    """Return a session and its log, with each block's status."""
     boundary = log.view.boundary
     return {
         **session_to_json(log.session),
@@ -57,7 +57,7 @@ def log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]:
 
 
 def view_to_json(view: HistoryView, form: str) -> dict[str, Any]:
-    """A view in one of the formats that it can be rendered in."""
+    """Return a view in one of its rendering formats."""
     rendered = render_view(view, form)
     document = {
         "session": view.session,
@@ -80,7 +80,7 @@ def view_to_json(view: HistoryView, form: str) -> dict[str, Any]:
 def recalled_to_json(
     session: StoredSession, blocks: Iterable[RecalledBlock], search: str | None
 ) -> dict[str, Any]:
-    """Originals, as they were recorded."""
+    """Return originals as they were recorded."""
     return {
         "session": session.key,
         "namespace": session.namespace,

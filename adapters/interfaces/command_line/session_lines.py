@@ -1,4 +1,4 @@
-"""A session's log, its view and its recalled blocks, in lines for people."""
+"""Prints a session's log, its view and its recalled blocks."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -16,13 +16,12 @@ from .session_json import session_to_json
 
 _INDENT = "    "
 _EXCERPT_CHARACTERS = 100
-"""Characters of a line that stands for a longer text."""
 MAX_FOUND_LINES = 3
-"""How many of a block's lines that hold what was searched for are shown."""
+"""Matching lines shown of a block."""
 
 
 def print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> None:
-    """The log in order; a line where the view's boundary lies, and what it took out is marked."""
+    """Print the log in order, with a line at the view's boundary and marks on what it removed."""
     _print_session(log)
     turn = None
     boundary = log.view.boundary
@@ -44,7 +43,7 @@ def print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> N
 
 
 def print_view(view: HistoryView, *, brief: bool = False) -> None:
-    """What is sent, in the order in which it is sent."""
+    """Print a view in the order in which it is sent."""
     print_text(
         f"{view.session}: {format_count(view.tokens, 'token')} estimated,"
         f" {format_count(len(view.entries), 'block')},"
@@ -70,7 +69,6 @@ def print_view(view: HistoryView, *, brief: bool = False) -> None:
 
 
 def _print_view_briefly(view: HistoryView) -> None:
-    """A line for each thing that is sent."""
     tops = [("system prompt", view.system_prompt)] if view.system_prompt is not None else []
     tops += [(f"{format_count(len(view.tool_definitions), 'tool')} offered", "")] * bool(
         view.tool_definitions
@@ -90,7 +88,7 @@ def _format_heading(entry: ViewEntry, *, brief: bool = False) -> str:
 
 
 def print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None:
-    """Whole blocks; of those that a search found, the lines that hold the text."""
+    """Print whole blocks; with a search, only the matching lines."""
     for one in blocks:
         top = format_block_heading(one.position, one.block, format_refusal(one.block))
         if search is None:
@@ -103,7 +101,7 @@ def print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None:
 
 
 def write_raw(blocks: Sequence[RecalledBlock]) -> None:
-    """The texts as bytes, one after another and nothing between them."""
+    """Write the texts as bytes, without separators."""
     sys.stdout.flush()
     for one in blocks:
         sys.stdout.buffer.write(one.block.text.encode("utf-8", "surrogatepass"))
@@ -131,7 +129,7 @@ def _print_session(log: BlockLog) -> None:
 
 
 def _compaction_number(log: BlockLog) -> int:
-    """Which compaction the view begins at."""
+    """Return the compaction that the view begins at."""
     assert log.view.boundary is not None, "what begins at none is not counted"
     number = log.view.boundary.originator_version
     return find_compaction_number(log.session, number, log.view.coordinate.lineage)

@@ -1,4 +1,4 @@
-"""The list of sessions: from the index, which knows of idle work as well; else from the log."""
+"""Lists sessions from the index, which includes idle work, or else from the log."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from ...storage.read_models.costs import CallCosts
 
 _EXCERPT_CHARACTERS = 2_000
-"""Events that are read before anybody would look for a progress bar."""
+"""Events that are read too fast for a progress bar."""
 
 SessionJson = Mapping[str, Any]
-"""A session as `sessions --json` has it."""
+"""A session as `sessions --json` prints it."""
 
 INDEX_FIELDS = dict.fromkeys(
     (
@@ -26,16 +26,15 @@ INDEX_FIELDS = dict.fromkeys(
         *("in_use", "utilisation", "limit", "limit_source", "idle", "idle_until"),
     )
 )
-"""What only the index knows."""
+"""The values that only the index has."""
 
 
 def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
-    """The sessions of all namespaces, or of one, as `sessions --json` says them.
+    """Return the sessions of all namespaces, or of one, as `sessions --json` prints them.
 
-    Where no index can be kept, they are read from the log one by one, and of idle work and costs
-    nothing is said.
+    Without an index, sessions are read from the log one by one, and have no idle work or costs.
     """
-    # The log is asked first: what is wrong with it is not to be taken for trouble with the index.
+    # Read the log first, so that its errors are not taken for errors of the index.
     newest = store.events.recorder.max_notification_id() or 0
     now = read_store_time(store.events)
     try:
@@ -51,7 +50,7 @@ def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]
         return [
             session_json.session_to_json(one) | INDEX_FIELDS for one in store.sessions(namespace)
         ]
-    # Whoever loads this module need not load what keeps read models.
+    # A slow import that other verbs do not need.
     from ...storage.read_models.session_list import list_sessions  # noqa: PLC0415
 
     return [
@@ -70,7 +69,7 @@ def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]
 def add_costs(
     store: SessionStore, listed: Iterable[SessionJson], namespace: str | None
 ) -> list[dict[str, Any]]:
-    """The same sessions, and what their calls cost as far as it is known; null where it is not."""
+    """Return the sessions with the cost of their calls; null if unknown."""
     listed = list(listed)
     if all(one["idle"] is None for one in listed):
         return [{**one, **_cost_to_json(None)} for one in listed]  # there is no index
@@ -96,10 +95,10 @@ def _cost_to_json(cost: "CallCosts | None") -> dict[str, Any]:
 
 
 def sort_newest_first(listed: Iterable[SessionJson]) -> list[SessionJson]:
-    """By when something was said last."""
+    """Sort by the time of the last event, newest first."""
     return sorted(listed, key=lambda one: one["said_at"] or "", reverse=True)
 
 
 def get_listed_title(one: SessionJson) -> str:
-    """What a session is about: its title, or else its first prompt."""
+    """Return a session's title, or else its first prompt."""
     return one["title"] or one["first_prompt"] or ""

@@ -1,4 +1,4 @@
-"""Finds the session that a word means: its name, a beginning of it, its title, or `last`."""
+"""Finds a session by its name, a prefix of it, its title, or `last`."""
 
 from collections.abc import Container, Iterable
 from itertools import takewhile
@@ -11,19 +11,18 @@ from .session_list import get_listed_title, list_all, sort_newest_first
 
 LAST_WORD = "last"
 _MIN_NAME_CHARACTERS = 4
-"""Characters of a name that a list shows at least."""
+"""The minimum length of a shown name."""
 _FULL_NAME_CHARACTERS = 8
-"""Names of so many characters are shown whole."""
+"""Names of at most this length are shown in full."""
 _MAX_NAMED_SESSIONS = 5
-"""How many candidates a message names."""
 
 
 def find_session(store: SessionStore, word: str, namespace: str) -> StoredSession:
-    """The one session that `word` means.
+    """Return the one session that `word` names.
 
-    A whole name goes first, then `last` (the session where something was said last), then a
-    beginning of a name, then a title or a beginning of one. Raises NotFoundError where none fits,
-    or more than one does.
+    A full name takes precedence, then `last` (the session with the newest event), then a prefix of
+    a name, then a title or a prefix of one. Raises NotFoundError if no session matches, or more
+    than one does.
     """
     if store.events.load_session(namespace, word) is None:
         word = _find_key(store, word, namespace)
@@ -31,7 +30,7 @@ def find_session(store: SessionStore, word: str, namespace: str) -> StoredSessio
 
 
 def shorten_names(keys: Iterable[str]) -> dict[str, str]:
-    """The shortest beginning of each name that means no other one."""
+    """Return the shortest unique prefix of each name."""
     known = set(keys)
     names = {key: _relative_name(key, known) for key in known}
     ordered = sorted((name, key) for key, name in names.items())
@@ -47,12 +46,12 @@ def shorten_names(keys: Iterable[str]) -> dict[str, str]:
 
 
 def _shared_prefix_length(one: str, other: str) -> int:
-    """Characters that two names begin with alike."""
+    """Return the number of initial characters that two names share."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _relative_name(key: str, known: Container[str]) -> str:
-    """What a session is called where the one that it works for is known."""
+    """Return a session's name relative to its parent session, if that is known."""
     parent, _, name = key.rpartition("/")
     return name if name and parent in known else key
 
@@ -79,8 +78,7 @@ def _find_key(store: SessionStore, word: str, namespace: str) -> str:
 
 
 def _match_keys(word: str, keys: Iterable[str]) -> list[str]:
-    """The names that are a word, else those that begin with it, but for those of sub-agents of one
-    that does."""
+    """Return names equal to a word, else those that start with it; skip sub-agents of a match."""
     known = set(keys)
     own = {key: _relative_name(key, known) for key in sorted(known)}
     exact = [key for key, name in own.items() if name == word]

@@ -1,4 +1,4 @@
-"""The table that `sessions` shows."""
+"""Prints the table of `sessions`."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,17 +19,17 @@ SORT_FIELDS = {
     "tokens": "tokens",
     "cost": "cost_usd",
 }
-"""What a list can be sorted by, and the key that it is by. Numbers and times fall, text rises."""
+"""The sortable columns with their keys. Numbers and times are descending, text ascending."""
 _MIN_CELLS = {"id": 8, "project": 7, "title": 16, "model": 8}
-"""How narrow the columns may become that are cut short, in characters."""
+"""The minimum widths of columns that can be shortened, in characters."""
 
 
 def choose_sessions(
     listed: Sequence[SessionJson], since: str | None, project: str | None, sort: str
 ) -> list[SessionJson]:
-    """The sessions that were asked for, in the order that was asked for.
+    """Return the sessions that match, in the requested order.
 
-    Raises InvalidSettingError for an order that there is not.
+    Raises InvalidSettingError if the order does not exist.
     """
     if sort not in SORT_FIELDS:
         raise InvalidSettingError(f"no order {sort!r}: sort by {', '.join(SORT_FIELDS)}")
@@ -53,7 +53,7 @@ def choose_sessions(
 
 
 def print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> None:
-    """A row for each session; in a pipe with whole names."""
+    """Print a row for each session; in a pipe with full names."""
     is_shown = sys.stdout.isatty()
     columns: dict[str, Callable[[SessionJson], str | int]] = {
         "when": lambda one: _format_when(one["said_at"]),
@@ -76,7 +76,7 @@ def print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> N
     if len({one["namespace"] for one in listed}) == 1:
         del columns["namespace"]
     rows = [{name: of(one) for name, of in columns.items()} for one in listed]
-    # On a screen, what no session has needs no column.
+    # On a terminal, leave out empty columns.
     shown = [name for name in columns if not is_shown or any(row[name] for row in rows)]
     print_table(shown, [[str(row[name]) for name in shown] for row in rows], _MIN_CELLS)
     broken = sum(bool(one["incomplete"]) for one in listed)
@@ -87,7 +87,7 @@ def print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> N
 
 
 def _format_when(written: str | None) -> str:
-    """The day by the clock of this machine; of today, the time."""
+    """Format the local day; for today, the time."""
     if written is None:
         return ""
     time = datetime.fromisoformat(written).astimezone()
@@ -105,7 +105,7 @@ def _format_share(share: float | None) -> str:
 
 
 def _shorten_model(name: str) -> str:
-    """A model without who serves it, and without its date."""
+    """Return a model's name without its provider and date."""
     bare = name.rpartition("/")[2].removeprefix("claude-")
     head, _, date = bare.rpartition("-")
     return head if head and len(date) == 8 and date.isdecimal() else bare

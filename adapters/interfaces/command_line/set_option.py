@@ -1,4 +1,4 @@
-"""Reads what stands behind `--set`."""
+"""Parses the values of `--set`."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from ....domain.errors import InvalidSettingError
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, str]:
-    """`KEY=VALUE` words as settings; raises InvalidSettingError for what is none."""
+    """Parse `KEY=VALUE` words. Raises InvalidSettingError if one is malformed."""
     settings = {}
     for word in words:
         name, equals, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs share, and what their help says."""
+"""Defines arguments and options that several verbs share, with their help texts."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Answers a shell that asks what a word may become; typer's own scripts ask so."""
+"""Answers a shell's request for completions, as typer's scripts send it."""
 
 import os
 from collections.abc import Sequence
@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 COMPLETION_VARIABLE = "_CUTBANK_COMPLETE"
-"""Names the shell that asks: `complete_bash`, `complete_zsh`, ..."""
+"""Holds the shell that asks: `complete_bash`, `complete_zsh`, ..."""
 WORD_BREAKS = {"@", "="}
-"""What bash takes for a word of its own, however it is joined to its neighbours."""
+"""Characters that bash treats as separate words."""
 
 
 @dataclass(frozen=True, slots=True)
 class WordStart:
-    """How the word begins that is completed, where the shell takes only its end for a word."""
+    """The start of the completed word, which the shell leaves unchanged."""
 
     prefix: str = ""
 
 
 def run_completion(program: Any) -> None:
-    """Say what fits, and exit."""
+    """Print the completions, and exit."""
     begun = WordStart()
-    # What is said beside a word is wrapped at this width; fish would take each line for a word.
+    # Descriptions wrap at this width; fish would take each line for a word.
     os.environ["COLUMNS"] = "1000"
     if os.environ[COMPLETION_VARIABLE].endswith("_bash"):
         words = os.environ.get("COMP_WORDS", "").split("\n")
@@ -31,10 +31,9 @@ def run_completion(program: Any) -> None:
 
 
 def join_broken_words(words: Sequence[str], current: int) -> tuple[list[str], int, WordStart]:
-    """Words as they were typed before bash broke them, and which of them is completed.
+    """Rejoin words that bash split, and return them with the index of the completed word.
 
-    Of that one only the part stands there that bash will replace; what it begins with is told
-    besides.
+    Of that word, only the part that bash will replace is included; `WordStart` holds the rest.
     """
     typed: list[str] = []
     is_joined = False

@@ -1,4 +1,4 @@
-"""What a shell offers for a word that was begun: policies, settings, sessions, formats."""
+"""Suggests completions for a shell: policies, settings, sessions and formats."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -12,16 +12,16 @@ from .invocation import Invocation
 from .shell_completion import WordStart
 
 Suggestions = list[tuple[str, str]]
-"""Words, and what each of them is."""
+"""Words with their descriptions."""
 
 
 def suggest_policies(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """`NAME` and `NAME@PRESET` of every policy, its alias included."""
+    """Suggest `NAME` and `NAME@PRESET` of every policy, including its alias."""
     return _match_suggestions(ctx, incomplete, _policy_names())
 
 
 def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """`KEY=` of the policy that was named, or the default one; behind it the values, if few."""
+    """Suggest `KEY=` for the chosen or default policy; after it the values, if they are few."""
     from ...settings.policy_catalog import find_policy_class  # noqa: PLC0415 - only who sets pays for it
 
     try:
@@ -32,7 +32,7 @@ def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 
 def suggest_formats(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """The formats that a session can be written in."""
+    """Suggest the formats that a session can be written in."""
     from ...runtime.archive import archive_writer as archive  # noqa: PLC0415 - only who exports pays for it
     from ...transcripts.formats.catalog import FORMATS  # noqa: PLC0415
 
@@ -43,7 +43,7 @@ def suggest_formats(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 
 def suggest_sessions(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """The sessions of the database that was named; none where it cannot be read."""
+    """Suggest the sessions of the chosen database; none if it cannot be read."""
     from .database import open_call_store  # noqa: PLC0415 - only who names a session pays for it
 
     call = Invocation(db=_read_option(ctx, "db"), settings_file=_read_option(ctx, "settings_file"))
@@ -53,7 +53,7 @@ def suggest_sessions(ctx: typer.Context, incomplete: str) -> Suggestions:
             names = [session.key for session in store.sessions(namespace)]
     except (CutbankError, OSError):
         return []
-    # What a shell would have to quote is left to who types it.
+    # Leave out names that a shell would have to quote.
     plain = ((name, "") for name in names if shlex.quote(name) == name)
     return _match_suggestions(ctx, incomplete, plain)
 
@@ -90,5 +90,5 @@ def _match_suggestions(
 
 
 def _read_option(ctx: typer.Context, name: str) -> str | None:
-    """An option that every verb has: what was said last, after the verb or before it."""
+    """Return a shared option: the last value given, before or after the verb."""
     return ctx.params.get(name) or ctx.find_root().params.get(name)

@@ -1,4 +1,4 @@
-"""Reads moments and spans of time as people write them."""
+"""Parses times and durations as people write them."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def parse_moment(text: str, option: str) -> datetime:
-    """A moment; one without a zone is by the clock of this machine."""
+    """Parse a time; without a zone it is local."""
     try:
         return datetime.fromisoformat(text.strip()).astimezone()
     except (ValueError, OverflowError):
@@ -20,7 +20,7 @@ def parse_moment(text: str, option: str) -> datetime:
 
 
 def parse_span(text: str, option: str) -> timedelta:
-    """A span; a number alone is seconds."""
+    """Parse a duration; a number without a unit is seconds."""
     said = _SPAN.fullmatch(text.strip())
     if said is None:
         raise InvalidSettingError(f"{option} takes a span as 90s, 20m, 2h or 1d, not {text!r}")
@@ -31,7 +31,7 @@ def parse_span(text: str, option: str) -> timedelta:
 
 
 def parse_since(text: str) -> datetime:
-    """The moment from which on: a date, a date and a time, or a span before now."""
+    """Parse a date, a date and time, or a duration before now."""
     said = _SPAN.fullmatch(text.strip())
     try:
         if said and said[2]:

@@ -1,4 +1,4 @@
-"""Every verb by name; its module is loaded when the verb is called, or its help is shown."""
+"""Lists every verb; its module is loaded when the verb is called, or its help is shown."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -50,7 +50,7 @@ VERBS = {
 
 
 class LazyVerbs(Mapping[str, Any]):
-    """typer's commands, made one at a time: a verb starts fast, whatever the others need."""
+    """typer's commands, loaded one at a time so that each verb starts fast."""
 
     def __getitem__(self, name: str) -> Any:
         module, function = VERBS[name].split(".")
@@ -67,7 +67,7 @@ class LazyVerbs(Mapping[str, Any]):
 
 
 class Program(TyperGroup):
-    """The program's verbs, looked up where they are needed."""
+    """The program, which looks up its verbs when they are needed."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)

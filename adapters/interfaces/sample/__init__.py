@@ -1,1 +1,1 @@
-"""A session that the project made itself, for demonstrations and tests."""
+"""Generates a sample session for demonstrations and tests."""

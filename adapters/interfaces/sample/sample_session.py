@@ -1,4 +1,4 @@
-"""Writes the long agent session that cutbank ships: a Claude Code transcript, all invented."""
+"""Writes the long sample session that cutbank ships: an invented Claude Code transcript."""
 
 import difflib
 import json
@@ -17,13 +17,13 @@ from . import sample_story as told
 SAMPLE_FOLDER = "/srv/orchard"
 SAMPLE_START = datetime(2026, 3, 10, 8, 14, 7, 212000, tzinfo=UTC)
 SYSTEM_PROMPT_TOKENS = 11_840
-"""Tokens that every call sends before the user's first word."""
+"""Tokens that every call sends before the user's first message."""
 ID_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz123456789"
 _T = TypeVar("_T")
 
 
 def write_sample(path: Path) -> None:
-    """Write the session: the same bytes everywhere and always."""
+    """Write the session; the bytes are always the same."""
     dice = SeededRandom(20260310)
     shop, transcript = SampleShop(dice), SampleTranscript(dice)
     for step in make_script():
@@ -35,7 +35,9 @@ def write_sample(path: Path) -> None:
 
 
 class SeededRandom:
-    """Chance from a seed. Only `random` is promised to stay the same, so nothing else is used."""
+    """Random values from a seed. Only `random` is guaranteed to stay the same, so nothing else is
+    used.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed).random  # noqa: S311 - nothing here is secret
@@ -53,10 +55,13 @@ class SeededRandom:
         return self.make_text(length, "0123456789abcdef")
 
     def make_uuid(self) -> str:
-        return f"{self.make_hex(8)}-{self.make_hex(4)}-4{self.make_hex(3)}-a{self.make_hex(3)}-{self.make_hex(12)}"
+        return (
+            f"{self.make_hex(8)}-{self.make_hex(4)}-4{self.make_hex(3)}-a{self.make_hex(3)}"
+            f"-{self.make_hex(12)}"
+        )
 
     def fill_numbers(self, text: str) -> str:
-        """The text with a number for each `{low-high}`, and hex digits for `{}`."""
+        """Replace each `{low-high}` by a number, and each `{}` by hex digits."""
         text = re.sub(
             r"\{(\d+)-(\d+)\}", lambda m: f"{self.pick_number(int(m[1]), int(m[2]))}", text
         )
@@ -65,18 +70,18 @@ class SeededRandom:
 
 @dataclass(frozen=True)
 class SampleCall:
-    """A call of a tool. The shop answers it, unless the story says what comes of it."""
+    """A tool call. The shop answers it, unless the story has its result."""
 
     tool: str
     input: dict[str, Any]
     output: str = ""
     error: str = ""
-    """What goes wrong: of pytest `test: error`, of anything else the output."""
+    """The error: `test: error` for pytest, else the output."""
 
 
 @dataclass
 class SampleStep:
-    """What the user says, or one message of the agent."""
+    """A user message, or one message of the agent."""
 
     is_by_user: bool
     text: str
@@ -85,11 +90,11 @@ class SampleStep:
 
 
 class SampleToolError(Exception):
-    """What a tool says in place of a result."""
+    """An error that a tool returns."""
 
 
 def parse_areas() -> dict[str, list[dict[str, str]]]:
-    """For each area the words of each of its verbs; they fill the templates."""
+    """Return the words of each verb by area; they fill the templates."""
     found: dict[str, list[dict[str, str]]] = {}
     area: dict[str, str] = {}
     for line in told.AREAS_TEXT.splitlines():
@@ -114,7 +119,7 @@ def fill_template(template: str, area: str, **more: str) -> str:
 
 
 def find_flaw(area: str, name: str) -> list[str]:
-    """What is wrong there, what would be right, and the name, deed and claim of its test."""
+    """Return the flaw, the correct code, and the name, action and assertion of its test."""
     lines = (line.split("|") for line in told.FLAWS.splitlines())
     return next(
         [fill_template(text, area) for text in texts] for flaw, *texts in lines if flaw == name
@@ -122,7 +127,7 @@ def find_flaw(area: str, name: str) -> list[str]:
 
 
 def make_files() -> dict[str, str]:
-    """The shop as the session finds it: path to text."""
+    """Return the initial files of the shop: path to text."""
     found = dict(told.OTHERS)
     for area, verbs in AREA_WORDS.items():
         methods = "".join(Template(told.METHOD).substitute(words) for words in verbs)
@@ -141,7 +146,7 @@ def make_files() -> dict[str, str]:
 
 
 def make_script() -> list[SampleStep]:
-    """The story step by step, with the audit's visits where they belong."""
+    """Return the steps of the story, including the audit's visits."""
     visits = ""
     for line in told.FINDINGS.replace("\n|", "|").splitlines():
         area, flaws, thought, finding = line.split("|")
@@ -168,7 +173,7 @@ def make_script() -> list[SampleStep]:
 
 
 def parse_calls(lines: list[tuple[str, str]]) -> list[SampleCall]:
-    """The calls of one `:` line and the lines below it."""
+    """Parse the calls of one `:` line and the lines below it."""
     (_, head), *below = lines
     tool, _, rest = head.partition(" ")
     old, new, text, says, fails = (
@@ -215,7 +220,7 @@ def make_edit_call(path: str, old: str, new: str) -> SampleCall:
 
 
 class SampleShop:
-    """The shop's files, and tools that work on them: what was edited reads so ever after."""
+    """The shop's files, and tools that read and edit them."""
 
     def __init__(self, dice: SeededRandom) -> None:
         self.dice = dice
@@ -225,7 +230,7 @@ class SampleShop:
         self.at = SAMPLE_START - timedelta(hours=11)
 
     def answer(self, call: SampleCall) -> tuple[str, Any, bool]:
-        """The result as the model sees it, `toolUseResult`, and whether it is an error."""
+        """Return the result for the model, `toolUseResult`, and whether it is an error."""
         given = call.input
         path = str(given.get("file_path", "")).removeprefix(f"{SAMPLE_FOLDER}/")
         detail: dict[str, Any]
@@ -284,7 +289,7 @@ class SampleShop:
                     yield f"{path}:{number}:{line}"
 
     def run(self, call: SampleCall) -> str:
-        """What a command prints; what it fails with is raised."""
+        """Return a command's output. Raises SampleToolError if the command fails."""
         command = call.input["command"]
         lines: Iterable[str] = ()
         match command.split():
@@ -351,7 +356,9 @@ class SampleShop:
         ]
         yield f"{' test session starts ':=^80}"
         yield "platform linux -- Python 3.12.4, pytest-8.3.3, pluggy-1.5.0"
-        yield f"rootdir: {SAMPLE_FOLDER}\nconfigfile: pyproject.toml\ncollected {len(tests)} items\n"
+        yield (
+            f"rootdir: {SAMPLE_FOLDER}\nconfigfile: pyproject.toml\ncollected {len(tests)} items\n"
+        )
         for count, (path, name) in enumerate(tests, 1):
             outcome = "FAILED" if name == broken else "PASSED"
             yield f"{path}::{name} {outcome} [{100 * count // len(tests):>3}%]"
@@ -381,10 +388,10 @@ class SampleTranscript:
         self.at = self.asked = SAMPLE_START
         self.cached = 0
         self.seen = 0
-        """Characters that the model saw or wrote so far."""
+        """Characters that the model has read or written so far."""
 
     def write_entry(self, kind: str, parent: str | None, **more: Any) -> str:
-        """Write one entry of the conversation's chain; returns its uuid."""
+        """Write one entry of the conversation's chain; return its uuid."""
         self.at += timedelta(milliseconds=self.dice.pick_number(180, 2_900))
         envelope = {
             "parentUuid": parent,
@@ -404,7 +411,7 @@ class SampleTranscript:
         self.lines.append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n")
 
     def write_prompt(self, text: str) -> None:
-        """A prompt of the user, and the snapshot that comes with it."""
+        """Write a user prompt and its snapshot."""
         self.at += timedelta(seconds=self.dice.pick_number(40, 1_500))
         self.asked = self.at
         self.seen += len(text)
@@ -414,7 +421,7 @@ class SampleTranscript:
         self.write_line({"type": "file-history-snapshot"} | snapshot)
 
     def write_answer(self, step: SampleStep, answers: list[tuple[str, Any, bool]]) -> None:
-        """One message of the agent, a line for each block, and what its calls gave."""
+        """Write one message of the agent, a line for each block, and the results of its calls."""
         blocks = self.make_blocks(step)
         written = sum(len(json.dumps(block, ensure_ascii=False)) for block in blocks) // 4
         message, request = f"msg_01{self.dice.make_text(22)}", f"req_011C{self.dice.make_text(20)}"

@@ -1,4 +1,4 @@
-"""The shop of the sample session and what is said and done there, as templates. All invented."""
+"""Holds the invented shop of the sample session and its dialogue, as templates."""
 
 # area|Thing|clock|flaws|columns, then a line for each verb: verb|from>to|guard|refusal|what it does
 AREAS_TEXT = """\
@@ -207,7 +207,7 @@ def test_${verb}_with_one_key_counts_once($area: ${Thing}Service) -> None:
     assert not $area.$area.move($thing.id, "$target", key="k-$verb")
 """
 
-# flaw|what the shop has|what it should have|the test that proves the mend|what it does|what holds
+# flaw|current code|correct code|the test that proves the fix|what it does|what holds
 FLAWS = """\
 fresh|keys.new_key("$verb")|keys.key_for("$verb", ${thing}_id)|a_retried_${verb}_counts_once\
 |$area.$verb($thing.id, slow=1)|len($area.$area.moves_of([$thing.id])[$thing.id]) == 1
@@ -589,7 +589,7 @@ Left before Tuesday: commit the audit, then 4.7.0. One question before I do: one
 audit as ORCH-425, or one for each service, so that shipments can be reverted alone?
 '''
 
-# What the audit finds: area | its flaws | what the agent thinks | what it says.
+# The audit's findings: area | its flaws | the agent's thought | its message.
 FINDINGS = """\
 payments|email|Money leaves here, so keys first: all are key_for. But the log line takes an address.
 |`authorise` logs the payer's address. Keys and clock are right.
@@ -625,7 +625,7 @@ $mishap
 : Bash pytest -v # The whole suite
 """
 
-# What goes wrong on the way, and how it is put right.
+# Problems on the way, and their fixes.
 MISHAPS = {
     "shipments": """\
 : Bash ruff check orchard tests # Lint

@@ -1,1 +1,1 @@
-"""Summarisers that ask others: a model, a program, a package that somebody installed."""
+"""Writes summaries with models, programs and installed packages."""

@@ -1,18 +1,18 @@
-"""Divides a conversation into chunks that a model's window holds, between groups where it can."""
+"""Divides a conversation into chunks that fit a model's window, preferably between groups."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 from .conversation_text import Passage, PassageGroup
 
 CountTokens = Callable[[str], int]
-"""Tokens of a text, as the model that reads it counts them or more."""
+"""Counts a text's tokens; must not count fewer than the reading model."""
 
 PASSAGE_FRAME_TOKENS = 16
-"""Tokens of a passage besides its body: head, marks and handle."""
+"""The tokens of a passage apart from its body: head, marks and handle."""
 
 
 def count_cautiously(text: str) -> int:
-    """More tokens than any usual tokenizer makes of a text: three letters each, others whole."""
+    """Return an upper bound of tokens: one per three ASCII characters, one per other character."""
     if text.isascii():
         return -(-len(text) // 3)
     plain = len(text.encode("ascii", "ignore"))
@@ -20,16 +20,15 @@ def count_cautiously(text: str) -> int:
 
 
 def measure_passages(passages: Sequence[Passage], count: CountTokens) -> int:
-    """Tokens of passages as they are written down."""
     return sum(count(passage.body) + PASSAGE_FRAME_TOKENS for passage in passages)
 
 
 def make_chunks(
     groups: Sequence[PassageGroup], room: int, count: CountTokens
 ) -> list[PassageGroup]:
-    """The passages in order, in as few chunks of at most `room` tokens as come of filling each.
+    """Return the passages in order, in chunks of at most `room` tokens, each as full as possible.
 
-    A group is parted only where it is larger than the room by itself, and so is a passage.
+    Only groups and passages larger than `room` are split.
     """
     chunks: list[PassageGroup] = []
     current: list[Passage] = []
@@ -47,7 +46,7 @@ def make_chunks(
 def _split_groups(
     groups: Sequence[PassageGroup], room: int, count: CountTokens
 ) -> Iterator[PassageGroup]:
-    """The groups, and the passages and pieces of those that are larger than the room."""
+    """Yield the groups; those larger than the room are split into passages or pieces."""
     for group in groups:
         if measure_passages(group, count) <= room:
             yield group
@@ -63,7 +62,7 @@ def _split_passage(passage: Passage, room: int, count: CountTokens) -> Iterator[
     tokens = max(count(passage.body), 1)
     most = max(len(passage.body) * max(room - PASSAGE_FRAME_TOKENS, 1) // tokens, 1)
     pieces = list(passage.split(most))
-    # What is dense in tokens may stand in one place: halve until every piece fits.
+    # Dense text may be in one place, so halve until every piece fits.
     while most > 1 and any(measure_passages([piece], count) > room for piece in pieces):
         most = max(most // 2, 1)
         pieces = list(passage.split(most))

@@ -1,4 +1,4 @@
-"""What a program that summarises is given as JSON, and what it may answer."""
+"""Formats the JSON input of a summarizing program, and parses its output."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,10 @@ from ....domain.summaries.summarizer import Draft, Material
 from .reply_parsing import parse_reply
 
 EXCHANGE_VERSION = 1
-"""Raised when a program written for an older one would misread what it is given."""
+"""Raised when programs written for an older version would misread the input."""
 
 
 def make_question(material: Material, items: Iterable[Item], previous: str | None) -> bytes:
-    """The material as one JSON document."""
     document = {
         "version": EXCHANGE_VERSION,
         "budget": material.budget,
@@ -38,7 +37,7 @@ def make_question(material: Material, items: Iterable[Item], previous: str | Non
 
 
 def parse_answer(output: bytes, material: Material) -> Draft:
-    """The draft that a program's output is: a JSON object with a `text`, or else plain text."""
+    """Return the draft from a program's output: a JSON object with a `text`, or plain text."""
     said = output.decode("utf-8", "replace").strip()
     document = _parse_object(said)
     if document is None:
@@ -72,7 +71,6 @@ def _parse_object(said: str) -> dict[str, Any] | None:
 
 
 def _parse_cites(value: Any) -> Ranges:
-    """Positions, or runs of them: `[3, [7, 9]]`."""
     runs: list[tuple[int, int]] = []
     for entry in _check_type("cites", value, list) or []:
         run = entry if isinstance(entry, list) else [entry, entry]
@@ -104,7 +102,6 @@ def _parse_cost(value: Any) -> float | None:
 
 
 def _check_type(name: str, value: Any, kind: type) -> Any:
-    """The value, if it is of that kind or missing."""
     if value is None or type(value) is kind or (kind is float and type(value) is int):
         return value
     raise SummarizerFailedError(f"answered a {name} that is no {kind.__name__}")
@@ -141,7 +138,7 @@ def _find_media(block: Block | ToolCall | ToolResult) -> tuple[Media, ...]:
 
 
 def _describe_media(media: Media) -> dict[str, Any]:
-    """What an image or document is; its bytes can be had by recalling the block."""
+    """Describe an image or document; recalling the block gives its bytes."""
     return {"type": media.type, "mime": media.mime, "bytes": len(media.data), "url": media.url}
 
 

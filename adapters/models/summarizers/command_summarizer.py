@@ -1,4 +1,4 @@
-"""Has any program write the summary: JSON in, text or JSON out, no shell in between."""
+"""Lets a program write the summary: JSON in, text or JSON out, without a shell."""
 
 import asyncio
 import signal
@@ -16,11 +16,11 @@ from .program_run import ProgramResult, run_program
 
 @dataclass(frozen=True)
 class CommandSummarizer:
-    """A program and its arguments; docs/summarisers.md says what it is given and may answer."""
+    """A program with its arguments; docs/summarisers.md describes its input and output."""
 
     argv: tuple[str, ...]
     from_originals: bool = False
-    """Hand over the originals of all that the text stands for, and not the summary before it."""
+    """Send the originals of everything that the text replaces, instead of the earlier summary."""
     cwd: str | None = None
     name: str = "command"
 
@@ -34,9 +34,9 @@ class CommandSummarizer:
         object.__setattr__(self, "argv", tuple(argv))
 
     async def summarize(self, material: Material) -> Draft:
-        """What the program answers; it is killed, with all its children, when this is cancelled.
+        """Return the program's draft; on cancellation, kill the program and its children.
 
-        Raises SummariserFailedError, worth another try where the program exits with EX_TEMPFAIL.
+        Raises SummarizerFailedError, which can be retried if the program exits with EX_TEMPFAIL.
         """
         items: Sequence[Item] = material.removed_items
         previous = material.previous
@@ -47,7 +47,7 @@ class CommandSummarizer:
         try:
             ended = await run_program(self.argv, asked, self.cwd)
         except OSError as error:
-            # Python names the program, or the folder that it should have run in.
+            # Python reports the program, or the missing working folder.
             raise SummarizerFailedError(
                 f"{self._program} cannot be started: {error.strerror or error}; check argv and cwd"
             ) from error

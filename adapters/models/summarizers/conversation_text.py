@@ -1,4 +1,4 @@
-"""Says blocks as text for a model to read: each under a head that names its handle and its kind."""
+"""Formats blocks as text for a model, each under a head with its handle and kind."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,19 +12,17 @@ MAX_CHARACTERS_BY_KIND: dict[Kind, int] = {
     Kind.TOOL_CALL: 4_000,
     Kind.TOOL_RESULT: 6_000,
 }
-"""Characters of a block that are shown: what was said is shown whole, what machines said is not."""
+"""The most characters shown of a block; messages are shown whole, tool data is not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One block, or a piece of one, as it is shown."""
-
     position: int
     head: str
     body: str
 
     def split(self, most: int) -> Iterator["Passage"]:
-        """The passage in parts of at most so many characters, cut between lines where possible."""
+        """Yield pieces of at most that many characters, cut between lines if possible."""
         bodies = list(_cut_text(self.body, most))
         for number, body in enumerate(bodies, 1):
             yield replace(self, head=f"{self.head}, part {number} of {len(bodies)}", body=body)
@@ -37,7 +35,7 @@ PassageGroup = tuple[Passage, ...]
 def make_passage_groups(
     items: Sequence[Item], shown: dict[Kind, int] | None = None
 ) -> list[PassageGroup]:
-    """The blocks as passages, in order, in the groups that are better not parted."""
+    """Return the blocks as passages, in order, in groups that should not be split."""
     longest = MAX_CHARACTERS_BY_KIND if shown is None else shown
     heads = {item.position: item for item in items}
     groups: list[PassageGroup] = []
@@ -61,7 +59,7 @@ def _make_passages(
 
 
 def _find_group_ends(items: Sequence[Item]) -> list[bool]:
-    """For each block whether a group ends with it: no call is open and its message is over."""
+    """Return for each block whether a group ends there: no call is open and the message ends."""
     last: dict[tuple[str, object], int] = {}
     for index, item in enumerate(items):
         for key in _find_ties(item):
@@ -75,7 +73,7 @@ def _find_group_ends(items: Sequence[Item]) -> list[bool]:
 
 
 def _find_ties(item: Item) -> list[tuple[str, object]]:
-    """What ties a block to others."""
+    """Return keys that a block shares with related blocks."""
     ties: list[tuple[str, object]] = [("block", item.position)]
     if item.call is not None:
         ties.append(("block", item.call))
@@ -125,7 +123,7 @@ def _describe_media(media: Media) -> str:
 
 
 def _shorten_middle(text: str, most: int) -> str:
-    """Both ends of a text that is too long, and how much is missing between them."""
+    """Return both ends of a long text, with the number of characters left out."""
     if len(text) <= most:
         return text
     head, tail = most * 2 // 3, most // 3

@@ -1,4 +1,4 @@
-"""Marks data in a prompt so that nothing within can end it, or begin a block of its own."""
+"""Fences data in a prompt, so that nothing inside can end the fence or imitate a block."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -7,9 +7,9 @@ from .conversation_text import Passage
 
 
 class Fence:
-    """Marks that hold a word which none of the fenced texts has in it.
+    """Marks with a word that occurs in none of the fenced texts.
 
-    The word is made of the texts: the same prompt is the same request each time.
+    The word is derived from the texts, so the same prompt is always the same request.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -23,11 +23,11 @@ class Fence:
             self.word = digest.hexdigest()[:8]
 
     def wrap_text(self, name: str, text: str) -> str:
-        """A text as data of that name."""
+        """Return the text fenced under that name."""
         return f"<{name}-{self.word}>\n{text}\n</{name}-{self.word}>"
 
     def wrap_passages(self, passages: Iterable[Passage]) -> str:
-        """Blocks, each under a line that only this fence can have written."""
+        """Return the passages, each under a line that only this fence can produce."""
         return "\n".join(
             f"{self.word} #{passage.position} {passage.head}:\n{passage.body}"
             for passage in passages
@@ -35,5 +35,4 @@ class Fence:
 
 
 def make_fence(passages: Iterable[Passage], *texts: str) -> Fence:
-    """A fence for these blocks and texts."""
     return Fence([*texts, *(text for p in passages for text in (p.head, p.body))])

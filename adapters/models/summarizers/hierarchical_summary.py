@@ -1,4 +1,4 @@
-"""Sums up what no window holds at once: in chunks, side by side, merged until one is left."""
+"""Summarizes conversations larger than any window: chunks in parallel, merged until one is left."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
@@ -12,10 +12,10 @@ from .conversation_text import PassageGroup
 _T = TypeVar("_T")
 
 MIN_ROOM_TOKENS = 400
-"""Tokens of a conversation below which a window is too small to work with."""
+"""The smallest room for a conversation that is worth a request."""
 MIN_NOTES_TOKENS = 150
 MAX_HALVINGS = 2
-"""How often chunks are made smaller because the model says that a request was too long."""
+"""How often to halve the chunks if the model rejects requests as too long."""
 
 
 class TooLongError(Exception):
@@ -23,33 +23,33 @@ class TooLongError(Exception):
 
 
 class AskPrompt(Protocol):
-    """Puts a prompt to a model, and awaits at most so many tokens of answer."""
+    """Asks a model, for at most that many tokens of answer."""
 
     def __call__(self, prompt: str, most: int, /) -> Awaitable[str]: ...
 
 
 @dataclass(frozen=True)
 class SummaryTask:
-    """What is to be summed up, and how large the result may be."""
+    """What to summarize, and how large the result may be."""
 
     groups: Sequence[PassageGroup]
     budget: int
     task: str
-    """What to do with a record that fits in one request, or with the notes on all its parts."""
+    """The task for a record that fits in one request, or for the merged notes."""
     previous: str | None = None
     instructions: str | None = None
 
 
 @dataclass(frozen=True)
 class HierarchicalReader:
-    """A model with so much room for a prompt, its answer left out."""
+    """A model with that much room for a prompt, apart from its answer."""
 
     ask: AskPrompt
     room: int
     count: CountTokens
 
     async def condense(self, work: SummaryTask) -> str:
-        """One text for all of it; where the model finds a request too long, in smaller chunks."""
+        """Return one text for everything, halving the chunks if the model rejects a request."""
         reader = self
         for _ in range(MAX_HALVINGS):
             try:
@@ -59,12 +59,12 @@ class HierarchicalReader:
         return await reader.condense_once(work)
 
     async def condense_once(self, work: SummaryTask) -> str:
-        """One text for all of it; raises TooLongError where a request of this size is too long."""
+        """Return one text for everything. Raises TooLongError if a request is too long."""
         fixed = self._measure_fixed(work.task, work.previous)
         chunks = make_chunks(work.groups, max(self.room - fixed, 1), self.count)
         if len(chunks) <= 1 and self.room > fixed:
             return await self._condense_in_one(work, chunks[0] if chunks else ())
-        # Notes on parts are taken without the earlier summary: it comes in when they are merged.
+        # Notes on parts leave out the earlier summary, which is added when they are merged.
         room = self.room - self._measure_fixed(
             prompts.make_part_task(1, 1, 1, work.instructions), None
         )
@@ -95,7 +95,7 @@ class HierarchicalReader:
         return await self.ask(prompt, work.budget)
 
     async def _merge(self, work: SummaryTask, notes: list[str], size: int) -> str:
-        """The notes as one, by way of as many rounds as it takes until they fit in one request."""
+        """Merge the notes into one text, in as many rounds as they need to fit."""
         while self._measure_notes(notes) > self.room - self._measure_fixed(
             work.task, work.previous
         ):
@@ -116,7 +116,7 @@ class HierarchicalReader:
         )
 
     def _gather(self, notes: Sequence[str], room: int) -> list[list[str]]:
-        """Consecutive notes, as many together as fit."""
+        """Return consecutive notes in parts that fit."""
         parts: list[list[str]] = []
         used = 0
         for note in notes:
@@ -132,7 +132,7 @@ class HierarchicalReader:
         return sum(self.count(note) + PASSAGE_FRAME_TOKENS for note in notes)
 
     def _measure_fixed(self, task: str, previous: str | None) -> int:
-        """Tokens of a request besides what it is about."""
+        """Return the tokens of a request apart from its content."""
         return (
             self.count(prompts.NOTES_SYSTEM_PROMPT)
             + self.count(task)
@@ -142,11 +142,11 @@ class HierarchicalReader:
 
 
 _TASK_TOKENS = 200
-"""Tokens, amply, of what a prompt says about its marks."""
+"""A generous count for a prompt's explanation of its marks."""
 
 
 async def gather_all(work: Iterable[Awaitable[_T]]) -> list[_T]:
-    """The results in order; the first failure ends all, and leaves nothing running."""
+    """Return the results in order; the first failure cancels the rest."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         return await asyncio.gather(*tasks)

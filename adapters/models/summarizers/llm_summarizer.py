@@ -1,4 +1,4 @@
-"""Has a model write the summary: any that pydantic-ai can ask, in as many requests as it takes."""
+"""Lets a model write the summary, through pydantic-ai, in as many requests as needed."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,43 +29,44 @@ if TYPE_CHECKING:
     from .model_calls import ModelCalls, PriceCall
 
 DEFAULT_WINDOW_TOKENS = 32_000
-"""Tokens that a model is trusted to hold where nobody says how many."""
+"""The assumed window of a model if none is known."""
 _FILES_SHARE = 0.18
-"""Part of the budget that the lists of files may take."""
+"""The share of the budget for lists of files."""
 
 
 @dataclass(frozen=True)
 class LlmSummarizer:
-    """A model's own words about what left, with the handles of what they were taken from."""
+    """A model's own summary, with the handles of its sources."""
 
     model: "Model | str | MakeModel"
-    """As pydantic-ai names it (`anthropic:claude-haiku-4-5`), a model of pydantic-ai's that nobody
-    else uses, or a function that makes one for each summary."""
+    """A name (`anthropic:claude-haiku-4-5`), a pydantic-ai model used only here, or a function that
+    makes one for each summary.
+    """
     base_url: str | None = None
-    """Where the provider listens, if not at its usual address."""
+    """The provider's address, if not the usual one."""
     key_from: str | None = None
-    """The environment variable that holds the key, if not the provider's usual one."""
+    """The environment variable of the key, if not the provider's usual one."""
     from_originals: bool = False
-    """Sum up the originals of all that the text stands for, and not the summary before it."""
+    """Summarize the originals of what the text replaces, instead of the earlier summary."""
     from_served_prefix: bool = False
-    """Ask at the end of the request that was served; only where `model` is the agent's own."""
+    """Ask at the end of the served request; only if `model` is the agent's own."""
     by_form: bool = False
-    """Ask as the policy's document does: what it shows, in its parts, joined in its way."""
+    """Ask with the policy's own template."""
     names_facts: bool = True
-    """Look for facts that should survive, name them to the model, and add those it left out."""
+    """Find facts that should survive, name them to the model, and add those it left out."""
     window: int | None = None
-    """Tokens that the model holds; by default what is known of it."""
+    """The tokens that the model's window holds; by default, what is known of it."""
     at_once: int = 4
-    """Requests that are made side by side."""
+    """The most concurrent requests."""
     temperature: float | None = 0.0
-    """Left out for models that can think, which take none."""
+    """Not sent to models that can think, which do not accept it."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Further model settings as pydantic-ai names them."""
+    """Further model settings, as pydantic-ai names them."""
     is_streamed: bool = True
     count: CountTokens = count_cautiously
-    """Counts a text's tokens as the model would, or more; for what goes into the window."""
+    """Counts the tokens that go into the window; must not count fewer than the model."""
     priced: "PriceCall | None" = None
-    """Says what a call costs; by default genai-prices does."""
+    """Returns a call's cost; by default, genai-prices does."""
     name: str = "llm"
 
     def __post_init__(self) -> None:
@@ -87,9 +88,9 @@ class LlmSummarizer:
             )
 
     async def summarize(self, material: Material) -> Draft:
-        """A draft of at most the budget, with what it took to write it.
+        """Return a draft within the budget, with its usage and cost.
 
-        Raises SummariserFailedError; a draft that was broken off or breaks a rule is for the gate.
+        Raises SummarizerFailedError. Truncated or rule-breaking drafts are left to the gate.
         """
         from .model_access import describe_key_variables, open_model  # noqa: PLC0415 - loads pydantic-ai
         from .model_calls import ModelCalls  # noqa: PLC0415
@@ -115,7 +116,7 @@ class LlmSummarizer:
         return replace(drafted, **_sum_spent(calls))
 
     async def _write_by_template(self, material: Material, calls: "ModelCalls") -> Draft | None:
-        """As the policy's document has it; None where that says nothing, or is too long at once."""
+        """Return the draft by the policy's template; None without one, or for too much material."""
         form = material.template if self.by_form else None
         if form is None:
             return None
@@ -127,7 +128,7 @@ class LlmSummarizer:
         return Draft(text, split_sections(text), find_cited(text, material.covers))
 
     async def _write_from_record(self, material: Material, calls: "ModelCalls") -> Draft:
-        """From a record with handles, in our own sections, with lists of files and facts."""
+        """Return the draft in our own sections, from a record with handles, files and facts."""
         lists = write_file_lists(
             material.digest,
             material.removed_items,
@@ -148,7 +149,7 @@ class LlmSummarizer:
         users = (item.block.text for item in material.removed_items if item.kind is Kind.USER)
         own = parse_reply(correct_quotes(reply, users), material.covers)
         spare = (material.budget - estimate_text(lists)) * CHARS_PER_TOKEN - len(own.text)
-        # Nothing is added to a text that said nothing: the gate must see that it is empty.
+        # Add nothing to an empty text, so that the gate sees that it is empty.
         rows = find_missing_rows(own.text, facts, material.covers, spare - 8) if own.text else ""
         text = "\n\n".join(part for part in (own.text, rows) if part)
         whole = parse_reply(text, material.covers)
@@ -161,7 +162,7 @@ class LlmSummarizer:
     async def _ask_served(
         self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[SummaryFact]
     ) -> str | None:
-        """The answer at the end of the served request; None where it cannot be had."""
+        """Return the answer at the end of the served request; None if that is not possible."""
         from . import served_prefix  # noqa: PLC0415
 
         spoken = served_prefix.find_request_format(calls.model) if self.from_served_prefix else None
@@ -203,7 +204,7 @@ class LlmSummarizer:
 
 
 def _sum_spent(calls: "ModelCalls") -> dict[str, Any]:
-    """What all requests of a summary came to, those that were given up included."""
+    """Return what all requests of a summary cost, including failed ones."""
     from .model_calls import sum_cost, sum_usage  # noqa: PLC0415 - loads pydantic-ai
 
     replies = calls.replies

@@ -1,4 +1,4 @@
-"""Finds the model of a name, at its own address and with its own key where these are given."""
+"""Opens models by name, with a custom address or key if given."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from ....domain.errors import SummarizerFailedError
 
 OLLAMA_URL = "http://localhost:11434/v1"
-"""Where Ollama listens unless it is told otherwise."""
+"""Ollama's default address."""
 
 _KEY_VARIABLES = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -33,10 +33,10 @@ MakeModel = Callable[[], Model]
 async def open_model(
     model: Model | str | MakeModel, base_url: str | None, key_from: str | None
 ) -> AsyncIterator[Model]:
-    """The model, ready to be asked in this event loop.
+    """Open the model for this event loop, and close it afterwards.
 
-    Connections belong to a loop, and each summary has a loop of its own: so what was opened for it
-    is closed with it, that of a model which was handed in as well.
+    Connections belong to an event loop, and each summary has its own loop, so even a model that was
+    handed in is closed.
     """
     if isinstance(model, Model):
         made = model
@@ -44,7 +44,7 @@ async def open_model(
         made = find_model(model, base_url, key_from) if isinstance(model, str) else model()
     boto: Any = getattr(made, "client", None) if made.system == "bedrock" else None
     if boto and made is not model:
-        # boto tries again by itself, unseen by whoever counts the attempts; and nobody closes it.
+        # boto would retry unseen by our limits; and its client is never closed.
         events, of = boto.meta.events, boto.meta.service_model.endpoint_prefix
         events.unregister(f"needs-retry.{of}", unique_id=f"retry-config-{of}")
     async with made:
@@ -56,18 +56,17 @@ async def open_model(
 
 
 def find_model(name: str, base_url: str | None = None, key_from: str | None = None) -> Model:
-    """The model of a name such as `anthropic:claude-haiku-4-5`."""
+    """Return the model for a name such as `anthropic:claude-haiku-4-5`."""
     try:
         return infer_model(name, lambda provider: _make_provider(provider, base_url, key_from))
     except UserError as error:
         raise SummarizerFailedError(_to_one_line(name, error)) from error
     except (ImportError, ValueError) as error:
-        # An unknown provider, or one whose own library is not installed: both say so in words.
+        # The provider is unknown, or its client library is not installed; the message says which.
         raise SummarizerFailedError(_to_one_line(name, error)) from error
 
 
 def describe_key_variables(name: str, key_from: str | None) -> str:
-    """The variables that hold the key of a model's provider."""
     if key_from:
         return key_from
     provider = (parse_model_id(name)[0] or name).removeprefix("gateway/")

@@ -1,4 +1,4 @@
-"""Asks a model, one request at a time, and adds up what the answers cost."""
+"""Sends requests to a model one by one, and adds up their costs."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -27,20 +27,18 @@ from . import prompts
 from .model_errors import translate_model_error
 
 PriceCall = Callable[[str, Usage], float | None]
-"""What a call costs in US dollars by the model that answered and its usage; None if unknown."""
+"""Returns a call's cost in US dollars by model and usage; None if it is unknown."""
 
 THINKING_TOKENS = 4_096
-"""Tokens of output for a model that cannot be kept from thinking before it writes."""
+"""Extra output tokens for models that cannot be kept from thinking."""
 
 
 MAX_TOKEN_CHARACTERS = 16
-"""Characters for each token of a limit, beyond which a server does not mind the limit at all."""
+"""Characters per token of a limit, beyond which a server is ignoring the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What one request came to."""
-
     text: str
     model: str
     usage: Usage | None
@@ -50,13 +48,12 @@ class ModelReply:
 
 @dataclass
 class ModelCalls:
-    """The requests of one summary: at most so many at once, each answered in words."""
+    """The requests of one summary, with limited concurrency."""
 
     model: Model
     name: str
-    """What the model is called in errors."""
     keys: str
-    """Where its key comes from."""
+    """The names of its key variables."""
     at_once: asyncio.Semaphore
     settings: Mapping[str, Any] = field(default_factory=dict)
     temperature: float | None = None
@@ -65,7 +62,7 @@ class ModelCalls:
     replies: list[ModelReply] = field(default_factory=list)
 
     async def ask(self, prompt: str, most: int, system: str = prompts.NOTES_SYSTEM_PROMPT) -> str:
-        """The answer to a prompt in at most so many tokens; `system` tells the model its part."""
+        """Return the answer to a prompt, in at most that many tokens."""
         parts: list[ModelRequestPart] = [SystemPromptPart(system), UserPromptPart(prompt)]
         settings = self._make_settings(most)
         if self.model.profile.get("thinking_always_enabled"):
@@ -73,7 +70,6 @@ class ModelCalls:
         return await self.send(ModelRequest(parts=parts), settings)
 
     async def send(self, request: ModelRequest, settings: ModelSettings) -> str:
-        """The words that a request is answered with."""
         async with self.at_once:
             heard = await self._receive(request, settings)
         if isinstance(heard, Exception):
@@ -85,18 +81,18 @@ class ModelCalls:
     async def _receive(
         self, request: ModelRequest, settings: ModelSettings
     ) -> ModelResponse | Exception:
-        """The answer, or what to raise in its place.
+        """Return the response, or an exception to raise later.
 
-        That is raised where the provider's own error is no longer handled, for it would stay
-        attached as the context, and its words may quote the key or the conversation.
+        Raising it outside the `except` block keeps the provider's error out of its context, where
+        the text might quote the key or the conversation.
         """
         try:
             return await self._request_response(request, settings)
-        except Exception as error:  # noqa: BLE001 - clients raise what they like
+        except Exception as error:  # noqa: BLE001 - clients may raise anything
             return translate_model_error(error, self.name, self.keys)
 
     def _make_settings(self, most: int) -> ModelSettings:
-        """For a call that is made once: no cache is written, no retry, no thinking if it can be."""
+        """Return settings for a single call: no cache writes, retries or, if possible, thinking."""
         settings = ModelSettings(max_tokens=most, cache=False, max_retries=0, thinking=False)
         if self.temperature is not None and not self.model.profile.get("supports_thinking"):
             settings["temperature"] = self.temperature
@@ -148,7 +144,7 @@ class ModelCalls:
         try:
             return float(response.cost().total_price)
         except (LookupError, ValueError):
-            return None  # no price is known of this model
+            return None  # its price is unknown
 
 
 def _count_characters(event: ModelResponseStreamEvent) -> int:
@@ -161,19 +157,19 @@ def _count_characters(event: ModelResponseStreamEvent) -> int:
 
 
 def _is_cut_short(response: ModelResponse) -> bool:
-    """Whether a provider's answer ended without saying why.
+    """Return whether a response ended without a reason.
 
-    Where a stream of the Chat Completions API does, pydantic-ai takes it for a full stop, as some
-    servers never say why; but then nothing came of the usage that was asked for, which comes last.
+    If a Chat Completions stream breaks off, pydantic-ai reports a normal end, as some servers send
+    no reason; but then the usage, which comes last, is missing too.
     """
-    if response.provider_name is None:  # no provider, but a model of somebody's own
+    if response.provider_name is None:  # a user's own model, without a provider
         return False
     said = "finish_reason" in (response.provider_details or {})
     return response.finish_reason is None or not (said or response.usage.has_values())
 
 
 def _read_usage(response: ModelResponse) -> Usage | None:
-    """What the provider reported; None where it reported nothing, or nothing that can be true."""
+    """Return the reported usage; None if it is missing or impossible."""
     told = response.usage
     cached = told.cache_read_tokens + told.cache_write_tokens
     uncached = told.input_tokens - cached
@@ -190,7 +186,7 @@ def _read_usage(response: ModelResponse) -> Usage | None:
 
 
 def sum_usage(replies: Sequence[ModelReply]) -> Usage | None:
-    """The sum over all requests; None where one of them reported nothing."""
+    """Return the sum over all requests; None if one of them reported nothing."""
     usages = [reply.usage for reply in replies if reply.usage is not None]
     if not usages or len(usages) < len(replies):
         return None
@@ -205,7 +201,7 @@ def sum_usage(replies: Sequence[ModelReply]) -> Usage | None:
 
 
 def sum_cost(replies: Sequence[ModelReply]) -> float | None:
-    """The sum over all requests; None where the price of one of them is not known."""
+    """Return the sum over all requests; None if one of the prices is unknown."""
     costs = [reply.cost_usd for reply in replies]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if costs and len(known) == len(costs) else None

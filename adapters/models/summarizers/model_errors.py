@@ -1,4 +1,4 @@
-"""Tells what a provider did in one line, without anything that was sent to it or that it said."""
+"""Translates providers' errors into one line, without quoting requests or responses."""
 
 import re
 
@@ -23,9 +23,9 @@ _CONNECTION_ERRORS = frozenset(
 
 
 def translate_model_error(error: Exception, model: str, keys: str) -> Exception:
-    """What to raise for an error of a model: one line, and whether it is worth another try.
+    """Return the exception to raise for a model's error, marked as retryable or not.
 
-    A provider's own words are left out, for they may quote the key or the conversation.
+    The provider's own text is left out, since it may quote the key or the conversation.
     """
     match error:
         case SummarizerFailedError() | TooLongError():
@@ -71,7 +71,7 @@ def translate_model_error(error: Exception, model: str, keys: str) -> Exception:
         case failed.ContentFilterError():
             return _make_failure(model, "answered nothing: its content filter stepped in")
         case failed.UnexpectedModelBehavior() | AttributeError() | LookupError() | ValueError():
-            # Clients trust a provider to keep to its format, and stumble where it does not.
+            # Clients trust the provider's format, and fail in various ways if it is wrong.
             return _make_retryable(model, "answered in a form that cannot be read", error)
         case failed.UserError() | TypeError():
             return _make_failure(model, "cannot be asked in this way; check the model's settings")
@@ -83,7 +83,7 @@ def translate_model_error(error: Exception, model: str, keys: str) -> Exception:
 
 
 def _translate_by_name(error: Exception, model: str, keys: str) -> SummarizerFailedError:
-    """Errors of libraries that need not be installed are known by the name of their class."""
+    """Translate errors of optional libraries by the names of their classes."""
     names = {kind.__name__ for kind in type(error).__mro__}
     if names & _NO_CREDENTIALS:
         return _make_failure(model, f"has no key; set {keys}")
@@ -107,7 +107,7 @@ def _make_retryable(model: str, what: str, error: Exception) -> SummarizerFailed
 
 
 def _find_code(error: Exception) -> str:
-    """The status and the provider's code for it, if that is a code and no sentence."""
+    """Return the HTTP status and the provider's error code, if it is a code and not a sentence."""
     parts: list[str] = []
     if status := getattr(error, "status_code", None):
         parts.append(f"HTTP {status}")

@@ -1,4 +1,4 @@
-"""Writes a summary of blocks: of the history, and apart from it of the beginning of a turn."""
+"""Writes a summary of the history, with a separate part for a split turn's beginning."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from .conversation_text import make_passage_groups
 from .hierarchical_summary import AskPrompt, HierarchicalReader, SummaryTask, gather_all
 
 MIN_TURN_SHARE, MAX_TURN_SHARE = 0.2, 0.5
-"""What part of the room the beginning of a turn has, whatever its part of the conversation."""
+"""The limits for the share of a split turn's beginning in the room."""
 SLACK = 1.25
-"""How much longer than it was asked to be an answer may get before it is broken off."""
+"""How much longer than requested an answer may get before it is truncated."""
 
 
 @dataclass(frozen=True)
 class NotesWriter:
-    """Somebody to ask, how many tokens they can hold, and what they are to mind."""
+    """A model to ask, how many tokens its window holds, and what it should consider."""
 
     ask: AskPrompt
     max_tokens: int
@@ -31,9 +31,9 @@ class NotesWriter:
     async def write(
         self, items: Sequence[Item], prefix: Ranges, previous: str | None, budget: int
     ) -> str:
-        """A text for the blocks and the summary before them.
+        """Return a text for the blocks and the summary before them.
 
-        Where a turn was split at its `prefix`, what stands for that part comes last.
+        If a turn was split at its `prefix`, that part's summary comes last.
         """
         beginning = [item for item in items if item.position in prefix]
         history = [item for item in items if item.position not in prefix]
@@ -53,7 +53,7 @@ class NotesWriter:
 
     async def _write_history(self, items: Sequence[Item], previous: str | None, budget: int) -> str:
         if not items and previous and estimate_text(previous) <= budget:
-            return previous  # nothing came since
+            return previous  # no new blocks
         task = prompts.make_summary_task(
             prompts.convert_to_words(budget),
             updates=bool(previous),

@@ -1,4 +1,4 @@
-"""Runs a program in a process group of its own, so that it ends with all that it started."""
+"""Runs a program in its own process group, so that it ends with all of its children."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ....domain.summaries.extraction.clean_text import fold_lines
 
 MAX_OUTPUT_BYTES_KEPT = 1_000_000
-"""Bytes; what writes more is no summary, and is ended."""
+"""A program that writes more is killed, since that is no summary."""
 _LAST_ERRORS = 4_096
 _LAST_WORDS = 200
 _STDERR = 2
@@ -18,17 +18,16 @@ _STDERR = 2
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """How a program ended, and what it had written by then."""
+    """How a program ended, and its output."""
 
     status: int
-    """Negative where a signal killed it."""
+    """Negative if a signal killed it."""
     output: bytes
     errors: bytes
     is_too_long: bool
 
     @property
     def last_error_line(self) -> str:
-        """The last line that it wrote to its standard error."""
         lines = [fold_lines(line) for line in self.errors.decode("utf-8", "replace").splitlines()]
         return next((line[:_LAST_WORDS] for line in reversed(lines) if line), "")
 
@@ -36,7 +35,7 @@ class ProgramResult:
 async def run_program(argv: Sequence[str], given: bytes, cwd: str | None = None) -> ProgramResult:
     """Start the program, write to its standard input, and wait for its end.
 
-    Raises OSError where it cannot be started.
+    Raises OSError if it cannot be started.
     """
     loop = asyncio.get_running_loop()
     transport, running = await loop.subprocess_exec(
@@ -58,7 +57,7 @@ async def run_program(argv: Sequence[str], given: bytes, cwd: str | None = None)
 
 
 class _ProgramProtocol(asyncio.SubprocessProtocol):
-    """Collects what a program writes, and knows when it and its pipes are gone."""
+    """Collects a program's output, and waits for the end of the program and its pipes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.finished: asyncio.Future[None] = loop.create_future()
@@ -82,7 +81,7 @@ class _ProgramProtocol(asyncio.SubprocessProtocol):
             self.output += data
 
     def process_exited(self) -> None:
-        # Children that it left behind would hold its pipes open.
+        # Remaining children would keep its pipes open.
         self.kill()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
@@ -90,7 +89,6 @@ class _ProgramProtocol(asyncio.SubprocessProtocol):
             self.finished.set_result(None)
 
     def kill(self) -> None:
-        """End the whole group; it leads its session, so the group has its number."""
         if self._pid is not None and not self.finished.done():
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)

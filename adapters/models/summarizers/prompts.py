@@ -1,4 +1,4 @@
-"""What a model is asked: to sum up, to bring a summary up to date, to take notes, to merge them."""
+"""Makes the prompts for summaries, updates, notes on parts, and merges."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -8,7 +8,7 @@ from .conversation_text import PassageGroup
 from .fence import Fence, make_fence
 
 WORDS_PER_TOKEN = 0.5
-"""What a token of the budget has room for, handles and Markdown counted in."""
+"""Words per token of the budget, allowing for handles and Markdown."""
 MIN_REQUESTED_WORDS = 15
 
 NOTES_SYSTEM_PROMPT = """\
@@ -44,18 +44,22 @@ words: the notes alone."""
 
 SECTION_DESCRIPTIONS: dict[str, str] = {
     SummarySection.GOAL: "what the user wants to be achieved; each goal that is still open",
-    SummarySection.CONSTRAINTS: "what the user demands, forbids or prefers, and other rules that hold",
+    SummarySection.CONSTRAINTS: (
+        "what the user demands, forbids or prefers, and other rules that hold"
+    ),
     SummarySection.DONE: "what is finished, with what came of it",
     SummarySection.IN_PROGRESS: "what was being worked on at the end",
     SummarySection.BLOCKED: "what failed or waits for something, with the exact error",
     SummarySection.DECISIONS: "what was decided, and why",
     SummarySection.NEXT: "what is to be done next, in order",
-    SummarySection.CONTEXT: "facts that would be costly to find again: paths, names, values, findings",
+    SummarySection.CONTEXT: (
+        "facts that would be costly to find again: paths, names, values, findings"
+    ),
 }
 
 
 class TurnSection(StrEnum):
-    """The parts of a summary of the beginning of a turn whose end stays."""
+    """The parts of a summary of a split turn's beginning."""
 
     REQUEST = "Original Request"
     PROGRESS = "Early Progress"
@@ -70,7 +74,7 @@ TURN_SECTION_DESCRIPTIONS: dict[str, str] = {
 
 
 def format_summary_headings() -> str:
-    """The headings of a summary, and what belongs under each."""
+    """Return the headings of a summary, with an explanation of each."""
     lines: list[str] = []
     for section, about in SECTION_DESCRIPTIONS.items():
         if section is SummarySection.DONE:
@@ -85,14 +89,12 @@ def format_summary_headings() -> str:
 
 
 def format_turn_headings() -> str:
-    """The headings for the beginning of a turn."""
     return "\n".join(
         f"### {section}  ({about})" for section, about in TURN_SECTION_DESCRIPTIONS.items()
     )
 
 
 def make_fresh_prompt(passages: PassageGroup, task: str) -> str:
-    """Sum up a record."""
     fence = make_fence(passages)
     return join_parts(
         _explain_fence(fence), fence.wrap_text("record", fence.wrap_passages(passages)), task
@@ -100,7 +102,7 @@ def make_fresh_prompt(passages: PassageGroup, task: str) -> str:
 
 
 def make_update_prompt(passages: PassageGroup, previous: str, task: str) -> str:
-    """Bring earlier notes up to date by what came after them."""
+    """Return the prompt that updates earlier notes with a record."""
     fence = make_fence(passages, previous)
     return join_parts(
         _explain_fence(fence),
@@ -113,7 +115,7 @@ def make_update_prompt(passages: PassageGroup, previous: str, task: str) -> str:
 
 
 def make_merge_prompt(notes: Sequence[str], previous: str | None, task: str) -> str:
-    """Make one summary of notes on consecutive parts."""
+    """Return the prompt that merges notes on consecutive parts."""
     fence = make_fence((), *notes, previous or "")
     parts = [
         fence.wrap_text(f"part-{number}", note.strip()) for number, note in enumerate(notes, 1)
@@ -133,7 +135,7 @@ def make_merge_prompt(notes: Sequence[str], previous: str | None, task: str) -> 
 def make_summary_task(
     words: int, *, updates: bool, instructions: str | None, facts: Sequence[str]
 ) -> str:
-    """The task of writing the summary itself."""
+    """Return the task of writing the summary."""
     what = (
         "Now write the notes anew, so that they stand for the earlier notes and the record "
         "together: keep what still holds, with its handles and quotes as they are; move what got "
@@ -145,7 +147,7 @@ def make_summary_task(
 
 
 def make_turn_task(words: int, instructions: str | None, facts: Sequence[str]) -> str:
-    """The task of summing up the beginning of a turn whose end the agent keeps."""
+    """Return the task of summarizing the beginning of a turn whose end stays."""
     what = (
         "The record is the beginning of a turn that is still going on; the agent keeps what "
         "follows word for word. Now write notes on this beginning alone, for a reader who goes on "
@@ -155,7 +157,7 @@ def make_turn_task(words: int, instructions: str | None, facts: Sequence[str]) -
 
 
 def make_part_task(number: int, count: int, words: int, instructions: str | None) -> str:
-    """The task of taking notes on one of many parts."""
+    """Return the task of taking notes on one of many parts."""
     what = (
         f"The record is part {number} of {count} of a long conversation. Now take notes on this "
         "part alone; they will be merged with those on the others. Do not speak of the part."
@@ -164,7 +166,7 @@ def make_part_task(number: int, count: int, words: int, instructions: str | None
 
 
 def make_merge_task(count: int, words: int, instructions: str | None) -> str:
-    """The task of merging notes into fewer, which are merged again."""
+    """Return the task of merging notes into fewer, which are merged again."""
     what = (
         f"Now merge these {count} notes into one: say each thing once, with its handles and "
         "quotes as they are; what came later overrules."
@@ -173,7 +175,7 @@ def make_merge_task(count: int, words: int, instructions: str | None) -> str:
 
 
 def convert_to_words(tokens: int) -> int:
-    """How many words to ask for where so many tokens may be taken."""
+    """Return how many words to request for that many tokens."""
     return max(int(tokens * WORDS_PER_TOKEN), MIN_REQUESTED_WORDS)
 
 

@@ -1,4 +1,4 @@
-"""Sets right what a model took for a user's exact words, where the letters are theirs."""
+"""Corrects quotes of users that have the right letters but not the exact text."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,15 +9,15 @@ from ....domain.summaries.extraction.clean_text import fold_lines
 from ....domain.summaries.quotes import find_quote, is_quote_in, list_comparable_texts
 
 _MIN_QUOTE_LETTERS = 8
-"""Letters below which a likeness is chance."""
+"""The fewest letters for a match that is not chance."""
 _MAX_TEXT_CHARACTERS = 50_000
-"""Characters of a user's text that are searched: longer ones are pasted, not said."""
+"""The most characters of a user's text that are searched; longer ones are pasted."""
 _OMISSION = re.compile(r"\s*(?:…|\.\.\.)\s*")
 
 
 @dataclass(frozen=True)
 class _UserText:
-    """A user's text, and its letters alone with the places where they stand."""
+    """A user's text, and its letters alone with their positions."""
 
     text: str
     letters: str
@@ -32,7 +32,7 @@ class _UserText:
         return cls(line, "".join(letter for letter, _ in found), tuple(at for _, at in found))
 
     def find_span(self, words: str, since: int) -> tuple[int, int] | None:
-        """Where the letters of some words stand, as positions among the letters."""
+        """Return the range of the words' letters, as positions among the letters."""
         letters = "".join(c for c in words.casefold() if c.isalnum())
         at = self.letters.find(letters, since) if len(letters) >= _MIN_QUOTE_LETTERS else -1
         return (at, at + len(letters)) if at >= 0 else None
@@ -42,9 +42,9 @@ class _UserText:
 
 
 def correct_quotes(text: str, user_texts: Iterable[str]) -> str:
-    """The text with the user's own spelling of quotes that have the user's letters, in order.
+    """Return the text with quotes replaced by the user's own spelling, if their letters match.
 
-    Case, spaces and punctuation may differ; any other quote is left for the gate to judge.
+    Case, spaces and punctuation may differ; other quotes are left to the gate.
     """
     texts = tuple(user_texts)
     comparable = tuple(chain.from_iterable(map(list_comparable_texts, texts)))
@@ -61,7 +61,6 @@ def correct_quotes(text: str, user_texts: Iterable[str]) -> str:
 
 
 def _find_original(words: str, said: Sequence[_UserText]) -> str | None:
-    """The words as one of the users' texts has them, omissions left as they are."""
     parts = [part for part in _OMISSION.split(words) if part.strip()]
     for one in said:
         found: list[str] = []
@@ -73,6 +72,6 @@ def _find_original(words: str, said: Sequence[_UserText]) -> str | None:
             found.append(one.slice_letters(*span))
             since = span[1]
         else:
-            # A quotation mark of the user's own would end the quote.
+            # A quotation mark within the user's text would end the quote.
             return " … ".join(found) if found and not any('"' in part for part in found) else None
     return None

@@ -1,4 +1,4 @@
-"""Reads what a model wrote as a summary: its handles, its sections, without what frames it."""
+"""Parses a model's reply into a summary: handles, sections, no surrounding text."""
 
 import re
 from dataclasses import dataclass
@@ -19,27 +19,25 @@ _LISTS = re.compile(r"<(read-files|modified-files)>.*?(?:</\1>|\Z)", re.DOTALL)
 _HEADING = re.compile(
     r"#{1,2}\s+(?P<first>.*?)\s*#*|\*\*(?P<split>(?:Turn|Task) Context \([a-z ]+\)):?\*\*:?"
 )
-"""Of a part; a split turn's beginning stands below a line of its own."""
+"""Also matches the separate line above a split turn's summary."""
 _RULE = re.compile(r"\n-{3,}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class CitedText:
-    """A text that cites what it stands for, and nothing else."""
-
     text: str
     cites: Ranges
 
     @property
     def sections(self) -> dict[str, str]:
-        """What stands under each heading; what stands under none is left out."""
+        """The text under each heading; text before the first is left out."""
         return split_sections(self.text)
 
 
 def parse_reply(reply: str, covers: Ranges) -> CitedText:
-    """A model's reply as a summary: handles in one spelling, those of other blocks struck out.
+    """Parse a model's reply: spell handles uniformly, and remove those of other blocks.
 
-    Lists of files are struck out as well: whoever knows them exactly appends them.
+    Lists of files are removed too, since exact ones are added later.
     """
     text = strip_frame(reply)
     cited: list[tuple[int, int]] = []
@@ -54,7 +52,7 @@ def parse_reply(reply: str, covers: Ranges) -> CitedText:
 
 
 def strip_frame(reply: str) -> str:
-    """A model's reply without its thoughts, its lists of files, and what it was wrapped in."""
+    """Return a model's reply without thoughts, file lists and wrapping."""
     text = _LISTS.sub("", _THOUGHTS.sub("", make_printable(reply))).strip()
     if fenced := _FENCED.fullmatch(text):
         text = fenced[1]
@@ -70,7 +68,7 @@ def _parse_runs(numbers: str) -> list[tuple[int, int]]:
 
 
 def split_sections(text: str) -> dict[str, str]:
-    """The parts of a Markdown text by heading of the first or second level, without file lists."""
+    """Return the parts of a Markdown text by first or second level heading, without file lists."""
     sections: dict[str, list[str]] = {}
     under: list[str] | None = None
     for line in _FRAME.sub("", _LISTS.sub("", text)).split("\n"):

@@ -1,4 +1,4 @@
-"""Asks at the end of the request that was served, so that the provider reads it from its cache."""
+"""Asks at the end of the served request, so that the provider reads it from its cache."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -17,7 +17,7 @@ from . import prompts
 from .chunks import CountTokens
 
 MAX_HANDLES = 200
-"""Blocks that are named by handle at most: the request itself names none."""
+"""The most blocks that are listed by handle, since the served request has no handles."""
 _GLANCE = 60
 
 _EXCLUDED_FIELDS = {"stream", "stream_options", "response_format", "text", "n", "stop", "model"}
@@ -31,7 +31,7 @@ class ServedRequest:
     body: dict[str, Any]
 
     def make_settings(self, most: int) -> ModelSettings:
-        """Settings that send this body in the place of the one that pydantic-ai makes."""
+        """Return settings that replace pydantic-ai's body with this one."""
         thought = self.body.get("thinking")
         budget = thought.get("budget_tokens", 0) if isinstance(thought, dict) else 0
         limit = most + (budget if isinstance(budget, int) else 0)
@@ -39,7 +39,7 @@ class ServedRequest:
 
 
 def find_request_format(model: Model) -> str | None:
-    """The format in which a model's own client takes a served request; None for other providers."""
+    """Return the format in which the model's client takes a served request; None for others."""
     names = [kind.__name__ for kind in type(model).__mro__]
     return next((spoken for name, spoken in _FORMATS.items() if name in names), None)
 
@@ -52,7 +52,7 @@ _FORMATS = {
 
 
 def make_served_request(material: Material, spoken: str, task: str) -> ServedRequest | None:
-    """What was served in that format, and the task; None where nothing was."""
+    """Return the served request with the task; None if nothing was served."""
     if material.served_prompt is None:
         return None
     served = material.served_prompt(spoken)
@@ -64,12 +64,11 @@ def make_served_request(material: Material, spoken: str, task: str) -> ServedReq
 
 
 def count_request_tokens(request: ServedRequest, count: CountTokens) -> int:
-    """The size of a request, amply."""
+    """Return a generous estimate of the request's size."""
     return count(str(request.body))
 
 
 def make_placeholder_request() -> ModelRequest:
-    """Stands for the messages, which the body of the request replaces."""
     return ModelRequest.user_text_prompt("-")
 
 
@@ -85,7 +84,7 @@ _ONLY_THE_BEGINNING = (
 
 
 def _make_instruction(material: Material, task: str) -> str:
-    """The rules and the task, and the handles of the blocks that leave."""
+    """Return the rules, the task, and the handles of the blocks that leave."""
     leaving = [item for item in material.removed_items if item.kind not in UNSENT_KINDS]
     last = leaving[-1] if leaving else None
     until = f" The last block that leaves is: {_describe_item(last)}." if last else ""
@@ -101,7 +100,7 @@ def _make_instruction(material: Material, task: str) -> str:
 
 
 def _index_blocks(items: Sequence[Item]) -> list[str]:
-    """Blocks by their handles: all that users said, and of the others the newest."""
+    """Return blocks by handle: all user messages, and the newest of the others."""
     spoken = [item for item in items if item.kind is Kind.USER]
     others = [item for item in items if item.kind is not Kind.USER]
     chosen = [*spoken[-MAX_HANDLES:], *others[-max(MAX_HANDLES - len(spoken), 0) :]]
@@ -116,9 +115,9 @@ def _describe_item(item: Item) -> str:
 
 
 def _add_to_anthropic(body: dict[str, Any], text: str) -> None:
-    """As the user's words, after the newest block, up to which the cache is read.
+    """Add the text as the user's, after the newest block, up to which the cache is read.
 
-    The choice of tools stays as it was: another one would make the provider read all messages anew.
+    The tool choice stays, as changing it would invalidate the cached messages.
     """
     messages: list[dict[str, Any]] = body["messages"]
     last = messages[-1]

@@ -1,4 +1,4 @@
-"""Every summariser by name: the built-in ones, and those of packages that somebody installed."""
+"""Makes summarizers by name: the built-in ones, and those of installed packages."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from .command_summarizer import CommandSummarizer
 from .llm_summarizer import LlmSummarizer
 
 _ENTRY_POINT_GROUP = "cutbank.summarizers"
-"""The entry points by which packages bring summarisers of their own."""
+"""The entry points with which packages offer summarizers."""
 
 OptionTypes = Mapping[str, type]
 
@@ -53,9 +53,9 @@ _KINDS = {
 
 
 def get_summarizer(name: str, **options: Any) -> Summarizer:
-    """The summariser of that name with these options, which may be texts or what they stand for.
+    """Return the summarizer of that name; option values may be text or typed.
 
-    Raises InvalidSettingError, which names what there is.
+    Raises InvalidSettingError with the known names or options.
     """
     if name in _BUILT_IN:
         make, known = _BUILT_IN[name]
@@ -67,7 +67,6 @@ def get_summarizer(name: str, **options: Any) -> Summarizer:
 
 
 def list_summarizer_names() -> list[str]:
-    """All that there is a summariser of."""
     return [*_BUILT_IN, *(name for name in _list_installed() if name not in _BUILT_IN)]
 
 
@@ -80,13 +79,13 @@ def _format_names() -> str:
 
 
 def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
-    """What a package's class or factory makes of the options."""
+    """Return the result of a package's class or factory."""
     of = f"summarizer {found.name!r} ({found.value})"
     try:
         summariser = found.load()(**options)
     except InvalidSettingError:
         raise
-    except Exception as error:  # a package may raise anything while it is imported or called
+    except Exception as error:  # a package may raise anything when it is imported or called
         raise InvalidSettingError(
             f"{of} cannot be made: {type(error).__name__}: {error}"
         ) from error
@@ -113,14 +112,14 @@ def _check_options(name: str, known: OptionTypes, options: Mapping[str, Any]) ->
 
 
 def _parse_option(name: str, option: str, kind: type, value: Any) -> Any:
-    """The value that a text stands for; a value that is no text is one already."""
+    """Parse a text value; other values are returned unchanged."""
     if value is None or kind not in _KINDS:
         return value
     try:
         if kind is tuple:
             return tuple(shlex.split(value)) if isinstance(value, str) else value
         return TypeAdapter(kind).validate_python(value)
-    except ValueError as error:  # pydantic's is one too
+    except ValueError as error:  # including pydantic's ValidationError
         raise InvalidSettingError(
             f"{name}: {option} cannot be {value!r}; it takes {_KINDS[kind]}"
         ) from error

@@ -1,4 +1,4 @@
-"""Names the facts that a summary should hold, and adds those that a model left out."""
+"""Chooses facts that a summary should keep, and adds those that a model left out."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,20 +9,20 @@ from ....domain.summaries.extraction.facts import FactKind, SummaryFact, rank_fa
 from ....domain.summaries.extraction.sections import SummarySection
 
 FACTS_SHARE = 0.12
-"""Part of a summary's room that is kept for facts which the model does not name."""
+"""The share of a summary's room for facts that the model does not name."""
 _MAX_FACTS = 60
-"""Facts that are looked for at most."""
+"""The most facts to look for."""
 MAX_ROW_CHARACTERS = 160
-"""Characters of facts in one line."""
+"""The most characters of facts in one line."""
 
 
 def choose_facts(items: Iterable[Item]) -> list[SummaryFact]:
-    """The facts that are likeliest to be needed again, best first."""
+    """Return the facts that are most likely to be needed again, best first."""
     return rank_facts(items, {})[:_MAX_FACTS]
 
 
 def find_missing_rows(text: str, facts: Sequence[SummaryFact], covers: Ranges, room: int) -> str:
-    """Lines of the facts that a text does not name, the best of them, in so many characters."""
+    """Return lines with the best facts that the text lacks, within that many characters."""
     heading = f"## {SummarySection.CONTEXT}"
     room -= len(heading)
     chosen: list[SummaryFact] = []
@@ -42,7 +42,7 @@ def find_missing_rows(text: str, facts: Sequence[SummaryFact], covers: Ranges, r
 
 
 _ROW_OVERHEAD = 24
-"""Characters of a fact besides its words, at most: its handle, and its part of a line."""
+"""The most characters of a fact apart from its text: its handle, and its share of a line."""
 
 
 def _make_rows(sort: FactKind, facts: Sequence[SummaryFact]) -> list[str]:
@@ -62,7 +62,7 @@ def _make_rows(sort: FactKind, facts: Sequence[SummaryFact]) -> list[str]:
 
 
 def _has_room(row: Sequence[SummaryFact], fact: SummaryFact) -> bool:
-    """A line names three handles at most, and each fact's has to be among them."""
+    """Return whether the fact fits; a line names three handles at most."""
     handles = {one.newest for one in row} | {fact.newest}
     return (
         len(handles) <= 3

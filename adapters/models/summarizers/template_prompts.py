@@ -1,4 +1,4 @@
-"""What a model is asked where the policy's document says how: its sections, in our own words."""
+"""Makes the prompts for a policy's own summary template, in our words."""
 
 from collections.abc import Mapping, Sequence
 
@@ -52,7 +52,7 @@ _UPDATE = (
 def make_part_prompt(
     form: SummaryTemplate, one: SummaryRequest, record: str, words: int, instructions: str | None
 ) -> str:
-    """One request; the record is what the form shows of the blocks."""
+    """Return one request; `record` is the template's text of the blocks."""
     fence = Fence([record, one.previous or ""])
     sections = form.turn_sections if one.part is SummaryPart.TURN else form.sections
     parts = [f"The record stands between marks that end in {fence.word}."]
@@ -74,9 +74,9 @@ def make_part_prompt(
 
 
 def format_headings(sections: Sequence[str], level: int = 2) -> str:
-    """A form's headings; of `Progress: Done` the second stands below the first, which is told once.
+    """Return a template's headings; `Progress: Done` is nested, with `Progress` written once.
 
-    What belongs under a heading is said where we know it; others say it themselves.
+    Known headings get an explanation.
     """
     lines: list[str] = []
     above = ""

@@ -1,4 +1,4 @@
-"""Writes a summary as the policy's document has it asked for: a request a part, and then joined."""
+"""Writes a summary by a policy's template: one request per part, then joined."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,23 +16,23 @@ from .reply_parsing import parse_reply, strip_frame
 
 
 class AskAsSystem(Protocol):
-    """Puts a prompt to a model that is told its part, and awaits at most so many tokens."""
+    """Asks a model with a system prompt, for at most that many tokens."""
 
     async def __call__(self, prompt: str, most: int, /, system: str) -> str: ...
 
 
 @dataclass(frozen=True)
 class TemplateWriter:
-    """Somebody to ask, and how many tokens they can hold."""
+    """A model to ask, and how many tokens its window holds."""
 
     ask: AskAsSystem
     max_tokens: int
     count: CountTokens
 
     async def write(self, form: SummaryTemplate, material: Material) -> str:
-        """The whole text.
+        """Return the whole text.
 
-        Raises TooLongError where a request does not fit: a form knows of no chunks.
+        Raises TooLongError if a request does not fit, since templates have no chunks.
         """
         asked = form.plan_requests(material)
         requests = [(self._make_request(form, one, material), one.budget) for one in asked]
@@ -62,5 +62,5 @@ class TemplateWriter:
 
 
 def find_cited(text: str, covers: Ranges) -> Ranges:
-    """The handles that a joined text names: an earlier summary may have had some."""
+    """Return the handles in a joined text, including those of an earlier summary."""
     return parse_reply(text, covers).cites

@@ -1,1 +1,1 @@
-"""Cutbank's own archive: sessions whole, in one file."""
+"""Packs whole sessions into one file, cutbank's own archive format."""

@@ -1,4 +1,4 @@
-"""Compares an archive with what is there, and refuses where neither continues the other."""
+"""Compares an archive with the store and refuses it if the two have diverged."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -14,7 +14,7 @@ _REMEDY = "restore it into another namespace, with --namespace"
 
 
 class ArchiveComparison:
-    """Follows the streams of one archive beside those of a store."""
+    """Compares the streams of one archive with those of a store."""
 
     def __init__(self, store: EventStore) -> None:
         self.store = store
@@ -33,7 +33,7 @@ class ArchiveComparison:
         self.further_here = self.further_in_it = False
 
     def begin_stream(self, stream: StreamHeader) -> int:
-        """How far the stream is there already."""
+        """Return the stream's newest version in the store, 0 if it is not there."""
         found = self.store.recorder.select_head(stream.id)
         self.stream, self.head = stream, found[0] if found else 0
         self.streams.add(stream.id)
@@ -52,7 +52,7 @@ class ArchiveComparison:
             raise self._make_refusal(f"and is another one from #{row.originator_version}{of} on")
 
     def check_key(self, key: AppendKey) -> None:
-        """Refuse where an append of that name is there, and is another one."""
+        """Raise ImportFileError if the store has a different append under that key."""
         if self.head and self.store.recorder.select_key(key.originator_id, key.key) not in (
             None,
             key,
@@ -60,7 +60,7 @@ class ArchiveComparison:
             raise self._make_refusal(f"and its append {key.key[:60]!r} is another one")
 
     def end_session(self) -> None:
-        """Refuse where both went on since they were the same: no log could hold both."""
+        """Raise ImportFileError if archive and store both went on after their common events."""
         if self.session is None or not self.further_in_it:
             return
         namespace, key, whole = self.session

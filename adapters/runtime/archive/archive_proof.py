@@ -1,4 +1,4 @@
-"""Proves that what an archive holds could have been stored here, before any of it is."""
+"""Checks that this store could have written what an archive holds, before any of it is stored."""
 
 from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping
@@ -22,22 +22,22 @@ from ...storage.event_log.stored_row import StoredContent, StoredRow
 from .archive_reader import SessionHeader, StreamHeader
 
 MAX_STATE_BYTES = 64_000_000
-"""Bytes of the largest state of an event, unpacked: what is large in it lies in bodies."""
+"""The most bytes of an event's state, unpacked; large contents are in bodies instead."""
 _PIECE_BYTES = 1 << 20
 
 
 class ArchiveProof:
-    """Follows the streams of one archive; holds a state for each, and the names of bodies."""
+    """Checks the streams of one archive, keeping a state for each and the hashes of bodies."""
 
     def __init__(self) -> None:
         self.mapper = EventMapper(JSONTranscoder())
-        # Bodies are proved by themselves: to read an event, any content does.
+        # Bodies are checked separately; any content will do to read an event.
         self.mapper.body_of = lambda _, __: b""
         self.secrets: dict[str, bytes] = {}
         self.bodies: dict[tuple[str, bytes], bool] = {}
         """Whether a body is text, by subject and hash."""
         self.lasts: dict[UUID, int] = {}
-        """How far the streams go that were begun."""
+        """The last version of each stream that was begun."""
         self.session: SessionHeader | None = None
         self.stream: StreamHeader | None = None
         self.guard: Aggregate[Any] | None = None
@@ -56,7 +56,7 @@ class ArchiveProof:
         )
 
     def check_event(self, row: StoredRow) -> Event:
-        """The event, which is what it says it is; a content that lies apart is left empty."""
+        """Return the event if it is consistent; contents stored as bodies are left empty."""
         where = self._describe_row(row)
         for body in row.bodies:
             self._check_body(where, row.subject, body)
@@ -73,7 +73,7 @@ class ArchiveProof:
             fits = self._is_valid_version(event, row, is_whole=not references)
         except ImportFileError:
             raise
-        except Exception as error:  # whatever is wrong with it, the message must say where
+        except Exception as error:  # for any fault, the message must say where it is
             said = " ".join(f"{type(error).__name__}: {error}".split())
             raise ImportFileError(f"{where} cannot be read: {said[:200]}") from error
         if not digested:
@@ -102,7 +102,7 @@ class ArchiveProof:
         before = guard.state
         guard.evolve(event)
         if isinstance(before, SessionState) and not is_whole:
-            # What lies apart was not counted.
+            # Contents stored as bodies were not counted.
             guard.state = guard.state._replace(tokens=before.tokens + row.tokens)
         return bool(dump_state(guard.state) == found)
 
@@ -160,7 +160,6 @@ class ArchiveProof:
 
 
 def _is_state(found: Any, guard: Aggregate[Any] | None) -> bool:
-    """Whether these are fields of a state, each of its type; what a fork begins with."""
     assert guard is not None, "a stream was begun"
     defaults: dict[str, Any] = type(guard.state)._field_defaults
     return isinstance(found, dict) and all(
@@ -176,7 +175,7 @@ def _has_type_of(value: Any, default: Any) -> bool:
 
 def _unpack_state(stored: bytes) -> bytes:
     if stored[:4] == ZstdCompressor.MAGIC:
-        import zstandard  # noqa: PLC0415 - only who compresses pays for it
+        import zstandard  # noqa: PLC0415 - only compressed states need it
 
         if not 0 <= zstandard.frame_content_size(stored) <= MAX_STATE_BYTES:
             raise ValueError("it unpacks to more than any event")
@@ -184,11 +183,11 @@ def _unpack_state(stored: bytes) -> bytes:
 
 
 def _unpack_pieces(stored: bytes) -> Iterator[bytes]:
-    """What a body holds, a little at a time: nobody knows yet how much it is."""
+    """Yield the contents of a body piece by piece, because its size is not known yet."""
     if stored[:4] != ZstdCompressor.MAGIC:
         yield stored
         return
-    import zstandard  # noqa: PLC0415 - as above
+    import zstandard  # noqa: PLC0415 - only compressed bodies need it
 
     with zstandard.ZstdDecompressor().stream_reader(BytesIO(stored)) as reader:
         while piece := reader.read(_PIECE_BYTES):

@@ -1,4 +1,4 @@
-"""What an archive says it holds, item by item, in the order and the numbers that it must have."""
+"""Reads the items of an archive and checks their order and numbering."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from .archive_writer import ARCHIVE_FORMAT, ARCHIVE_VERSION
 from .packing import ArchiveRecord, ArchiveUnpacker
 
 SECRET_SIZES = range(16, 65)
-"""Bytes that a subject's secret may have; cutbank's own have 32."""
+"""The allowed sizes of a subject's secret, in bytes; cutbank's own secrets have 32."""
 
 
 class SessionHeader(NamedTuple):
-    """What follows is of this session."""
+    """The start of a session; the items that follow belong to it."""
 
     namespace: str
     key: str
@@ -27,7 +27,7 @@ class SessionHeader(NamedTuple):
 
 
 class StreamHeader(NamedTuple):
-    """What follows is of this stream: its events from `first` to `last`, and its keys."""
+    """The start of a stream: its events from `first` to `last` and its append keys follow."""
 
     id: UUID
     lineage: str | None
@@ -36,15 +36,13 @@ class StreamHeader(NamedTuple):
 
 
 class SubjectSecret(NamedTuple):
-    """A subject of the events that follow, and the secret that their hashes are keyed with."""
+    """The secret that keys the hashes of a subject's events."""
 
     name: str
     secret: bytes
 
 
 class ImportedSource(NamedTuple):
-    """A source that was imported into the session."""
-
     source: str
     format: str
     bytes: int
@@ -52,7 +50,7 @@ class ImportedSource(NamedTuple):
 
 
 class FamilyEnd(NamedTuple):
-    """All sessions since the last of these belong together; the digest is that of all so far."""
+    """The end of a family of related sessions, with the digest of everything before it."""
 
     digest: str
 
@@ -70,7 +68,7 @@ ArchiveItem = (
 
 @dataclass
 class ArchiveReader:
-    """Reads one archive, once. Raises ImportFileError at whatever is not as it must be."""
+    """Reads one archive once. Raises ImportFileError if an item is not as it must be."""
 
     file: BinaryIO
 
@@ -83,7 +81,6 @@ class ArchiveReader:
 
     @property
     def offset(self) -> int:
-        """Bytes of the file read so far."""
         return self._unpacker.offset
 
     def read_items(self) -> Iterator[ArchiveItem]:
@@ -198,7 +195,6 @@ class ArchiveReader:
         return self._waiting
 
     def _take(self, kind: str) -> ArchiveRecord | None:
-        """The next record, if it is of that kind."""
         record = self._peek()
         if record is None or record.kind != kind:
             return None

@@ -1,4 +1,4 @@
-"""Writes sessions into an archive: every stored event as it is stored, and what belongs to it."""
+"""Writes sessions into an archive, each event exactly as it is stored."""
 
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -26,10 +26,10 @@ _AT_ONCE = 500
 def write_archive(
     sessions: Sequence[StoredSession], target: Path | BinaryIO, *, sub_agents: bool = False
 ) -> ExportReport:
-    """Write sessions of one store whole: lineages, drafts and forks, and what forks share.
+    """Write whole sessions of one store: lineages, drafts and forks, and what forks share.
 
-    `sub_agents` takes along the sessions that work for these. The same sessions give the same
-    bytes. Raises ExportError where there is nothing to write, or the target is there already.
+    `sub_agents` adds the sessions of their sub-agents. The same sessions give the same bytes.
+    Raises ExportError if there is nothing to write or the target exists.
     """
     if not sessions:
         raise ExportError("there is no session to write: name one")
@@ -56,7 +56,7 @@ def write_archive(
 
 
 def _find_sub_agents(sessions: Sequence[StoredSession]) -> Iterator[ArchivedName]:
-    """The sessions that work for these, and those that work for them."""
+    """Yield the sessions of the sub-agents of these sessions, at any depth."""
     working: dict[ArchivedName, list[ArchivedName]] = {}
     for one in list_logs(sessions[0].log.context):
         if parent := one.parent:
@@ -72,7 +72,7 @@ def _find_sub_agents(sessions: Sequence[StoredSession]) -> Iterator[ArchivedName
 
 
 class _ArchiveWriter:
-    """One archive while it is written; what was said once is not said again."""
+    """Writes one archive; each subject is written once."""
 
     def __init__(self, store: EventStore, out: BinaryIO) -> None:
         self.store = store
@@ -152,7 +152,7 @@ class _ArchiveWriter:
         last = ""
         while keys := self.store.recorder.select_keys(stream.id, last, _AT_ONCE):
             for key in keys:
-                # What was appended since the archive was begun is not in it.
+                # Appends made after the archive was begun are not in it.
                 if key.last <= stream.last:
                     fields = {"key": key.key, "first": key.first, "last": key.last}
                     self.packer.write_record("key", fields)

@@ -1,4 +1,4 @@
-"""What of a store an archive holds: sessions whole, and of their forks' parents what they share."""
+"""Finds what an archive holds: whole sessions, and the shared part of their forks' parents."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from ...storage.event_log.event_store import EventStore
 
 _AT_ONCE = 500
 _LOOKS = 10
-"""How often a session's streams are looked at again, because somebody wrote to them meanwhile."""
+"""How often to read a session's streams again if they change while they are read."""
 
 ArchivedName = tuple[str, str]
-"""Namespace and key of a session."""
+"""The namespace and key of a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class StreamExtent:
 
 @dataclass(slots=True)
 class SessionExtent:
-    """A session's own stream, and then those of its lineages."""
+    """A session's own stream, followed by the streams of its lineages."""
 
     name: ArchivedName
     is_whole: bool
-    """Whether it is all there is; else it is what its forks share."""
+    """Whether the extent is the whole session; if not, it is the part that its forks share."""
     streams: list[StreamExtent]
     fork_of: ArchivedName | None
 
@@ -43,9 +43,9 @@ class SessionExtent:
 
 
 def find_extents(store: EventStore, wanted: Sequence[ArchivedName]) -> list[list[SessionExtent]]:
-    """The sessions, with all their forks and what they were forked from, as of now.
+    """Return the sessions with all their forks and fork parents, as of now.
 
-    One list a family: parents come before their forks.
+    Each list is one family, in which parents come before their forks.
     """
     return list(_group_families(_find_all(store, _add_forks(store, wanted))))
 
@@ -88,7 +88,7 @@ def _find_all(
 
 
 def _find_whole(store: EventStore, name: ArchivedName) -> SessionExtent:
-    """All of a session as it was at one moment, whoever writes to it meanwhile."""
+    """Return the extent of a whole session at one moment, even while others write to it."""
     for _ in range(_LOOKS):
         before = _find_lineages(store, name)
         own = _find_own(store, name)
@@ -117,7 +117,7 @@ def _find_lineages(store: EventStore, name: ArchivedName) -> list[StreamExtent]:
 
 
 def _sort_bases_first(store: EventStore, streams: list[StreamExtent]) -> list[StreamExtent]:
-    """Whoever reads an archive finds what a lineage continues before the lineage."""
+    """Sort the streams so that each lineage follows the one that it continues."""
     waiting = {stream.id: stream for stream in streams}
     ordered = []
     while waiting:
@@ -129,7 +129,7 @@ def _sort_bases_first(store: EventStore, streams: list[StreamExtent]) -> list[St
 
 
 def _find_shared(store: EventStore, name: ArchivedName, position: int) -> SessionExtent:
-    """What a session was at a position: its lineages up to what was decided by then."""
+    """Return a session's extent at a position, with its lineages as decided by then."""
     lineages = [
         StreamExtent(stream.id, stream.lineage, stream.first, last)
         for stream in _find_lineages(store, name)
@@ -139,7 +139,7 @@ def _find_shared(store: EventStore, name: ArchivedName, position: int) -> Sessio
     own = {stream.id for stream in _find_lineages(store, name)}
 
     def is_in(stream: StreamExtent) -> bool:
-        # One that continues what was decided later was itself begun later.
+        # A lineage that continues a later decision began later itself.
         base = store.read_lineage_opening(stream.id).base
         return (
             base is None

@@ -1,4 +1,4 @@
-"""Lets the sessions of an archive be restored into another namespace."""
+"""Restores the sessions of an archive into another namespace."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -14,13 +14,13 @@ from ...storage.event_log.stored_row import StoredRow
 from .archive_reader import ArchiveItem, SessionHeader, StreamHeader, SubjectSecret
 
 _NAMING_TOPICS = {one.TOPIC for one in (SessionOpened, ParentNamed, CompactionOpened)}
-"""The events that name a namespace; all others are what they were, byte for byte."""
+"""The events that name a namespace; all others stay the same, byte for byte."""
 
 
 class NamespaceRenaming:
-    """The items of one archive as if its sessions had always been in another namespace.
+    """Rewrites the items of one archive as if its sessions had always been in `namespace`.
 
-    A subject that is named after a namespace, as those are that nobody named, goes along.
+    Default subjects, which are named after the namespace, are renamed too.
     """
 
     def __init__(self, namespace: str) -> None:

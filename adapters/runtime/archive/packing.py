@@ -1,7 +1,7 @@
-"""How an archive lies on the disk: records, in gzip, with a digest over everything at the end.
+"""Packs records into a gzip file that ends with a digest of everything before.
 
-A record is one line of JSON, `[kind, fields, sizes]`, the bytes that `sizes` counts, and a line
-end. So an archive can be read by `zcat`, and large contents are neither escaped nor copied.
+A record is one line of JSON, `[kind, fields, sizes]`, then the bytes that `sizes` counts, then a
+newline. `zcat` can read an archive, and large contents are neither escaped nor copied.
 """
 
 import gzip
@@ -19,16 +19,16 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _END_RECORD = "end"
 MAX_RECORD_LINE_BYTES = 16_000_000
 MAX_VALUE_BYTES = 1 << 30
-"""Bytes of the largest value that the databases hold."""
+"""The most bytes of a value that the databases can hold."""
 _FRAME = 1 << 20
 _MAX_PACKED_RATIO = 100
 _MAX_UNPACKED_RATIO = 200
-"""How many times its size an archive unpacks to at most, beyond the first frames."""
+"""The largest ratio of unpacked to packed bytes, beyond the first frames."""
 _SLACK = 8 * _FRAME
 
 
 class ArchiveRecord(NamedTuple):
-    """One record as it was read: whatever its fields hold, asking for them says what is wrong."""
+    """One record of an archive; its getters raise ImportFileError if a field is malformed."""
 
     number: int
     kind: str
@@ -72,14 +72,12 @@ class ArchiveRecord(NamedTuple):
 
 
 class ArchivePacker:
-    """Writes records; in memory is one frame."""
-
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
         self._waiting = bytearray()
         self._hash = sha256()
         self.written = 0
-        """Bytes of the file so far."""
+        """The bytes of the file so far."""
 
     def write_record(self, kind: str, fields: dict[str, Any], *blobs: bytes) -> None:
         head = dump_json([kind, fields, [len(blob) for blob in blobs]])
@@ -88,7 +86,7 @@ class ArchivePacker:
                 self._add(piece[at : at + _FRAME])
 
     def close(self) -> None:
-        """Write the digest over everything so far, and what waits."""
+        """Write the digest of everything so far and flush the buffer."""
         self.write_record(_END_RECORD, {"sha256": self._hash.hexdigest()})
         self._pack()
 
@@ -99,7 +97,7 @@ class ArchivePacker:
             self._pack()
 
     def _pack(self) -> None:
-        # Frames by themselves, so that no frame packs so well that the whole looks like a bomb.
+        # Separate frames, so that none packs so well that it looks like a zip bomb.
         raw = bytes(self._waiting)
         packed = _compress(raw, 6)
         if len(raw) > _MAX_PACKED_RATIO * len(packed):
@@ -109,7 +107,7 @@ class ArchivePacker:
 
 
 class ArchiveUnpacker:
-    """Reads records one by one; refuses, in one line, whatever no Packer can have written."""
+    """Reads records one by one. Raises ImportFileError for anything that no packer writes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -120,15 +118,13 @@ class ArchiveUnpacker:
 
     @property
     def offset(self) -> int:
-        """Bytes of the file read so far."""
         return self._file.tell()
 
     def compute_digest(self) -> str:
-        """The digest over everything that was read so far."""
         return self._hash.hexdigest()
 
     def read_records(self) -> Iterator[ArchiveRecord]:
-        """All records but the end's, which is checked: the digest, and that nothing follows."""
+        """Yield all records but the last one, whose digest is checked; nothing may follow it."""
         while True:
             expected = self.compute_digest()
             record = self._read_next()
@@ -198,7 +194,7 @@ class ArchiveUnpacker:
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether a file is one that only archives are: everything else that is read is text."""
+    """Return whether the file is an archive: all other readable formats are plain text."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Restores an archive: all is proved and compared first, then each family is stored at once."""
+"""Restores an archive: checks and compares all of it first, then stores it family by family."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -44,11 +44,10 @@ def restore_archive(
     namespace: str | None = None,
     heard: Callable[[int], None] | None = None,
 ) -> FileReport:
-    """Restore the sessions of an archive: the stored events are equal to those that were archived.
+    """Restore the sessions of an archive; the stored events equal those that were archived.
 
-    What is there already is not stored again, and an archive that goes further adds the rest. With
-    `namespace` the sessions go there. What cannot be restored whole is refused in one line, before
-    anything is stored.
+    Events that are already stored are skipped. With `namespace` the sessions go there. An archive
+    that cannot be restored whole is reported as one error before anything is stored.
     """
     report = FileReport(path=str(path), format=ARCHIVE_FORMAT)
     plan = _RestorePlan(store.events, report, namespace, heard)
@@ -65,14 +64,14 @@ def restore_archive(
     except ImportFileError as error:
         report.errors.append(f"{path}: {error}")
         if not plan.is_partly_stored:
-            # What was counted up to there is no part of any session.
+            # The counts so far do not belong to any stored session.
             report.sessions.clear()
     return report
 
 
 @dataclass
 class _RestorePlan:
-    """What has to be stored of an archive: made in a first reading, carried out in a second."""
+    """What to store of an archive: a first reading plans it, a second one stores it."""
 
     events: EventStore
     report: FileReport
@@ -81,11 +80,11 @@ class _RestorePlan:
     secrets: dict[str, bytes] = field(default_factory=dict)
     topics: dict[str, None] = field(default_factory=dict)
     heads: dict[UUID, int] = field(default_factory=dict)
-    """How far each stream is there already; 0 where it is not."""
+    """The stored head of each stream; 0 if the stream is not there."""
     families: list[tuple[str, list[UUID]]] = field(default_factory=list)
-    """The digest up to each family's end, and its streams."""
+    """The digest up to the end of each family, and the family's streams."""
     is_partly_stored: bool = False
-    """Whether anything of it may have been stored."""
+    """Whether part of the archive may have been stored."""
 
     def read_archive(self, file: BinaryIO) -> None:
         proof, difference = ArchiveProof(), ArchiveComparison(self.events)
@@ -161,7 +160,7 @@ class _RestorePlan:
         )
 
     def _make_batches(self, items: Iterator[ArchiveItem], expected: str) -> Iterator[Batch]:
-        """One family, a batch at a time, without what is there already."""
+        """Yield one family in batches, without the rows that are already stored."""
         batch, size = Batch(), 0
         session: SessionHeader | None = None
         added = False
@@ -200,7 +199,7 @@ class _RestorePlan:
         self, session: SessionHeader, item: ImportedSource
     ) -> Iterator[ImportRow]:
         namespace, key, _ = session
-        # A source of that name may be another one on this machine.
+        # On this machine, a source of that name may be a different one.
         found = self.events.recorder.select_import_session(namespace, item.source)
         if found in (None, key):
             yield ImportRow(namespace, item.source, item.format, key, item.bytes, item.complete)

@@ -1,1 +1,1 @@
-"""Compacts a stored session: window, plan, summary, gate, record, and who is told."""
+"""Compacts a stored session: window, plan, summary, gate, record, and hooks."""

@@ -1,4 +1,4 @@
-"""Writes summaries ahead of their need, in threads that the agents do not wait for."""
+"""Writes summaries in background threads before they are needed."""
 
 import logging
 from collections.abc import Callable
@@ -20,13 +20,12 @@ from .compactor import Compactor
 logger = logging.getLogger("cutbank.compaction")
 
 BackgroundWork = Callable[[Cancellation], str | None]
-"""Prepares a boundary; returns why it did not, or None where it did."""
+"""Prepares a boundary; returns why it could not, or None if it did."""
 
 
 def prepare_boundary(
     compactor: Compactor, name: str, order: CompactionRequest, cancellation: Cancellation
 ) -> str | None:
-    """Prepare a boundary; returns why there is none, or None where there is one."""
     with translate_storage_errors(name):
         futile = compactor.decisions.read_state().futile
         try:
@@ -41,17 +40,17 @@ def prepare_boundary(
 
 
 class BackgroundCompactions:
-    """The preparations of one store's sessions, one at a time for each lineage."""
+    """The background compactions of one store's sessions, one at a time for each lineage."""
 
     def __init__(self) -> None:
         self._changing = Lock()
         self._running: dict[UUID, tuple[Thread, Cancellation]] = {}
         self._in_vain: dict[UUID, int] = {}
-        """How large a session was when its newest preparation came to nothing."""
+        """The size of each session, in tokens, when its newest preparation failed."""
         self._is_ended = False
 
     def begin(self, lineage: UUID, size: int, work: BackgroundWork) -> None:
-        """Start the work in a thread, unless one is at it; `size` is the session's, in tokens."""
+        """Start the work in a thread unless it is already running; `size` is the session's."""
         cancellation = Cancellation()
         thread = Thread(
             target=self._run,
@@ -66,18 +65,18 @@ class BackgroundCompactions:
             self._running[lineage] = (thread, cancellation)
 
     def is_running(self, lineage: UUID) -> bool:
-        """Whether this process is at it."""
+        """Return whether this process is preparing a boundary of the lineage."""
         return lineage in self._running
 
     def is_futile(self, lineage: UUID, size: int, regrowth: float) -> bool:
-        """Whether it came to nothing, and the session has hardly grown since."""
+        """Return whether the last preparation failed and the session has hardly grown since."""
         failed_at = self._in_vain.get(lineage)
         return failed_at is not None and size - failed_at < regrowth
 
     def join(self, lineage: UUID, cancellation: Cancellation) -> bool:
-        """Wait for the work on a lineage; whether there was any.
+        """Wait for the work on a lineage; return whether there was any.
 
-        Once `cancellation` is asked for, the work is stopped, and CompactionCancelledError raised.
+        A request on `cancellation` stops the work and raises CompactionCancelledError.
         """
         with self._changing:
             thread, theirs = self._running.get(lineage, (None, None))
@@ -89,7 +88,7 @@ class BackgroundCompactions:
         return True
 
     def stop(self) -> None:
-        """Cancel all work and wait for it; nothing is begun any more."""
+        """Cancel all work, wait for it, and refuse to begin any more."""
         with self._changing:
             self._is_ended = True
             running = list(self._running.values())
@@ -109,7 +108,7 @@ class BackgroundCompactions:
             logger.info("a boundary was not prepared: %s", error)
         except CutbankError as error:
             logger.warning("a boundary could not be prepared: %s", error)
-        except Exception:  # nobody waits for it whom it could be raised to
+        except Exception:  # the thread's errors have no caller
             logger.exception("a boundary could not be prepared")
         else:
             if why is not None:

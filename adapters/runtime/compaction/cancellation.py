@@ -1,4 +1,4 @@
-"""Stops what waits for others, from any thread."""
+"""Cancels work from any thread."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from ....domain.errors import CompactionCancelledError
 
 
 class Cancellation:
-    """Told once that the work is not wanted any more; whoever does it asks, or is stopped."""
+    """A request to stop some work; the worker checks it, or registers a callback that stops it."""
 
     def __init__(self) -> None:
         self._told = Event()
@@ -20,7 +20,6 @@ class Cancellation:
         return self._told.is_set()
 
     def request(self) -> None:
-        """Stop the work, now or as soon as it begins."""
         with self._changing:
             self._told.set()
             stops = list(self._stops)
@@ -28,20 +27,20 @@ class Cancellation:
             stop()
 
     def check(self) -> None:
-        """Raises CompactionCancelledError once it was asked for."""
+        """Raise CompactionCancelledError if cancellation was requested."""
         if self.is_requested:
             raise CompactionCancelledError(
                 "the compaction was cancelled: the view is as it was before it"
             )
 
     def pause(self, seconds: float) -> None:
-        """Wait; raises at once when the work is cancelled meanwhile."""
+        """Wait; raise CompactionCancelledError as soon as the work is cancelled."""
         self._told.wait(seconds)
         self.check()
 
     @contextmanager
     def call_on_cancel(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Within it, `stop` is called when the work is cancelled; at once if it was before."""
+        """Call `stop` when the work is cancelled within this context, or now if it already was."""
         with self._changing:
             self._stops.append(stop)
             is_late = self.is_requested

@@ -1,4 +1,4 @@
-"""Goes along with one compaction, from before it is planned until after it has ended."""
+"""Observes one compaction, from before its plan until after its end."""
 
 from types import TracebackType
 from typing import Self
@@ -8,10 +8,10 @@ from .outcome import CompactionOutcome
 
 
 class CompactionObserver:
-    """Is entered when a compaction begins, told each of its moments, and left when it ends.
+    """Entered when a compaction begins, called with each of its events, and left when it ends.
 
-    A listener hears of a compaction once there is a plan, and not always of its end; a watch goes
-    along with each. It never raises. This one takes no notice.
+    Listeners only hear of compactions that have a plan, and not always of the end; an observer sees
+    each one whole. It never raises. This class ignores everything.
     """
 
     def __enter__(self) -> Self:
@@ -23,11 +23,10 @@ class CompactionObserver:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """It has ended: by `error`, or else with the outcome that was told before."""
+        """Note the end: by `error`, or with the outcome passed to `finish`."""
 
     def __call__(self, happening: CompactionEvent) -> None:
-        """A moment of it has come, told before the listeners hear of it."""
+        """Note an event, before listeners get it."""
 
     def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
-        """The outcome, as it is."""
         return outcome

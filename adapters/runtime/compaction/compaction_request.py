@@ -1,4 +1,4 @@
-"""What is asked for when a session is to be compacted."""
+"""Defines the request for a compaction."""
 
 from dataclasses import dataclass
 
@@ -8,22 +8,21 @@ from .summary_chain import SummaryChain
 
 @dataclass(frozen=True)
 class CompactionRequest(CompactionTerms):
-    """One compaction: on which terms, who writes, and for whom."""
+    """One compaction: its terms, its summarizers, and its worker."""
 
     idempotency_key: str | None = None
-    """A repeated key answers with the first boundary."""
     chain: SummaryChain = SummaryChain()
     usage: int | None = None
-    """Tokens in use, where a provider has just said so; else as it reported of the last call."""
+    """The tokens in use if a provider has just reported them; else the last call's usage counts."""
     by: str | None = None
-    """The worker that carries it out under a lease: it begins only where nobody else is at it, and
-    records nothing once somebody else has taken over."""
+    """The worker that runs it under a lease: it begins only if no other worker holds the session,
+    and records nothing once another has taken over.
+    """
     lease_s: float | None = None
-    """For how long others need not begin; None is as long as the chain's patience lasts."""
+    """How long the lease lasts, in seconds; None lasts as long as the chain's time limits."""
     cache_is_cold: bool = False
-    """Whether the provider has forgotten the view: then a compaction breaks no cache."""
+    """Whether the provider's cache has expired, so that a compaction breaks no cache."""
     found_at: int | None = None
-    """The lineage's version when a worker found the session due; it begins only where nothing was
-    decided, begun or given up since."""
+    """The lineage's version when found due; a decision since then cancels the compaction."""
     activate: bool = True
-    """False prepares a boundary, to be served by a later activation."""
+    """False prepares a boundary for a later activation."""

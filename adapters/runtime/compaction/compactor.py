@@ -1,4 +1,4 @@
-"""One compaction from end to end: plan, request, summary, gate, record."""
+"""Compacts from end to end: plan, request, summary, gate, record."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -55,22 +55,22 @@ NON_FAILURES = (
     PersistenceError,
     sqlite3.Error,
 )
-"""What speaks against no further attempt, or cannot be noted anywhere."""
+"""The errors that say nothing against another attempt, or cannot be recorded."""
 UNUSED_SUMMARY_REASONS = {
     LeaseLostError: "lost-lease",
     NothingToCompactError: "nothing-gained",
     CompactionCancelledError: "cancelled",
 }
-"""Why a summary that was written is not used, by what was raised: rules of their rejection."""
+"""The reason, by error, why a written summary is not used; recorded as the rejection's rule."""
 MAX_REPLANS = 3
-"""How often a plan that was overtaken is made anew before the conflict is the caller's."""
+"""How often an overtaken plan is made again before StalePlanError reaches the caller."""
 
 
 class Compactor:
-    """Compacts one session on one lineage; never holds a transaction while a summary is written.
+    """Compacts one session on one lineage, outside any transaction while a summary is written.
 
-    A request is recorded before the summary is written, and a boundary or a failure after it: a
-    request without either says that whoever was at it has died.
+    It records a request before the summary is written, and a boundary or a failure after it. A
+    request without either means that its process has died.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class Compactor:
     def compact(
         self, order: CompactionRequest, cancellation: Cancellation | None = None
     ) -> CompactionOutcome:
-        """Compact if the policy says so.
+        """Compact if the policy asks for it.
 
-        Raises NothingToCompactError where the view would not become smaller, UnwrittenError where
-        no summary can be had and the policy wants none to stand in, CompactionVetoedError where a
-        hook forbids it, CompactionCancelledError where it was cancelled, StalePlanError where
-        others decided boundaries again and again meanwhile; and of an order under a lease
-        LeaseHeldError where somebody is at it, LeaseLostError where somebody has taken over.
+        Raises NothingToCompactError if the view would not shrink, UnwrittenError if no summary was
+        accepted and the policy wants no fallback, CompactionVetoedError if a hook forbids it,
+        CompactionCancelledError if it was cancelled, StalePlanError if others keep deciding
+        boundaries. Under a lease it raises LeaseHeldError if another worker holds the session,
+        LeaseLostError if one has taken over.
         """
         with make_compaction_watch(self.reader, order) as watch:
             return watch.finish(self._run_compaction(order, cancellation or Cancellation(), watch))
@@ -103,7 +103,7 @@ class Compactor:
             return done
         try:
             if order.by is not None:
-                # Whoever is at it is not to be disturbed by hooks and policies either.
+                # While another worker holds the lease, do not run hooks and policies.
                 self.decisions.check_free(order)
             planned = self.planner.plan(order)
             if isinstance(planned, Window):
@@ -111,9 +111,9 @@ class Compactor:
             story = CompactionEventSink((watch, *self.listeners), self.reader, order, planned)
             order, planned = self._apply_hooks(story, order, planned)
             request = self.decisions.record_request(order, planned)
-        except Exception as error:  # whatever a user's policy raises
+        except Exception as error:  # a user's policy may raise anything
             if order.by is not None and not isinstance(error, NON_FAILURES):
-                # Attempts of workers are counted, wherever and by whom they were made.
+                # Count failed attempts of all workers, whichever process made them.
                 with suppress(PersistenceError):
                     self.decisions.record_failure(str(error) or type(error).__name__)
             raise
@@ -121,8 +121,8 @@ class Compactor:
         try:
             return self._carry_out(order, planned, request, story, cancellation)
         except BaseException as error:
-            # Also where the process is told to stop: the request is not left for others. If even
-            # this cannot be stored, it stays open, and whoever comes next picks it up.
+            # Also when the process is stopped, so that no request stays open. If even this cannot
+            # be stored, the next worker picks the request up.
             with suppress(PersistenceError):
                 self.decisions.give_up(
                     request,
@@ -134,7 +134,7 @@ class Compactor:
             raise
 
     def explain(self, order: CompactionRequest) -> CompactionOutcome:
-        """What a compaction would do now, by rules alone: nothing is recorded, nobody is asked."""
+        """Return what a compaction would do now, recording nothing and calling no model."""
         planned = self.planner.plan(order)
         explanation = explain_plan(order, planned)
         if isinstance(planned, Window):
@@ -146,10 +146,10 @@ class Compactor:
     def activate(
         self, prepared: int | None = None, trigger: Trigger | None = None, **details: Any
     ) -> int:
-        """Serve the boundary that was prepared last; or `prepared`, if it is that still.
+        """Serve the boundary that was prepared last; `prepared` demands that it is still that one.
 
-        `trigger` is what sets it off, where nobody asked for it, and `details` what listeners are
-        told besides. Raises StalePlanError where others decided.
+        `trigger` says what set it off if no caller did; `details` go to listeners. Raises
+        StalePlanError if another process has decided.
         """
         details |= {"trigger": trigger}
         boundary = self.decisions.activate(prepared, trigger)
@@ -159,22 +159,19 @@ class Compactor:
         return boundary
 
     def drop(self, prepared: int, reason: str, **details: Any) -> None:
-        """Give up a prepared boundary, unless others have served or replaced it."""
+        """Give up a prepared boundary unless another process has served or replaced it."""
         if self.decisions.drop(prepared, reason):
             self._notify(CompactionEventKind.DROPPED, prepared, reason=reason, **details)
 
     def revert(self) -> int:
-        """Serve again what the active boundary builds upon; returns the reverted boundary."""
+        """Serve the boundary beneath the active one again; return the reverted boundary."""
         reverted = self.decisions.revert()
         self._notify(CompactionEventKind.REVERTED, reverted)
         return reverted
 
-    # The steps
-
     def _apply_hooks(
         self, story: CompactionEventSink, order: CompactionRequest, planned: PlannedCompaction
     ) -> tuple[CompactionRequest, PlannedCompaction]:
-        """The order and its material, with what hooks have added."""
         verdict = story.ask_hooks()
         if verdict.veto is not None:
             raise CompactionVetoedError(f"a hook vetoed the compaction: {verdict.veto}")
@@ -193,7 +190,7 @@ class Compactor:
         story: CompactionEventSink,
         cancellation: Cancellation,
     ) -> CompactionOutcome:
-        """Write and record; where others decided meanwhile, look what is still valid."""
+        """Write and record; if others have decided since, check what is still valid."""
         written = self._write_summary(order, planned, cancellation, story, request)
         for attempt in range(1, MAX_REPLANS + 1):
             try:
@@ -232,7 +229,7 @@ class Compactor:
                 self.decisions.give_up(request, again.reason)
                 story.note_failure(again.reason)
                 return again
-            # What another boundary left as it was need not be summarised a second time.
+            # If the other boundary did not change the material, its summary stays valid.
             if not again.is_written_from(planned.material):
                 self.decisions.record_spent(
                     request, written, "overtaken", "others have decided meanwhile"
@@ -244,7 +241,7 @@ class Compactor:
     def _replan(
         self, order: CompactionRequest, before: PlannedCompaction
     ) -> PlannedCompaction | CompactionOutcome:
-        """The plan on what others have decided; what they took out need not leave again."""
+        """Plan again on what others have decided."""
         try:
             planned = self.planner.plan(order)
         except NothingToCompactError as error:
@@ -281,7 +278,7 @@ class Compactor:
             raise
 
     def _find_user_texts(self, draft: Draft, material: Material) -> list[str]:
-        """What users really said of what the draft may quote: all that leaves, and all it cites."""
+        """Return the user's texts that the draft may quote: those that leave and those it cites."""
         chain = self.store.find_session_chain(self.reader.namespace, self.reader.key)
         leaving = {
             item.position: item.block.text
@@ -308,8 +305,8 @@ class Compactor:
 
 
 def _find_futile_position(error: BaseException, planned: PlannedCompaction) -> int | None:
-    """Up to where a loop need not try again, if that is what the error says."""
-    # A summary that cannot be had takes its time and its price: not again before each call.
+    """Return the position up to which a loop need not try again, if the error implies one."""
+    # A failed summary costs time and money, so do not retry before each call.
     is_unwritten = isinstance(error, UnwrittenError) and planned.window.trigger is Trigger.THRESHOLD
     is_futile = is_unwritten or isinstance(error, NothingToCompactError)
     return planned.settlement.after if is_futile else None

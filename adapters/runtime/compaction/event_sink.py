@@ -1,4 +1,4 @@
-"""Tells those who listen what becomes of one compaction, and hears what they ask for."""
+"""Notifies listeners of the events of one compaction and collects their answers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,8 +16,6 @@ from .summary_chain import AcceptedDraft, DraftRefusal, SummaryObserver
 
 
 class CompactionEventSink(SummaryObserver):
-    """The moments of one compaction, as they come."""
-
     def __init__(
         self,
         listeners: Sequence[Listener],
@@ -43,7 +41,7 @@ class CompactionEventSink(SummaryObserver):
         )
 
     def ask_hooks(self) -> Veto:
-        """All instructions together, and the first veto."""
+        """Return all instructions, joined, and the first veto."""
         wishes, veto = [self._so_far.instructions], None
         for verdict in self._notify(CompactionEventKind.PRE_COMPACT):
             wishes.append(verdict.instructions)

@@ -1,4 +1,4 @@
-"""Explains a compaction before it is done: what fires, what was wanted, and what becomes of it."""
+"""Explains a compaction before it runs: the trigger, the plan, and what leaves or stays."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,32 +16,32 @@ from .compaction_request import CompactionRequest
 
 @dataclass(frozen=True, slots=True)
 class ResultShortening:
-    """A tool result that would be shown shortened, and no longer as it is shown now."""
+    """A tool result that the view would show shortened from then on."""
 
     position: int
     tokens: int
-    """As it is shown now."""
+    """Its tokens in the current view."""
     shown: int
-    """Tokens of what would be shown of it."""
+    """Its tokens after shortening."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a plan is as it is, and what it comes to."""
+    """Why a plan is as it is, and what it adds up to."""
 
     trigger: Trigger
     due: ThresholdState
     plan: Plan | None
-    """What the policy wanted, before it was made legal; None where it wants nothing."""
+    """The policy's plan before it was made legal; None if it asks for nothing."""
     leaves: tuple[KindShare, ...]
     stays: tuple[KindShare, ...]
     shortened: tuple[ResultShortening, ...]
     writers: tuple[str, ...]
-    """Who would be asked for the summary, in order; nobody where only a notice stands in."""
+    """The summarizers to ask, in order; empty if only a notice replaces the blocks."""
 
 
 def explain_plan(order: CompactionRequest, planned: PlannedCompaction | Window) -> Explanation:
-    """What a policy made of the window, or that it sees no need."""
+    """Explain the policy's plan, or why it asks for none."""
     if isinstance(planned, Window):
         return Explanation(
             trigger=order.trigger,

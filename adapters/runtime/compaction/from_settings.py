@@ -1,4 +1,4 @@
-"""What the settings make of a compaction: who decides, who writes, what stays, what it may cost."""
+"""Builds a compaction from the settings: policy, summarizers, pins, prices."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -29,7 +29,6 @@ def compact(
     model: str | None = None,
     options: CompactionOptions | None = None,
 ) -> CompactionOutcome:
-    """Compact a session; see `StoredSession.compact`."""
     options = options or CompactionOptions()
     settings = log.settings
     chain = options.chain
@@ -59,9 +58,9 @@ def compact(
 def policy_by(
     settings: Settings, policy: str | Policy | None, fields: Mapping[str, Any] | None
 ) -> Policy | None:
-    """Return the policy of a name, else the settings' one, with these fields.
+    """Return the named policy, or the settings' one, with these fields.
 
-    None if neither is given: then the settings decide.
+    None if both are missing; then the settings decide.
     """
     if policy is None:
         return settings.make_policy(fields) if fields else None
@@ -74,11 +73,11 @@ def make_compaction_request(
     logged: LoggedContext = NOTHING_LOGGED,
     **given: Any,
 ) -> CompactionRequest:
-    """The order for an agent that asks `model`; what is given and not None goes before settings.
+    """Return the request for an agent that uses `model`; `given` values override settings.
 
-    `logged` is what the session's calls tell of the model's window. Raises InvalidSettingError
-    where the settings ask for what cannot be: a summary by a model of which nobody said the name, a
-    price of one that is not known.
+    None counts as not given. `logged` is what the session's calls say about the model's window.
+    Raises InvalidSettingError if the settings ask for the impossible, such as a summary by a model
+    that is not named, or the price of an unknown model.
     """
     asked = {name: value for name, value in given.items() if value is not None}
     compaction = settings.compaction
@@ -114,7 +113,7 @@ def make_compaction_request(
 def make_summary_chain(
     settings: Settings, model: str | None = None, first: tuple[Summarizer, ...] | None = None
 ) -> SummaryChain:
-    """Who writes summaries: those that are given, or those that the settings name."""
+    """Return the chain of the given summarizers, or else of those in the settings."""
     summary = settings.summary
     writers = (
         first
@@ -130,7 +129,7 @@ def make_summary_chain(
 
 
 def make_loop_habits(settings: Settings, options: LoopOptions) -> LoopHabits:
-    """Decide when a loop compacts by itself: by its options, or else by the settings."""
+    """Decide when a loop compacts by itself, from its options, then from the settings."""
     compaction = settings.compaction
     prepare_at = compaction.prepare_at if options.prepare_at is None else options.prepare_at
     return LoopHabits(
@@ -144,14 +143,14 @@ def make_loop_habits(settings: Settings, options: LoopOptions) -> LoopHabits:
 
 
 def make_llm_summarizer(settings: Settings, model: str | None = None) -> Summarizer:
-    """The model that section `summary` names, whether or not its chain asks it."""
+    """Return the model that the section `summary` names, even if the chain does not include it."""
     return _make_summarizer("llm", settings, model)
 
 
 def _make_summarizer(name: str, settings: Settings, model: str | None) -> Summarizer:
     if name == ExtractiveSummarizer().name:
         return ExtractiveSummarizer()
-    from ...models.summarizers.summarizer_catalog import get_summarizer  # noqa: PLC0415 - who needs it pays for it
+    from ...models.summarizers.summarizer_catalog import get_summarizer  # noqa: PLC0415 - imported on use
 
     summary = settings.summary
     from_originals = summary.source == "originals"
@@ -159,7 +158,7 @@ def _make_summarizer(name: str, settings: Settings, model: str | None) -> Summar
         return get_summarizer(name, argv=summary.command, from_originals=from_originals)
     if name != "llm":
         return get_summarizer(name)
-    from ...models.model_catalog import compute_call_cost  # noqa: PLC0415 - as above
+    from ...models.model_catalog import compute_call_cost  # noqa: PLC0415 - imported on use
 
     return get_summarizer(
         name,
@@ -182,13 +181,12 @@ def _price_usage(
 
 
 def _cheap_model(model: str | None) -> str:
-    """A cheap model where the agent's is, in the words of the library that asks it."""
     if model is None:
         raise InvalidSettingError(
             "summary.chain names llm, and nobody says which model: set summary.model, "
             "or name the agent's model"
         )
-    from ...models.cheaper_models import find_cheaper_model  # noqa: PLC0415 - as above
+    from ...models.cheaper_models import find_cheaper_model  # noqa: PLC0415 - imported on use
 
     name = find_cheaper_model(model)
     if ":" in name.partition("/")[0]:
@@ -209,11 +207,11 @@ PROVIDER_PREFIXES = {
     "openai": "openai",
     "openrouter": "openrouter",
 }
-"""Providers by genai-prices' names, and what stands before a model's name to ask it there."""
+"""The prefix of a model's name by provider, with providers named as in genai-prices."""
 
 
 def _find_provider(model: str) -> str | None:
-    from ...models.model_catalog import look_up_facts  # noqa: PLC0415 - as above
+    from ...models.model_catalog import look_up_facts  # noqa: PLC0415 - imported on use
 
     facts = look_up_facts(model)
     return PROVIDER_PREFIXES.get(facts.provider or "") if facts else None

@@ -1,7 +1,7 @@
-"""Programs that listen: they are told a moment as JSON, and may answer with instructions or a veto.
+"""Runs programs as hooks: each gets an event as JSON and may answer with instructions or a veto.
 
-What they are told and how they may answer is what hooks of coding agents know: one that was written
-as a PreCompact or SessionStart hook of Claude Code works here as it is.
+Input and answers follow the hooks of coding agents, so a PreCompact or SessionStart hook written
+for Claude Code works unchanged.
 """
 
 import json
@@ -19,24 +19,25 @@ from ...settings.settings import HookSettings
 from .hook_process import HookProcess, HookProcessError, ProcessOutput
 
 _BLOCK_EXIT_CODE = 2
-"""The exit code by which a hook forbids what it was told of."""
+"""The exit code with which a hook forbids the compaction."""
 MAX_HOOK_REASON_CHARACTERS = 500
-"""Characters of a reason that are kept."""
+"""The characters of a reason that are kept."""
 
 EVENT_NAMES = {CompactionEventKind.ACTIVATED: "PostCompact"}
-"""What other programs call a moment, where that is not its own name in capitals."""
+"""Other programs' names for a moment, unless it is the moment's own name in capitals."""
 _ANSWER_FIELDS = frozenset({"instructions", "veto", "decision", "reason", "continue", "stopReason"})
 IGNORED_ANSWER_FIELDS = frozenset({"suppressOutput", "systemMessage", "hookSpecificOutput"})
-"""Keys that coding agents hear, and that ask for nothing here."""
+"""Keys that coding agents understand, and that have no effect here."""
 
 logger = logging.getLogger("cutbank.hooks")
 
 
 @dataclass(frozen=True, slots=True)
 class HookCommand:
-    """A listener that starts a program for each moment that it is told of.
+    """A listener that starts a program for each of its moments.
 
-    A program that fails, hangs or says what nobody understands is logged, and stops nothing.
+    If a program fails, hangs or gives an unreadable answer, that is logged and the compaction goes
+    on.
     """
 
     command: tuple[str, ...]
@@ -53,7 +54,7 @@ class HookCommand:
                 said, may_answer=happening.moment is CompactionEventKind.PRE_COMPACT
             )
         except HookProcessError as error:
-            # Not its arguments: they are the user's, and may hold what no log should.
+            # Without its arguments: they are the user's and may hold secrets.
             logger.warning(
                 "hook command %r at %s %s; nothing was changed by it. Correct it, or take it out "
                 "of hooks.commands in the settings",
@@ -73,7 +74,7 @@ class HookCommand:
         elif said.output.startswith("{"):
             verdict = _parse_answer(said.output)
         else:
-            # As hooks of coding agents have it, text alone is what the summary should care about.
+            # As for coding agents' hooks, plain text is an instruction for the summary.
             verdict = Veto(instructions=said.output or None)
         if verdict.veto is None:
             return verdict if verdict.instructions else None
@@ -81,14 +82,14 @@ class HookCommand:
 
 
 def make_hook_commands(settings: HookSettings) -> list[Listener]:
-    """The listeners that the settings ask for."""
+    """Return the listeners that the settings name."""
     return [
         HookCommand(one.command, frozenset(one.on), one.time_limit) for one in settings.commands
     ]
 
 
 def to_hook_input(happening: CompactionEvent) -> dict[str, Any]:
-    """What a program reads: all that is known of the moment, by our names and by others'."""
+    """Return the program's input: all that is known of the event, under both sets of names."""
     told = happening.to_json()
     name = EVENT_NAMES.get(happening.moment)
     told |= {
@@ -97,13 +98,13 @@ def to_hook_input(happening: CompactionEvent) -> dict[str, Any]:
         "cwd": _current_folder(),
     }
     if happening.trigger is not None:
-        # Hooks compare it to `manual` and `auto`; what exactly it was stands beside it.
+        # Hooks compare it with `manual` and `auto`; `set_off_by` has the exact trigger.
         told |= {
             "trigger": said_trigger(happening.trigger),
             "set_off_by": happening.trigger.value,
         }
     if happening.moment is CompactionEventKind.PRE_COMPACT:
-        # Hooks read a text, if an empty one, where the SDK's type has null as well.
+        # Hooks expect a string, possibly empty, where the SDK's type also allows null.
         told |= pre_compact(happening.session, happening.trigger, happening.instructions or "")
     if happening.moment is CompactionEventKind.SESSION_START:
         told |= session_start(happening.session)
@@ -112,20 +113,20 @@ def to_hook_input(happening: CompactionEvent) -> dict[str, Any]:
 
 def _current_folder() -> str | None:
     try:
-        return os.getcwd()  # noqa: PTH109 - as text, as it is said
-    except OSError:  # somebody removed it
+        return os.getcwd()  # noqa: PTH109 - hooks get it as text
+    except OSError:  # the folder was removed
         return None
 
 
 def _parse_answer(output: str) -> Veto:
-    """What one JSON object asks for."""
     try:
         answer = json.loads(output)
     except (ValueError, RecursionError) as error:
         raise HookProcessError(f"answered with broken JSON ({error})") from None
     if answer.keys() and not answer.keys() & (_ANSWER_FIELDS | IGNORED_ANSWER_FIELDS):
         raise HookProcessError(
-            f"answered with JSON that says nothing ({_join_names(answer)}): it may say instructions, "
+            f"answered with JSON that says nothing ({_join_names(answer)}): it may say "
+            "instructions, "
             f"or veto"
         )
     for key in ("instructions", "veto", "reason", "stopReason"):

@@ -1,4 +1,4 @@
-"""Runs a program once: it is told something, heard until it ends, and never outlives its time."""
+"""Runs a program once with some input, within a time limit."""
 
 import os
 import selectors
@@ -10,19 +10,19 @@ from time import monotonic
 from typing import IO
 
 MAX_OUTPUT_BYTES = 64 * 1024
-"""Bytes of its output, and of its complaints, that are heard."""
+"""The limit of what is read of its output and of its errors, each."""
 PIECE_BYTES = 64 * 1024
 POLL_INTERVAL_S = 0.05
-"""How soon it is noticed that a program ended, whose children keep its output open."""
+"""How often to check whether a program has ended whose children keep its output open."""
 
 
 class HookProcessError(Exception):
-    """A program that failed; the message goes behind its name."""
+    """A failure of a program; the message is meant to follow the program's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessOutput:
-    """What came of a program."""
+    """A program's exit code and output."""
 
     code: int
     output: str
@@ -31,8 +31,6 @@ class ProcessOutput:
 
 @dataclass(slots=True, eq=False)
 class _OutputBuffer:
-    """What a stream said, up to as much as is heard."""
-
     content: bytearray = field(default_factory=bytearray)
     was_cut: bool = False
 
@@ -48,22 +46,22 @@ class _OutputBuffer:
 
 @dataclass(frozen=True, slots=True)
 class HookProcess:
-    """A program with its arguments; no shell reads them."""
+    """A program with its arguments, run without a shell."""
 
     command: tuple[str, ...]
     time_limit_s: float
 
     def run(self, words: bytes) -> ProcessOutput:
-        """Start it, write `words` to its input, and wait for its end.
+        """Start the program, write `words` to its input, and wait for its end.
 
-        Raises HookProcessError where it cannot be started, takes too long or says too much.
+        Raises HookProcessError if it cannot be started, takes too long or writes too much.
         """
         output, errors = _OutputBuffer(), _OutputBuffer()
         with self._start() as process:
             try:
                 code = self._communicate(process, words, output, errors)
             finally:
-                # Whatever happened here, an interrupt among it, no process is left.
+                # Leave no process behind, even after an interrupt.
                 if process.poll() is None:
                     _kill(process)
         if output.was_cut:
@@ -80,7 +78,7 @@ class HookProcess:
                 bufsize=0,
                 start_new_session=True,  # with its children in a group that can be killed
             )
-        except (OSError, ValueError) as error:  # ValueError: a null byte in a word
+        except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise HookProcessError(f"cannot be started ({reason})") from None
 
@@ -91,7 +89,6 @@ class HookProcess:
         output: _OutputBuffer,
         errors: _OutputBuffer,
     ) -> int:
-        """Write and read until it ends; its exit code."""
         assert process.stdin
         assert process.stdout
         assert process.stderr
@@ -110,7 +107,7 @@ class HookProcess:
                 left = deadline - monotonic()
                 if left <= 0:
                     raise self._make_timeout_error()
-                # Asked before it is read: what it said before it ended is there to be read then.
+                # Poll before reading, so that everything written before the end is read.
                 has_ended = process.poll() is not None
                 ready = streams.select(0 if has_ended else min(left, POLL_INTERVAL_S))
                 for key, _ in ready:
@@ -124,7 +121,7 @@ class HookProcess:
                         streams.unregister(stream)
                         stream.close()
                 if has_ended and (not ready or output.was_cut or errors.was_cut):
-                    break  # its children, which keep its output open, are not waited for
+                    break  # do not wait for its children, which keep its output open
         try:
             return process.wait(max(0, deadline - monotonic()))
         except subprocess.TimeoutExpired:
@@ -135,7 +132,7 @@ class HookProcess:
 
 
 def _write(stream: IO[bytes], rest: memoryview) -> memoryview:
-    """What is left to write; nothing where nobody reads it."""
+    """Write a piece and return the rest; empty if the program closed its input."""
     try:
         return rest[os.write(stream.fileno(), rest) :]
     except BlockingIOError:
@@ -145,7 +142,7 @@ def _write(stream: IO[bytes], rest: memoryview) -> memoryview:
 
 
 def _read(stream: IO[bytes], heard: _OutputBuffer) -> bool:
-    """Whether there may be more."""
+    """Read a piece; return whether there may be more."""
     try:
         piece = os.read(stream.fileno(), PIECE_BYTES)
     except BlockingIOError:
@@ -155,9 +152,8 @@ def _read(stream: IO[bytes], heard: _OutputBuffer) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a program and its children, and wait for it, so that nothing is left of it."""
-    # It was not waited for yet, so its number is still its own; where it just ended, macOS says
-    # that the rest of it cannot be killed.
+    # It was not waited for yet, so its process id is still its own. If it has just ended, macOS
+    # raises PermissionError.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

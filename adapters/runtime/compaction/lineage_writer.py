@@ -1,4 +1,4 @@
-"""What is decided on a lineage: stored at the version that it was decided on, or not at all."""
+"""Records decisions on a lineage, each at the version on which it was decided."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -24,10 +24,10 @@ from .summary_chain import AcceptedDraft, DraftRefusal
 
 
 class LineageWriter:
-    """Requests, boundaries and what came of them, on one lineage of one session.
+    """Records requests, boundaries and their results on one lineage of one session.
 
-    A boundary is stored on the decision that it was planned on; what depends on nobody's decision
-    (that somebody asked, that an attempt failed) is stored whoever came first.
+    A boundary is stored only on the decision on which it was planned. Requests and failures do not
+    depend on other decisions and are stored in any order.
     """
 
     def __init__(self, store: EventStore, reader: ViewReader) -> None:
@@ -35,17 +35,14 @@ class LineageWriter:
         self.reader = reader
 
     def read_state(self) -> CompactionState:
-        """What was decided so far, as stored."""
         reader = self.reader
         chain = self.store.find_lineage_chain(reader.namespace, reader.key, reader.lineage)
         return self.store.read_lineage_state(chain)[1]
 
-    # Requests
-
     def record_request(self, order: CompactionRequest, planned: PlannedCompaction) -> int:
-        """Record that a compaction begins; the request's version.
+        """Record that a compaction begins; return the request's version.
 
-        Raises as `check_free` does, of an order under a lease.
+        Raises as `check_free` does if the request is made under a lease.
         """
         requested: list[int] = []
 
@@ -73,7 +70,7 @@ class LineageWriter:
         return until is not None and until > self.store.clock()
 
     def check_free(self, order: CompactionRequest) -> None:
-        """Raises LeaseHeldError, or StalePlanError where it was found due on old news."""
+        """Raise LeaseHeldError if another worker has it, StalePlanError if the session changed."""
         with self._lock():
             self._check_free(self._open_lineage(), order)
 
@@ -91,17 +88,15 @@ class LineageWriter:
             raise StalePlanError("it was compacted, or tried, since it was found due")
 
     def find_lease_end(self, requested: int) -> datetime | None:
-        """When the lease of an open request runs out; None where there is none."""
+        """Return when the lease of an open request ends, None if there is none."""
         if not requested:
             return None
         request = cast(CompactionRequested, self.reader.read_decision(requested))
-        # Requests of before there were leases say nothing: whoever made them is long gone.
+        # Requests from before there were leases have none; their processes are long gone.
         return request.timestamp + timedelta(seconds=request.lease_s or 0.0)
 
-    # Boundaries
-
     def activate(self, prepared: int | None, trigger: Trigger | None) -> int:
-        """Serve the boundary that was prepared last; or `prepared`, if it is that still."""
+        """Serve the boundary that was prepared last; `prepared` demands that it is still that."""
         with self._lock():
             compaction = self._open_lineage()
             boundary = compaction.state.prepared if prepared is None else prepared
@@ -110,7 +105,7 @@ class LineageWriter:
             return boundary
 
     def drop(self, prepared: int, reason: str) -> bool:
-        """Give up a prepared boundary; False where others have served or replaced it."""
+        """Give up a prepared boundary; return False if others have served or replaced it."""
         dropped: list[int] = []
 
         def drop(lineage: Compaction) -> None:
@@ -123,7 +118,7 @@ class LineageWriter:
         return bool(dropped)
 
     def revert(self) -> int:
-        """Serve again what the active boundary builds upon; returns the reverted boundary."""
+        """Serve the boundary beneath the active one again; return the reverted boundary."""
         with self._lock():
             compaction = self._open_lineage()
             beneath = compaction.state.beneath
@@ -139,17 +134,17 @@ class LineageWriter:
         written: AcceptedDraft,
         request: int,
     ) -> int:
-        """Record boundary, summary and activation in one transaction; the boundary's number."""
+        """Record boundary, summary and activation in one transaction; return the boundary."""
         draft = written.draft
         with self._lock():
             compaction = self._open_lineage()
             leased_by = request if order.by is not None else None
-            # Before anything is noted in the stream, which is not to be taken back.
+            # Check before recording anything, since the stream cannot be rolled back.
             compaction.check_plan(planned.based_on, leased_by)
             self._record_refusal(compaction, request, written)
             summary = make_summary_fields(planned, draft, written.summarizer)
             if summary is not None and draft.model:
-                # By rules it takes the processor's time, which says nothing of a provider.
+                # A summary without a model takes only local time, not a provider's.
                 summary["latency_s"] = round(written.latency_s, 3)
             boundary = compaction.record_boundary(
                 make_boundary_fields(planned, order, draft.text),
@@ -165,7 +160,7 @@ class LineageWriter:
             return boundary
 
     def record_spent(self, request: int, written: AcceptedDraft, rule: str, why: str) -> None:
-        """What a summary that is not used has cost: it was spent all the same."""
+        """Record what an unused summary has cost."""
         draft, took = written.draft, written.latency_s
         spent = list(written.refusals)
         if draft.model:
@@ -177,7 +172,7 @@ class LineageWriter:
         self.record_refusals(request, spent)
 
     def record_refusals(self, request: int | None, refusals: Sequence[DraftRefusal]) -> None:
-        """The drafts that a rule refused, where nothing else is recorded of them."""
+        """Record the drafts that a rule refused, if no boundary records them."""
         if any(refusal.rule for refusal in refusals):
             self._record_always(lambda lineage: _reject(lineage, request, refusals))
 
@@ -191,17 +186,15 @@ class LineageWriter:
                 stood_in=written.summarizer,
             )
 
-    # What came to nothing
-
     def record_futile(self, error: NothingToCompactError) -> None:
-        """Record that nothing can be gained, so that it is not tried again at the next call."""
+        """Record that nothing can be gained, so that the next call does not try again."""
         self._record_always(lambda lineage: lineage.fail(reason=str(error), after=self.read_head()))
 
     def record_failure(self, why: str) -> None:
-        """Record that an attempt failed before anything could be requested."""
+        """Record an attempt that failed before its request."""
 
         def fail(lineage: Compaction) -> None:
-            # It would end the request of whoever is at it.
+            # It would end another worker's request.
             if not self.is_held(lineage.state.requested):
                 lineage.fail(reason=why, after=lineage.state.futile)
 
@@ -210,7 +203,7 @@ class LineageWriter:
     def give_up(
         self, request: int, why: str, *, futile_at: int | None = None, cancelled: bool = False
     ) -> None:
-        """Record that a request came to nothing, unless another one ended it."""
+        """Record that a request failed, unless another event has ended it."""
 
         def fail(lineage: Compaction) -> None:
             if lineage.state.requested == request:
@@ -219,10 +212,8 @@ class LineageWriter:
 
         self._record_always(fail)
 
-    # The stream
-
     def _record_always(self, change: Callable[[Compaction], object]) -> None:
-        """Record what depends on nobody's decision: again, where another process came first."""
+        """Record what no other decision can invalidate, again if another process was faster."""
         with self._lock():
             while True:
                 compaction = self._open_lineage()
@@ -230,7 +221,7 @@ class LineageWriter:
                 try:
                     self.store.save(compaction)
                 except IntegrityError:
-                    continue  # somebody else's event was stored: that made progress
+                    continue  # another process stored an event, so there is progress
                 return
 
     def _save(self, compaction: Compaction, keys: Sequence[AppendKey] = ()) -> None:
@@ -247,12 +238,11 @@ class LineageWriter:
 
     def _open_lineage(self) -> Compaction:
         reader = self.reader
-        # Another process may have written to it: what is decided here is decided on what is stored.
+        # Another process may have written to the lineage: decide on what is stored.
         self.store.refresh(derive_lineage_id(reader.namespace, reader.key, reader.lineage))
         return self.store.open_compaction(reader.namespace, reader.key, reader.lineage)
 
     def read_head(self) -> int:
-        """The session's newest position."""
         chain = self.store.find_session_chain(self.reader.namespace, self.reader.key)
         return self.store.read_head(chain)[0]
 

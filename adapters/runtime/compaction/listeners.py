@@ -1,4 +1,4 @@
-"""Notifies listeners, and collects what they answer."""
+"""Notifies listeners and collects their answers."""
 
 import logging
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ logger = logging.getLogger("cutbank.compaction")
 
 
 def notify_listeners(listeners: Sequence[Listener], happening: CompactionEvent) -> list[Veto]:
-    """What the listeners answer to a moment; one that fails is logged and the others are told."""
+    """Return the listeners' answers to an event; a listener that fails is logged and skipped."""
     verdicts = []
     for listener in listeners:
         try:
             verdict = listener(happening)
-        except Exception:  # whatever a listener does, the session goes on
+        except Exception:  # a failing listener must not stop the session
             logger.exception("a listener failed at %s of %r", happening.moment, happening.session)
         else:
             if verdict is not None:

@@ -17,20 +17,18 @@ from .summary_chain import SummaryChain
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionOptions:
-    """What one compaction does differently from the settings; None leaves it to them."""
+    """How one compaction differs from the settings; None keeps a setting."""
 
     settings: Mapping[str, Any] | None = None
     """Fields of the policy, by name."""
     lineage: str = MAIN_LINEAGE
     trigger: Trigger = Trigger.MANUAL
     instructions: str | None = None
-    """What the summary should care about."""
     tracked_files: Callable[[], Iterable[str]] | None = None
-    """Returns the files that the agent's program knows to have been read."""
     summarizers: Sequence[Summarizer] | None = None
-    """Tried in order, before the extractive one."""
+    """The summarizers to try in order, before the extractive one."""
     chain: SummaryChain | None = None
-    """Summarizers with their time limits and retries, in place of `summarizers`."""
+    """Summarizers with time limits and retries, in place of `summarizers`."""
     pins: PinRules | None = None
     idempotency_key: str | None = None
     """A second compaction with the same key returns the first one's boundary."""
@@ -43,31 +41,23 @@ class CompactionOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopOptions:
-    """What an agent's loop does differently from the settings; None leaves it to them."""
-
     settings: Mapping[str, Any] | None = None
-    """Fields of the policy, by name."""
     lineage: str = MAIN_LINEAGE
     instructions: str | None = None
-    """What summaries should care about."""
     tracked_files: Callable[[], Iterable[str]] | None = None
-    """Returns the files that the agent's program knows to have been read."""
     summarizers: Sequence[Summarizer] | None = None
-    """Tried in order, before the extractive one."""
+    """The summarizers to try in order, before the extractive one."""
     pins: PinRules | None = None
     auto: bool | None = None
-    """Whether `prepare()` asks the policy before each call."""
+    """Whether `prepare()` consults the policy before each call."""
     once_a_turn: bool | None = None
-    """Whether one compaction by threshold serves all calls of a turn."""
+    """Whether a turn allows only one compaction by threshold."""
     regrowth: float = REGROWTH_SHARE
-    """The part of the limit by which a session has to grow before a compaction that gained nothing
-    is tried again."""
+    """How far a session must grow before a futile compaction is retried, as part of the limit."""
     prepare_at: float | None = None
-    """The part of the policy's threshold from which a thread writes the next summary ahead; 0 never
-    does."""
+    """The part of the threshold from which a thread writes the next summary; 0 is never."""
     shadows: Sequence[str | Policy] | None = None
-    """Policies that decide next to this one, each on its lineage `shadow:NAME`, and are never
-    served."""
+    """Policies that decide next to this one on lineages `shadow:NAME`, and are never served."""
 
     def __post_init__(self) -> None:
         if self.prepare_at is not None and not 0 <= self.prepare_at <= 1:

@@ -1,4 +1,4 @@
-"""What a compaction answers with."""
+"""Defines the outcome of a compaction."""
 
 from dataclasses import dataclass
 
@@ -37,16 +37,16 @@ class CompactionOutcome:
     summary: str | None = None
     summarizer: str | None = None
     rejected: tuple[str, ...] = ()
-    """Why other summarisers' drafts were not taken, if this one stood in."""
+    """Why other summarizers' drafts were not accepted."""
     last_model: str | None = None
-    """The model of the session's newest call, as it was recorded."""
+    """The model of the session's newest recorded call."""
     pricing: Pricing | None = None
-    """What it costs and saves; in tokens only where no prices were given."""
+    """The compaction's costs and savings; in tokens only if no prices are known."""
     limit: int | None = None
-    """Tokens that a prompt may have; None of a boundary that was drawn before."""
+    """The most tokens that a prompt may have; None for a stored boundary."""
     limit_source: LimitSource | None = None
     explanation: Explanation | None = None
-    """Of a dry run: what fires, what was wanted, and what becomes of it."""
+    """For a dry run: the trigger, the plan, and what leaves or stays."""
 
 
 def make_outcome(
@@ -55,7 +55,6 @@ def make_outcome(
     written: AcceptedDraft,
     boundary: int | None,
 ) -> CompactionOutcome:
-    """What a plan led to, or would lead to; `boundary` is None where nothing was recorded."""
     settlement, window = planned.settlement, planned.window
     return CompactionOutcome(
         compacted=boundary is not None,
@@ -88,7 +87,7 @@ def make_outcome(
 
 
 def make_no_need_outcome(order: CompactionRequest, window: Window) -> CompactionOutcome:
-    """The policy would leave the view as it is."""
+    """Return the outcome for a policy that leaves the view as it is."""
     return CompactionOutcome(
         compacted=False,
         reason=f"{order.policy.name} sees no need: "
@@ -104,7 +103,7 @@ def make_no_need_outcome(order: CompactionRequest, window: Window) -> Compaction
 def make_overtaken_outcome(
     order: CompactionRequest, before: Window, now: Window, reason: str
 ) -> CompactionOutcome:
-    """Others decided another boundary meanwhile, and nothing is left to do."""
+    """Return the outcome after another boundary left nothing to do."""
     return CompactionOutcome(
         compacted=False,
         reason=f"another compaction was decided while this one was written: {reason}",
@@ -119,7 +118,7 @@ def make_overtaken_outcome(
 def find_earlier_outcome(
     store: EventStore, reader: ViewReader, idempotency_key: str
 ) -> CompactionOutcome | None:
-    """What the compaction of that key did, where there was one."""
+    """Return what the earlier compaction with that key did, None if there is none."""
     id = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
     done = store.select_key(id, idempotency_key)
     if done is None:
@@ -131,7 +130,6 @@ def find_earlier_outcome(
 def make_stored_outcome(
     boundary: CompactBoundary, summary: Summary | None, reason: str
 ) -> CompactionOutcome:
-    """What a boundary did that was drawn before."""
     return CompactionOutcome(
         compacted=True,
         reason=reason,

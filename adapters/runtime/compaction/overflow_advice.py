@@ -1,4 +1,4 @@
-"""Says what can be done about a request that stays too long for its model."""
+"""Explains how to shorten a request that stays too long for its model."""
 
 from ....domain.errors import ContextOverflowError
 from ....domain.overflow import Overflow
@@ -10,14 +10,14 @@ OVERFLOW_HINTS = (
     "use a model with a larger context (/model)",
     "begin a session that recalls what it needs from this one (/clear)",
 )
-"""What helps when nothing is left that a compaction may take out, and what agents call it."""
+"""The remedies when no more blocks may leave, in terms that agents use."""
 _MAX_NAMED = 3
 
 
 def make_overflow_error(
     window: Window, overflow: Overflow, model: str | None, why: str
 ) -> ContextOverflowError:
-    """The error of a request that was refused, and that compacting cannot help."""
+    """Return the error of a refused request that a compaction cannot make short enough."""
     tokens = overflow.tokens or window.used_tokens
     limit = overflow.limit or (window.limit if window.limit > 0 else None)
     largest = sorted(window.items, key=lambda item: -item.tokens)[:_MAX_NAMED]

@@ -1,4 +1,4 @@
-"""Finds out what a compaction would take out of the view, before anything is written."""
+"""Plans what a compaction would take out of the view."""
 
 from collections.abc import Iterable
 
@@ -15,20 +15,20 @@ from .session_snapshot import SessionSnapshot
 
 
 class Planner:
-    """Asks a policy about the view as it is now, and settles what it answers."""
+    """Asks a policy about the current view, and makes its plan legal."""
 
     def __init__(self, store: EventStore, reader: ViewReader) -> None:
         self.store = store
         self.reader = reader
 
     def take_snapshot(self, order: CompactionRequest) -> SessionSnapshot:
-        """What a policy would be shown now."""
+        """Return the view and the window that a policy gets now."""
         return SessionSnapshot(self.store, self.reader, order, self._read_pinned)
 
     def plan(self, order: CompactionRequest) -> PlannedCompaction | Window:
-        """What would leave; the window alone where the policy sees no need.
+        """Return the plan, or only the window if the policy asks for nothing.
 
-        Raises NothingToCompactError where nothing can be gained.
+        Raises NothingToCompactError if nothing can be gained.
         """
         seen = self.take_snapshot(order)
         found = plan_compaction(
@@ -51,7 +51,7 @@ class Planner:
         ]
 
     def _read_pinned(self, history: HistoryFold) -> list[ViewEntry]:
-        """Blocks that earlier boundaries took out and that were pinned since."""
+        """Return the blocks that earlier boundaries took out and that were pinned since."""
         if history.boundary is None:
             return []
         if not history.pinned:

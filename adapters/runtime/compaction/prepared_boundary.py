@@ -1,4 +1,4 @@
-"""Serves a boundary that was prepared before, where it still fits: the swap is one event."""
+"""Serves a boundary that was prepared earlier, if it still fits; the swap is one event."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,12 +19,12 @@ from .session_snapshot import SessionSnapshot, apply_reported_usage
 
 @dataclass(frozen=True)
 class PreparedView:
-    """The view that the prepared boundary would begin, beside the one that is served."""
+    """The view that would begin at the prepared boundary, and the window of the current one."""
 
     order: CompactionRequest
     now: Window
     blocks: int
-    """How many are served now."""
+    """The number of blocks in the current view."""
     history: HistoryFold
     window: Window
     beneath: int
@@ -37,7 +37,7 @@ class PreparedView:
 
     @cached_property
     def misfit(self) -> str | None:
-        """Why it must not be served any more."""
+        """The reason why it must not be served any more, None if it fits."""
         history = self.history
         since = ChangesSince(
             retracted=history.retracted,
@@ -50,7 +50,7 @@ class PreparedView:
             self.boundary, history.summary, since, beneath=self.beneath, served=self.served
         ):
             return why
-        # As reckoned, which asks for no block: it may be a call's turn, and somebody waits.
+        # An estimate, which reads no blocks: a model call may be waiting for the answer.
         gained = self.now.used_tokens - self.window.used_tokens
         has_to = self.order.minimum_gain * self.now.used_tokens if self.order.is_automatic else 0
         if gained <= 0 or gained < has_to:
@@ -59,12 +59,12 @@ class PreparedView:
 
     @cached_property
     def is_enough(self) -> bool:
-        """Whether the policy would leave the view to come as it is."""
+        """Whether the policy would leave the new view as it is."""
         return not is_due(self.order.policy, replace(self.window, trigger=Trigger.THRESHOLD))
 
     @property
     def outcome(self) -> CompactionOutcome:
-        """What the swap does, as a compaction would say it."""
+        """What the swap does, as a compaction's outcome."""
         number = self.boundary.originator_version
         return replace(
             make_stored_outcome(
@@ -76,17 +76,17 @@ class PreparedView:
 
 
 class PreparedBoundaries:
-    """Serves what was prepared, or drops it."""
+    """Serves prepared boundaries, or drops those that no longer fit."""
 
     def __init__(self, compactor: Compactor) -> None:
         self.compactor = compactor
 
     def read_ahead(self, prepared: int) -> None:
-        """Read now what will be served when somebody waits for it."""
+        """Read the boundary now, so that it need not be read when it is served."""
         self.compactor.reader.read_boundary(prepared)
 
     def read_prepared_view(self, seen: SessionSnapshot, order: CompactionRequest) -> PreparedView:
-        """The view to come, of a session that has a prepared boundary."""
+        """Return the view that the session's prepared boundary would begin."""
         reader = self.compactor.reader
         with reader.advancing:
             history, view = reader.read_prepared(seen.decided.prepared, seen.view.coordinate)
@@ -104,9 +104,9 @@ class PreparedBoundaries:
         )
 
     def serve(self, coming: PreparedView) -> bool:
-        """Serve it where it fits, or else drop it; whether it is served.
+        """Serve the view if it fits, or drop it; return whether it was served.
 
-        Raises StalePlanError where others decided at the same moment.
+        Raises StalePlanError if another process decided at the same moment.
         """
         boundary, summary = coming.boundary, coming.history.summary
         told: dict[str, Any] = {

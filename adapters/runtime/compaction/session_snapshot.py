@@ -1,4 +1,4 @@
-"""A session as a compaction finds it: what is served, what a policy is shown, what was decided."""
+"""Reads a session for a compaction: the view, the policy's window, the decisions so far."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -16,11 +16,11 @@ from ...storage.view_reader import ViewReader
 from .compaction_request import CompactionRequest
 
 ReadPinned = Callable[[HistoryFold], Iterable[ViewEntry]]
-"""Finds the blocks that earlier boundaries took out and that were pinned since."""
+"""Reads the blocks that earlier boundaries took out and that were pinned since."""
 
 
 class SessionSnapshot:
-    """The newest view of one lineage, with the decisions that it stands on."""
+    """The newest view of one lineage, with the decisions on which it is based."""
 
     def __init__(
         self, store: EventStore, reader: ViewReader, order: CompactionRequest, recalled: ReadPinned
@@ -28,7 +28,7 @@ class SessionSnapshot:
         self._store = store
         self._chain = store.find_session_chain(reader.namespace, reader.key)
         lineage = store.find_lineage_chain(reader.namespace, reader.key, reader.lineage)
-        # Read before the view: what is decided in between makes the plan stale.
+        # Read before the view, so that a decision in between makes the plan stale.
         self.decided = store.read_lineage_state(lineage)[1]
         with reader.advancing:
             self.history, self.view = reader.read_newest()
@@ -46,12 +46,12 @@ class SessionSnapshot:
         if order.cache_is_cold:
             window = replace(window, cached=0)
         self.share = 1.0 if order.usage is None else order.usage / max(window.tokens, 1)
-        """How much larger the provider counted the view than it was reckoned, where it has."""
+        """The provider's count of the view divided by our estimate, if it reported one."""
         self.window = window if order.usage is None else apply_reported_usage(window, order.usage)
 
     @cached_property
     def state(self) -> SessionState:
-        """The session's state at the newest position that the view knows."""
+        """The session's state at the view's newest position."""
         return self.read_state_at(self.view.coordinate.position)
 
     def read_state_at(self, position: int) -> SessionState:
@@ -61,16 +61,16 @@ class SessionSnapshot:
         return self.read_state_at(position).turn
 
     def was_drawn_by(self, trigger: Trigger) -> bool:
-        """Whether the view begins at a boundary that this set off."""
+        """Return whether the view begins at a boundary with that trigger."""
         return self.boundary is not None and self.boundary.trigger is trigger
 
     def was_compacted_for(self, trigger: Trigger) -> bool:
-        """Whether this request was compacted already, for that reason."""
+        """Return whether this request was already compacted for that trigger."""
         return self.was_drawn_by(trigger) and self.history.is_same_request
 
 
 def apply_reported_usage(window: Window, usage: int) -> Window:
-    """The window as a provider counted that refused it: it knows better how large blocks are."""
+    """Scale the window to the provider's count, which is more accurate than our estimate."""
     share = usage / max(window.tokens, 1)
     if share <= 1:
         return replace(window, usage=usage, in_use=usage)

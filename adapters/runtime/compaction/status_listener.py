@@ -1,4 +1,4 @@
-"""Tells whether a compaction is running, to whatever shows it: a bar, a light, a line."""
+"""Reports whether a compaction is running, for status displays."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ _END_KINDS = frozenset({CompactionEventKind.RECORDED, CompactionEventKind.FAILED
 
 
 def make_status_listener(shows: Callable[[bool], None]) -> Listener:
-    """A listener that has True shown once a compaction has something to do, and False after it.
+    """Return a listener that shows True when a compaction starts work, and False after it.
 
-    Each True is followed by one False, whatever came of it.
+    Each True is followed by one False, however the compaction ends.
     """
 
     def listens(happening: CompactionEvent) -> None:

@@ -1,4 +1,4 @@
-"""Asks one summariser after another until a draft passes the gate; the last one cannot fail."""
+"""Asks one summarizer after another until a draft passes the gate; the last one cannot fail."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,24 +21,21 @@ from .summary_run import run_summarizer
 _MAX_PAUSE_S = 30.0
 
 CheckDraft = Callable[[Draft], None]
-"""Raises RejectedSummaryError where a draft may not stand for what left."""
+"""Raises RejectedSummaryError if a draft may not replace the blocks that left."""
 
 
 @dataclass(frozen=True, slots=True)
 class DraftRefusal:
-    """A summariser whose draft was not taken, or that brought none."""
-
     summarizer: str
     reason: str
     rule: str | None = None
-    """The gate's rule that the draft broke; None where there was no draft."""
+    """The gate's rule that the draft broke; None if there was no draft."""
     model: str | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
-    """What was paid for it all the same."""
     latency_s: float | None = None
     error: str | None = None
-    """The kind of error by which it brought none."""
+    """The type of error that the summarizer raised instead."""
 
     def __str__(self) -> str:
         return f"{self.summarizer}: {f'{self.rule}: ' if self.rule else ''}{self.reason}"
@@ -46,8 +43,6 @@ class DraftRefusal:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedDraft:
-    """A draft that passed the gate."""
-
     draft: Draft
     summarizer: str
     latency_s: float
@@ -55,7 +50,7 @@ class AcceptedDraft:
 
 
 class UnwrittenError(SummarizerFailedError):
-    """No summariser that was asked brought a draft that passes; says what each of them said."""
+    """Raised if no summarizer returned an acceptable draft; the message lists each one's reason."""
 
     def __init__(self, refusals: Sequence[DraftRefusal]) -> None:
         super().__init__("; ".join(map(str, refusals)))
@@ -63,40 +58,39 @@ class UnwrittenError(SummarizerFailedError):
 
 
 class SummaryObserver:
-    """Is told which summariser begins, whose draft was refused, and whose was taken."""
+    """Observes which summarizer begins, whose draft is refused, and whose is accepted."""
 
     def note_begin(self, summarizer: str) -> None:
-        """The next summariser is asked."""
+        """Note that the next summarizer begins."""
 
     def note_refusal(self, refusal: DraftRefusal) -> None:
-        """Its draft was not taken, or it brought none."""
+        """Note that its draft was refused, or that it returned none."""
 
     def note_accepted(self, written: AcceptedDraft) -> None:
-        """Its draft was taken."""
+        """Note that its draft was accepted."""
 
 
 @dataclass(frozen=True)
 class SummaryChain:
-    """Who may write a summary, in order, and how much patience there is with each.
+    """The summarizers to ask, in order, with time limits and retries.
 
-    `extractive` follows whoever is named, and `listing` ends the chain: they need nothing but the
-    log. A plan may have it otherwise: that only a notice stands in, or nothing at all. A draft that
-    the gate refuses is asked for once more, with the reason.
+    `extractive` follows the given ones, and `listing` ends the chain: both need only the log. A
+    plan may demand a notice instead, or nothing at all. If the gate refuses a draft, the summarizer
+    gets one more attempt, with the reason.
     """
 
     summarizers: tuple[Summarizer, ...] = ()
     time_limit_s: float = 120.0
-    """For each summariser, its retries and the pauses between them included."""
+    """The limit for each summarizer, including its retries and the pauses between them."""
     retries: int = 3
-    """How often a summariser is asked again after a failure that may pass."""
+    """How often to ask a summarizer again after a temporary failure."""
     backoff_s: float = 1.0
-    """The first pause between two tries; each further one is twice as long, up to 30 s."""
+    """The first pause between two attempts; each further one is twice as long, up to 30 s."""
     has_fallback: bool = True
-    """Whether `extractive` writes where all others failed; who has time tries them again later."""
+    """Whether `extractive` writes if all others failed; False leaves it to a later attempt."""
 
     @property
     def max_duration_s(self) -> float:
-        """Seconds after which even the slowest has written, or given up."""
         return self.time_limit_s * (len(self.summarizers) + 1)
 
     def write(
@@ -107,9 +101,10 @@ class SummaryChain:
         listener: SummaryObserver | None = None,
         on_failure: OnFailure = OnFailure.EXTRACTIVE,
     ) -> AcceptedDraft:
-        """The first draft that passes.
+        """Return the first draft that passes.
 
-        Raises CompactionCancelledError, and where nobody is to stand in UnwrittenError.
+        Raises CompactionCancelledError if cancelled, UnwrittenError if all fail and no fallback is
+        allowed.
         """
         listener = listener or SummaryObserver()
         refusals: list[DraftRefusal] = []
@@ -122,7 +117,7 @@ class SummaryChain:
                 raise
             except RejectedSummaryError:
                 pass  # each of its drafts is among the refusals
-            except Exception as error:  # noqa: BLE001 - users' summarisers may raise anything
+            except Exception as error:  # noqa: BLE001 - users' summarizers may raise anything
                 reason = _to_one_line(error)
                 took = monotonic() - began
                 kind = type(error).__qualname__
@@ -165,7 +160,7 @@ class SummaryChain:
         cancellation: Cancellation,
         refusals: list[DraftRefusal],
     ) -> Draft:
-        """A draft that the judge lets pass, at the second attempt at the latest."""
+        """Return a draft that passes at the first or second attempt."""
         ends = monotonic() + self.time_limit_s
         asked = material
         while True:
@@ -185,7 +180,7 @@ class SummaryChain:
                         monotonic() - began,
                     )
                 )
-                # Who writes by rules writes the same again.
+                # An extractive summary would be the same again.
                 if asked is not material or isinstance(summarizer, ExtractiveSummarizer):
                     raise
                 asked = replace(material, instructions=_make_correction(material, error))
@@ -195,7 +190,7 @@ class SummaryChain:
     def _write_draft(
         self, summarizer: Summarizer, material: Material, ends: float, cancellation: Cancellation
     ) -> Draft:
-        """A draft, tried again while failures may pass and time is left."""
+        """Return a draft, retrying after temporary failures while time is left."""
         pause, tries = self.backoff_s, 0
         while True:
             cancellation.check()
@@ -220,7 +215,7 @@ class SummaryChain:
 
 
 def _make_correction(material: Material, error: RejectedSummaryError) -> str:
-    # Not what it quotes from the draft: a tool may have put that there, and this is an instruction.
+    # Leave out what the reason quotes from the draft: it may be tool output, and this is a prompt.
     reason = error.reason.partition(":")[0]
     refusal = f"Your last draft was refused ({error.rule}): {reason}. Write one that is not."
     return "\n".join(filter(None, (material.instructions, refusal)))

@@ -1,4 +1,4 @@
-"""Runs one summariser in a thread of its own, with a time limit, so that it can be stopped."""
+"""Runs one summarizer in its own thread, with a time limit, so that it can be stopped."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -14,16 +14,15 @@ from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from .cancellation import Cancellation
 
 _STOP_TIMEOUT_S = 5.0
-"""How long a summariser that was stopped is waited for, to end its connections and programs."""
+"""How long to wait until a stopped summarizer has closed its connections and programs."""
 
 
 def run_summarizer(
     summarizer: Summarizer, material: Material, *, time_limit_s: float, cancellation: Cancellation
 ) -> Draft:
-    """The summariser's draft, or whatever it raises.
+    """Return the summarizer's draft, or raise its error.
 
-    Raises SummariserFailedError when its time is over, CompactionCancelledError when it was
-    stopped.
+    Raises SummarizerFailedError if it exceeds its time, CompactionCancelledError if it was stopped.
     """
     run = _Run(summarizer, material)
     with cancellation.call_on_cancel(run.stop):
@@ -32,7 +31,7 @@ def run_summarizer(
             return run.draft.result(time_limit_s)
         except OutOfTimeError as error:
             if run.draft.done():
-                raise  # its own: it waited for somebody and gave up
+                raise  # a timeout of its own, not ours
             raise SummarizerFailedError(
                 f"{summarizer.name} took longer than its {time_limit_s:.3g} seconds"
             ) from error
@@ -40,17 +39,16 @@ def run_summarizer(
             cancellation.check()
             raise SummarizerFailedError(f"{summarizer.name} gave up its work") from None
         finally:
-            # Also where somebody interrupts: nobody will ask for this draft any more.
+            # Also after an interrupt: nothing will use this draft.
             run.stop()
 
 
 class _Run:
-    """One call of a summariser.
+    """One call of a summarizer.
 
-    An event loop cannot be entered twice in one thread, and the caller's may have one running:
-    so each call has a thread of its own. One that is synchronous cannot be stopped; it is left
-    behind, and the process does not wait for it when it ends. It finds the caller's context
-    variables there, so that what it asks of others is traced below what it was asked for.
+    An event loop cannot be entered twice in one thread, and the caller's thread may run one, so
+    each call gets its own thread. A synchronous summarizer cannot be stopped: its daemon thread is
+    left behind. The thread gets the caller's context variables, so that traces nest correctly.
     """
 
     def __init__(self, summarizer: Summarizer, material: Material) -> None:
@@ -66,10 +64,9 @@ class _Run:
         self._task: asyncio.Task[None] | None = None
 
     def stop(self) -> None:
-        """End it, and wait until what can be stopped has ended."""
         self._is_stopped = True
         if self._loop is not None and self._task is not None:
-            with suppress(RuntimeError):  # it has just ended by itself
+            with suppress(RuntimeError):  # it has just ended
                 self._loop.call_soon_threadsafe(self._task.cancel)
             self.thread.join(_STOP_TIMEOUT_S)
         self.draft.cancel()
@@ -80,7 +77,7 @@ class _Run:
             draft = asyncio.run(self._await_draft(promise)) if isawaitable(promise) else promise
         except asyncio.CancelledError:
             self.draft.cancel()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the draft
+        except BaseException as error:  # noqa: BLE001 - passed to the waiting thread
             self._set_result(error)
         else:
             self._set_result(draft)
@@ -88,13 +85,13 @@ class _Run:
     async def _await_draft(self, promise: Awaitable[Draft]) -> Draft:
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
-        # Whoever stops says so before looking for the loop: one of the two sees the other.
+        # `stop` sets the flag before it looks for the loop, so at least one side sees the other.
         if self._is_stopped and self._task is not None:
             self._task.cancel()
         return await promise
 
     def _set_result(self, draft: Draft | BaseException) -> None:
-        with suppress(Exception):  # InvalidStateError: nobody waits for it any more
+        with suppress(Exception):  # InvalidStateError: the draft is no longer awaited
             if isinstance(draft, BaseException):
                 self.draft.set_exception(draft)
             else:

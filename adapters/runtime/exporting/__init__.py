@@ -1,1 +1,1 @@
-"""Takes sessions out of a store, in the formats of other agents."""
+"""Exports sessions from a store, in the formats of other agents."""

@@ -1,4 +1,4 @@
-"""Writes a session in another format: all of its log, or the compacted view of it."""
+"""Writes a session in another format: its whole log or its compacted view."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -43,7 +43,7 @@ def export(
             raise ExportError("an archive holds all of a session: leave out view=True")
         return write_archive([session], target)
     found = find_writable_format(to)
-    if lineage != RECORDED_LINEAGE:  # a source that never compacted has no such lineage
+    if lineage != RECORDED_LINEAGE:  # a source without compactions has no such lineage
         session.log.check_lineage(lineage)
     with translate_storage_errors(session.log.context.name):
         outgoing = make_outgoing(session, view=view, lineage=lineage)
@@ -62,7 +62,7 @@ def export(
 
 
 def find_writable_format(name: str) -> Format:
-    """The format of that name. Raises ExportError where nothing can be written in it."""
+    """Return the format of that name. Raises ExportError if it is unknown or read-only."""
     found = FORMATS.get(name)
     if found and (found.write or found.write_folder):
         return found
@@ -74,14 +74,13 @@ def find_writable_format(name: str) -> Format:
 def make_outgoing(
     session: StoredSession, *, view: bool = False, lineage: str = MAIN_LINEAGE, forks: bool = True
 ) -> OutgoingSession:
-    """The session as its format's writer is given it."""
     events, namespace, key = session.log.events, session.namespace, session.key
     reader = ViewReader(events, namespace, key, lineage)
     opened = events.read_opening(namespace, key)
     served = reader.read_view()
     if view:
         parts = partial(read_view_parts, served, opened.timestamp)
-        viewed = lambda: served  # noqa: E731 - what was read already
+        viewed = lambda: served  # noqa: E731 - it was read already
     else:
         first = opened.fork.position + 1 if opened.fork and not forks else 1
         parts = partial(read_log_parts, events, namespace, key, lineage, first)
@@ -104,7 +103,7 @@ def make_outgoing(
 
 
 def _find_forks(session: StoredSession) -> Iterator[OutgoingSession]:
-    """The branches of the same transcript: their keys begin with the session's own."""
+    """Yield the branches of the same transcript, whose keys begin with the session's own."""
     for log in list_logs(session.log.context, session.namespace):
         if log.key.startswith(f"{session.key}/") and log.forked_from:
             yield make_outgoing(StoredSession(log), forks=False)

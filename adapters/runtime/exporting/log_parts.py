@@ -1,4 +1,4 @@
-"""Reads a session for its writers: block by block from the log, or from a compacted view."""
+"""Reads a session for a format's writer, from the log or from a compacted view."""
 
 import json
 from collections.abc import Iterator
@@ -27,13 +27,13 @@ from ...transcripts.formats.outgoing import (
 )
 
 _AT_ONCE = 500
-"""Events that are read at a time."""
+"""The number of events read at a time."""
 
 
 def read_log_parts(
     events: EventStore, namespace: str, key: str, lineage: str, first: int = 1
 ) -> Iterator[OutgoingPart]:
-    """What the session's log holds from position `first` on, each boundary where it was served."""
+    """Yield the session's log from position `first` on, with boundaries where they were served."""
     chain = events.find_session_chain(namespace, key)
     reader = ViewReader(events, namespace, key, lineage)
     head = events.read_head(chain)[0]
@@ -52,9 +52,9 @@ def read_log_parts(
 
 
 def read_view_parts(view: HistoryView, began: datetime) -> Iterator[OutgoingPart]:
-    """What the view shows: its boundary first, then what was kept, as it is shown.
+    """Yield the view's boundary, then its blocks as they are shown.
 
-    `began` is the time of blocks whose source tells none.
+    `began` is the time of blocks whose source has none.
     """
     if view.boundary is not None:
         yield OutgoingCompaction(view.boundary, view.summary, view.boundary.timestamp)
@@ -80,7 +80,7 @@ def _make_part(position: int, event: Event, retracted: Ranges) -> OutgoingPart |
 
 
 def _replace_text(block: AnyBlock, shown: str) -> AnyBlock:
-    """A block that a view shows shortened, or with other words in its place."""
+    """Return a block with its content replaced by what the view shows."""
     match block:
         case ToolResult():
             return block.model_copy(update={"content": shown, "native": None})
@@ -95,7 +95,6 @@ def _replace_text(block: AnyBlock, shown: str) -> AnyBlock:
 
 
 def _find_served(events: EventStore, chain: Chain) -> list[BoundaryActivated]:
-    """The boundaries that were served and not taken back since, oldest first."""
     served: list[BoundaryActivated] = []
     version = events.read_lineage_state(chain)[0] if chain.segments else 0
     for recorded in events.read(chain, Ranges.span(1, version)):

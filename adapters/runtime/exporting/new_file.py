@@ -1,4 +1,4 @@
-"""Writes a new file or folder beside its name first: half a file never passes for a whole one."""
+"""Writes a file or folder under a temporary name, so that no partial export looks complete."""
 
 import os
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from ....domain.errors import ExportError
 
 @contextmanager
 def open_new_path(target: Path) -> Iterator[Path]:
-    """A path to write to; it becomes `target` when the block is left, and goes if that fails.
+    """Yield a temporary path that is renamed to `target` at the end, or removed on failure.
 
-    Raises ExportError where the target is there already or cannot be written.
+    Raises ExportError if the target exists or cannot be written.
     """
     if target.exists():
         raise ExportError(f"{target} is there already: name a new one")

@@ -1,4 +1,4 @@
-"""One transcript that is being written: read as far as it is there, line by line."""
+"""Reads one transcript line by line while it is being written."""
 
 import os
 from codecs import BOM_UTF8
@@ -21,13 +21,11 @@ from ..importing.transcript_import import TranscriptImport
 from ..sessions.session_store import SessionStore
 
 _COMPARED_BYTES = 4_096
-"""Bytes at the beginning and at the end of what was read that must not have changed."""
+"""The bytes at each end of what was read that are compared to detect a rewritten file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileNews:
-    """What was added from one file since it was last told of."""
-
     path: str
     format: str
     sessions: tuple[str, ...]
@@ -35,13 +33,11 @@ class FileNews:
     added: int
     errors: tuple[str, ...]
     again: bool = False
-    """Whether the file was read again from its beginning, for it was written anew."""
+    """Whether the file was rewritten and so read again from its beginning."""
 
 
 @dataclass(slots=True)
 class _Reading:
-    """How far a file was read, since it was opened or written anew."""
-
     file: BinaryIO
     source: TranscriptSource
     reader: LineReader
@@ -49,17 +45,16 @@ class _Reading:
     number: int = 0
     offset: int = 0
     is_inside_line: bool = False
-    """Whether the last line that was read had no end yet."""
+    """Whether the last line that was read had no newline yet."""
     head: bytes = b""
     tail: bytes = b""
     reported_counts: tuple[int, int, int] = (0, 0, 0)
-    """Of the entries, the blocks and the errors, how many were told."""
+    """How many entries, blocks and errors were reported."""
 
 
 @dataclass
 class LiveFile:
-    """A file, and its reader. Whatever becomes of the file, nothing of it is stored twice: the
-    keys of what was stored tell."""
+    """A file and its reader; append keys keep rewritten files from being stored twice."""
 
     store: SessionStore
     path: Path
@@ -71,20 +66,20 @@ class LiveFile:
 
     @property
     def is_read(self) -> bool:
-        """Whether it is a transcript that can be followed."""
+        """Whether the file is a transcript that can be followed."""
         return self._reading is not None
 
     @property
     def report(self) -> FileReport | None:
-        """What became of it since it was opened; None where it is not read."""
+        """The result since the file was opened; None if it cannot be followed."""
         return self._reading.transcript_import.report if self._reading else None
 
     def advance(self) -> Iterator[FileNews]:
-        """Read what was written since."""
+        """Read what was written since the last call."""
         try:
             status = self.path.stat()
         except OSError:
-            yield from self.end()  # it is gone; what was still written to it is read
+            yield from self.end()  # it is gone; read what was written before
             return
         if reading := self._reading:
             known = os.fstat(reading.file.fileno())
@@ -99,23 +94,22 @@ class LiveFile:
         yield from self._read_new()
 
     def settle(self, *, final: bool = False) -> Iterator[FileNews]:
-        """Nothing more is written for now: what is due where the file ends is stored.
+        """Store what waited for the file's end, as nothing is being written for now.
 
-        Where this is `final`, what waited for a line that is still to come is stored as well.
+        With `final`, also store what waited for further lines.
         """
         if (reading := self._reading) is None:
             return
         if last := _find_unfinished(reading):
             self._take_line(reading, last)
         for step in reading.reader.close(final=final):
-            # What is missing at the end may be the very next thing to be written.
+            # What is missing at the end may be written next.
             if not isinstance(step, SourceProblem) or step.raw:
                 reading.transcript_import.add_step(step)
         reading.transcript_import.pause()
         yield from self._make_news(reading)
 
     def end(self) -> Iterator[FileNews]:
-        """Read what is left, and let the file go."""
         try:
             if self._reading:
                 yield from self._read_new()
@@ -124,13 +118,13 @@ class LiveFile:
             self.close()
 
     def close(self) -> None:
-        """Let the file go, wherever it was read to."""
+        """Close the file without reading the rest."""
         if self._reading:
             self._reading.file.close()
             self._reading = None
 
     def _open(self) -> bool:
-        """Begin at the beginning, if it is known by now what the file is."""
+        """Start at the beginning, if the format can be recognized by now."""
         try:
             file = self.path.open("rb")
         except OSError:
@@ -154,7 +148,7 @@ class LiveFile:
                 self.store, self.namespace, place, report, heard=None, links=self.links
             )
             self._reading = _Reading(file, source, reader, importing)
-            opened.pop_all()  # it stays open until it is let go
+            opened.pop_all()  # it stays open until `close`
         return True
 
     def _read_new(self) -> Iterator[FileNews]:
@@ -199,7 +193,7 @@ def _find_line_format(source: TranscriptSource) -> Format | None:
 
 
 def _whole_lines(reading: _Reading) -> Iterator[SourceLine]:
-    """The lines that were ended since; half a line waits for its other half."""
+    """Yield the lines that are complete by now; a partial line waits."""
     file = reading.file
     file.seek(reading.offset)
     while raw := file.readline(MAX_LINE_BYTES + 1):
@@ -221,7 +215,7 @@ def _whole_lines(reading: _Reading) -> Iterator[SourceLine]:
 
 
 def _find_unfinished(reading: _Reading) -> SourceLine | None:
-    """The last line, where all that it lacks is its end: it is a whole object."""
+    """Return the last line if it is a whole object that lacks only its newline."""
     reading.file.seek(reading.offset)
     raw = reading.file.read(MAX_LINE_BYTES)
     body = _strip_line(raw, reading.number + 1)
@@ -231,7 +225,7 @@ def _find_unfinished(reading: _Reading) -> SourceLine | None:
     if line.problem or not isinstance(line.value, dict):
         return None
     reading.number += not reading.is_inside_line
-    # It may have been ended since it was last looked at.
+    # The newline may have been written since the last look.
     reading.offset, reading.is_inside_line = line.end, not raw.endswith(b"\n")
     _remember(reading)
     return line
@@ -242,7 +236,7 @@ def _strip_line(raw: bytes, number: int) -> bytes:
 
 
 def _find_line_end(file: BinaryIO, end: int) -> int:
-    """Where a line that is too long ends; 0 where it does not yet."""
+    """Return the end of an overlong line, 0 if it has no end yet."""
     while raw := file.readline(1 << 20):
         end += len(raw)
         if raw.endswith(b"\n"):
@@ -255,7 +249,6 @@ def _remember(reading: _Reading) -> None:
 
 
 def _is_changed(reading: _Reading) -> bool:
-    """Whether what was read is not what is there now."""
     return _read_ends(reading) != (reading.head, reading.tail)
 
 

@@ -1,4 +1,4 @@
-"""Follows transcripts while agents write them: what is new in them is stored as it comes."""
+"""Follows transcripts while agents write them, and stores new entries as they come."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from watchfiles import Change
 
 QUIET_MS = 1_000
-"""After so long without a change, what is due where a file ends is stored."""
+"""After this time without a change, the entries that were waiting for a file's end are stored."""
 DEBOUNCE_MS = 200
 SCAN_INTERVAL_S = 30.0
-"""How often all files are looked at: the operating system may drop news of changes."""
+"""How often to look at all files, since the operating system may drop change events."""
 MAX_OPEN_FILES = 64
-"""How many files are held open, with their readers. An older one that changes is read again."""
+"""How many files stay open with their readers; an older one that changes is read again."""
 
 _FileMark = tuple[int, int, int]
-"""A file's number, size and time of change."""
+"""A file's inode, size and modification time."""
 
 
 class TranscriptFollower:
-    """Follows files, and all transcripts below folders, the new ones too."""
+    """Follows files, and all present and future transcripts below folders."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class TranscriptFollower:
         redacts: bool = False,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """`imported` is told of what cannot be followed: of its format only whole files are read.
+        """`imported` is called with files that cannot be followed, as their format is read whole.
 
-        Raises ImportFileError where there is nothing at a path.
+        Raises ImportFileError if a path does not exist.
         """
         for path in paths:
             if not path.exists():
@@ -73,21 +73,21 @@ class TranscriptFollower:
         self.files = {path for path in named if not path.is_dir()}
         self.links = SubAgentLinks()
         self.live: OrderedDict[Path, LiveFile] = OrderedDict()
-        """The files that are read, those that changed last at the end."""
+        """The open files, with the last changed ones at the end."""
         self.changed: dict[Path, float] = {}
-        """The files that have not come to rest since they changed, and when they did."""
+        """The files that have changed and are not at rest, with the time of the change."""
         self.marks: dict[Path, _FileMark] = {}
-        """What files were like when they were last looked at."""
+        """The state of each file at the last look."""
         self.looked_around = 0.0
         self.reports: dict[Path, FileReport] = {}
-        """Of each file that was read, what became of it since it was last begun."""
+        """The result for each file that was read, since it was last begun."""
         self.unsettled: list[ImportRow] = []
 
     def follow(self, stop: Event, ready: Callable[[], None] = lambda: None) -> None:
         """Import what is there, then what is written, until `stop` is set.
 
-        `ready` is called once everything that was there is stored and changes are heard of. Raises
-        ImportFileError where watchfiles is not installed.
+        `ready` is called once all existing entries are stored and changes are watched. Raises
+        ImportFileError if watchfiles is not installed.
         """
         watch = _load_watcher()
         roots = {*self.folders, *(file.parent for file in self.files)}
@@ -113,19 +113,18 @@ class TranscriptFollower:
                     file.close()
 
     def begin(self) -> None:
-        """Import what is there and was not imported as it is."""
         for path in self._list_transcripts():
             if not self._is_stored(path):
                 self._advance(path)
                 if path not in self.reports:
                     self._import_once(path)
-        # All was read: those whose sub-agents had not been stored need not be read again, either.
+        # All is read now, so mark as complete also the files that waited for their sub-agents.
         self.store.events.save(imports=self.unsettled)
         self.unsettled.clear()
         self._settle(self.changed)
 
     def handle_changes(self, batch: "Iterable[tuple[Change, str]]") -> None:
-        """Read the files that changed; where none did for a while, let them come to rest."""
+        """Read the files that changed; settle those that have been quiet for a while."""
         touched = dict.fromkeys(Path(name) for _, name in batch)
         paths = {found: None for path in touched for found in self._transcripts_at(path)}
         if self.clock() - self.looked_around >= SCAN_INTERVAL_S:
@@ -137,7 +136,6 @@ class TranscriptFollower:
         self._settle([path for path, at in self.changed.items() if not touched or at <= at_rest])
 
     def end(self) -> None:
-        """Read what is left, and let all files go."""
         for file in self.live.values():
             self._report_news(file.end())
         self.live.clear()
@@ -147,7 +145,7 @@ class TranscriptFollower:
         self.marks[path] = _read_mark(path)
         if (file := self.live.get(path)) is None:
             file = LiveFile(self.store, path, self.namespace, self.links, self.redacts)
-        self.live[path] = file  # before it is read: whatever happens then, it is closed
+        self.live[path] = file  # before it is read, so that it is closed even after an error
         self.live.move_to_end(path)
         self._report_news(file.advance())
         if file.report is None:
@@ -162,7 +160,7 @@ class TranscriptFollower:
             self.changed.pop(oldest, None)
 
     def _import_once(self, path: Path) -> None:
-        """A transcript of a format that is not one of lines; anything else is left alone."""
+        """Import a transcript whose format is not line by line; leave other files alone."""
         manner, source = ImportOptions(self.namespace, self.redacts), TranscriptSource(path)
         try:
             is_one = recognize_format(source) is not None
@@ -186,13 +184,13 @@ class TranscriptFollower:
             self.heard(one)
 
     def _list_transcripts(self) -> Iterator[Path]:
-        """All transcripts that are there now; a session before its sub-agents."""
+        """Yield all transcripts that are there now, each session before its sub-agents."""
         yield from sorted(file for file in self.files if file.exists())
         for folder in self.folders:
             yield from find_transcripts(folder)
 
     def _transcripts_at(self, path: Path) -> Iterator[Path]:
-        """The transcripts that a change at `path` is about: of a new folder, all those in it."""
+        """Yield the transcripts that a change at `path` affects; for a new folder, all in it."""
         if path in self.files:
             yield path
         elif any(path.is_relative_to(folder) for folder in self.folders):
@@ -202,7 +200,6 @@ class TranscriptFollower:
                 yield path
 
     def _changed_files(self) -> Iterator[Path]:
-        """The files that are not what they were when they were last looked at."""
         self.looked_around = self.clock()
         known = self.marks
         yield from [
@@ -210,7 +207,6 @@ class TranscriptFollower:
         ]
 
     def _is_stored(self, path: Path) -> bool:
-        """Whether an import came to this very end of the file."""
         recorder = self.store.events.recorder
         source = make_source_name(path, make_redactor(path) if self.redacts else None)
         session = recorder.select_import_session(self.namespace, source)

@@ -1,1 +1,1 @@
-"""Compacts sessions that are at rest, and keeps the storage in order, while nobody waits."""
+"""Compacts sessions at rest and maintains the storage in idle time."""

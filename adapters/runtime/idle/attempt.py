@@ -1,4 +1,4 @@
-"""One attempt at one due session: how it is compacted, and what it comes to."""
+"""Makes one attempt to compact one due session."""
 
 import logging
 from collections.abc import Mapping
@@ -35,32 +35,30 @@ from .notices import NoticeKind
 logger = logging.getLogger("cutbank.idle")
 
 CACHE_LIFE = timedelta(hours=1)
-"""The longest that any provider keeps a prompt in its cache unasked."""
+"""The longest that any provider caches a prompt between uses."""
 BUSY_PAUSE = timedelta(seconds=30)
-"""How long a session is left alone that somebody else is at, or that cannot be stored."""
+"""How long to leave a session alone if another process has it, or if it cannot be stored."""
 MISCONFIGURED_PAUSE = timedelta(minutes=10)
-"""How long a session is left alone of which the settings ask what cannot be."""
+"""How long to leave a session alone if its settings cannot be met."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """What an attempt came to."""
-
     notice_kind: NoticeKind
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What is told of it."""
+    """Fields of the notice."""
     is_for_good: bool = False
-    """Whether nothing is to be done until something happens in the session."""
+    """Whether to leave the session alone until it changes."""
     pause: timedelta | None = None
-    """How long others go first, where it is due as before."""
+    """How long to put it behind other sessions, if it is still due."""
     has_met_others: bool = False
-    """Whether somebody else was at it."""
+    """Whether another process had the session."""
     error: Exception | None = None
-    """What would keep other sessions from being compacted as well."""
+    """An error that would affect other sessions too."""
 
 
 class IdleAttempt:
-    """Carries out what was found due by the rules of when it was begun."""
+    """Carries out a due session's compaction, by the rules in force at its beginning."""
 
     def __init__(
         self,
@@ -76,10 +74,10 @@ class IdleAttempt:
         self.rules = rules
         self.worker = worker
         self.number = due.attempts + 1
-        """Which one it is in a row."""
+        """The number of this attempt in a row."""
 
     def run(self, cancellation: Cancellation) -> AttemptResult:
-        """Compact the session, if it is as it was found; never raises."""
+        """Compact the session unless it has changed; never raises."""
         try:
             with translate_storage_errors(self.store.name):
                 return self._make_result(self._compact(cancellation))
@@ -94,24 +92,24 @@ class IdleAttempt:
         except LeaseLostError as error:
             return AttemptResult(NoticeKind.LOST, _error_details(error))
         except (StorageError, PersistenceError) as error:
-            # Not the session's fault, so no attempt is counted in the log: all work has to wait.
+            # Not the session's fault, so no attempt is counted: all work has to wait.
             return AttemptResult(
                 NoticeKind.FAILED, _error_details(error), pause=BUSY_PAUSE, error=error
             )
         except InvalidSettingError as error:
-            # As above; but of other sessions more may be known, such as which model they ask.
+            # Not the session's fault either; but other sessions may have a known model.
             return AttemptResult(
                 NoticeKind.FAILED, _error_details(error), pause=MISCONFIGURED_PAUSE
             )
         except CutbankError as error:
             return self._make_failure(error)
         except Exception as error:
-            # Policies and summarisers may be users' own, and raise anything.
+            # Policies and summarizers may be users' own and raise anything.
             logger.exception("compacting %r of %r failed", self.due.key, self.due.namespace)
             return self._make_failure(error)
 
     def make_request(self) -> CompactionRequest:
-        """What is asked for. Raises NothingToCompactError where the view is too small."""
+        """Return the request. Raises NothingToCompactError if the view is too small."""
         due, rules = self.due, self.rules
         order = make_compaction_request(
             self.store.settings,
@@ -132,7 +130,7 @@ class IdleAttempt:
             )
         if not rules.may_spend(self.found.read_session_spend(due)):
             return replace(order, chain=SummaryChain())
-        # In idle hours nobody waits: rather than to stand in, it is tried again.
+        # In idle hours there is time: rather than fall back to `extractive`, try again later.
         patient = not rules.is_last(self.number)
         return replace(order, chain=replace(order.chain, has_fallback=not patient))
 

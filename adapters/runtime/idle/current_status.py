@@ -1,4 +1,4 @@
-"""Reads the current status of idle work, from the read models and the maintenance records."""
+"""Reads the current status of idle work from the read models and the maintenance records."""
 
 from dataclasses import replace
 
@@ -10,10 +10,10 @@ from .server_clock import read_store_time
 
 
 def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
-    """Return what is due, running, prepared, done and failed, whichever process does it.
+    """Return what is due, running, prepared, done and failed, over all processes.
 
-    Reads what is new first; `last` is how many of each kind are listed. The rules are those of the
-    settings, section `idle`.
+    Reads new events first. `last` limits how many of each kind are listed. The rules are those of
+    the settings, section `idle`.
     """
     with translate_storage_errors(store.name):
         now = read_store_time(store.events)

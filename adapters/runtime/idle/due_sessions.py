@@ -1,4 +1,4 @@
-"""What the read models know of idle work: who is due, who is at it, what waits, what it cost."""
+"""Queries the read models about idle work: due and running sessions, prepared boundaries, costs."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,38 +10,36 @@ from ...storage.read_models.read_models import ReadModels
 
 @dataclass(frozen=True, slots=True)
 class DueSession:
-    """A session that may be compacted."""
-
     id: int
     namespace: str
     key: str
     position: int
-    """Where it stood when it was found due."""
+    """The session's newest position when it was found due."""
     lineage_version: int
-    """How far what was decided about it had come then."""
+    """The lineage's version when it was found due."""
     attempts: int
-    """How many were begun and came to nothing since something was said in it."""
+    """The number of failed attempts since the last block."""
     due_at: datetime
     last_activity: datetime
     in_use: int
-    """Tokens of context, as far as the index knows."""
+    """The tokens of context, as far as the index knows."""
 
 
 class DueSessionIndex:
-    """Asks the index; each answer is as new as the last time that it caught up with the log."""
+    """Queries the index; each answer is as of its last catch-up with the log."""
 
     def __init__(self, models: ReadModels, namespaces: tuple[str, ...] = ()) -> None:
         self.models = models
         self.namespaces = namespaces
 
     def find_due(self, now: datetime, limit: int) -> list[DueSession]:
-        """Those that are due at `now`, whoever has waited longest first: O(found)."""
+        """Return up to `limit` sessions that are due at `now`, longest waiting first: O(found)."""
         where = "due_at <= ?"
         found = [
             row
             for condition, parameters in self._namespace_queries()
             for row in self.models.file.fetch_rows(
-                "SELECT due_at, id, namespace, key, position, served_version,"  # noqa: S608 - ours
+                "SELECT due_at, id, namespace, key, position, served_version,"  # noqa: S608 - constant
                 " attempts + (leased_until IS NOT NULL), last_activity, in_use FROM sessions"
                 f" WHERE {condition}{where} ORDER BY due_at LIMIT ?",
                 (*parameters, format_timestamp(now), limit),
@@ -65,22 +63,22 @@ class DueSessionIndex:
         ]
 
     def count_due(self, now: datetime) -> int:
-        """How many are due at `now`."""
+        """Return how many sessions are due at `now`."""
         return sum(
             self.models.file.fetch_rows(
-                f"SELECT count(*) FROM sessions WHERE {condition}due_at <= ?",  # noqa: S608 - as above
+                f"SELECT count(*) FROM sessions WHERE {condition}due_at <= ?",  # noqa: S608 - constant
                 (*parameters, format_timestamp(now)),
             )[0][0]
             for condition, parameters in self._namespace_queries()
         )
 
     def find_next_due(self, now: datetime) -> datetime | None:
-        """When the next one is due after `now`; None where none ever is, as things stand."""
+        """Return when the next session is due after `now`; None if none is scheduled."""
         found = [
             row[0]
             for condition, parameters in self._namespace_queries()
             for row in self.models.file.fetch_rows(
-                f"SELECT min(due_at) FROM sessions WHERE {condition}due_at > ?",  # noqa: S608 - as above
+                f"SELECT min(due_at) FROM sessions WHERE {condition}due_at > ?",  # noqa: S608 - constant
                 (*parameters, format_timestamp(now)),
             )
             if row[0]
@@ -88,7 +86,7 @@ class DueSessionIndex:
         return datetime.fromisoformat(min(found)) if found else None
 
     def pass_over(self, due: DueSession) -> None:
-        """Look at it no more until something happens in it: as it stands, nothing is to be done."""
+        """Ignore the session until something happens in it."""
         with self.models.file.transaction() as db:
             db.conn.execute(
                 "UPDATE sessions SET due_at = NULL WHERE id = ? AND position = ?",
@@ -96,17 +94,14 @@ class DueSessionIndex:
             )
 
     def find_model(self, due: DueSession) -> str | None:
-        """The model that the session's newest call asked."""
         found = self.models.file.fetch_rows(
             "SELECT model FROM model_calls WHERE session_id = ? ORDER BY id DESC LIMIT 1",
             (due.id,),
         )
         return found[0][0] if found else None
 
-    # Money
-
     def read_session_spend(self, due: DueSession) -> float:
-        """Dollars that idle work has spent on the session, for whatever became of it."""
+        """Return what idle work has spent on the session, in dollars, successful or not."""
         return float(
             self.models.file.fetch_rows(
                 "SELECT coalesce(sum(compactions.cost_usd), 0) FROM compactions"
@@ -117,7 +112,7 @@ class DueSessionIndex:
         )
 
     def list_spend_since(self, since: datetime) -> list[tuple[datetime, float]]:
-        """What idle work has spent from then on, in dollars, oldest first."""
+        """Return what idle work has spent since then, in dollars, oldest first."""
         found = self.models.file.fetch_rows(
             "SELECT recorded_at, compactions.cost_usd FROM compactions"
             " JOIN compaction_requests ON compaction_requests.id = request_id"
@@ -128,7 +123,7 @@ class DueSessionIndex:
         return [(datetime.fromisoformat(at), cost) for at, cost in found]
 
     def find_affordable_time(self, now: datetime, hourly_usd: float | None) -> datetime | None:
-        """When the last 60 minutes will have cost less than that; None where they do now."""
+        """Return when the last 60 minutes will have cost less than that; None if they do now."""
         if hourly_usd is None:
             return None
         spent = self.list_spend_since(now - SPEND_WINDOW)
@@ -142,7 +137,7 @@ class DueSessionIndex:
         return now + SPEND_WINDOW
 
     def _namespace_queries(self) -> list[tuple[str, tuple[str, ...]]]:
-        """One query for each namespace, so that an index answers it; one for all without any."""
+        """Return a query for each namespace, so that an index is used, or one for all."""
         if not self.namespaces:
             return [("", ())]
         return [("namespace = ? AND ", (name,)) for name in self.namespaces]

@@ -1,4 +1,4 @@
-"""A worker that a process exists for: works until it is told to stop, and says how it does."""
+"""Runs a worker in a foreground process until it is stopped, and reports its health."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from .worker_log import logger
 
 
 class ForegroundWorker:
-    """Runs the store's scheduler until a signal says to stop, or whoever started it is gone."""
+    """Runs the store's scheduler until a signal stops it, or its parent process is gone."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class ForegroundWorker:
         grace_s: float = 30.0,
         parent: int | None = None,
     ) -> None:
-        """`parent` is the process that has to be there as long as this one."""
+        """`parent` is the process on whose end this one stops."""
         self.store = store
         self.tally = NoticeCounts()
         self.heard: list[NoticeListener] = [self.tally, *listeners]
@@ -39,14 +39,14 @@ class ForegroundWorker:
         self.orders = SignalQueue()
 
     def run(self) -> WorkerRun:
-        """Work until told to stop; then cancel what runs, and wait for it for the grace time."""
+        """Work until stopped; then cancel what runs, and wait for it for the grace time."""
         with self.orders.listen(signal.SIGHUP):
             scheduler = start_scheduler(self.store, heard=self.heard)
             health = self._make_health(scheduler)
             try:
                 self._wait(scheduler, health)
             finally:
-                # Also where something went wrong that nobody has foreseen.
+                # Also after an unforeseen error.
                 notify_service_manager("STOPPING=1")
                 has_ended = scheduler.stop(self.grace_s)
                 health.end()

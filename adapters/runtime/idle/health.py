@@ -1,4 +1,4 @@
-"""A file that says how a worker does, and that is left to grow old where the worker is stuck."""
+"""Writes a worker's health file, and lets it grow old if the worker is stuck."""
 
 import json
 import os
@@ -14,16 +14,16 @@ from ...storage.private_files import make_file, open_new
 from .service_manager import notify_service_manager
 
 BEAT_INTERVAL_S = 2.0
-"""Between two looks at how the worker does, by a clock that nobody sets."""
+"""How often the worker's health is checked, on the monotonic clock."""
 STUCK_AFTER_S = 120.0
-"""A worker that has neither looked nor read anything of the log for so long is stuck."""
+"""How long without progress before a worker counts as stuck."""
 
 
 class HealthFile:
-    """The file itself: there while somebody works, and always whole."""
+    """The health file, which exists while its worker runs and is replaced atomically."""
 
     def __init__(self, path: Path) -> None:
-        """Raises StorageError, in one line, where it cannot be written."""
+        """Raises StorageError if the file cannot be written."""
         self.path = path
         self._next = path.with_name(f".{path.name}.{os.getpid()}")
         try:
@@ -34,7 +34,7 @@ class HealthFile:
             ) from None
 
     def write(self, document: dict[str, Any]) -> None:
-        """Replace what it said before; a disk that is full makes it grow old."""
+        """Replace the content; on a full disk the old file stays."""
         with suppress(OSError):
             self._next.unlink(missing_ok=True)
             with open_new(self._next) as file:
@@ -42,14 +42,14 @@ class HealthFile:
             self._next.replace(self.path)
 
     def remove(self) -> None:
-        """Whoever ends in good order leaves none."""
+        """Remove the file, as a worker does on a normal end."""
         for path in (self._next, self.path):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
 
 class StallTimer:
-    """Tells work that goes on, however slowly, from work that is stuck."""
+    """Distinguishes slow work from stuck work."""
 
     def __init__(
         self, progress: Callable[[], object], clock: Callable[[], float] = monotonic
@@ -60,18 +60,18 @@ class StallTimer:
         self._since = clock()
 
     def measure_stall(self) -> float:
-        """Seconds since it was last seen to move."""
+        """Return the seconds since progress was last seen."""
         try:
             seen = self._progress()
         except StorageError:
-            seen = self._seen  # what cannot be asked has not moved
+            seen = self._seen  # no answer means no progress
         if seen != self._seen:
             self._seen, self._since = seen, self._clock()
         return self._clock() - self._since
 
 
 class Health:
-    """Says that a worker lives, to the file and to the service manager, as long as it does."""
+    """Reports to the health file and the service manager that the worker is alive."""
 
     def __init__(
         self, file: HealthFile | None, known: dict[str, Any], stillness: StallTimer
@@ -81,7 +81,7 @@ class Health:
         self.stillness = stillness
 
     def beat(self, told: dict[str, Any]) -> bool:
-        """Say how it is; whether the worker is well. One that is stuck says nothing."""
+        """Report the state unless the worker is stuck; return whether it is well."""
         still = self.stillness.measure_stall()
         if still > STUCK_AFTER_S:
             return False

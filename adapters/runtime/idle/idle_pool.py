@@ -1,4 +1,4 @@
-"""Several workers on one machine, a process each: started, watched, and started again."""
+"""Runs several workers on one machine, one process each, and restarts those that die."""
 
 import json
 import logging
@@ -21,22 +21,22 @@ logger = logging.getLogger("cutbank.idle")
 
 FIRST_PAUSE_S = 1.0
 _MAX_PAUSE_S = 60.0
-"""Before a process that died is started again: twice as long each time that it dies young."""
+"""The pause before a dead process is restarted; it doubles each time the process dies early."""
 STABLE_AFTER_S = 60.0
-"""Whoever lived so long did not die of how it was started."""
+"""After this uptime, a process's death is not blamed on its start."""
 _STOP_TIMEOUT_S = 5.0
-"""Beyond the grace time, until a process that was told to stop is killed."""
+"""How long after the grace time a stopping process is killed."""
 
 IDLE_WORKER_COMMAND = (
     *(sys.executable, "-P", "-c"),
     "from cutbank.adapters.interfaces.command_line.cli import main; main()",
 )
-"""How this program is started again, whatever it is called by."""
+"""The command that starts this program again, whatever its name."""
 
 
 @dataclass
 class PoolWorker:
-    """One of the workers, whichever process it is now."""
+    """One of the workers, as its current process."""
 
     number: int
     health: Path
@@ -46,17 +46,16 @@ class PoolWorker:
     restart_at: float = 0.0
     restarts: int = 0
     exit_code: int | None = None
-    """What it ended with, where it is not to be started again."""
+    """The final exit code, if it is not to be restarted."""
     stall_timer: StallTimer = field(init=False)
 
     def set_process(self, process: "subprocess.Popen[bytes]") -> None:
-        """It is this process from now on."""
         self.process = process
         self.started_at = monotonic()
         self.stall_timer = StallTimer(self._health_time)
 
     def read_health(self) -> dict[str, Any]:
-        """What its health file says; nothing before it is written."""
+        """Return the content of its health file; empty before it is written."""
         with suppress(OSError, ValueError):
             said: dict[str, Any] = json.loads(self.health.read_text(encoding="utf-8"))
             return said
@@ -69,7 +68,7 @@ class PoolWorker:
 
 
 class IdlePool:
-    """Processes that each run one worker, until a signal says to stop."""
+    """Runs one worker in each of several processes, until a signal stops them."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class IdlePool:
         health: Path | None = None,
         is_once: bool = False,
     ) -> None:
-        """`words` are the command line of each worker; with `is_once` none is started again."""
+        """`words` are each worker's command line; with `is_once` none is restarted."""
         self.words = [*IDLE_WORKER_COMMAND, *words]
         self.environ = environ
         self.processes = processes
@@ -92,10 +91,10 @@ class IdlePool:
         self.orders.exit_now = self._kill_all  # type: ignore[method-assign]
         self.members: list[PoolWorker] = []
         self.said: list[dict[str, Any]] = []
-        """What each process said on standard output when it ended in good order."""
+        """The standard output of each process that ended normally."""
 
     def run(self) -> int:
-        """Work until told to stop; the exit code of the worst of them."""
+        """Work until stopped; return the worst exit code."""
         with (
             TemporaryDirectory(prefix="cutbank-idle-") as folder,
             self.orders.listen(signal.SIGHUP, signal.SIGCHLD),
@@ -131,7 +130,7 @@ class IdlePool:
                     return
 
     def _check_worker(self, member: PoolWorker) -> None:
-        """Start it, or bury it, or kill it where it is stuck."""
+        """Start the worker, handle its exit, or kill it if it is stuck."""
         process, now = member.process, monotonic()
         if process is None:
             if member.exit_code is None and now >= member.restart_at:
@@ -157,7 +156,7 @@ class IdlePool:
         )
 
     def _start(self, member: PoolWorker) -> None:
-        # In a group of its own: what is typed at the terminal is for this process to pass on.
+        # In its own process group: only this process gets the terminal's signals.
         process = subprocess.Popen(  # noqa: S603 - it is this program
             self.words if self.is_once else [*self.words, "--health", str(member.health)],
             env=dict(self.environ),
@@ -189,7 +188,7 @@ class IdlePool:
             try:
                 process.wait(max(deadline - monotonic(), 0.1))
             except subprocess.TimeoutExpired:
-                logger.error("worker process %d did not stop in time, and is killed", process.pid)  # noqa: TRY400 - a time limit has no traceback worth telling
+                logger.error("worker process %d did not stop in time, and is killed", process.pid)  # noqa: TRY400 - as expected
                 process.kill()
             self._handle_exit(member, process)
             member.exit_code = process.returncode

@@ -1,4 +1,4 @@
-"""APScheduler around a worker: one job looks for due sessions and says when to come again."""
+"""Runs a worker under APScheduler: one job looks for due sessions and schedules its next run."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,14 +22,14 @@ from .notices import NoticeKind, NoticeListener
 
 JOB_NAME = "look for due sessions"
 MAX_CLOCK_JUMP = timedelta(seconds=5)
-"""By how much a clock has to be put back before it is told of."""
+"""The smallest backward jump of the clock that is reported."""
 
 
 class _SteadyScheduler(BaseScheduler):  # type: ignore[misc]  # APScheduler says nothing of types
-    """Comes again when it was told to, however its machine's clock is set meanwhile.
+    """Runs its job on time even if the machine's clock is set back.
 
-    APScheduler waits for moments of the clock on the wall: where that is put back by an hour, it
-    waits an hour more. Here a job whose moment is further away than any look has it now.
+    APScheduler waits for wall clock times, so a clock set back by an hour delays a job by an hour.
+    Here, a job that is further away than the longest interval runs now.
     """
 
     def __init__(self, on_jump: Callable[[], None], **options: Any) -> None:
@@ -46,7 +46,7 @@ class _SteadyScheduler(BaseScheduler):  # type: ignore[misc]  # APScheduler says
 
 
 class _SteadyBackgroundScheduler(_SteadyScheduler, BackgroundScheduler):  # type: ignore[misc]  # as above
-    """In a thread of its own."""
+    """Runs in its own thread."""
 
     @property
     def is_alive(self) -> bool:
@@ -54,20 +54,20 @@ class _SteadyBackgroundScheduler(_SteadyScheduler, BackgroundScheduler):  # type
 
 
 class _SteadyAsyncioScheduler(_SteadyScheduler, AsyncIOScheduler):  # type: ignore[misc]  # as above
-    """In the event loop that is running when it is started."""
+    """Runs in the event loop in which it is started."""
 
     @property
     def is_alive(self) -> bool:
-        """Not once its loop was closed, of which APScheduler hears nothing."""
+        """Return False also after the loop was closed, which APScheduler does not notice."""
         loop = self._eventloop
         return bool(self.running) and loop is not None and not loop.is_closed()
 
 
 class IdleScheduler:
-    """Runs one worker in this process until it is stopped, or its store is closed.
+    """Runs one worker in this process until it is stopped or its store is closed.
 
-    Nothing is kept in APScheduler's own store: what is due is derived from the log, so a restart
-    loses nothing, and any number of processes may run one.
+    What is due is derived from the log, not kept in APScheduler's store: a restart loses nothing,
+    and any number of processes may run a scheduler.
     """
 
     def __init__(
@@ -85,17 +85,17 @@ class IdleScheduler:
         self.worker.on_free = self.look_now
         self._is_asked = False
         self.looks = 0
-        """How often it has looked; one that is stuck does not."""
+        """The number of looks; it stops growing if the worker is stuck."""
         self.looked_at: datetime | None = None
         self.next_look: datetime | None = None
-        """When it comes again at the latest, by the workers' clock."""
+        """The latest time of the next look, by the workers' clock."""
         scheduler = _SteadyBackgroundScheduler if kind == "background" else _SteadyAsyncioScheduler
         self._scheduler: _SteadyBackgroundScheduler | _SteadyAsyncioScheduler = scheduler(
             on_jump=lambda: self.worker.notify(NoticeKind.CLOCK_JUMPED),
-            # In UTC no hour is left out, and none comes twice.
+            # UTC has no skipped or repeated hours.
             timezone=UTC,
             jobstores={"default": MemoryJobStore()},
-            # One thread: a look that is asked for during another one comes after it.
+            # One thread, so that a look requested during another one follows it.
             executors={"default": ThreadPoolExecutor(1)},
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 2},
         )
@@ -105,7 +105,7 @@ class IdleScheduler:
         return self._scheduler.is_alive
 
     def start(self) -> None:
-        """Begin to look; an asyncio scheduler is started in its running loop."""
+        """Start looking; an asyncio scheduler is started in its running loop."""
         self.worker.notify(NoticeKind.STARTED)
         # However a look ends, the next one comes.
         every = IntervalTrigger(seconds=int(MAX_LOOK_INTERVAL.total_seconds()), timezone=UTC)
@@ -113,16 +113,16 @@ class IdleScheduler:
         self._scheduler.start()
 
     def look_now(self) -> None:
-        """Look as soon as can be: something has become due, or is done with."""
+        """Look as soon as possible, since something became due or has ended."""
         if not self._is_asked:
             self._is_asked = True
             self._schedule_look(datetime.now(UTC))
 
     def stop(self, timeout: float | None = 30.0) -> bool:
-        """Begin nothing more, cancel what runs and wait for it; whether all has ended in time."""
+        """Begin nothing more, cancel what runs and wait; return whether all has ended in time."""
         has_ended = self.worker.stop(timeout)
         if self.is_running:
-            # An event loop that was closed before has stopped the scheduler already.
+            # A closed event loop has stopped the scheduler already.
             with suppress(RuntimeError):
                 self._scheduler.shutdown(wait=False)
         return has_ended
@@ -133,12 +133,12 @@ class IdleScheduler:
         self.looks += 1
         self.looked_at, self.next_look = self.worker.clock(), next_at
         if not self._is_asked:
-            # The worker may go by a server's clock, APScheduler goes by this machine's.
+            # The worker may use a server's clock, APScheduler uses this machine's.
             self._schedule_look(datetime.now(UTC) + (next_at - self.worker.clock()))
 
     def _schedule_look(self, at: datetime) -> None:
         if self.is_running and not self.worker.is_stopping:
-            # Stopped between the question and the answer: nobody wants another look.
+            # The scheduler may stop between check and call; then no other look is needed.
             with suppress(JobLookupError, RuntimeError):
                 self._scheduler.modify_job(JOB_NAME, next_run_time=at)
 
@@ -153,10 +153,10 @@ def start_scheduler(
 ) -> IdleScheduler:
     """Compact sessions at rest, in this process, until `stop()` or the store is closed.
 
-    `kind` is where it looks: in a thread of its own, or in the running event loop; summaries are
-    written in threads either way. Without `rules` it follows the settings, section `idle`. `heard`
-    are called with what it does: see `idle/notices.py`. Raises InvalidSettingError if this store's
-    scheduler is running already; other processes may run theirs.
+    `kind` is where it looks: in its own thread, or in the running event loop; summaries are written
+    in threads either way. Without `rules` it follows the settings, section `idle`. `listeners` are
+    called with its notices; see `idle/notices.py`. Raises InvalidSettingError if this store's
+    scheduler is already running in this process; other processes may run theirs.
     """
     background = store.context.background
     with store.context.starting:
@@ -166,7 +166,7 @@ def start_scheduler(
                     f"the scheduler of {store.name} is running already in this process:"
                     " stop it first, or use that one"
                 )
-            other.stop()  # its event loop may have been closed while it was looking
+            other.stop()  # its event loop may have been closed during a look
             background.remove(other)
         scheduler = IdleScheduler(store, rules, kind=kind, name=name, listeners=heard)
         background.append(scheduler)

@@ -1,4 +1,4 @@
-"""How idle work stands, from the read models alone: by any process, whoever works."""
+"""Reads the status of idle work from the read models alone, over all processes."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -27,35 +27,28 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class DueStatus:
-    """A session that may be compacted, and by nobody is."""
-
     session: str
     namespace: str
     due_at: datetime
     in_use: int
     attempts: int
-    """How many came to nothing since something was said in it."""
     attempts_left: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunningStatus:
-    """A session that somebody is at."""
-
     session: str
     namespace: str
     lineage: str
     worker: str | None
-    """None where it is whoever works in the session."""
+    """None if it is not an idle worker."""
     since: datetime
     until: datetime
-    """When the lease runs out, and others may take over."""
+    """The end of the lease, after which others may take over."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedStatus:
-    """A boundary that waits to be served."""
-
     session: str
     namespace: str
     lineage: str
@@ -67,8 +60,6 @@ class PreparedStatus:
 
 @dataclass(frozen=True, slots=True)
 class DoneStatus:
-    """A session that an idle worker has compacted."""
-
     session: str
     namespace: str
     worker: str | None
@@ -83,8 +74,6 @@ class DoneStatus:
 
 @dataclass(frozen=True, slots=True)
 class FailedStatus:
-    """An attempt that came to nothing."""
-
     session: str
     namespace: str
     worker: str | None
@@ -92,47 +81,44 @@ class FailedStatus:
     failed_at: datetime
     attempts_left: int
     next_at: datetime | None
-    """When it is tried again; None where it is not, or is no more to be done."""
+    """When the next attempt is due; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdleStatus:
-    """Counts, and of each the first few: whoever waited longest, the newest of what is over."""
+    """Counts, and the first few of each kind: longest waiting, or newest."""
 
     at: datetime
     due: int
     due_sessions: tuple[DueStatus, ...]
     next_due: datetime | None
-    """When the next one is due that is not yet."""
+    """When the next session becomes due."""
     held_back: str | None
-    """Why nothing is begun now, if anything was due."""
+    """Why nothing would begin now, even if due."""
     held_back_until: datetime | None
     running: tuple[RunningStatus, ...]
     prepared: int
     prepared_boundaries: tuple[PreparedStatus, ...]
     done: int
-    """In all."""
     done_in_day: int
     done_lately: tuple[DoneStatus, ...]
     failing: int
-    """Sessions whose newest attempt failed."""
+    """The number of sessions whose newest attempt failed."""
     given_up: int
-    """Those of them that are not tried again until something is said."""
+    """The number of those that are not retried until they change."""
     failed_lately: tuple[FailedStatus, ...]
     spent_in_hour: float
-    """Dollars."""
+    """In dollars, like the two fields below."""
     spend_per_hour: float | None
-    """What may be spent in any hour; None is any sum."""
+    """The most that may be spent in any hour; None is unlimited."""
     spent: float
-    """In all."""
     read_models: str
     position: int
-    """The notification of the log that all of this is as of."""
+    """The newest notification of the log that the status includes."""
     chores: "tuple[TaskStatus, ...]" = ()
-    """The storage's chores, as they are written down where all workers see them."""
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON has it: moments as ISO 8601 in UTC."""
+        """Return JSON values, with times as ISO 8601 in UTC."""
         document: dict[str, Any] = _to_json_value(asdict(self))
         return document
 
@@ -140,9 +126,9 @@ class IdleStatus:
 def read_idle_status(
     models: "ReadModels", rules: IdleRules, now: datetime, last: int
 ) -> IdleStatus:
-    """As of what the read models have taken in; `last` is how many of each kind are named."""
+    """Return the status as of the read models; `last` limits how many of each kind are listed."""
     due = DueSessionIndex(models, rules.namespaces)
-    # Who is due is said by the rules of the worker that began last: so is what is left to try.
+    # The due times follow the rules of the worker that began last, so the attempts left do too.
     rules = replace(rules, attempts=models.file.current_settings.attempts)
     known = {
         "now": format_timestamp(now),
@@ -230,7 +216,7 @@ def _make_done_status(row: tuple[Any, ...]) -> DoneStatus:
 def _make_failed_status(row: tuple[Any, ...], rules: IdleRules) -> FailedStatus:
     key, namespace, worker, reason, at, attempts, due_at, newest = row
     left = max(rules.attempts - attempts, 0)
-    # What was said since begins anew; of several failures the newest knows what follows.
+    # A block since then resets the attempts; of several failures, only the newest has a next time.
     is_newest = newest == at and left > 0
     next_at = _parse_moment(due_at) if is_newest and due_at is not None else None
     return FailedStatus(key, namespace, worker, reason, _parse_moment(at), left, next_at)

@@ -1,4 +1,4 @@
-"""Compacts what is due, under leases, and says when to look again; knows nothing of schedulers."""
+"""Compacts due sessions under leases, and says when to look again; independent of schedulers."""
 
 import logging
 import os
@@ -37,15 +37,13 @@ from .settings_watch import SettingsWatch
 logger = logging.getLogger("cutbank.idle")
 
 MAX_LOOK_INTERVAL = timedelta(seconds=30)
-"""Somebody may begin to rest meanwhile, or a lease be given up: so long nobody waits to see."""
+"""The longest that a newly resting session or an expired lease stays unnoticed."""
 _CONTENTION_FACTOR = 16
-"""Who has met others at the same session begins, by lot, with one of so many that are due."""
+"""After meeting another worker at a session, start with a random one of so many due sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningAttempt:
-    """A session that this worker is at."""
-
     due: DueSession
     began: datetime
     cancellation: Cancellation
@@ -55,9 +53,9 @@ class RunningAttempt:
 class IdleWorker:
     """One of any number of workers on one store.
 
-    What is due is found in the read models, and judged again on the log itself. Who may compact a
-    session is decided by the log alone: a request is a lease, and a boundary is recorded by whom
-    the newest request belongs to. Threads may call any method.
+    The read models say what is due, and the log confirms it. Only the log decides who may compact a
+    session: a request is a lease, and only the worker of the newest request records a boundary.
+    Threads may call any method.
     """
 
     def __init__(
@@ -71,18 +69,18 @@ class IdleWorker:
     ) -> None:
         self.store = store
         self.upkeep = maintenance
-        """What else is to be done where nothing is due."""
+        """What to do while no session is due."""
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.heard = [record_notice, *listeners]
         self.on_free: Callable[[], None] = lambda: None
-        """Called when a session is done with, so that the next may be begun."""
+        """Called when a session is done, so that the next may begin."""
         self._own_clock = ServerClock(store.events.recorder, store.events.clock)
         if store.events.clock is get_utc_now:
-            # What it writes is read by workers on other machines: they go by one clock.
+            # Workers on other machines read its timestamps, so they share one clock.
             store.events.set_clock(self._own_clock)
         self._running: dict[int, RunningAttempt] = {}
         self._aside: dict[int, tuple[DueSession, datetime]] = {}
-        """What could not be done as it was found, and until when it is left as it is."""
+        """Sessions that could not be compacted, with the time until which they are left alone."""
         self._changing = RLock()
         self._looking = RLock()
         self._stopping = False
@@ -98,7 +96,6 @@ class IdleWorker:
 
     @property
     def running_attempts(self) -> list[RunningAttempt]:
-        """What it is at now."""
         with self._changing:
             return list(self._running.values())
 
@@ -107,11 +104,10 @@ class IdleWorker:
         return self._stopping
 
     def clock(self) -> datetime:
-        """What the workers of this store agree that the time is."""
         return self.store.events.clock()
 
     def apply_rules(self, rules: IdleRules) -> None:
-        """Go by these rules from now on; what was begun is done by those it was begun by."""
+        """Use these rules from now on; running attempts keep the old ones."""
         models = self.store.read_models
         reckoning = SessionRowSettings(
             idle_seconds=rules.idle_time_s,
@@ -133,18 +129,18 @@ class IdleWorker:
             before.shutdown(wait=False)
 
     def reload(self) -> None:
-        """Read the file of the settings again, changed or not, at a look that is asked for now.
+        """Read the settings file at the next look, changed or not, and look now.
 
-        Does no more than to note it, so that a handler of signals may call it.
+        It only sets a flag, so a signal handler may call it.
         """
         self._is_to_reload = True
         self.on_free()
 
     def look(self) -> datetime:
-        """Begin what is due, as far as rules allow it; returns when to look again.
+        """Begin what is due, as far as the rules allow; return when to look again.
 
-        Does not wait for what it begins. A database that cannot be reached is told of, and looked
-        for again after a pause. Settings that were changed in their file are gone by from now on.
+        Does not wait for what it begins. If the database cannot be reached, it sends a notice and
+        looks again after a pause. Changed settings apply from now on.
         """
         with self._looking:
             if self._stopping:
@@ -163,16 +159,16 @@ class IdleWorker:
             return self._handle_database_away(error)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is running; whether that is so."""
+        """Wait until nothing is running; return whether that is so."""
         works = [one.work for one in self.running_attempts]
         if self._chores is not None and self._chores.work is not None:
             works.append(self._chores.work)
         return not wait(works, timeout).not_done
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Begin nothing more, cancel what runs and wait for it; whether all has ended.
+        """Begin nothing more, cancel what runs and wait; return whether all has ended.
 
-        Where it has, this worker does not use its store any more.
+        After that, this worker does not use its store any more.
         """
         with self._changing:
             is_over, self._stopping = self._stopping and not self._running, True
@@ -191,7 +187,7 @@ class IdleWorker:
         return has_ended
 
     def _wait_for_end(self, timeout: float | None) -> bool:
-        """Wait for what runs, and for a look that another thread is at."""
+        """Wait for running attempts, and for a look in another thread."""
         if not self.wait(timeout) or not self._looking.acquire(
             timeout=-1 if timeout is None else timeout
         ):
@@ -200,18 +196,14 @@ class IdleWorker:
         return True
 
     def notify(self, about: NoticeKind, **details: Any) -> None:
-        """Tell whoever listens."""
         notice = WorkerNotice(about, self.name, self.clock(), **details)
         for listener in self.heard:
             try:
                 listener(notice)
-            except Exception:  # whatever a listener does, the work goes on
+            except Exception:  # a failing listener must not stop the work
                 logger.exception("a listener failed at %s", about)
 
-    # Settings
-
     def _apply_changed_settings(self) -> None:
-        """Go by what the file of the settings says now, if it has changed; or say why not."""
         is_asked, self._is_to_reload = self._is_to_reload, False
         try:
             found = self._settings.look(self.clock(), at_once=is_asked)
@@ -232,7 +224,7 @@ class IdleWorker:
             self.notify(NoticeKind.SETTINGS_RELOADED, reason=self._settings.note_applied(found))
 
     def _report_other_rules(self) -> None:
-        """Say so, once, where the read models are reckoned by another worker's rules."""
+        """Report once that the read models use another worker's rules."""
         before, self._others_rules = self._others_rules, self.due.has_other_rules
         if self._others_rules and not before:
             self.notify(
@@ -241,8 +233,6 @@ class IdleWorker:
                 " another worker; each goes by its own, and this one looks through all sessions"
                 " each time: give both the same settings",
             )
-
-    # Looking
 
     def _look(self) -> datetime:
         self._own_clock.compare()
@@ -254,7 +244,7 @@ class IdleWorker:
             if self._stopping or free <= 0:
                 return latest
             if self._trouble.is_failing:
-                free = 1  # which tells whether it is over
+                free = 1  # a single attempt shows whether it is over
             known = set(self._running)
             self._aside = {id: left for id, left in self._aside.items() if left[1] > now}
             aside = {due for due, _ in self._aside.values()}
@@ -282,7 +272,6 @@ class IdleWorker:
         return min(filter(None, (latest, next_at, keep_at)))
 
     def _find_delay(self, now: datetime) -> datetime | None:
-        """Until when due work has to wait, if it has."""
         if quiet := self.rules.find_resume_time(now):
             self.notify(
                 NoticeKind.WAITING, reason="quiet hours", due=self.due.count_due(now), next_at=quiet
@@ -306,10 +295,8 @@ class IdleWorker:
         if self._trouble.note_success():
             self.notify(NoticeKind.DATABASE_BACK)
 
-    # Doing
-
     def _begin_maintenance(self, now: datetime) -> datetime | None:
-        """Begin the chores that are due, unless it is quiet; returns when the next one is."""
+        """Begin due maintenance outside quiet hours; return when the next task is due."""
         chores, upkeep = self._chores, self.upkeep
         if upkeep is None or self.rules.find_resume_time(now):
             return None
@@ -360,7 +347,7 @@ class IdleWorker:
                 with translate_storage_errors(self.store.read_models.name):
                     self._finish_attempt(due, fate)
             except (StorageError, PersistenceError) as error:
-                # It would be found due at once, again and again.
+                # It would be found due immediately, again and again.
                 fate = replace(fate, error=error)
             if fate.notice_kind is NoticeKind.DONE:
                 about["took_s"] = (self.clock() - began).total_seconds()
@@ -373,7 +360,7 @@ class IdleWorker:
             self.on_free()
 
     def _finish_attempt(self, due: DueSession, fate: AttemptResult) -> None:
-        """See that it is not begun again for nothing."""
+        """Make sure that a session is not begun again without need."""
         self._has_met_others |= fate.has_met_others
         if fate.notice_kind is NoticeKind.DONE:
             self._handle_recovery()

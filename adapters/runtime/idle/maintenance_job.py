@@ -1,4 +1,4 @@
-"""Has the storage's chores done in a worker's pool, while there is nothing better to do."""
+"""Runs the storage's maintenance in a worker's pool while nothing else is due."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
@@ -8,22 +8,22 @@ from .maintenance_runner import MaintenanceReport, MaintenanceRunner
 
 
 class MaintenanceJob:
-    """The chores of one worker, one run at a time."""
+    """The maintenance of one worker, one run at a time."""
 
     def __init__(
         self, upkeep: MaintenanceRunner, told: Callable[[MaintenanceReport], None]
     ) -> None:
-        """`told` hears of each chore that came to an end."""
+        """`told` is called with each task that has ended."""
         self.upkeep = upkeep
         self.told = told
         self.work: Future[None] | None = None
         self.has_to_wait = False
-        """Whether there is something better to do: who is at a chore stops at its next step."""
+        """Whether other work is due; a running task then stops at its next step."""
 
     def begin(self, now: datetime, pool: Executor, doing: "RunWatched") -> datetime | None:
-        """Begin what is due; returns when the next chore is, where none is begun.
+        """Begin what is due; return when the next task is, if none is begun.
 
-        Raises StorageError where nobody can say what is due.
+        Raises StorageError if the schedule cannot be read.
         """
         keep_at = self.upkeep.find_next_time()
         if keep_at is None or keep_at > now:
@@ -39,4 +39,4 @@ class MaintenanceJob:
 
 
 RunWatched = Callable[[Callable[[], Sequence[MaintenanceReport]]], Sequence[MaintenanceReport]]
-"""Does it, and sees to what goes wrong with the storage."""
+"""Runs the call, and handles storage errors."""

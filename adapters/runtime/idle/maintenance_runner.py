@@ -1,4 +1,4 @@
-"""What a worker asks of whoever keeps the storage in order."""
+"""Defines what a worker needs of maintenance."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 
 class MaintenanceReport(Protocol):
-    """What became of a chore."""
-
     @property
     def chore(self) -> str: ...
 
@@ -31,33 +29,31 @@ class MaintenanceReport(Protocol):
 
     @property
     def was_stopped(self) -> bool:
-        """Whether it is to go on later."""
+        """Whether it was interrupted and goes on later."""
         ...
 
 
 class MaintenanceRunner(Protocol):
-    """Chores of the storage, each of which is done by one worker of all at a time."""
+    """Maintenance tasks of the storage; only one worker at a time runs each."""
 
-    def apply_settings(self, settings: "MaintenanceSettings") -> None:
-        """Go by these settings from the next run on."""
-        ...
+    def apply_settings(self, settings: "MaintenanceSettings") -> None: ...
 
     def find_next_time(self) -> datetime | None:
-        """When the earliest is due; None where none ever is."""
+        """Return when the earliest task is due; None if there are no tasks."""
         ...
 
     def run_due(self, now: datetime, go_on: Callable[[], bool]) -> Sequence[MaintenanceReport]:
-        """Do what is due, as long as `go_on` says that there is nothing better to do."""
+        """Run what is due for as long as `go_on` returns True."""
         ...
 
 
 def make_maintenance(store: SessionStore) -> "Maintenance":
-    """The chores that the settings of a store ask for."""
-    # They look at stores themselves.
+    """Return the maintenance that a store's settings ask for."""
+    # The module imports stores, which import this one.
     from ..maintenance.maintenance import Maintenance  # noqa: PLC0415
 
     def clock() -> datetime:
-        # Which one the store goes by is decided when a worker begins.
+        # A worker may replace the store's clock when it begins.
         return store.events.clock()
 
     return Maintenance(store, store.settings.maintenance, clock)

@@ -1,4 +1,4 @@
-"""Counts what came of a worker's run."""
+"""Counts the results of a worker's run."""
 
 from dataclasses import dataclass
 from threading import Lock
@@ -18,8 +18,6 @@ RECOVERY_NOTICES = {NoticeKind.DATABASE_BACK, NoticeKind.SETTINGS_RELOADED}
 
 
 class NoticeCounts:
-    """Hears a worker's notices, and counts what came of them."""
-
     def __init__(self) -> None:
         self.counts = dict.fromkeys(COUNT_NAMES.values(), 0)
         self.due: int | None = None
@@ -40,13 +38,10 @@ class NoticeCounts:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRun:
-    """How a worker's run came to its end."""
-
     worker: str
     counts: dict[str, int]
     trouble: str | None
     left_running: int = 0
-    """Summaries that did not end in time: the process has to go without waiting for them."""
 
     @property
     def has_succeeded(self) -> bool:

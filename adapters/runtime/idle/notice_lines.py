@@ -1,4 +1,4 @@
-"""What a notice says to people, in one line."""
+"""Formats a notice as one line."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,6 @@ NOTICE_TEXTS = {
     NoticeKind.DATABASE_BACK: "the database is back",
     NoticeKind.CLOCK_JUMPED: "the clock was set back; looking now",
 }
-"""Notices that say no more than what they are about."""
 REASON_TEXTS = {
     NoticeKind.DATABASE_AWAY: "the database cannot be used",
     NoticeKind.SETTINGS_RELOADED: "goes by new settings",
@@ -19,7 +18,7 @@ REASON_TEXTS = {
 
 
 def format_notice(notice: WorkerNotice) -> str:
-    """`compacted ours/talk: 36,000 -> 8,000 tokens, by extractive, in 0.4 s`."""
+    """Return e.g. `compacted ours/talk: 36,000 -> 8,000 tokens, by extractive, in 0.4 s`."""
     reason = f": {notice.reason}" if notice.reason else ""
     session, chore = _format_session(notice), notice.chore
     match notice.about:
@@ -35,7 +34,10 @@ def format_notice(notice: WorkerNotice) -> str:
         case NoticeKind.PASSED_OVER:
             return f"leaves {session} as it is{reason}"
         case NoticeKind.FAILED:
-            return f"could not compact {session}{_format_summarizer(notice)}{reason}{_format_next_time(notice)}"
+            return (
+                "could not compact "
+                f"{session}{_format_summarizer(notice)}{reason}{_format_next_time(notice)}"
+            )
         case NoticeKind.LOST:
             return f"did not use what was written for {session}{reason}"
         case NoticeKind.CHORE_DONE:

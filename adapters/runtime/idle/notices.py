@@ -1,4 +1,4 @@
-"""What a worker says of its work: to logs, to its health file, to metrics, to whoever listens."""
+"""Defines the notices that a worker sends to logs, its health file, metrics and listeners."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -8,23 +8,21 @@ from typing import Any
 
 
 class NoticeKind(StrEnum):
-    """What a notice is about."""
-
     STARTED = "started"
     LOOKED = "looked"
-    """The due sessions were looked up; `due`, `running` and `next_at` say what was found."""
+    """The due sessions were looked up; `due`, `running` and `next_at` have the result."""
     WAITING = "waiting"
-    """Due work is put off until `next_at`: quiet hours, or the hour's money is spent."""
+    """Due work waits until `next_at`: quiet hours, or the hour's budget is spent."""
     BEGAN = "began"
-    """A session's compaction begins."""
+    """A session's compaction began."""
     DONE = "done"
     """A session was compacted, or its boundary prepared."""
     PASSED_OVER = "passed_over"
-    """A due session needs nothing, or is somebody else's now: `reason` says why."""
+    """A due session needs nothing, or another process has it; `reason` says which."""
     FAILED = "failed"
-    """An attempt came to nothing; `next_at` is when it is tried again, if it is."""
+    """An attempt failed; `next_at` is when the next one follows, if any."""
     LOST = "lost"
-    """The lease ran out, or somebody else decided: what was written was not used."""
+    """The lease ran out, or another process decided: the summary was not used."""
     CHORE_DONE = "chore_done"
     CHORE_FAILED = "chore_failed"
     DATABASE_AWAY = "database_away"
@@ -32,7 +30,7 @@ class NoticeKind(StrEnum):
     SETTINGS_RELOADED = "settings_reloaded"
     SETTINGS_REFUSED = "settings_refused"
     SETTINGS_DIFFER = "settings_differ"
-    """Another worker on the same read models goes by other rules."""
+    """Another worker on the same read models uses other rules."""
     CLOCK_JUMPED = "clock_jumped"
     STOPPING = "stopping"
     STOPPED = "stopped"
@@ -40,7 +38,7 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkerNotice:
-    """One thing that happened to a worker; what is not known of it is None."""
+    """One thing that happened to a worker; fields that do not apply are None."""
 
     about: NoticeKind
     worker: str
@@ -57,12 +55,12 @@ class WorkerNotice:
     summariser: str | None = None
     cost_usd: float | None = None
     attempt: int | None = None
-    """Which attempt in a row it was, from 1."""
+    """The number of the attempt in a row, from 1."""
     took_s: float | None = None
     chore: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """All that is known, as JSON has it: moments as ISO 8601 in UTC."""
+        """Return the fields that are not None as JSON values, with times as ISO 8601 in UTC."""
         known = {name: value for name, value in asdict(self).items() if value is not None}
         return {
             name: value.isoformat() if isinstance(value, datetime) else value
@@ -71,4 +69,4 @@ class WorkerNotice:
 
 
 NoticeListener = Callable[[WorkerNotice], None]
-"""Hears every notice, in the worker's thread; what it raises is logged, and no more."""
+"""Called with every notice, in the worker's thread; an exception is logged and ignored."""

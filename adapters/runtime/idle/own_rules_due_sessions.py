@@ -1,4 +1,4 @@
-"""What is due by one worker's rules, also in a file that another worker reckons by other rules."""
+"""Finds what is due by one worker's rules, even if the read model file uses other rules."""
 
 from datetime import datetime
 
@@ -10,15 +10,15 @@ from .due_sessions import DueSession, DueSessionIndex
 CANDIDATE_CONDITION = (
     "closed = 0 AND open_calls = 0 AND settled = 0 AND parent_key IS NULL AND in_use >= ?"
 )
-"""What no rules change; the rest is reckoned row by row."""
+"""The conditions that no rules change; the rest is computed row by row."""
 
 
 class OwnRulesDueSessions(DueSessionIndex):
-    """Asks the index where the file is reckoned by these rules; else it reckons all sessions.
+    """Queries the index if its file uses these rules; if not, computes what is due itself.
 
-    One file serves all workers of a machine, and has one `due_at` for each session: by the rules of
-    whoever began, or changed his, last. A worker with others goes by its own all the same, which
-    takes it a pass over the sessions at each look. `at` decides which it is until the next one.
+    One file serves all workers of a machine and has one `due_at` per session, by the rules of the
+    worker that last started or reloaded its settings. A worker with other rules passes over all
+    sessions at each look. `find_due` decides which way is used until the next call.
     """
 
     def __init__(
@@ -28,11 +28,11 @@ class OwnRulesDueSessions(DueSessionIndex):
         self.own = own
         self._reckoned: list[DueSession] | None = None
         self._passed: dict[int, int] = {}
-        """At which position sessions were passed over; the file's `due_at` is another's."""
+        """The positions where sessions were passed over; the file's `due_at` uses other rules."""
 
     @property
     def has_other_rules(self) -> bool:
-        """Whether the file said at the newest look when sessions are due by other rules."""
+        """Whether the file used other rules at the last look."""
         return self._reckoned is not None
 
     def find_due(self, now: datetime, limit: int) -> list[DueSession]:
@@ -66,12 +66,12 @@ class OwnRulesDueSessions(DueSessionIndex):
             self._passed[due.id] = due.position
 
     def _list_by_own_rules(self) -> list[DueSession]:
-        """All that is due now or later, whoever has waited longest first."""
+        """Return all that is due now or later, longest waiting first."""
         least = int(self.own.least_share * self.own.context_limit)
         found: list[DueSession] = []
         for condition, parameters in self._namespace_queries():
             for row in self.models.file.fetch_rows(
-                f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions"  # noqa: S608 - our own words
+                f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions"  # noqa: S608 - constant text
                 f" WHERE {condition}{CANDIDATE_CONDITION}",
                 (*parameters, least),
             ):

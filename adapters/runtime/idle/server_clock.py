@@ -1,4 +1,4 @@
-"""The clock that all workers on one server share, however wrong their machines' own may be."""
+"""Provides the server's clock to all of its workers, however wrong their machines' clocks are."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -7,23 +7,22 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.recorder import Recorder
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
-"""A difference that asking alone may make, and that does no harm to leases."""
+"""A difference that the query itself may cause, and that does leases no harm."""
 
 
 class ServerClock:
-    """This machine's clock, set right by the server's where it goes wrong by more than a second."""
+    """This machine's clock, corrected by the server's if it is off by more than a second."""
 
     def __init__(self, recorder: Recorder, machine: Callable[[], datetime]) -> None:
         self.recorder = recorder
         self.machine = machine
         self.off = timedelta()
-        """What has to be added to the machine's clock."""
 
     def __call__(self) -> datetime:
         return self.machine() + self.off
 
     def compare(self) -> timedelta:
-        """Ask the server; returns by how much the machine's clock is to be put forward."""
+        """Ask the server for its time; return the correction of the machine's clock."""
         said = self.recorder.read_server_time()
         if said is not None:
             off = said - self.machine()
@@ -32,7 +31,7 @@ class ServerClock:
 
 
 def read_store_time(events: EventStore) -> datetime:
-    """What the workers of a store agree that the time is, for whoever only asks."""
+    """Return the time by the workers' common clock."""
     clock = ServerClock(events.recorder, events.clock)
     clock.compare()
     return clock()

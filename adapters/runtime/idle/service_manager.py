@@ -1,4 +1,4 @@
-"""Tells systemd, where it asked to be told, that the worker is ready, lives, or stops."""
+"""Notifies systemd that the worker is ready, alive or stopping."""
 
 import os
 import socket
@@ -6,14 +6,14 @@ from contextlib import suppress
 
 
 def notify_service_manager(*said: str) -> None:
-    """`READY=1`, `WATCHDOG=1`, `STOPPING=1`, `STATUS=...`: see sd_notify(3).
+    """Send `READY=1`, `WATCHDOG=1`, `STOPPING=1` or `STATUS=...`: see sd_notify(3).
 
-    Nothing is done where no service manager listens; one that went away is not our trouble.
+    Does nothing if no service manager listens; errors are ignored.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return
-    # A name that begins with `@` is in no folder.
+    # `@` marks an abstract socket, whose name begins with a null byte.
     name = "\0" + address[1:] if address.startswith("@") else address
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
         to.sendto("\n".join(said).encode(), name)

@@ -1,4 +1,4 @@
-"""Sees that the file that settings came from was changed, and reads it again."""
+"""Watches the settings file and reads it again after a change."""
 
 import json
 from datetime import datetime, timedelta
@@ -11,34 +11,34 @@ from ...settings.settings import Settings
 from ..sessions.session_store import SessionStore
 
 SETTLE_TIME = timedelta(seconds=1)
-"""A file that was just changed may be half written: so long it has to stay as it is."""
+"""How long a changed file must stay the same, as it may be half written."""
 
 Stamp = tuple[int, ...]
-"""What tells one state of a file from another, without reading it."""
+"""A file's state, to detect changes without reading it."""
 
 
 class SettingsWatch:
-    """Looks at the file of a store's settings; reads it only where it is another one than before.
+    """Watches the file of a store's settings and reads it only after a change.
 
-    Settings that were given as a value have no file, and stay.
+    Settings that were passed as a value have no file and stay.
     """
 
     def __init__(self, store: SessionStore) -> None:
         self.store = store
         self.settings = store.settings
-        """What was taken last."""
+        """The settings in force."""
         place = store.context.settings_file
-        # Whoever runs for weeks may change its folder.
+        # A process that runs for weeks may change its folder.
         self.place = place.absolute() if place is not None else None
-        # What the settings were read from may have been changed since, so it is read once more.
+        # The file may have changed since the settings were read, so it is read once more.
         self._known: Stamp | None = None
         self._seen: tuple[Stamp, datetime] | None = None
         self._was_refused = False
 
     def look(self, now: datetime, *, at_once: bool = False) -> Settings | None:
-        """What the file says, where it has changed or somebody wants it read `at_once`.
+        """Return the new settings if the file has changed, or in any case with `at_once`.
 
-        Raises InvalidSettingError, once for each change, where it cannot be gone by.
+        Raises InvalidSettingError, once for each change, if they are invalid.
         """
         if self.place is None:
             return None
@@ -59,35 +59,35 @@ class SettingsWatch:
         return found if is_news else None
 
     def note_applied(self, settings: Settings) -> str:
-        """Note that they are gone by from now on; says what is different."""
+        """Note that the settings are in force now; return the differences."""
         said = "; ".join(list_changes(self.settings, settings))
         self.settings, self._was_refused = settings, False
         return said or "they are what they were"
 
     def note_refused(self) -> None:
-        """Note that what the file says cannot be gone by."""
+        """Note that the file's settings were rejected."""
         self._was_refused = True
 
     def retry(self) -> None:
-        """What was read could not be taken: it is read again the next time."""
+        """Read the file again next time, because its settings could not be applied."""
         self._known = None
 
     def find_retry_time(self) -> datetime | None:
-        """When a change that was seen may be read; None where there is none."""
+        """Return when a change that was seen may be read; None if there is none."""
         return self._seen[1] + SETTLE_TIME if self._seen is not None else None
 
     def _is_settled(self, stamp: Stamp, now: datetime) -> bool:
-        """Whether the file has been as it is for a while, or was never looked at."""
+        """Return whether the file has settled, or is looked at for the first time."""
         if self._known is None:
             return True
-        # A clock that was put back begins anew.
+        # After the clock was set back, wait again.
         if self._seen is None or self._seen[0] != stamp or now < self._seen[1]:
             self._seen = stamp, now
         return now - self._seen[1] >= SETTLE_TIME
 
 
 def list_changes(before: Settings, after: Settings) -> list[str]:
-    """Each setting that is not what it was: old and new, keys left out."""
+    """Return each changed setting with its old and new value, without secrets."""
     old, new = (
         {one.name: one.value for one in list_effective_settings(settings)}
         for settings in (before, after)
@@ -110,7 +110,7 @@ def _read_stamp(path: Path) -> Stamp:
         return _MISSING_STAMP
     except OSError as error:
         return (error.errno or 0,)
-    # The time of the change as well: programs that copy may set that of the content back.
+    # Include the change time, since copying programs may restore the modification time.
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 

@@ -1,4 +1,4 @@
-"""A worker's single run: all that is due now is done, and no more."""
+"""Runs a worker once, until nothing is due."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from .notices import NoticeKind, NoticeListener, WorkerNotice
 from .stop_signals import STOP_SIGNALS, SignalQueue
 
 _LOOK_INTERVAL_S = 60.0
-"""Between two looks while summaries are written; whatever ends is looked at before that."""
+"""The longest time between two looks while summaries are written."""
 MAINTENANCE_PAUSE_S = 0.2
 MAX_PASSED_OVER = 3
-"""How often one session is passed over in a run before nothing more is awaited of it."""
+"""How often one session may be passed over in a run before the run may end without it."""
 
 
 class SingleRun:
-    """Looks, and looks again whenever something is done with, until nothing is left to do."""
+    """Looks again after each result until nothing is left to do."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class SingleRun:
         self._passed_over: Counter[tuple[str | None, str | None]] = Counter()
 
     def run(self) -> WorkerRun:
-        """Do what is due; told to stop, cancel what runs and wait for it for the grace time."""
+        """Do what is due; when stopped, cancel what runs and wait for it for the grace time."""
         with self.orders.listen():
             is_whole = False
             try:
@@ -49,7 +49,7 @@ class SingleRun:
         return WorkerRun(self.worker.name, self.tally.counts, trouble, left)
 
     def _run_due(self) -> bool:
-        """Whether nothing that is due was left."""
+        """Do what is due; return False if a signal interrupted it."""
         while True:
             self._found = None
             self.worker.look()
@@ -63,13 +63,13 @@ class SingleRun:
 
     def _is_over(self) -> bool:
         found = self._found
-        # Without an answer, or where all has to wait, there is nothing to do now.
+        # Without an answer, or while all work has to wait, nothing can be done now.
         if found is None or found.about is not NoticeKind.LOOKED or not found.due:
             return True
         return max(self._passed_over.values(), default=0) >= MAX_PASSED_OVER
 
     def _wait_for_maintenance(self) -> bool:
-        """Wait for chores that were begun meanwhile; whether they came to their end."""
+        """Wait for running maintenance; return whether it has ended."""
         while not self.worker.wait(MAINTENANCE_PAUSE_S):
             if self.orders.wait_next(0) in STOP_SIGNALS:
                 return False

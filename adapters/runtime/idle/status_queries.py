@@ -1,4 +1,4 @@
-"""What is asked of the read models for the status of idle work; `:namespaces` is a JSON list."""
+"""Defines the SQL queries for the status of idle work; `:namespaces` is a JSON list."""
 
 RUNNING_QUERY = """
     SELECT sessions.key, sessions.namespace, lineages.name, worker, requested_at,

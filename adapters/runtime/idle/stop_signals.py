@@ -1,4 +1,4 @@
-"""What a process that works in the foreground is told by signals, and when to end at once."""
+"""Queues the signals that a foreground process gets."""
 
 import os
 import signal
@@ -12,31 +12,31 @@ STOP_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 class SignalQueue:
-    """Signals in the order in which they came, to be waited for.
+    """A queue of signals, in the order of their arrival.
 
-    The first one that asks to stop is an order like others; the second ends the process there and
-    then, whatever it is at: nothing is lost of what is stored.
+    The first signal to stop is queued like others; the second exits the process immediately.
+    Nothing stored is lost.
     """
 
     def __init__(self) -> None:
-        # A signal may come at any moment: of all queues this is the one that it may be put into.
+        # Signals arrive at any moment, and SimpleQueue is the queue whose `put` is reentrant.
         self._queue: SimpleQueue[int | None] = SimpleQueue()
         self._is_ending = False
 
     def wait_next(self, timeout: float) -> int | None:
-        """The next signal; None after so many seconds, or when somebody nudged."""
+        """Return the next signal; None after the timeout or a `wake`."""
         try:
             return self._queue.get(timeout=max(timeout, 0))
         except Empty:
             return None
 
     def wake(self) -> None:
-        """Let whoever waits look around; from any thread."""
+        """Wake the waiting thread; callable from any thread."""
         self._queue.put(None)
 
     @contextmanager
     def listen(self, *others: signal.Signals) -> Iterator[None]:
-        """Hear those that ask to stop, and `others`; afterwards all is as it was before."""
+        """Receive the signals to stop and `others`; restore the old handlers afterwards."""
         before = {
             wanted: signal.signal(wanted, self._receive) for wanted in {*STOP_SIGNALS, *others}
         }
@@ -54,5 +54,5 @@ class SignalQueue:
         self._queue.put(number)
 
     def exit_now(self, number: int) -> None:
-        """End the process as a second signal does."""
+        """Exit the process, as a second signal does."""
         os._exit(128 + number)

@@ -1,4 +1,4 @@
-"""What a worker says, as log records: a line for people, or one JSON object a line."""
+"""Logs a worker's notices, as lines of text or of JSON."""
 
 import json
 import logging
@@ -27,19 +27,17 @@ LOG_LEVELS = {
     NoticeKind.SETTINGS_DIFFER: logging.WARNING,
     NoticeKind.CLOCK_JUMPED: logging.WARNING,
 }
-"""Of how much weight a notice is; those that are not here are told unless one asks for quiet."""
+"""The log level by kind of notice; others have INFO."""
 
 
 class WorkerLog:
-    """Hears a worker's notices, and logs each of them once."""
-
     def __init__(self) -> None:
         self._waits: tuple[str | None, datetime | None] | None = None
 
     def __call__(self, notice: WorkerNotice) -> None:
         level = LOG_LEVELS.get(notice.about, logging.INFO)
         if notice.about is NoticeKind.WAITING:
-            # It is found out again at each look.
+            # Each look repeats this notice, so only a changed one is logged.
             waits = (notice.reason, notice.next_at)
             level = logging.DEBUG if waits == self._waits else level
             self._waits = waits
@@ -50,7 +48,7 @@ class WorkerLog:
 
 @contextmanager
 def log_to_stderr(form: LogFormat, level: int) -> Iterator[None]:
-    """Write what this process logs to standard error; of other libraries only warnings."""
+    """Write this process's log to standard error; from other libraries only warnings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if form == "json" else _LineFormatter())
     ours, before = logging.getLogger("cutbank"), logging.getLogger("cutbank").level
@@ -64,7 +62,7 @@ def log_to_stderr(form: LogFormat, level: int) -> Iterator[None]:
 
 
 class _LineFormatter(logging.Formatter):
-    """`2026-01-01T09:30:00Z WARNING host:42 could not compact ...`."""
+    """Formats `2026-01-01T09:30:00Z WARNING host:42 could not compact ...`."""
 
     def format(self, record: logging.LogRecord) -> str:
         notice: WorkerNotice | None = getattr(record, "notice", None)
@@ -76,7 +74,7 @@ class _LineFormatter(logging.Formatter):
 
 
 class _JsonFormatter(logging.Formatter):
-    """The notice with its level and the line for people; of other records what they say."""
+    """Formats a notice as JSON with its level and text; other records with their message."""
 
     def format(self, record: logging.LogRecord) -> str:
         notice: WorkerNotice | None = getattr(record, "notice", None)

@@ -1,1 +1,1 @@
-"""Brings foreign transcripts into a store."""
+"""Imports foreign transcripts into a store."""

@@ -1,4 +1,4 @@
-"""Imports one transcript: recognises it, stores what is new in it, and says how that went."""
+"""Imports one transcript: recognizes its format, stores what is new, and reports the result."""
 
 import sqlite3
 from collections.abc import Callable
@@ -29,44 +29,38 @@ NOT_A_TRANSCRIPT = "not a transcript"
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How the files of one import are taken in."""
-
     namespace: str | None = None
-    """Where sessions go; None: to `default`, and those of an archive to where they were."""
+    """Where sessions go; None: to `default`, and those of an archive to their old namespace."""
     redacts: bool = False
-    """Whether secrets are replaced before anything is stored."""
+    """Whether to replace secrets before anything is stored."""
 
     @property
     def target_namespace(self) -> str:
-        """Where the sessions of transcripts go."""
         return self.namespace or "default"
 
 
 @dataclass(frozen=True, slots=True)
 class WantedFile:
-    """A file that is to be imported."""
-
     path: Path
     is_named: bool = True
-    """Somebody named it; else it lies in a folder, and may be something else than a transcript."""
+    """Whether the user named it; a file from a folder may be no transcript."""
 
 
 @dataclass(slots=True)
 class FileImport:
-    """One file's import. What is wrong in it is reported, and the rest imported."""
+    """The import of one file; faults in it are reported, and the rest is imported."""
 
     store: SessionStore
     manner: ImportOptions
     file: WantedFile
     links: SubAgentLinks = field(default_factory=SubAgentLinks)
-    """Carries from file to file which call started which sub-agent."""
+    """Carries links from calls to sub-agents between files."""
     report_bytes: Callable[[int], None] | None = None
     unsettled_row: ImportRow | None = None
-    """Says that the file need not be read again: true once the sub-agents are stored, too, that
-    only this file knows the calls of."""
+    """The row that marks the file as complete, to be stored once its sub-agents are."""
 
     def run(self) -> FileReport:
-        """Import it. Raises what the database does; what the file does is in the report."""
+        """Import the file. Raises database errors; the file's own faults are in the report."""
         path = self.file.path
         redactor = make_redactor(path) if self.manner.redacts else None
         report = FileReport(path=redactor.redact_text(str(path)) if redactor else str(path))
@@ -76,7 +70,7 @@ class FileImport:
             report.errors.append(f"{report.path}: cannot be read: {error.strerror or error}")
         except (StorageError, PersistenceError, sqlite3.Error):
             raise
-        except Exception as error:  # noqa: BLE001 - no file's fault ends another file's import
+        except Exception as error:  # noqa: BLE001 - one file's fault must not end other imports
             kind = "" if isinstance(error, CutbankError) else f"{type(error).__name__}: "
             wrong = " ".join(f"{kind}{error}".split())
             report.errors.append(f"{report.path}: reading stopped: {wrong[:200]}")
@@ -113,14 +107,14 @@ class FileImport:
             report.errors.append(f"{report.path}: reading stopped: {error.strerror or error}")
         finally:
             if not report.complete:
-                # Whatever ended the reading, what was read is kept and marked as it is.
+                # Keep what was read before the error, with its progress.
                 importing.flush()
         self.unsettled_row = importing.unsettled
         return report
 
     def _restore(self, report: FileReport) -> FileReport:
         if self.manner.redacts:
-            # Its events are restored as they were, or not at all.
+            # An archive's events are restored unchanged or not at all.
             reason = "nothing can be left out of an archive: import it without --redact"
             report.errors.append(f"{report.path}: {reason}")
             return report
@@ -136,18 +130,18 @@ class FileImport:
         if self.file.is_named or path.suffix == ".jsonl":
             report.errors.append(f"{report.path}: no known transcript format; nothing was imported")
         else:
-            # Settings, notes and the like have the same endings, and lie in the same folders.
+            # Settings, notes and the like share the endings and folders of transcripts.
             report.passed = NOT_A_TRANSCRIPT
 
 
 def report_unchanged(store: SessionStore, manner: ImportOptions, path: Path) -> FileReport | None:
-    """The report of a file that was imported before and is still the same; None of any other."""
+    """Return the report of an unchanged file that is already imported; None for any other."""
     try:
         stamp = make_file_stamp(path, redacts=manner.redacts)
         redactor = make_redactor(path) if manner.redacts else None
         source, size = make_source_name(path, redactor), TranscriptSource(path).size
     except OSError:
-        return None  # it is said where it is read
+        return None  # the import reports it
     row = store.events.recorder.select_import(manner.target_namespace, source)
     if not (row and row.complete and row.stamp == stamp):
         return None
@@ -157,13 +151,13 @@ def report_unchanged(store: SessionStore, manner: ImportOptions, path: Path) -> 
 
 
 def make_redactor(path: Path) -> "Redactor":
-    """What leaves secrets out of one file. Raises ImportFileError without the extra."""
-    from ...transcripts.redaction.redactor import Redactor  # noqa: PLC0415 - only there with the extra
+    """Return the redactor for one file. Raises ImportFileError if the extra is not installed."""
+    from ...transcripts.redaction.redactor import Redactor  # noqa: PLC0415 - needs the extra
 
     return Redactor(str(path))
 
 
 def make_source_name(path: Path, redactor: "Redactor | None") -> str:
-    """What a transcript is called where it is written down how far it was read."""
+    """Return the name under which an import's progress is stored."""
     place = str(path.resolve())
     return redactor.redact_text(place) if redactor else place

@@ -1,23 +1,23 @@
-"""What a transcript on the disk is like, for the next import to tell whether it has changed."""
+"""Makes stamps of transcript files, so that the next import can detect changes."""
 
 from hashlib import blake2b
 from pathlib import Path
 
 READER_VERSION = 1
-"""One more where a reader takes from the same file what none took before."""
+"""To be raised when a reader takes more from the same file than before."""
 
 
 def make_file_stamp(path: Path, *, redacts: bool) -> str:
-    """Size, time of change and inode of a file, or of all files of a folder.
+    """Return a hash of a file's size, modification time and inode, or of all files of a folder.
 
-    Raises OSError where it cannot be read.
+    Raises OSError if it cannot be read.
     """
     files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
     digest = blake2b(digest_size=16)
     for file in files:
         status = file.stat()
-        # Where it lies is known beside it, and whoever names it may do so in many ways.
+        # Without the absolute path, which is stored separately and can be spelled in many ways.
         told = (str(file.relative_to(path)), status.st_size, status.st_mtime_ns, status.st_ino)
         digest.update(repr(told).encode("utf-8", "surrogatepass"))
-    # Whoever asks for redaction from now on is not told that all is done already.
+    # A first import with redaction must not count as done.
     return f"{READER_VERSION}{'r' if redacts else ''}:{digest.hexdigest()}"

@@ -1,4 +1,4 @@
-"""Decides a batch of a transcript's steps on the sessions as they are, to be stored at once."""
+"""Applies a batch of a transcript's steps to its sessions, to be stored in one transaction."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -28,30 +28,27 @@ from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
 
 BatchStep = Append | ReportedCall | RequestParameters | SourceProblem
-"""The steps that are stored many at a time; a problem only where a result wants its call."""
+"""The steps that are stored in batches; a Problem only for a result without its call."""
 REFUSED_ENTRY = "refused"
-"""The name of notes that hold what could not be read."""
+"""The name of notes that hold unreadable entries."""
 UNANSWERED_REASON = "never answered in the source"
 BATCH_STEPS = 500
-"""Events that are read at a time."""
+"""The number of steps in a batch."""
 
 
 @dataclass
 class ImportTarget:
-    """One session that steps go to."""
-
     begin: SessionStart
     title: str | None = None
     session: StoredSession | None = None
     positions: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Source id to the positions of its first and last block."""
+    """The positions of each entry's first and last block, by source id."""
     stored_keys: dict[str, int] | None = None
-    """What this import stored under which key, where it opened the session; else None, for then
-    the database knows more."""
+    """The keys that this import stored, if it opened the session; if None, ask the database."""
 
 
 class ImportBatch:
-    """A batch decided on the sessions as they are; counted only once it is stored."""
+    """A batch of decisions on the sessions; its counts apply once it is stored."""
 
     def __init__(
         self, store: SessionStore, namespace: str, batch: list[tuple[ImportTarget, BatchStep]]
@@ -61,29 +58,29 @@ class ImportBatch:
         self.sessions: dict[str, Session] = {}
         self.keys: list[AppendKey] = []
         self._turns: dict[tuple[str, int], int] = {}
-        """Session and position of a call to its turn."""
+        """The turn of a call, by session and position."""
         self._taken: dict[tuple[str, str], tuple[ImportTarget, int]] = {}
-        """Session and key to where the step of that key now stands."""
+        """The position of each step, by session and key."""
         self._recorded: dict[str, int] = {}
         self._places: dict[tuple[str, str], tuple[ImportTarget, tuple[int, int]]] = {}
-        """Session and source id to the positions of the entry's first and last block."""
+        """The positions of each entry's first and last block, by session and source id."""
         self._open_elsewhere: dict[str, list[tuple[str, int]]] | None = None
-        """The open calls of other sessions: the session and position of each."""
+        """The open calls of other sessions, each with session and position."""
         self._abandoned: dict[str, dict[str, tuple[int, int]]] = {}
-        """Of each session, the calls that were closed without a result."""
+        """The calls that were closed without a result, by session."""
         self._looked_for: set[str] = set()
-        """Sessions whose log was read for such calls."""
+        """The sessions whose log was searched for such calls."""
         self.errors: list[str] = []
-        """Each begins with the line, where it is of one."""
+        """Error messages; each begins with its line, if it has one."""
         self.added = 0
         self.abandoned = 0
         self.answered = 0
-        """Results whose calls were read from another file."""
+        """The number of results whose calls were read from another file."""
         for target, step in batch:
             self._decide(target, step)
 
     def mark_stored(self) -> None:
-        """The batch is stored: later steps may name what is in it."""
+        """Note that the batch is stored, so that later steps may refer to it."""
         for (_, source_id), (target, at) in self._places.items():
             target.positions[source_id] = at
         for (_, key), (target, position) in self._taken.items():
@@ -111,7 +108,7 @@ class ImportBatch:
                     if not _record_request(session, step):
                         return
                 except ValidationError as error:
-                    # A log holds JSON, but none that Python cannot follow to its bottom.
+                    # The JSON may be nested too deeply for Python.
                     self._leave_out("what requests held", error)
                     return
             case Append():
@@ -133,7 +130,7 @@ class ImportBatch:
         try:
             self._append_block(target, session, step.block)
         except (OrphanToolResultError, DuplicateToolCallError) as error:
-            # Nothing is lost: what cannot stand in a view is kept as a note.
+            # Blocks that cannot be in a view are kept as notes, so nothing is lost.
             origin = step.block.origin or Origin(format="")
             where = f"{origin.line}: " if origin.line else " "
             self.errors.append(f"{where}entry {step.source_id}: {error}")
@@ -142,7 +139,7 @@ class ImportBatch:
             session.append(Block.note(kept, name=str(step.block.kind), origin=refused))
 
     def _answer_or_refuse(self, target: ImportTarget, step: SourceProblem) -> None:
-        """Append a result whose call is in another file; else keep it raw."""
+        """Append a result whose call is in another file, or keep it raw."""
         session, append = self._get_session(target), step.append
         assert append is not None
         assert step.key is not None
@@ -180,8 +177,7 @@ class ImportBatch:
         self.added += 1
 
     def _find_call_elsewhere(self, target: ImportTarget, call: str) -> ToolCall | None:
-        """The call where it is open in the one other session that has it: the file of this session
-        goes on where that one's ended."""
+        """Return the call if exactly one other session has it open, which this file continues."""
         if self._open_elsewhere is None:
             self._open_elsewhere = {}
             events = self.store.events
@@ -201,14 +197,13 @@ class ImportBatch:
                 return None
 
     def _is_same_family(self, target: ImportTarget, other: str) -> bool:
-        """Whether both are of one family of sub-agents and branches, which a file may hold: there
-        the reader knows which call a result answers."""
+        """Return whether both sessions may be in one file, whose reader then matches results."""
         begin = target.begin
         above = begin.parent_key or begin.fork_of
         return self._find_root(above or begin.key) == self._find_root(other)
 
     def _find_root(self, key: str) -> str:
-        """The session that one works for, or branched off from, at the very beginning."""
+        """Return the topmost parent or fork origin of a session."""
         while self.store.events.load_session(self.namespace, key) is not None:
             session = StoredSession(SessionLog(self.store.context, self.namespace, key))
             above = session.log.parent or session.log.forked_from
@@ -227,7 +222,7 @@ class ImportBatch:
             self._turns[target.begin.key, session.version] = session.state.turn
 
     def _cancel_calls(self, target: ImportTarget, session: Session) -> None:
-        """Close the calls of earlier turns: the model goes on without their results."""
+        """Close the calls of earlier turns, since the model went on without their results."""
         for call, position in list(session.state.open_calls.items()):
             if self._find_turn(target, position) < session.state.turn:
                 session.cancel_tool_call(call, UNANSWERED_REASON)
@@ -236,22 +231,21 @@ class ImportBatch:
                 self.abandoned += 1
 
     def _is_open(self, target: ImportTarget, session: Session, call: str) -> bool:
-        """Whether a result of the call can be appended, if need be by opening the call again."""
+        """Return whether a result can be appended to the call, reopening it if need be."""
         if call in session.state.open_calls:
             return True
-        # Where a compaction of the source's own stands for that call, it would be undone.
+        # It must not be reopened if the source's own compaction covers it.
         closed = self._find_cancelled(target, session).get(call)
         return closed is not None and closed[0] > self._compacted_position(target)
 
     def _reopen(self, target: ImportTarget, session: Session, call: str) -> None:
-        """Take back that a call was closed without a result: here the result comes after all."""
         if call not in session.state.open_calls and self._is_open(target, session, call):
             at, position = self._find_cancelled(target, session).pop(call)
             session.retract(Ranges.of([at]), {call: position}, "answered later")
             self.abandoned -= 1
 
     def _find_cancelled(self, target: ImportTarget, session: Session) -> dict[str, tuple[int, int]]:
-        """The calls that were closed without a result: where that was, and where each call is."""
+        """Return the calls closed without a result, each with the positions of closing and call."""
         key = target.begin.key
         decided = self._abandoned.setdefault(key, {})
         if key not in self._looked_for:
@@ -266,7 +260,6 @@ class ImportBatch:
             yield from events.read(chain, Ranges.span(first, min(first + BATCH_STEPS - 1, last)))
 
     def _find_turn(self, target: ImportTarget, position: int) -> int:
-        """The turn of the call at that position."""
         key = target.begin.key
         if (key, position) not in self._turns:
             chain = self.store.events.find_session_chain(self.namespace, key)
@@ -276,7 +269,6 @@ class ImportBatch:
         return self._turns[key, position]
 
     def _compacted_position(self, target: ImportTarget) -> int:
-        """The last position that the source's own newest compaction saw."""
         key = target.begin.key
         if not self._recorded_version(key):
             return 0
@@ -307,7 +299,6 @@ class ImportBatch:
     def _make_coordinate(
         self, target: ImportTarget, session: Session, call: ReportedCall
     ) -> dict[str, Any]:
-        """What the call saw: all before its answer, on the lineage that the source itself kept."""
         before = self._find_position(target, call.first_answer_id) if call.first_answer_id else None
         return {
             "position": max(1, before[0] - 1) if before else session.version,
@@ -316,7 +307,7 @@ class ImportBatch:
         }
 
     def _recorded_version(self, key: str) -> int:
-        """How far the source's own lineage goes: a compaction begins another batch."""
+        """Return the version of the source's lineage; a compaction begins another batch."""
         if key not in self._recorded:
             events = self.store.events
             chain = events.find_lineage_chain(self.namespace, key, RECORDED_LINEAGE)
@@ -336,7 +327,7 @@ class ImportBatch:
 
 
 def _record_request(session: Session, step: RequestParameters) -> bool:
-    """Record what requests hold from here on; tells whether anything was said."""
+    """Record what requests hold from here on; return whether anything was new."""
     before = session.version
     if step.system_prompt is not None:
         session.set_system_prompt(step.system_prompt)
@@ -348,7 +339,6 @@ def _record_request(session: Session, step: RequestParameters) -> bool:
 
 
 def _find_closed_calls(log: Iterable[RecordedEvent]) -> dict[str, tuple[int, int]]:
-    """The calls that are closed without a result at the end of a log, each with where."""
     closed: dict[str, tuple[int, int]] = {}
     for recorded in log:
         match recorded.event:

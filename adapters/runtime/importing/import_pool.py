@@ -1,4 +1,4 @@
-"""Imports files in parallel: several processes, each of which imports whole files."""
+"""Imports files in parallel, in several processes that each import whole files."""
 
 import json
 import subprocess
@@ -23,17 +23,16 @@ IMPORT_WORKER_COMMAND = (
     "from cutbank.adapters.runtime.importing.worker import main; main()",
 )
 IMPORT_STOP_TIMEOUT_S = 20.0
-"""Until a process that was told to stop is killed: it stores what it has read."""
+"""How long after a stop a process may take to store what it has read before it is killed."""
 
 WorkerProcess = subprocess.Popen[bytes]
 WireMessage = dict[str, Any]
 PoolEvent = int | tuple[int, FileReport] | Exception | None
-"""So many bytes more were read; a file's number and report; what ends the import; a thread is
-done."""
+"""More bytes read; a file's number and report; an error that ends the import; a thread's end."""
 
 
 class LinkBoard:
-    """What files tell each other, and which sessions are in hand: one file of each at a time."""
+    """Shares sub-agent links between files, and reads only one file of a session at a time."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -42,7 +41,7 @@ class LinkBoard:
         self._is_closed = False
 
     def begin(self, key: str, number: int) -> list[SubAgentLink]:
-        """Wait until no other file of the session is in hand; what is known of its parent."""
+        """Wait until no other file of the session is being read; return links to its parent."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._is_closed or self._in_hand.get(key, number) == number
@@ -59,20 +58,20 @@ class LinkBoard:
             return [self._links[key] for key in keys if key in self._links]
 
     def release(self, number: int) -> None:
-        """A file is read, or whoever read it is gone."""
+        """Release the file's sessions, after it was read or its process died."""
         with self._changed:
             self._in_hand = {key: its for key, its in self._in_hand.items() if its != number}
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """Wake all waiting threads."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
 
 class ImportPool:
-    """The processes of one import. A thread for each hands it one file after another."""
+    """The processes of one import; a thread for each sends it one file after another."""
 
     def __init__(
         self, opening: Opening, manner: ImportOptions, files: Sequence[WantedFile], processes: int
@@ -90,9 +89,9 @@ class ImportPool:
         self._starting = Condition()
 
     def import_all(self) -> Generator[int | FileReport]:
-        """The files' reports, in the files' order, and between them the bytes that were read.
+        """Yield the files' reports in the files' order, and between them the bytes read.
 
-        Raises StorageError where the database refuses; stops all processes whenever it ends.
+        Raises StorageError if the database fails; stops all processes at its end.
         """
         threads = [Thread(target=self._run_worker, daemon=True) for _ in range(self.processes)]
         waiting: dict[int, FileReport] = {}
@@ -117,7 +116,7 @@ class ImportPool:
             self._stop(threads)
 
     def _run_worker(self) -> None:
-        """One thread: a process, and another where that dies."""
+        """Run a process in this thread, and a new one if it dies."""
         process: WorkerProcess | None = None
         try:
             while self.todo and not self.is_stopping:
@@ -129,7 +128,7 @@ class ImportPool:
                 if not self._send_file(process, number):
                     process.wait()
                     process = None
-        except Exception as error:  # noqa: BLE001 - raised again by the thread that waits
+        except Exception as error:  # noqa: BLE001 - raised again by the waiting thread
             self.events.put(error)
         finally:
             if process is not None:
@@ -137,7 +136,7 @@ class ImportPool:
             self.events.put(None)
 
     def _start(self) -> WorkerProcess:
-        # In a group of its own: what is typed at the terminal is for this process to pass on.
+        # In its own process group: only this process gets the terminal's signals.
         with self._starting:
             process = subprocess.Popen(  # noqa: S603 - it is this program
                 IMPORT_WORKER_COMMAND,
@@ -148,12 +147,12 @@ class ImportPool:
             self._running.append(process)
             if self.is_stopping:
                 _close_input(process)
-        # An address may hold a password, which is nobody's business who lists processes.
+        # Not in the arguments: an address may hold a password, and everyone can list processes.
         _send_message(process, {"open": asdict(self.opening), "manner": asdict(self.manner)})
         return process
 
     def _send_file(self, process: WorkerProcess, number: int) -> bool:
-        """Have a file imported; tells whether the process is there for another."""
+        """Import a file in the process; return whether the process can take another."""
         file = self.files[number]
         _send_message(process, {"path": str(file.path), "is_named": file.is_named})
         heard = 0
@@ -217,7 +216,7 @@ class ImportPool:
 
 
 def _send_message(process: WorkerProcess, words: WireMessage) -> None:
-    # One that is gone is noticed where its answer is read.
+    # A dead process is noticed when its answer is read.
     with suppress(BrokenPipeError, ValueError):
         assert process.stdin is not None
         process.stdin.write(json.dumps(words).encode() + b"\n")
@@ -225,7 +224,6 @@ def _send_message(process: WorkerProcess, words: WireMessage) -> None:
 
 
 def _close_input(process: WorkerProcess) -> None:
-    """The end of its orders tells a process to stop."""
     with suppress(BrokenPipeError):
         assert process.stdin is not None
         process.stdin.close()

@@ -19,15 +19,15 @@ Progress = Callable[[int, int], None]
 ReportBytes = Callable[[int], None]
 
 MIN_BYTES_PER_PROCESS = 40_000_000
-"""Bytes that one process more imports in the time that it takes to start, and be waited for."""
+"""The bytes that one process imports while another one starts."""
 
 
 def import_transcripts(
     store: SessionStore, path: str | Path, *, namespace: str = "default"
 ) -> list[FileReport]:
-    """Import a transcript of another agent, or all below a folder; of known ones, what is new.
+    """Import a transcript, or all below a folder, adding only what is new.
 
-    What is wrong in a file is in its report, and the rest is imported. Raises ImportFileError if
+    The faults of a file are in its report, and the rest is imported. Raises ImportFileError if
     there is nothing at `path` to import.
     """
     return list(import_path(store, Path(path), namespace=namespace))
@@ -43,15 +43,14 @@ def import_path(
     jobs: int | None = 1,
     redact: bool = False,
 ) -> Generator[FileReport]:
-    """Import a transcript, or every transcript below a folder; one report a file.
+    """Import a transcript, or every transcript below a folder; yield one report per file.
 
-    `progress` is told the bytes read and the bytes in all. What was imported before is
-    recognised by the entries' own ids; only what is new is added. Without `namespace`, sessions go
-    to `default`, and those of an archive to where they were. With `skip_unchanged` files that
-    were imported without an error and have not changed since are not even read. `jobs` is how
-    many processes import at once, each a file; None: as many as there are cores, and as it pays.
-    `redact` replaces secrets before anything is stored; it takes the extra `redact`.
-    Raises ImportFileError where there is nothing at `path` to import.
+    `progress` is called with the bytes read and the bytes in all. Entries that are already stored
+    are recognized by their own ids and skipped. Without `namespace`, sessions go to `default`, and
+    those of an archive to their old namespace. `skip_unchanged` skips files that have not changed
+    since an import without errors. `jobs` is the number of processes; None picks one by cores and
+    size. `redact` replaces secrets before anything is stored; it needs the extra `redact`. Raises
+    ImportFileError if there is nothing at `path` to import.
     """
     yield from import_files(
         store,
@@ -64,7 +63,7 @@ def import_path(
 
 
 def list_wanted_files(path: Path) -> list[WantedFile]:
-    """What is to be imported where somebody named `path`."""
+    """Return the files to import for `path`."""
     if not path.exists():
         raise ImportFileError(f"{path} does not exist")
     if not path.is_dir():
@@ -84,7 +83,7 @@ def import_files(
     skip_unchanged: bool = False,
     jobs: int | None = 1,
 ) -> Generator[FileReport]:
-    """Import these files, in their order; one report each, those that are passed over first."""
+    """Import these files in their order; yield one report each, those of skipped files first."""
     if skip_unchanged:
         changed: list[WantedFile] = []
         for file in files:
@@ -108,7 +107,7 @@ def import_files(
     else:
         yield from _import_in_parallel(store, files, manner, heard, unsettled, processes)
     with translate_storage_errors(store.name):
-        # All was read: those whose sub-agents had not been stored need not be read again, either.
+        # All is read now, so mark as complete also the files that waited for their sub-agents.
         store.events.save(imports=unsettled)
 
 
@@ -136,7 +135,7 @@ def _import_in_turn(
         heard(done)
 
 
-def _import_in_parallel(  # noqa: PLR0917 - all but one are its caller's own
+def _import_in_parallel(  # noqa: PLR0917 - the caller's own values
     store: SessionStore,
     files: Sequence[WantedFile],
     manner: ImportOptions,
@@ -144,7 +143,7 @@ def _import_in_parallel(  # noqa: PLR0917 - all but one are its caller's own
     unsettled: list[ImportRow],
     processes: int,
 ) -> Generator[FileReport]:
-    from .import_pool import ImportPool  # noqa: PLC0415 - threads and processes, for few files not needed
+    from .import_pool import ImportPool  # noqa: PLC0415 - a few files need no threads and processes
 
     assert store.context.opening is not None, "else there is one process"
     crew = ImportPool(store.context.opening, manner, files, processes)
@@ -160,10 +159,10 @@ def _import_in_parallel(  # noqa: PLR0917 - all but one are its caller's own
 
 
 def _count_processes(store: SessionStore, files: int, size: int, jobs: int | None) -> int:
-    """How many processes import; 1 is this one."""
+    """Return how many processes import; 1 means only this one."""
     opening = store.context.opening
     if files < 2 or jobs == 1 or opening is None or store.events.recorder.get_storage() is None:
-        return 1  # a database in memory is this process's alone
+        return 1  # only this process has its database in memory
     if jobs is not None:
         return min(jobs, files)
     return min(_count_cores(), files, 1 + size // MIN_BYTES_PER_PROCESS)
@@ -177,7 +176,6 @@ def _file_size(path: Path) -> int:
 
 
 def _count_cores() -> int:
-    """Those that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

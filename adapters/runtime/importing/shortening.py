@@ -1,4 +1,4 @@
-"""Takes over that a source showed earlier blocks shortened from then on, and took none out."""
+"""Records that a source shortened earlier blocks without taking any out."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,10 +17,10 @@ from ..sessions.stored_session import StoredSession
 def record_shortening(
     session: StoredSession, placed: Mapping[str, tuple[int, int]], step: SourceShortening
 ) -> None:
-    """Draw a boundary that keeps all that the recorded lineage shows, some of it as other words.
+    """Record a boundary that keeps all blocks of the recorded lineage, some with other text.
 
-    `placed` has the positions of the first and last block of each entry. Where none of the blocks
-    is shown any more, there is nothing to draw.
+    `placed` has the positions of the first and last block of each entry. Does nothing if no such
+    block is in the view.
     """
     events, namespace, key = session.log.events, session.namespace, session.key
     with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
@@ -72,7 +72,7 @@ def record_shortening(
 
 
 def _carry_summary(summary: Any) -> dict[str, Any]:
-    """The summary that was served before stands for the same as before."""
+    """Return the fields of the summary served before, which stays valid."""
     return {name: getattr(summary, name) for name in ("text", "covers", "summariser", "tokens")}
 
 
@@ -81,7 +81,6 @@ def find_replacement_texts(
     placed: Mapping[str, tuple[int, int]],
     instead: Iterable[ReplacementText],
 ) -> dict[int, str]:
-    """What is shown at which position."""
     texts: dict[int, str] = {}
     for one in instead:
         if one.source_id not in placed:

@@ -1,4 +1,4 @@
-"""Takes over what a source did to its own session: it went back, or compacted it."""
+"""Records what a source did to its own session: a rewind or a compaction."""
 
 from collections.abc import Mapping
 
@@ -15,11 +15,11 @@ from ..sessions.stored_session import StoredSession
 from .shortening import find_replacement_texts
 
 SourcePositions = Mapping[str, tuple[int, int]]
-"""Source ids of entries, and the positions of each one's first and last block."""
+"""The positions of each entry's first and last block, by source id."""
 
 
 def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind) -> None:
-    """Take back all blocks after those of the entry that the source went back to."""
+    """Retract all blocks after the entry to which the source went back."""
     events, namespace, key = session.log.events, session.namespace, session.key
     first = placed[step.to][1] + 1 if step.to and step.to in placed else 1
     with events.lock_streams(session.log.id):
@@ -49,7 +49,7 @@ def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind)
 def record_source_compaction(
     session: StoredSession, placed: SourcePositions, step: SourceCompaction
 ) -> None:
-    """Draw the boundary that the source drew, and record its summary, as far as it shows them."""
+    """Record the source's boundary and summary, as far as the source shows them."""
     events, namespace, key = session.log.events, session.namespace, session.key
     with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
         chain = events.find_session_chain(namespace, key)

@@ -1,4 +1,4 @@
-"""Which call started which sub-agent, whichever of their files is imported first."""
+"""Links sub-agents to the calls that started them, in whatever order files are imported."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,29 +9,28 @@ from ..sessions.session_store import SessionStore
 
 
 class SubAgentLinks:
-    """What the files of one import have told each other so far."""
+    """The links found so far by one import."""
 
     def __init__(self) -> None:
         self.known: dict[str, SubAgentLink] = {}
 
     def begin(self, key: str) -> None:
-        """A file of the session `key` is to be stored from here on."""
+        """Note that a file of the session `key` is about to be stored."""
 
     def add_link(self, link: SubAgentLink) -> None:
-        """A call started the sub-agent."""
         self.known[link.key] = link
 
     def end(self, keys: Iterable[str]) -> None:
-        """The file that holds the sessions `keys` is stored: learn what others told meanwhile."""
+        """Note that the file of these sessions is stored; learn the links that others found."""
 
 
 def record_parents(store: SessionStore, namespace: str, links: Iterable[SubAgentLink]) -> None:
-    """Say of sub-agents that are stored already which call started them."""
+    """Record the parent of each sub-agent that is already stored."""
     links = list(links)
     missing = {link.key for link in find_unstored_links(store, namespace, links)}
     for link in links:
         if link.key in missing:
-            continue  # it is told when it is opened
+            continue  # set when it is opened
         agent = store.session(link.key, namespace=namespace)
         parent = Parent(namespace=namespace, key=link.parent_key, tool_call_id=link.parent_call)
         if agent.log.parent != parent:
@@ -41,7 +40,6 @@ def record_parents(store: SessionStore, namespace: str, links: Iterable[SubAgent
 def find_unstored_links(
     store: SessionStore, namespace: str, links: Iterable[SubAgentLink]
 ) -> Iterator[SubAgentLink]:
-    """The links to sub-agents whose own file was not imported yet, or is not there."""
     recorder = store.events.recorder
     return (
         link

@@ -1,4 +1,4 @@
-"""Finds the transcripts that the agents on this machine have left in their usual folders."""
+"""Finds the transcripts that agents have left in their usual folders on this machine."""
 
 import os
 from collections.abc import Iterator
@@ -23,8 +23,7 @@ FOLDER_VARIABLES = (
     ("~/.openhands", "OPENHANDS_PERSISTENCE_DIR", ""),
     ("~/.local/share", "XDG_DATA_HOME", ""),
 )
-"""Folders of agents, the variables by which people move them elsewhere, and what they are called
-below what the variable names."""
+"""Folders of agents, the variables that move them, and their paths below a variable's folder."""
 
 EXPORT_HINTS = (
     (
@@ -32,46 +31,43 @@ EXPORT_HINTS = (
         "sessions of opencode are read once `opencode export SESSION > FILE` has written them",
     ),
 )
-"""Folders of agents whose sessions only they can read, and what is to be done."""
+"""Folders of agents whose sessions only they can read, with advice on how to export them."""
 
 
 @dataclass(slots=True)
 class FoundTranscripts:
-    """What one agent has left."""
-
     format: str
     folders: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
     sessions: int = 0
-    """Files that are not a sub-agent's, by their names: none was opened yet."""
+    """The number of files that are not a sub-agent's, judged by their names alone."""
     bytes: int = 0
     newest: float = 0.0
-    """When the newest was changed, in seconds since 1970."""
+    """The newest modification time, in seconds since 1970."""
 
     @property
     def wanted_files(self) -> list[WantedFile]:
-        """Its files, to be imported."""
         return [WantedFile(file, is_named=False) for file in self.files]
 
 
 def find_installed_transcripts() -> list[FoundTranscripts]:
-    """The transcripts of each agent that has any. Looks at names, and opens no file."""
+    """Return the transcripts of each agent that has any, judging by names without opening files."""
     taken: set[Path] = set()
     every = (_find_agent_files(one, taken) for one in FORMATS.values() if one.home_patterns)
     return [found for found in every if found.files]
 
 
 def find_home_patterns(agent: Format) -> list[str]:
-    """Where the agent's transcripts are: glob patterns, those that a variable names first."""
+    """Return glob patterns for the agent's transcripts; those from a variable come first."""
     return [pattern for home in agent.home_patterns for pattern in _expand_home(home)]
 
 
 def list_hints() -> list[str]:
-    """What to do about the sessions of agents that keep them where nobody else can read them."""
+    """Return advice about sessions that only their agents can read."""
     return [
         hint
         for home, hint in EXPORT_HINTS
-        if any(Path(place).is_dir() for pattern in _expand_home(home) for place in iglob(pattern))  # noqa: PTH207 - a Path takes no absolute pattern
+        if any(Path(place).is_dir() for pattern in _expand_home(home) for place in iglob(pattern))  # noqa: PTH207 - absolute pattern
     ]
 
 
@@ -79,8 +75,8 @@ def _expand_home(home: str) -> Iterator[str]:
     for usual, variable, below in FOLDER_VARIABLES:
         moved = os.environ.get(variable)
         if moved and (home == usual or home.startswith(f"{usual}/")):
-            # What was there before the variable was set is found as well.
-            yield escape(os.path.expanduser(moved)) + below + home.removeprefix(usual)  # noqa: PTH111 - a Path would raise where there is no home
+            # Also look where transcripts were before the variable was set.
+            yield escape(os.path.expanduser(moved)) + below + home.removeprefix(usual)  # noqa: PTH111 - a Path would raise
     if home.startswith("~/"):
         yield escape(os.path.expanduser("~")) + home.removeprefix("~")  # noqa: PTH111 - as above
     else:
@@ -90,7 +86,7 @@ def _expand_home(home: str) -> Iterator[str]:
 def _find_agent_files(agent: Format, taken: set[Path]) -> FoundTranscripts:
     found = FoundTranscripts(agent.name)
     for pattern in find_home_patterns(agent):
-        for home in sorted(iglob(pattern, recursive=True)):  # noqa: PTH207 - a Path takes no absolute pattern
+        for home in sorted(iglob(pattern, recursive=True)):  # noqa: PTH207 - absolute pattern
             before = len(found.files)
             for file in _list_transcripts(Path(home), agent):
                 _add_file(found, file, taken)
@@ -103,7 +99,7 @@ def _list_transcripts(home: Path, agent: Format) -> Iterator[Path]:
     if not home.is_dir():
         yield home
         return
-    # A format that is only read, and not by lines, says nothing of how its files' names end.
+    # A read-only format that is not line by line does not define its files' endings.
     endings = (agent.suffix,) if agent.write or agent.begin_reading else TRANSCRIPT_SUFFIXES
     for file in find_transcripts(home):
         if file.is_dir() or file.name.endswith(endings):
@@ -117,7 +113,7 @@ def _add_file(found: FoundTranscripts, file: Path, taken: set[Path]) -> None:
             return
         size, changed = TranscriptSource(file).size, file.stat().st_mtime
     except OSError:
-        return  # it was deleted meanwhile
+        return  # it was just deleted
     taken.add(place)
     found.files.append(file)
     found.sessions += not file.name.startswith("agent-")

@@ -1,4 +1,4 @@
-"""Takes in the steps of one transcript: counts them, batches them, and stores them in order."""
+"""Stores the steps of one transcript in order, in batches."""
 
 from collections.abc import Callable
 
@@ -35,11 +35,11 @@ from .source_decisions import record_rewind, record_source_compaction
 from .sub_agent_links import SubAgentLinks, find_unstored_links, record_parents
 
 MAX_BATCH_CHARACTERS = 4_000_000
-"""How much text one transaction holds at most, but for a single larger block."""
+"""The most text in one transaction, unless a single block is larger."""
 
 
 class TranscriptImport:
-    """Turns steps into decisions, a batch at a time."""
+    """Turns steps into decisions, batch by batch."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class TranscriptImport:
     ) -> None:
         self.links = links
         self.stamp = stamp
-        """What the file was like when its reading began."""
+        """The file's stamp when reading began."""
         self.told: list[SubAgentLink] = []
-        """Of which calls this file says which sub-agents they started."""
+        """The sub-agent links that this file holds."""
         self.unsettled: ImportRow | None = None
         self.store = store
         self.namespace = namespace
@@ -69,7 +69,7 @@ class TranscriptImport:
         self.batched = 0
         self.offset = 0
         self.early: list[SourceProblem] = []
-        """What could not be read so far, where no session has begun."""
+        """Unreadable entries from before the first session."""
 
     def add_step(self, step: ImportStep) -> None:
         match step:
@@ -124,7 +124,6 @@ class TranscriptImport:
                     self.heard(offset)
 
     def _keep_early(self) -> None:
-        """Keep what could not be read before the first session began."""
         early, self.early = self.early, []
         for step in early:
             if step.key and step.raw:
@@ -134,7 +133,7 @@ class TranscriptImport:
                 self._add_note(note, step.reason)
 
     def finish(self) -> None:
-        """The file was read to its end."""
+        """Finish after the whole file was read."""
         self.flush()
         self.set_titles()
         self.cancel_orphan_calls()
@@ -144,19 +143,17 @@ class TranscriptImport:
         self.report.complete = True
         row = self._make_row()
         if row.stamp and any(find_unstored_links(self.store, self.namespace, self.told)):
-            # Were it passed over from now on, those would never know which call started them.
+            # If it were skipped from now on, the sub-agents would never learn their calls.
             self.unsettled, row = row, row._replace(stamp=None)
         self.store.events.save(imports=[row])
 
     def pause(self) -> None:
-        """The file ends here for now, and may go on."""
         self.flush()
         self.set_titles()
         self.report.complete = True
         self.store.events.save(imports=[self._make_row()])
 
     def flush(self) -> None:
-        """Store the batch in one transaction, with how far the file was read."""
         batch, self.batch, self.batched = self.batch, [], 0
         for target, _ in batch:
             self._open_session(target)
@@ -171,7 +168,7 @@ class TranscriptImport:
                         *decided.sessions.values(), keys=decided.keys, imports=[self._make_row()]
                     )
                 except IntegrityError:
-                    # Somebody else appended to one of the sessions: decide again on what is stored.
+                    # Another process appended to a session: decide again on what is stored.
                     for session in decided.sessions.values():
                         events.evict(session.id)
                     for target, _ in batch:
@@ -191,7 +188,7 @@ class TranscriptImport:
     def _make_row(self) -> ImportRow:
         session = next((t.begin.key for t in self.targets.values() if t.session), None)
         complete = self.report.complete
-        # What is wrong with a file is said at each import, so it is read at each.
+        # A file with errors reports them at each import, so it is always read again.
         stamp = self.stamp if complete and not self.report.errors else None
         return ImportRow(
             self.namespace,
@@ -208,7 +205,7 @@ class TranscriptImport:
         self.report.tool_results += block.kind == "tool_result"
 
     def _add_note(self, step: RawEntry | UnknownEntry, refused: str | None = None) -> None:
-        """Keep an entry raw. Its origin without a rest says that the text is all of it."""
+        """Keep an entry raw; an origin without a remainder means that the text is complete."""
         origin = Origin(
             format=self.report.format or "",
             id=step.source_id,
@@ -221,7 +218,7 @@ class TranscriptImport:
 
     def _add_to_batch(self, step: BatchStep, size: int) -> None:
         if self.current is None:
-            return  # a reader begins a session before it says what is in it
+            return  # a reader begins a session before its steps
         if self.batch and self.batched + size > MAX_BATCH_CHARACTERS:
             self.flush()
         self.batch.append((self.current, step))
@@ -240,7 +237,7 @@ class TranscriptImport:
                 )
             is_new = self.store.events.load_session(self.namespace, begin.key) is None
             if is_new:
-                target.stored_keys = {}  # nothing in it yet that would have to be looked for
+                target.stored_keys = {}  # a new session has no keys to look up
             if is_new and begin.fork_of:
                 target.session = self._open_fork(target, begin.fork_of)
             else:
@@ -256,29 +253,28 @@ class TranscriptImport:
         return target.session
 
     def _open_fork(self, target: ImportTarget, fork_of: str) -> StoredSession:
-        """A branch: it leaves the session that holds the last entry that both share."""
+        """Open a branch, forked from the session that holds the last shared entry."""
         begin, origin = target.begin, self.targets[fork_of]
         while begin.fork_at not in origin.positions and origin.begin.fork_of:
             origin = self.targets[origin.begin.fork_of]
         shared = origin.positions.get(begin.fork_at or "")
         return self._open_session(origin).fork(
             begin.key,
-            at=shared[1] if shared else 1,  # where they share nothing but a beginning
+            at=shared[1] if shared else 1,  # if they share only a beginning
             lineage=RECORDED_LINEAGE,
             source=self.report.format,
             title=target.title,
         )
 
     def set_titles(self) -> None:
-        """Give the sessions the titles that the source ended with."""
         for target in self.targets.values():
             if target.session and target.title and target.session.log.title != target.title:
                 target.session.configure(title=target.title)
 
     def cancel_orphan_calls(self) -> None:
-        """Close the calls without a result that stand before the prompt that the source ends with.
+        """Close calls without a result from before the source's last prompt.
 
-        Left open they would stay in every view for ever.
+        Left open, they would stay in every view forever.
         """
         for target in self.targets.values():
             if (session := target.session) is None:
@@ -291,11 +287,10 @@ class TranscriptImport:
                     self.report.abandoned += 1
 
     def _record_decision(self, step: Rewind | SourceCompaction | SourceShortening) -> None:
-        """Take over what the source decided on the session, as far as it is stored by then."""
         self.flush()
         target = self.current
         if target and target.begin.fork_of:
-            self._open_session(target)  # there is something in it from the first on
+            self._open_session(target)  # a fork has content from the start
         if target is None or (session := target.session) is None:
             return
         while not self.store.events.select_key(session.log.id, step.key):
@@ -308,5 +303,5 @@ class TranscriptImport:
                     case SourceShortening():
                         record_shortening(session, target.positions, step)
             except IntegrityError:
-                continue  # somebody else wrote to the session meanwhile: decide again on that
+                continue  # another process wrote to the session: decide again
             return

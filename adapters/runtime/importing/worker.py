@@ -1,7 +1,7 @@
-"""A process of an import in parallel: opens the database, and imports the files it is told to.
+"""Runs one process of a parallel import, which imports files as ordered.
 
-Orders come as lines of JSON on standard input; their end says to stop. What is said goes the same
-way to standard output: how far a file is, what other files have to know of it, and its report.
+Orders come as lines of JSON on standard input, whose end means stop. Answers go to standard output
+in the same way: progress, links for other files, and reports.
 """
 
 import json
@@ -30,7 +30,7 @@ WireMessage = dict[str, Any]
 
 
 class SharedLinks(SubAgentLinks):
-    """Asks the process that leads the import, which every file is told of."""
+    """Asks the leading process, which knows the links of all files."""
 
     def __init__(self, say: SendMessage, answers: SimpleQueue[WireMessage]) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class SharedLinks(SubAgentLinks):
         self.answers = answers
 
     def begin(self, key: str) -> None:
-        """Wait until no other process has a file of this session in hand."""
+        """Wait until no other process is reading a file of this session."""
         self._ask(begin=key)
 
     def add_link(self, link: SubAgentLink) -> None:
@@ -55,18 +55,16 @@ class SharedLinks(SubAgentLinks):
 
 
 def main() -> None:
-    """Work until the orders end."""
-    # Who begins an import in the background of a script has it ignore interrupts, and would have
-    # this process ignore its own.
+    # A shell's background job ignores interrupts, and this process would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    logging.getLogger("cutbank.storage").disabled = True  # its parent has said it
+    logging.getLogger("cutbank.storage").disabled = True  # the parent has logged it
     say = _make_sender()
     orders: SimpleQueue[WireMessage] = SimpleQueue()
     try:
         Thread(target=_listen, args=(orders,), daemon=True).start()
         _work(orders, say)
     except KeyboardInterrupt:
-        return  # what was read is stored, and marked as it is
+        return  # what was read is stored, with its progress
     except CutbankError as error:
         say(refused=str(error))
 
@@ -108,16 +106,16 @@ def _import(
 
 
 def _listen(orders: SimpleQueue[WireMessage]) -> None:
-    # Unbuffered: a buffer's lock would be held when the process ends.
+    # Unbuffered, as a buffer's lock would be held when the process ends.
     with open(0, "rb", buffering=0, closefd=False) as lines:
         for line in lines:
             orders.put(json.loads(line))
-    # Nobody waits for an answer any more: whatever is read now is stored, and then it ends.
+    # The parent is gone: store what is being read, then end.
     signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
 
 
 def _make_sender() -> SendMessage:
-    """Says things to whoever started this process; whatever else prints goes to its errors."""
+    """Return a function that sends answers to the parent; other output goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", newline="\n")
     os.dup2(2, 1)
     sys.stdout = sys.stderr

@@ -1,1 +1,1 @@
-"""Keeps the storage in order while nobody needs it."""
+"""Maintains the storage in idle time."""

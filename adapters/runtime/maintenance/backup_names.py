@@ -1,4 +1,4 @@
-"""How backups of a rotation are called, and which of them are too many."""
+"""Names the backups of a rotation, and picks those that are too many."""
 
 import re
 from collections.abc import Iterable
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 UNFINISHED = ".unfinished"
-"""The ending of a backup that is being made."""
+"""The ending of an unfinished backup."""
 _FILE_SUFFIXES = ("", "-journal", "-wal", "-shm")
-"""What SQLite keeps beside a file that is written."""
+"""The endings of the files that SQLite writes next to a database."""
 _MOMENT = "%Y%m%dT%H%M%SZ"
 
 
 @dataclass(frozen=True, slots=True)
 class BackupNames:
-    """The names of one log's backups: `sessions-1f2e3d4c-20260101T000000Z.db`.
+    """The names of one log's backups, such as `sessions-1f2e3d4c-20260101T000000Z.db`.
 
-    The letters in the middle stand for this very log, so that logs may share a folder.
+    The letters in the middle identify the log, so that logs may share a folder.
     """
 
     log: str
@@ -26,7 +26,6 @@ class BackupNames:
         return f"{self.log}-{self.mark}-{moment.astimezone(UTC).strftime(_MOMENT)}.db"
 
     def parse_moment(self, name: str) -> datetime | None:
-        """When a backup of that name was made; None of any other name."""
         found = self._make_pattern(r"\.db").fullmatch(name)
         if not found:
             return None
@@ -37,16 +36,15 @@ class BackupNames:
         return moment if self.make_name(moment) == name else None
 
     def is_unfinished(self, name: str) -> bool:
-        """Whether a backup was begun under that name that nobody finished."""
         endings = "|".join(_FILE_SUFFIXES)
         return bool(
             self._make_pattern(rf"\.db{re.escape(UNFINISHED)}(?:{endings})").fullmatch(name)
         )
 
     def list_superfluous(self, names: Iterable[str], newest: str, keep: int) -> list[str]:
-        """What may go so that `keep` are left: never `newest`, nor what has another name.
+        """Return the oldest backups beyond `keep`; never `newest`, nor files with other names.
 
-        `newest` is the one that was just made; a clock that was set back may say otherwise.
+        `newest` was just made, even if a clock that was set back says otherwise.
         """
         found = {name: moment for name in names if (moment := self.parse_moment(name))}
         found.pop(newest, None)

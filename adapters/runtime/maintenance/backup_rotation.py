@@ -1,4 +1,4 @@
-"""Makes a backup now and then, proves that it is whole, and only then lets the oldest go."""
+"""Makes backups at intervals, checks each one, and only then removes the oldest."""
 
 import os
 import re
@@ -25,7 +25,7 @@ _NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 @dataclass
 class BackupRotation:
-    """Whoever is killed leaves an unfinished file, which the next run removes; and no less."""
+    """Makes and rotates backups; the next run removes what a killed process left unfinished."""
 
     store: SessionStore
     task_store: Storage
@@ -35,7 +35,7 @@ class BackupRotation:
     name: str = "backup"
 
     def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-        del record, go_on  # a backup is one read of the log: it is not stopped in the middle
+        del record, go_on  # a backup is a single read of the log that cannot stop halfway
         newest = self.store.events.recorder.max_notification_id()
         if not newest:
             return TaskResult(note="the log is empty")
@@ -53,7 +53,6 @@ class BackupRotation:
         return TaskResult(note=f"{made.name}, {size:,} bytes")
 
     def _make_backup(self, names: BackupNames, newest: int) -> Path:
-        """A whole backup under its own name."""
         target = self._find_free_path(names, self.store.events.clock())
         unfinished = Path(f"{target}{UNFINISHED}")
         try:
@@ -72,19 +71,18 @@ class BackupRotation:
             (self.folder / name).unlink(missing_ok=True)
 
     def _sweep(self, names: BackupNames) -> None:
-        """Remove what was left unfinished: only one makes backups, and that is this one."""
+        """Remove unfinished backups: only this process makes any now."""
         for found in list(self.folder.iterdir()):
             if names.is_unfinished(found.name) and _is_file(found):
                 found.unlink(missing_ok=True)
 
     def _find_free_path(self, names: BackupNames, moment: datetime) -> Path:
-        """No backup takes the place of another, whatever the clock says."""
         while (path := self.folder / names.make_name(moment)).exists():
             moment += timedelta(seconds=1)
         return path
 
     def _make_names(self) -> BackupNames:
-        """Of the log's place and its first event: of two copies of a log each has its own."""
+        """Return names made from the log's place and first event, so that copies have their own."""
         address = self.store.name
         path = None if is_postgres(address) else find_database_path(address)
         (first,) = self.store.events.recorder.select_notifications(1, 1)
@@ -95,7 +93,7 @@ class BackupRotation:
 
 
 def _check_backup(backup: Path, newest: int) -> None:
-    """Raise StorageError where it does not open, is damaged, or lacks what was there before."""
+    """Raise StorageError if the backup does not open, is damaged, or lacks events."""
     with (
         translate_storage_errors(str(backup)),
         closing(sqlite3.connect(f"{backup.resolve().as_uri()}?mode=ro", uri=True)) as found,
@@ -115,7 +113,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the new name reach the disk before an old one goes."""
+    """Sync the folder, so that the new name is on disk before an old one goes."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""What the log's own database wants done: a checkpoint, or statistics."""
+"""Runs the log database's own task: a checkpoint, or statistics."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +10,7 @@ from .task_record import TaskRecord
 
 @dataclass
 class DatabaseTask:
-    """One step, which the database itself keeps whole."""
+    """A single step, which the database itself makes atomic."""
 
     task_store: Storage
     interval: timedelta
@@ -20,6 +20,6 @@ class DatabaseTask:
         return self.task_store.task_name
 
     def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-        del record, go_on  # it is short, and does not depend on the last one
+        del record, go_on  # it is short and independent of the last run
         saved, note = self.task_store.run_database_task()
         return TaskResult(saved, note=note)

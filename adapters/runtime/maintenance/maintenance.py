@@ -1,4 +1,4 @@
-"""Does what is due for the storage, while nobody writes, one process of all at a time."""
+"""Runs due maintenance of the storage while no process writes, one process at a time."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,18 +16,18 @@ from .task_catalog import make_tasks
 from .task_record import TaskOutcome, TaskRecord, TaskReport, TaskStatus
 
 DUE_NOW = datetime.min.replace(tzinfo=UTC)
-"""When a chore is due that was never done: whoever asks, that is past."""
+"""The due time of a task that never ran; it is always in the past."""
 BUSY_PAUSE_TIME = timedelta(minutes=1)
-"""When to look again for a chore that another process is at, or that was stopped."""
+"""When to try again after another process had the task, or it was stopped."""
 FIRST_BACKOFF = timedelta(minutes=15)
 MAX_BACKOFF = timedelta(hours=6)
 
 
 class Maintenance:
-    """The chores of one store; any number of processes may have them.
+    """The maintenance of one store, for any number of processes.
 
-    When each was done is written down where all of them see it. What is lost of that is done again,
-    and does no harm.
+    Its records are stored where all of them can read them. If records are lost, tasks run again,
+    which is harmless.
     """
 
     def __init__(
@@ -37,19 +37,18 @@ class Maintenance:
         self.clock = clock
         self.apply_settings(settings)
         self._not_before: dict[str, datetime] = {}
-        """What was put off here; another process decides for itself."""
+        """Tasks that this process put off; others decide for themselves."""
         self._waiting_since: dict[str, datetime] = {}
 
     def apply_settings(self, settings: MaintenanceSettings) -> None:
-        """Go by these settings from the next run on."""
         self.settings = settings
         self._writers = LogActivity(self.store.events, timedelta(seconds=settings.rest))
         self._patience = timedelta(hours=settings.patience)
 
     def find_next_time(self) -> datetime | None:
-        """When the earliest is due, which may be past; None where there are none.
+        """Return when the earliest task is due, possibly in the past; None if there are none.
 
-        Raises StorageError where the database cannot be asked.
+        Raises StorageError if the database cannot be read.
         """
         now = self.clock()
         due = (
@@ -59,11 +58,10 @@ class Maintenance:
         return min(due, default=None)
 
     def run_due(self, now: datetime, go_on: ShouldContinue = lambda: True) -> list[TaskReport]:
-        """Do what is due; what failed is reported, and tried again later.
+        """Run what is due; failures are reported, and tried again later.
 
-        `go_on` is asked between any two steps whether there is nothing better to do. What somebody
-        else is at, or has done meanwhile, is not reported. Raises StorageError where the database
-        cannot be asked what is due.
+        `go_on` is called between steps and returns False to stop. Tasks that another process runs
+        or has done are not reported. Raises StorageError if the records cannot be read.
         """
         reports = []
         for chore in self._make_tasks():
@@ -71,7 +69,7 @@ class Maintenance:
                 break
             record = self._read_record(chore)
             if self._find_usual_time(chore, record, now) > now:
-                self._waiting_since.pop(chore.name, None)  # somebody else has done it
+                self._waiting_since.pop(chore.name, None)  # another process has done it
             elif self._find_due_time(chore, record, now) > now:
                 pass  # it was put off
             elif report := self._run(chore, now, go_on):
@@ -79,7 +77,6 @@ class Maintenance:
         return reports
 
     def read_status(self) -> list[TaskStatus]:
-        """Each chore, when it was last done, and when it is due."""
         now = self.clock()
         return [
             self._make_status(chore, self._read_record(chore), now) for chore in self._make_tasks()
@@ -106,8 +103,6 @@ class Maintenance:
         with translate_storage_errors(self.store.name):
             return TaskRecord.parse(chore.task_store.read_records().get(chore.name))
 
-    # When
-
     def _find_due_time(self, chore: MaintenanceTask, record: TaskRecord, now: datetime) -> datetime:
         due = self._find_usual_time(chore, record, now)
         return max(due, self._not_before.get(chore.name, due))
@@ -125,15 +120,13 @@ class Maintenance:
                 due = record.ended_at
             case _:
                 due = record.began_at + chore.interval
-        # Another machine's clock may be ahead; one that is ahead by more than that was wrong.
+        # A machine's clock may be ahead of others, but a time further ahead than this was wrong.
         return due if due <= now + 2 * chore.interval else DUE_NOW
-
-    # What
 
     def _run(
         self, chore: MaintenanceTask, now: datetime, go_on: ShouldContinue
     ) -> TaskReport | None:
-        """None where it is put off, or somebody else's."""
+        """Run a task; return None if it is put off or another process has it."""
         since = self._waiting_since.setdefault(chore.name, now)
         waits = now - since < self._patience
         if waits and (rested := self._writers.find_quiet_time(now)) > now:
@@ -142,14 +135,14 @@ class Maintenance:
         began = monotonic()
         try:
             with translate_storage_errors(self.store.name), chore.task_store.try_lock() as is_alone:
-                record = self._read_record(chore)  # somebody may have done it just now
+                record = self._read_record(chore)  # another process may have done it just now
                 if not is_alone or self._find_usual_time(chore, record, now) > now:
                     self._not_before[chore.name] = now + BUSY_PAUSE_TIME
                     return None
                 work = chore.run(record, self._stop_at_writes(go_on) if waits else go_on)
                 done = self._make_record(record, work, now)
                 chore.task_store.save_record(chore.name, done.to_json())
-        except Exception as error:  # noqa: BLE001 - whatever it was, the other chores are to be done
+        except Exception as error:  # noqa: BLE001 - the other tasks must run, whatever the error
             done = self._record_failure(chore, error, now)
         self._not_before.pop(chore.name, None)
         if done.outcome is not TaskOutcome.STOPPED:
@@ -158,7 +151,7 @@ class Maintenance:
             case TaskOutcome.STOPPED:
                 self._not_before[chore.name] = now + BUSY_PAUSE_TIME
             case TaskOutcome.FAILED:
-                # It may not have been possible to write that down.
+                # The record may not have been stored.
                 self._not_before[chore.name] = self._find_usual_time(chore, done, now)
         return TaskReport(
             chore=chore.name,
@@ -188,10 +181,9 @@ class Maintenance:
     def _record_failure(
         self, chore: MaintenanceTask, error: Exception, now: datetime
     ) -> TaskRecord:
-        """What is written down of a failure, if anything can be."""
         reason = str(error) if isinstance(error, CutbankError) else repr(error)
         failed = TaskRecord(began_at=now, ended_at=self.clock(), failures=1)
-        # Where the database itself is what failed, this process remembers it alone.
+        # If the database itself fails, only this process remembers the failure.
         with suppress(CutbankError):
             known = self._read_record(chore)
             failed = replace(known, began_at=now, ended_at=self.clock())

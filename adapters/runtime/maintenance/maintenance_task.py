@@ -1,4 +1,4 @@
-"""What a chore is to whoever sees to it that it is done."""
+"""Defines a maintenance task."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,24 +9,22 @@ from ...storage.event_log.storage_tasks import TaskStore
 from .task_record import TaskRecord
 
 ShouldContinue = Callable[[], bool]
-"""Is asked between two steps whether there is nothing better to do."""
+"""Called between two steps; returns False if the task should stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What came of a run."""
-
     saved: int = 0
-    """Bytes that the disk has back."""
+    """The bytes freed on disk."""
     is_whole: bool = True
-    """Whether there is nothing left to do for now."""
+    """Whether nothing is left to do for now."""
     note: str | None = None
-    """What is worth a word."""
+    """A remark for the report."""
     position: int = 0
 
 
 class MaintenanceTask(Protocol):
-    """One thing to do now and then; each step of it is whole, whoever is killed and whenever."""
+    """A recurring task; each of its steps is atomic, even if the process is killed."""
 
     @property
     def name(self) -> str: ...
@@ -36,9 +34,9 @@ class MaintenanceTask(Protocol):
 
     @property
     def task_store(self) -> TaskStore:
-        """Where it is written down, and where only one does it at a time."""
+        """Where its record is stored, and where only one process at a time runs it."""
         ...
 
     def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-        """Do what is to be done, as long as `go_on` says so; `record` is the newest one."""
+        """Run while `go_on` returns True; `record` is the newest record."""
         ...

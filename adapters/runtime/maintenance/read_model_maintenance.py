@@ -1,4 +1,4 @@
-"""Keeps the file of read models quick and small: statistics, the index of words, free pages."""
+"""Keeps the read models fast and small: statistics, merged word index, free pages returned."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -17,27 +17,27 @@ from .maintenance_task import ShouldContinue, TaskResult
 from .task_record import TaskRecord
 
 _LOCK_TIMEOUT_S = 30.0
-"""Seconds to wait for another process's batch."""
+"""How long to wait for another process's batch."""
 MERGE_PAGES = 200
-"""Pages of the index that are merged in one transaction."""
+"""The pages of the index that are merged in one transaction."""
 ANALYSIS_LIMIT = 1_000
-"""Rows of an index that are looked at."""
+"""The rows of an index that are sampled."""
 MIN_FREE_SHARE = 0.25
-"""What part of the pages has to be free for the file to be written anew."""
+"""The share of free pages above which the file is rewritten."""
 _MIN_FREE_BYTES = 1_000_000
-"""Bytes that have to be free."""
+"""The free bytes above which the file is rewritten."""
 MAX_REWRITTEN_FILE_BYTES = 1_000_000_000
-"""Bytes of a file up to which it is written anew: others wait for that."""
+"""The largest file that is rewritten, since other users must wait."""
 
 
 @dataclass
 class ReadModelFile:
-    """The file of this machine's read models; what is known of its chores goes with it."""
+    """The file of this machine's read models, which also stores the records of their tasks."""
 
     file: Path
 
     def is_there(self) -> bool:
-        """Whether there are read models; of a damaged file whoever needs it makes another one."""
+        """Return whether there are read models; a damaged file is rebuilt when it is next used."""
         try:
             with self.open() as connection:
                 return connection is not None
@@ -60,10 +60,11 @@ class ReadModelFile:
 
     @contextmanager
     def open(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection of its own, for a while; None where there are no read models.
+        """Open a separate connection; yield None if there are no read models.
 
-        Not that of ReadFile: that keeps temporary files in memory, and a file that is written anew
-        is one. And nobody of this process waits for a lock of Python's.
+        ReadModelDatabase's connection will not do: it keeps temporary files in memory, and
+        rewriting makes one. A separate connection also spares threads of this process the wait for
+        a Python lock.
         """
         if not self.file.exists():
             yield None
@@ -79,7 +80,7 @@ class ReadModelFile:
 
 @dataclass
 class ReadModelMaintenance:
-    """Each step is a transaction of its own; the file can be made anew from the log anyway."""
+    """Each step is its own transaction; the file can always be rebuilt from the log."""
 
     task_store: ReadModelFile
     interval: timedelta
@@ -107,20 +108,20 @@ def open_read_models(file: Path) -> sqlite3.Connection:
 
 
 def _merge_words(connection: sqlite3.Connection, go_on: ShouldContinue) -> bool:
-    """Merge pieces of the index of words where there are several of a size; False if stopped."""
+    """Merge the word index's segments; return False if stopped."""
     while go_on():
         before = connection.total_changes
         connection.execute(
             "INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,)
         )
-        # SQLite counts two changes at least where there was something to merge.
+        # SQLite counts at least two changes if it merged anything.
         if connection.total_changes - before < 2:
             return True
     return False
 
 
 def _return_free_pages(connection: sqlite3.Connection) -> tuple[int, str | None]:
-    """Write the file anew without its free pages, where there are many; the bytes saved."""
+    """Rewrite the file without its free pages, if there are many; return the bytes saved."""
     pages, free, size = connection.execute(
         "SELECT page_count, freelist_count, page_size"
         " FROM pragma_page_count, pragma_freelist_count, pragma_page_size"

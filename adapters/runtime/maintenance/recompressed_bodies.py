@@ -1,4 +1,4 @@
-"""Bodies that became smaller, stored batch by batch together with how far that goes."""
+"""Stores recompressed bodies in batches, with the progress of the task."""
 
 from dataclasses import replace
 
@@ -7,13 +7,13 @@ from .maintenance_task import TaskResult
 from .task_record import TaskRecord
 
 MAX_BATCH_BYTES = 128 * 1024
-"""Bytes of bodies that are stored at once: so long does a writer wait."""
+"""The bytes stored in one transaction, which limits how long writers wait."""
 RECORD_INTERVAL = 10_000
-"""Events without any after which it is written down all the same how far it goes."""
+"""The number of events after which progress is stored even without any body."""
 
 
 class RecompressedBodies:
-    """Between two batches the database is everybody else's: there the next bodies are packed."""
+    """Collects batches; the database stays unlocked while the next bodies are compressed."""
 
     def __init__(self, place: Storage, chore: str, record: TaskRecord) -> None:
         self.place, self.chore, self.record = place, chore, record
@@ -29,7 +29,7 @@ class RecompressedBodies:
         self._size += len(smaller.content)
 
     def note_position(self, position: int) -> None:
-        """All that an event refers to was seen."""
+        """Note that all bodies of the event at `position` were checked."""
         self.position = position
         self._passed += 1
         if self._size >= MAX_BATCH_BYTES or self._passed >= RECORD_INTERVAL:

@@ -1,4 +1,4 @@
-"""Stores the bodies of old events again, packed as tightly as is worth it."""
+"""Compresses the bodies of old events again, more tightly."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,17 +15,17 @@ from .recompressed_bodies import RecompressedBodies
 from .task_record import TaskRecord
 
 _PAGE_EVENTS = 200
-"""Events that are read at once."""
+"""The number of events read at a time."""
 MIN_GAIN = 0.05
-"""What part of a body has to be saved; for less it is not worth to write it again."""
+"""The smallest share of a body's size whose saving is worth rewriting it."""
 
 
 @dataclass
 class Recompression:
-    """Goes through the log in its order, and through each part of it once.
+    """Goes through the log once, in order.
 
-    A body is cold when the event that brought it is. Its address is a hash of what it says, not of
-    how it is stored, and whoever reads it looks at its first bytes: so every version reads it.
+    A body is cold if its event is. Its address is a hash of its content, not of its stored form,
+    and the first stored bytes name the compression, so all versions can read it.
     """
 
     store: EventStore
@@ -55,7 +55,7 @@ class Recompression:
                 return done.finish(is_whole=False)
 
     def _is_cold(self, said: dict[str, Any], now: datetime) -> bool:
-        """A clock that was ahead told nothing of an event's age: then what comes next tells it."""
+        """Return whether the event is old; one from the future counts as cold."""
         try:
             at = datetime.fromisoformat(said["timestamp"])
         except (KeyError, TypeError, ValueError):
@@ -76,7 +76,7 @@ class Recompression:
         done.note_position(event.id)
 
     def _read_content(self, body: StoredBody, address: bytes, subject: str) -> bytes | None:
-        """None of what is damaged: it stays as it is, for whoever may be able to mend it."""
+        """Return the content; None if it is damaged, to leave it for a later repair."""
         try:
             content = decompress_any(body.content)
         except Exception:  # noqa: BLE001 - damaged bytes may fail in any way
@@ -85,14 +85,14 @@ class Recompression:
         return content if matches_keyed_hash(address, content, secret) else None
 
     def _compress(self, body: StoredBody, content: bytes) -> bytes | None:
-        """None where it is not worth it."""
+        """Return the compressed content, None if it saves too little."""
         packed: bytes = self._compressor.compress(content)
         if len(packed) > body.size * (1 - MIN_GAIN) or decompress_any(packed) != content:
             return None
         return packed
 
     def _read_state(self, event: LogNotification) -> dict[str, Any]:
-        """Nothing where it cannot be read: in cipher, or damaged, which `verify` tells."""
+        """Return the event's state; empty if it is encrypted or damaged, which `verify` reports."""
         if event.key_id is not None:
             return {}
         try:
@@ -103,6 +103,6 @@ class Recompression:
 
     @cached_property
     def _compressor(self) -> Any:
-        import zstandard  # noqa: PLC0415 - only who compresses pays for it
+        import zstandard  # noqa: PLC0415 - only compressing needs it
 
         return zstandard.ZstdCompressor(level=self.level)

@@ -1,4 +1,4 @@
-"""Which chores there are for a store, in the order in which they are done."""
+"""Lists the maintenance tasks of a store, in their order."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -14,9 +14,9 @@ from .recompression import Recompression
 
 
 def make_tasks(store: SessionStore, settings: MaintenanceSettings) -> list[MaintenanceTask]:
-    """None where they are turned off, or where the log is in memory: there is nothing to keep.
+    """Return the tasks; none if they are turned off or the log is in memory.
 
-    Read models are looked after once there are some.
+    Read models get their task only once they exist.
     """
     place = store.events.recorder.get_storage()
     if place is None or not settings.enabled:
@@ -33,7 +33,7 @@ def make_tasks(store: SessionStore, settings: MaintenanceSettings) -> list[Maint
         folder = Path(settings.backup_folder).expanduser()
         often = timedelta(hours=settings.backup_every)
         chores.append(BackupRotation(store, place, often, folder, settings.backup_keep))
-    # The checkpoint last: what was done before has filled the log.
+    # The checkpoint comes last, since the tasks before it fill the write-ahead log.
     is_checkpoint = place.task_name == "checkpoint"
     often = timedelta(hours=settings.checkpoint_every) if is_checkpoint else every
     chores.append(DatabaseTask(place, often))

@@ -1,4 +1,4 @@
-"""When a chore was done and what came of it, as it is written down for whoever comes next."""
+"""Defines the stored record of a maintenance task, and its reports."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -8,31 +8,29 @@ from typing import Any
 
 
 class TaskOutcome(StrEnum):
-    """What came of a run."""
-
     DONE = "done"
     STOPPED = "stopped"
-    """There was something better to do in the middle of it; it goes on where it stopped."""
+    """Stopped for other work; the next run continues there."""
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """What is known of one chore; that of a chore that was never done is empty."""
+    """The state of one task; empty if it never ran."""
 
     began_at: datetime | None = None
-    """When it was last done or tried."""
+    """When the last run began, successful or not."""
     ended_at: datetime | None = None
     outcome: TaskOutcome | None = None
     reason: str | None = None
-    """Why it failed or stopped, or what is worth a word."""
+    """Why it failed or stopped, or the run's remark."""
     saved: int = 0
-    """Bytes, in the last run."""
+    """The bytes freed by the last run."""
     saved_in_all: int = 0
     failures: int = 0
-    """In a row."""
+    """The number of failures in a row."""
     position: int = 0
-    """The notification of the log up to which it is done, where it goes through the log."""
+    """The log notification up to which it is done, for a task that reads the log."""
 
     def to_json(self) -> str:
         known = {name: value for name, value in asdict(self).items() if value}
@@ -40,7 +38,7 @@ class TaskRecord:
 
     @classmethod
     def parse(cls, text: str | None) -> "TaskRecord":
-        """What was written; of what cannot be read, nothing: then it is done again."""
+        """Return the record; empty if it is unreadable, so that the task runs again."""
         try:
             known: dict[str, Any] = json.loads(text or "{}")
             for name in ("began_at", "ended_at"):
@@ -48,7 +46,7 @@ class TaskRecord:
                     known[name] = datetime.fromisoformat(known[name])
             if "outcome" in known:
                 known["outcome"] = TaskOutcome(known["outcome"])
-            # A newer version may have written more.
+            # A newer version may have written more fields.
             return cls(**{name: known[name] for name in cls.__slots__ if name in known})
         except (ValueError, TypeError):
             return cls()
@@ -61,17 +59,15 @@ def _plain(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What became of one chore that was due."""
-
     chore: str
     outcome: TaskOutcome
     began_at: datetime
     took_s: float
     next_at: datetime
     saved: int = 0
-    """Bytes."""
+    """In bytes."""
     reason: str | None = None
-    """Of a failure one line: what, where and what to do."""
+    """One line: for a failure the thing, the fault and the remedy."""
 
     @property
     def has_failed(self) -> bool:
@@ -84,7 +80,7 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """One chore as `idle --status` shows it."""
+    """One task as `idle --status` shows it."""
 
     chore: str
     last_run: datetime | None
@@ -94,4 +90,4 @@ class TaskStatus:
     saved_in_all: int
     failures: int
     next_at: datetime | None
-    """None where it is due at once, as it was never done."""
+    """None if it never ran and is due now."""

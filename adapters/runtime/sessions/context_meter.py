@@ -1,4 +1,4 @@
-"""What a status bar shows of a session: how full its model's context is, and what was pruned."""
+"""Measures how full a session's context is, and what was pruned, for a status bar."""
 
 from dataclasses import dataclass
 
@@ -15,16 +15,13 @@ from .stored_session import StoredSession
 
 @dataclass(frozen=True, slots=True)
 class ContextMeasurement:
-    """A session's context as it is now."""
-
     in_use: Utilization
     limit: ContextLimit
-    """What the context holds, and where that figure is from."""
     weighed: WeighedMessages
-    """The messages, and whose the tokens are."""
+    """The messages, and the tokens by source."""
     policy: str
     notice: str | None
-    """What was pruned so far, in the words for people; None where nothing was."""
+    """What was pruned so far, as text for users; None if nothing was."""
 
 
 def measure_context(
@@ -36,7 +33,7 @@ def measure_context(
 ) -> ContextMeasurement:
     """Measure how full the session's context is, at which level, and what was pruned.
 
-    `limit` is what a prompt may have, in tokens; else what `model` holds, or the settings say. The
+    `limit` is the most tokens of a prompt; the default comes from `model` or the settings. The
     levels are those of the agent's policy if it has any, else those of scored-pruning.
     """
     log = session.log
@@ -62,9 +59,9 @@ def find_context_limit(
     model: str | None = None,
     lineage: str = MAIN_LINEAGE,
 ) -> ContextLimit:
-    """Return how many tokens a prompt may have, and where that figure is from.
+    """Return how many tokens a prompt may have, and the source of that figure.
 
-    `limit` where it is given, else the settings, what the log reports, what is known of the model
-    (`model`, or the newest call's), and at last a default.
+    The first of: `limit`, the settings, what the log reports, what is known of the model (`model`,
+    or the newest call's), and a default.
     """
     return session.log.find_context_limit(limit=limit, model=model, lineage=lineage)

@@ -1,4 +1,4 @@
-"""Decides on a session as it is stored, again and again while others are first."""
+"""Decides on a session as it is stored, and again whenever another process was faster."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -22,11 +22,11 @@ def decide_with_retry(
     append_key: str | None = None,
     expect: int | None = None,
 ) -> _T | AppendKey:
-    """What a decision came to, durably stored; of an append that was stored before, its key.
+    """Return a decision's result once it is stored; of an append stored before, its key.
 
-    A decision that has an `append_key` returns the first and the last position of what it appends.
-    `expect` is the position that the caller believes newest. Raises NotFoundError where the session
-    was never opened, ConflictError where it stands elsewhere, and what the decision raises.
+    A decision with an `append_key` returns the first and last position of what it appends. `expect`
+    is the position that the caller believes newest. Raises NotFoundError if the session was never
+    opened, ConflictError if its position differs from `expect`, and the decision's own errors.
     """
     stream = derive_session_id(namespace, key)
     with events.lock_streams(stream):
@@ -46,7 +46,7 @@ def decide_with_retry(
             try:
                 result = decision(session)
             except CutbankError:
-                # What was decided half is forgotten; what was decided on old news is repeated.
+                # Drop the partial decision; if it was based on old state, repeat it.
                 events.evict(stream)
                 fresh = events.load_session(namespace, key)
                 if fresh is None or fresh.version == before:
@@ -59,7 +59,7 @@ def decide_with_retry(
             try:
                 events.save(session, keys=keys)
             except IntegrityError:
-                continue  # somebody else appended first: that made progress, and so shall we
+                continue  # another process appended first, so there is progress
             return result
 
 

@@ -1,4 +1,4 @@
-"""Opens a session that shares another one's history up to a position, and copies nothing."""
+"""Opens a session that shares another one's history up to a position, without copying."""
 
 from eventsourcing.persistence import IntegrityError
 
@@ -18,10 +18,10 @@ def store_fork(
     source: str | None = None,
     title: str | None = None,
 ) -> None:
-    """Store a fork of the session whose views `parent` reads, by the name `key`.
+    """Store a fork, named `key`, of the session that `parent` reads.
 
-    It shares the compactions of that reader's lineage. Without `at` it shares all there is. Raises
-    InvalidPositionError where that position does not exist, ConflictError where the key is taken.
+    It shares the compactions of that reader's lineage. Without `at` it shares everything. Raises
+    InvalidPositionError if that position does not exist, ConflictError if the key is taken.
     """
     namespace = parent.namespace
     taken = f"session {key!r} exists already: choose another key"

@@ -1,4 +1,4 @@
-"""Finds what belongs to a block in the log: its message's other pieces, its call, its results."""
+"""Finds what belongs to a block: the rest of its message, its call, its results."""
 
 from collections.abc import Iterator
 
@@ -17,13 +17,13 @@ from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 
 _FIRST_PAGE_EVENTS, _PAGE_EVENTS = 4, 500
-"""What is looked for stands near as a rule; a page that finds nothing is followed by a larger."""
+"""Related blocks are usually near, so a page without a match is followed by a larger one."""
 _NEARBY_POSITIONS = 16
-"""Positions between two wanted ones that are read along: calls of models stand between messages."""
+"""Gaps up to this size are read through, since model calls are recorded between messages."""
 
 
 def check_blocks(log: list[RecordedEvent], wanted: Ranges, retracted: Ranges) -> None:
-    """Every wanted position must name a block that was not taken back."""
+    """Raise InvalidPositionError if a wanted position has no block or was retracted."""
     blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
     for position in wanted:
         if position not in blocks:
@@ -35,9 +35,9 @@ def check_blocks(log: list[RecordedEvent], wanted: Ranges, retracted: Ranges) ->
 def complete_groups(
     store: EventStore, chain: Chain, wanted: Ranges, head: int, retracted: Ranges
 ) -> Ranges:
-    """The wanted blocks with their pairs and messages whole.
+    """Return the wanted blocks with the rest of their call pairs and messages.
 
-    The pieces of a message stand in one turn; a result may come at any time after its call.
+    A message lies within one turn; a result may come at any time after its call.
     """
     group: set[int] = set()
     for first, last in _nearby_runs(wanted):
@@ -47,7 +47,7 @@ def complete_groups(
 
 
 def _nearby_runs(wanted: Ranges) -> Iterator[Run]:
-    """The wanted positions in stretches that are read at once, whatever little lies between."""
+    """Yield runs of wanted positions to read in one query, ignoring small gaps."""
     begin = end = 0
     for first, last in wanted.runs:
         if not begin or first > end + _NEARBY_POSITIONS:
@@ -88,7 +88,7 @@ def _find_group(
 
 
 def _find_message(event: Event) -> tuple[int, str] | None:
-    """The turn and the message that a block is a piece of; a result is a message of its own."""
+    """Return the turn and message of a block; None for a result, which is its own message."""
     if isinstance(event, BlockAppended | ToolCalled) and event.block.message_id is not None:
         return event.turn, event.block.message_id
     return None
@@ -97,7 +97,7 @@ def _find_message(event: Event) -> tuple[int, str] | None:
 def find_answers(
     store: EventStore, chain: Chain, calls: set[int], head: int, retracted: Ranges
 ) -> set[int]:
-    """Where the calls at these positions were answered, answers that were taken back left out."""
+    """Return the positions of the answers to these calls, without retracted ones."""
     waiting, answers = set(calls), set[int]()
     if not waiting:
         return answers

@@ -1,4 +1,4 @@
-"""Names of sessions and positions of blocks, as callers give them."""
+"""Checks session names and block positions as callers pass them."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from ....domain.ranges import Ranges
 
 
 def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
-    """All that was named one by one or in ranges; InvalidPositionError where that is nothing."""
+    """Return all positions passed singly or in ranges. Raises InvalidPositionError if none."""
     wanted = Ranges()
     for position in positions:
         if isinstance(position, Ranges):
@@ -22,7 +22,7 @@ def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
 
 
 def check_name(what: str, name: str) -> None:
-    """Raises InvalidPositionError, by `what` it names, for what can be no key or namespace."""
+    """Raise InvalidPositionError, naming `what`, if it cannot be a key or namespace."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Reads originals by their handles, whatever became of them in the view."""
+"""Reads original blocks by their handles, even after they have left the view."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,8 +16,6 @@ RECALL_PAGE_EVENTS = 500
 
 @dataclass(frozen=True, slots=True)
 class RecalledBlock:
-    """One block, as it was recorded."""
-
     position: int
     block: AnyBlock
     turn: int
@@ -30,9 +28,10 @@ class RecalledBlock:
 def recall_blocks(
     store: EventStore, chain: Chain, wanted: Ranges | None, search: str | None
 ) -> list[RecalledBlock]:
-    """The wanted blocks, or all that ever were; with `search`, those of them that hold the text.
+    """Return the wanted blocks, or all of them; with `search`, only those that contain the text.
 
-    Raises InvalidPositionError for what does not exist, and for single positions that are no block.
+    Raises InvalidPositionError for positions that do not exist, and for single positions without a
+    block.
     """
     if wanted is None and search is None:
         raise InvalidPositionError("nothing to recall: give handles, or text to search")
@@ -54,7 +53,7 @@ def recall_blocks(
 
 
 def read_recalled(store: EventStore, chain: Chain, positions: Ranges) -> Iterator[RecalledBlock]:
-    """The blocks at these positions in order, read page by page."""
+    """Yield the blocks at these positions in order, reading page by page."""
     for first, last in positions.runs:
         for start in range(first, last + 1, RECALL_PAGE_EVENTS):
             page = Ranges.span(start, min(last, start + RECALL_PAGE_EVENTS - 1))
@@ -64,7 +63,7 @@ def read_recalled(store: EventStore, chain: Chain, positions: Ranges) -> Iterato
 
 
 def make_recalled(recorded: RecordedEvent) -> RecalledBlock | None:
-    """The block that an event stands for; None where it stands for none."""
+    """Return the event's block; None if it has none."""
     position = recorded.position
     match recorded.event:
         case (
@@ -81,7 +80,6 @@ def make_recalled(recorded: RecordedEvent) -> RecalledBlock | None:
 
 
 def filter_by_text(blocks: Iterable[RecalledBlock], text: str) -> Iterator[RecalledBlock]:
-    """Those that hold the text, whatever its case."""
     wanted = text.casefold()
     for block in blocks:
         name = getattr(block.block, "name", None) or ""

@@ -39,8 +39,8 @@ class ProviderResponse(NamedTuple):
 def read_response(response: object) -> ProviderResponse:
     """Read what a client of anthropic, openai (chat or responses) or google-genai returned.
 
-    `response` is the client's object, or its JSON as a dict. A stream has to be read to its end
-    first. Raises InvalidResponseError for anything else, and for several choices at once.
+    `response` is the client's object, or its JSON as a dict. A stream must be read to its end
+    first. Raises InvalidResponseError for anything else, and for several choices.
     """
     try:
         return _read(_as_dict(response))
@@ -200,7 +200,7 @@ def _google_block(part: Any, call_id: str, message_id: str) -> AnyBlock:
 def _collect_blocks(
     pieces: Iterable[tuple[JsonDict, MessagePart]], provider: str, message_id: str
 ) -> list[AnyBlock]:
-    """The blocks of each item. One of an unknown type, or a compaction, stays as it came."""
+    """Return the blocks of all items; unknown items and compactions are kept as they came."""
     blocks: list[AnyBlock] = []
     for item, piece in pieces:
         match piece:
@@ -222,7 +222,7 @@ def _native_block(item: JsonDict, provider: str, message_id: str) -> Block:
 
 
 def _single_choice(choices: list[Any], field: str) -> JsonDict:
-    """The one choice of a response; empty where it has none, as when the prompt was blocked."""
+    """Return the only choice of a response; empty if there is none, as for a blocked prompt."""
     if len(choices) > 1:
         raise MalformedError(
             f"{field}: a session takes one answer and here are {len(choices)}; keep one of them"
@@ -271,5 +271,5 @@ def _make_image(data: Any) -> Media | None:
 
 
 def _decode_any_base64(data: str) -> bytes | None:
-    """Bytes of base64 in either alphabet: google-genai writes the one for URLs."""
+    """Decode base64 in either alphabet, as google-genai uses the one for URLs."""
     return base64_to_bytes(data.replace("-", "+").replace("_", "/"))

@@ -1,4 +1,4 @@
-"""Completes what is taken back, so that no tool call and result are parted by it."""
+"""Completes a retraction, so that no tool call is separated from its result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .group_closure import find_answers
 
 @dataclass(frozen=True, slots=True)
 class CompleteRetraction:
-    """Blocks to take back, and the calls that wait for an answer again because of it."""
+    """The blocks to retract, and the calls that are open again as a result."""
 
     positions: Ranges
     reopened: dict[str, int]
@@ -28,10 +28,9 @@ def complete_retraction(
     head: int,
     open_calls: Mapping[str, int],
 ) -> CompleteRetraction:
-    """What has to be taken back with the wanted positions.
+    """Return everything to retract with the wanted positions.
 
-    A call takes its result along, wherever that stands. A result that leaves its call behind
-    opens the call again.
+    A call takes its result along, wherever that is. A result without its call reopens the call.
     """
     if wanted.runs[-1][1] > head:
         raise InvalidPositionError(
@@ -59,7 +58,7 @@ def complete_retraction(
                 else event.block.tool_call_id
             )
             if name in open_calls or name in reopened:
-                # Its id was used again since: two open calls of one id could not be told apart.
+                # Its id was used again, and two open calls with one id could not be distinguished.
                 blocks.add(event.call)
             else:
                 reopened[name] = event.call

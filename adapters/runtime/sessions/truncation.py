@@ -1,4 +1,4 @@
-"""Tool results that are too large to be shown whole: which, how much of them, and who is told."""
+"""Truncates tool results that are too large for views, and notifies listeners."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, cast
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from .session_log import SessionLog
 
 _MAX_BYTES_PER_CHARACTER = 4
-"""Bytes that one character may have."""
+"""The most bytes that a character may have."""
 
 
 def preview_results(
     blocks: Iterable[AnyBlock], settings: Callable[[], "Settings"]
 ) -> list[Ends | None]:
-    """What views show of blocks that are appended; None is all of it.
+    """Return the previews that views show of appended blocks; None shows a block whole.
 
-    What holds more than text is left as it is: half an image is none. Settings are read where
-    there is something that they may shorten: most appends do without them.
+    Blocks with more than text stay whole, since half an image is useless. Settings are read only if
+    a block may need them, as most appends do not.
     """
     return [_find_ends(block.text, settings) if _is_text(block) else None for block in blocks]
 
@@ -50,7 +50,6 @@ def _find_ends(text: str, settings: Callable[[], "Settings"]) -> Ends | None:
 
 
 def notify_truncated(log: "SessionLog", results: Ranges) -> None:
-    """Tell those who listen that these are shown shortened."""
     for event in _make_events(log, results):
         happening = CompactionEvent(
             CompactionEventKind.TOOL_RESPONSE_TRUNCATED,

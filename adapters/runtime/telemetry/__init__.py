@@ -1,1 +1,1 @@
-"""Spans and metrics of OpenTelemetry, in programs that use it."""
+"""Emits OpenTelemetry spans and metrics, in programs that use it."""

@@ -1,4 +1,4 @@
-"""Watches in programs that use OpenTelemetry: others import nothing of it, and pay nothing."""
+"""Activates telemetry only in programs that use OpenTelemetry; others import none of it."""
 
 import logging
 import sys
@@ -19,22 +19,21 @@ logger = logging.getLogger("cutbank.telemetry")
 
 
 def is_telemetry_used() -> bool:
-    """Whether anybody could hear of a span or metric: whoever wants to has imported the API."""
+    """Return whether the program has imported the OpenTelemetry API, as any listener must."""
     known = "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules
     return known and _is_new_enough()
 
 
 def make_compaction_watch(reader: "ViewReader", order: "CompactionRequest") -> CompactionObserver:
-    """Makes spans and metrics of one compaction."""
+    """Return an observer that traces one compaction; a plain one without telemetry."""
     if not is_telemetry_used():
         return CompactionObserver()
-    from .compaction_telemetry import CompactionTelemetry  # noqa: PLC0415 - others pay nothing
+    from .compaction_telemetry import CompactionTelemetry  # noqa: PLC0415 - only with telemetry
 
     return CompactionTelemetry(reader, order)
 
 
 def record_notice(notice: "WorkerNotice") -> None:
-    """Makes metrics of what an idle worker says of its work."""
     if not is_telemetry_used():
         return
     from .worker_metrics import record_worker_metrics  # noqa: PLC0415 - as above
@@ -47,7 +46,7 @@ _V = TypeVar("_V")
 
 
 def measure_preparation(prepare: Callable[[_L], _V]) -> Callable[[_L], _V]:
-    """Measures how long an agent waits for what it sends to its model."""
+    """Measure how long an agent waits for its next view."""
 
     @wraps(prepare)
     def prepared(loop: _L) -> _V:
@@ -63,7 +62,7 @@ def measure_preparation(prepare: Callable[[_L], _V]) -> Callable[[_L], _V]:
 
 @lru_cache(maxsize=1)
 def _is_new_enough() -> bool:
-    """Whether the API knows all that is asked of it; where it does not, that is said once."""
+    """Return whether the API has all that is needed; log a warning once if not."""
     from opentelemetry.metrics import Meter  # noqa: PLC0415 - as above
 
     if "explicit_bucket_boundaries_advisory" in signature(Meter.create_histogram).parameters:

@@ -1,4 +1,4 @@
-"""Makes of one compaction a span, with one below it for each summariser that is tried."""
+"""Traces a compaction as a span, with a child span for each summarizer."""
 
 from enum import StrEnum
 from types import TracebackType
@@ -24,22 +24,20 @@ from .summary_span import SummarySpan
 
 
 class CompactionResult(StrEnum):
-    """What became of a compaction."""
-
     COMPACTED = "compacted"
     PREPARED = "prepared"
     """A boundary was recorded, and waits for its activation."""
     DONE_BEFORE = "done_before"
-    """Another run had the same idempotency key."""
+    """An earlier run had the same idempotency key."""
     NO_NEED = "no_need"
     NOTHING_TO_GAIN = "nothing_to_gain"
     VETOED = "vetoed"
     OVERTAKEN = "overtaken"
-    """Others decided meanwhile."""
+    """Another process has decided first."""
     LEASE_HELD = "lease_held"
-    """Another worker is at it."""
+    """Another worker holds the session."""
     LEASE_LOST = "lease_lost"
-    """Another worker has taken over: what was written is not used."""
+    """Another worker has taken over; the summary is not used."""
     CANCELLED = "cancelled"
     FAILED = "failed"
 
@@ -52,14 +50,14 @@ _RESULT_BY_ERROR: dict[type[BaseException], CompactionResult] = {
     LeaseLostError: CompactionResult.LEASE_LOST,
     CompactionCancelledError: CompactionResult.CANCELLED,
 }
-"""What is raised to say what became of it; all else says that something is wrong."""
+"""The errors that state a result; any other is a failure."""
 
 
 class CompactionTelemetry(CompactionObserver):
     """The span and the metrics of one compaction.
 
-    Its span and its summarisers' are the current ones of the thread that compacts while they last,
-    so that what others trace meanwhile, hooks and providers' clients, comes to stand below them.
+    Its spans are current in the compacting thread while they last, so that spans of hooks and
+    providers' clients become their children.
     """
 
     def __init__(self, reader: ViewReader, order: CompactionRequest) -> None:
@@ -96,7 +94,7 @@ class CompactionTelemetry(CompactionObserver):
             result: Attributes = {"cutbank.compaction.outcome": self._result.value}
             self._span.add(result)
             try:
-                # While it is current: what is measured leads to an example of it.
+                # While the span is current, so that exemplars link to it.
                 duration = self._instruments.compaction_duration
                 duration.record(self._span.seconds, drop_missing(self._reason_attributes | result))
             finally:

@@ -1,4 +1,4 @@
-"""One span that is the current one of its thread until it is ended."""
+"""Keeps a span current in its thread until it ends."""
 
 from collections.abc import Mapping
 from time import monotonic
@@ -8,13 +8,13 @@ from opentelemetry.trace import Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 Attributes = dict[str, AttributeValue | None]
-"""What is not known is None, and left out."""
+"""Attributes whose value is None are left out."""
 
 
 class CurrentSpan:
-    """A span, and the time that it takes; it says nothing of an error but its kind.
+    """A span and its duration; of an error it records only the type.
 
-    Messages and tracebacks may hold what was said in a session, and stay out.
+    Messages and tracebacks may contain session content and are left out.
     """
 
     def __init__(self, tracer: trace.Tracer, name: str, attributes: Attributes) -> None:
@@ -30,11 +30,9 @@ class CurrentSpan:
 
     @property
     def seconds(self) -> float:
-        """Seconds until now."""
         return monotonic() - self._began
 
     def end(self, error: str | None = None) -> None:
-        """End it, as failed if there is an error."""
         context.detach(self._token)
         if error is not None:
             self._span.set_status(Status(StatusCode.ERROR))

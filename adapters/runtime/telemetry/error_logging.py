@@ -1,4 +1,4 @@
-"""Keeps what goes wrong in an exporter or processor away from what it only looks at."""
+"""Keeps failures of exporters and processors away from the code that they observe."""
 
 import logging
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ logger = logging.getLogger("cutbank.telemetry")
 
 @contextmanager
 def log_errors(what: str) -> Iterator[None]:
-    """Whatever is raised within is logged, and no more."""
+    """Log whatever is raised within this context, and suppress it."""
     try:
         yield
-    except Exception:  # span processors are anybody's, and may raise anything
+    except Exception:  # span processors may raise anything
         logger.exception("no telemetry of %s: nothing else was changed by it", what)

@@ -1,4 +1,4 @@
-"""The metrics, by name: none of them is told which session it is about."""
+"""Defines the metrics by name; none of them identifies a session."""
 
 from functools import lru_cache
 from importlib.metadata import version
@@ -28,12 +28,10 @@ DURATION_BOUNDS_S = (
     160,
     320,
 )
-"""Bounds of what takes milliseconds by rules, and minutes by a model."""
+"""Bounds for durations from milliseconds, for rules, to minutes, for models."""
 
 
 class Instruments:
-    """What is counted and measured."""
-
     def __init__(self, meter: metrics.Meter) -> None:
         self.compaction_duration = meter.create_histogram(
             "cutbank.compaction.duration",
@@ -105,7 +103,6 @@ class Instruments:
 
 
 def get_instruments() -> Instruments:
-    """Those of the provider that is configured now."""
     return _make_instruments(metrics.get_meter_provider())
 
 

@@ -1,4 +1,4 @@
-"""The span of one summariser that is tried, and what its drafts took."""
+"""Traces one summarizer and the costs of its drafts."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -11,8 +11,6 @@ from .instruments import Instruments
 
 
 class DraftResult(StrEnum):
-    """What became of what a summariser was asked for."""
-
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     """Each of its drafts failed the gate."""
@@ -21,7 +19,7 @@ class DraftResult(StrEnum):
 
 
 class SummarySpan:
-    """From the moment at which a summariser is asked until its answer is taken, or another's is."""
+    """The span from a summarizer's first request to the end of its turn."""
 
     def __init__(
         self, tracer: trace.Tracer, instruments: Instruments, summarizer: str | None
@@ -35,7 +33,6 @@ class SummarySpan:
         self._tokens: dict[str, int] = {}
 
     def reject(self, happening: CompactionEvent) -> None:
-        """A draft failed the gate, or the summariser brought none."""
         self._add_draft(happening)
         if happening.rule is None:
             self._fate, self._error = DraftResult.FAILED, happening.error or DraftResult.FAILED
@@ -50,14 +47,13 @@ class SummarySpan:
         self._fate, self._error = DraftResult.ACCEPTED, None
 
     def cancel(self) -> None:
-        """Nobody waits for its draft any more."""
         self._fate, self._error = DraftResult.CANCELLED, None
 
     def end(self) -> None:
         fate: Attributes = {"cutbank.summary.outcome": self._fate.value}
         self._span.add(fate | self._tokens | {"cutbank.cost": self._cost or None})
         try:
-            # While it is current: what is measured leads to an example of it.
+            # While the span is current, so that exemplars link to it.
             self._instruments.summary_duration.record(
                 self._span.seconds, drop_missing(self._who | fate)
             )
@@ -65,7 +61,7 @@ class SummarySpan:
             self._span.end(self._error)
 
     def _add_draft(self, happening: CompactionEvent) -> None:
-        """Add up what a draft took: each was paid for, whether it was taken or not."""
+        """Add up what a draft took: each is paid for, accepted or not."""
         model: Attributes = {"gen_ai.response.model": happening.model}
         self._span.add(model)
         which = drop_missing(self._who | model)
@@ -79,16 +75,16 @@ class SummarySpan:
 
 
 USAGE_TOKEN_KINDS = {"gen_ai.usage.input_tokens": "input", "gen_ai.usage.output_tokens": "output"}
-"""The attributes that together are all tokens; the others are parts of these."""
+"""The attributes that add up to all tokens; the others are parts of these."""
 
 
 def _usage_attributes(happening: CompactionEvent) -> Iterator[tuple[str, int]]:
-    """What a provider reported, by the names of the semantic conventions for GenAI."""
+    """Yield the reported usage, under the names of the semantic conventions for GenAI."""
     usage = happening.usage
     if usage is None:
         return
     reported = {
-        "gen_ai.usage.input_tokens": usage.context,  # cached ones are among them
+        "gen_ai.usage.input_tokens": usage.context,  # including cached tokens
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read,
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_write,
         "gen_ai.usage.output_tokens": usage.output,

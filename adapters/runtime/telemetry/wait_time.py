@@ -1,4 +1,4 @@
-"""Measures what an agent feels of compactions: how long it waits before it may ask its model."""
+"""Measures how long compactions delay an agent's next model call."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +13,13 @@ COMPACTED_WAIT, SERVED_WAIT, FAILED_WAIT = "compacted", "served", "failed"
 
 
 class CompactingLoop(Protocol):
-    """Whatever compacts by itself, and knows what came of it."""
+    """A loop that compacts by itself and keeps its newest outcome."""
 
     last: CompactionOutcome | None
 
 
 @contextmanager
 def measure_wait(loop: CompactingLoop) -> Iterator[None]:
-    """What happens within is what the agent waits for."""
     began, before, outcome = monotonic(), loop.last, FAILED_WAIT
     try:
         yield

@@ -1,10 +1,10 @@
-"""Measures an idle worker by what it says of its work."""
+"""Records metrics of an idle worker from its notices."""
 
 from ..idle.notices import NoticeKind, WorkerNotice
 from .error_logging import log_errors
 from .instruments import Instruments, get_instruments
 
-# Each session that was begun comes to one of these ends.
+# Each session that was begun ends in one of these.
 TASK_RESULTS = {
     NoticeKind.DONE: "done",
     NoticeKind.PASSED_OVER: "passed_over",
@@ -18,7 +18,6 @@ INCIDENT_NOTICES = frozenset(
 
 
 def record_worker_metrics(notice: WorkerNotice) -> None:
-    """Count it, and note what it says of the work at hand."""
     with log_errors("an idle worker"):
         _record_metrics(get_instruments(), notice)
 

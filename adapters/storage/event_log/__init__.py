@@ -1,1 +1,1 @@
-"""Stores events as rows of any database, chained and named."""
+"""Stores events as rows of any database, with name tables and stream chains."""

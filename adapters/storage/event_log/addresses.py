@@ -1,4 +1,4 @@
-"""Reads the address of a database, and shows it without its password."""
+"""Parses database addresses, and shows them without passwords."""
 
 import re
 
@@ -12,7 +12,7 @@ _KEYWORDS = (
     r"load_balance_hosts|options|passfile|password|port|replication|require_auth|schema|"
     r"service|ssl\w*|target_session_attrs|tcp_user_timeout|user"
 )
-"""Parameters of libpq, and `schema`, which is ours."""
+"""The parameters of libpq, and our own `schema`."""
 _PAIRS = re.compile(rf"\s*(?:{_KEYWORDS})\s*=", re.IGNORECASE)
 _PAIR = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s'\\]|\\.)*)(?:\s+|$)", re.DOTALL)
 _PUBLIC = re.compile(rf"(?!\w*password)(?:{_KEYWORDS})", re.IGNORECASE)
@@ -23,14 +23,14 @@ _HIDDEN_VALUE = "(hidden)"
 
 
 def is_postgres(address: str) -> bool:
-    """Whether the address is a server's, as a URL or as libpq's `host=... dbname=...`."""
+    """Return whether the address is a server's: a URL, or libpq's `host=... dbname=...`."""
     return bool(_URL.match(address) or _PAIRS.match(address))
 
 
 def make_absolute(address: str) -> str:
-    """The same database by an address that does not depend on the current folder.
+    """Return the same address in a form that does not depend on the current folder.
 
-    Raises StorageError for what is neither a server's address nor a path.
+    Raises StorageError if it is neither a server's address nor a path.
     """
     if url := _URL.match(address):
         scheme, rest = url.groups()
@@ -46,7 +46,7 @@ def make_absolute(address: str) -> str:
 
 
 def hide_passwords(address: str) -> str:
-    """The address without any password, for messages."""
+    """Return the address without passwords, for messages."""
     if url := _URL.match(address):
         return _hide_url_passwords(url[1].lower(), url[2].strip())
     if is_postgres(address):
@@ -59,7 +59,7 @@ def hide_passwords(address: str) -> str:
 
 
 def parse_pairs(address: str) -> list[tuple[str, str]] | None:
-    """Names and values of libpq's notation, each as it is written; None if it is malformed."""
+    """Return the names and values of libpq's notation as written; None if it is malformed."""
     pairs, end = [], 0
     while end < len(address):
         if not (pair := _PAIR.match(address, end)):
@@ -70,10 +70,10 @@ def parse_pairs(address: str) -> list[tuple[str, str]] | None:
 
 
 def _hide_url_passwords(scheme: str, rest: str) -> str:
-    # Whatever stands before the last @ may be part of a password that was not percent-encoded.
+    # Anything before the last @ may belong to a password that was not percent-encoded.
     credentials, at, place = rest.rpartition("@")
     if ("?" in credentials and "=" in credentials) or (not at and _INVALID_PORT.match(rest)):
-        # It may as well be a password among the parameters, or one without its host.
+        # It may be a password among the parameters, or one without its host.
         return f"{scheme}://{_HIDDEN_VALUE}"
     place, _, query = place.partition("?")
     words = [word.partition("=") for word in query.split("&")]

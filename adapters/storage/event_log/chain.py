@@ -1,4 +1,4 @@
-"""A stream that continues another: a fork's positions, a lineage's versions."""
+"""Maps positions to streams when one stream continues another, as forks and lineages do."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ....domain.ranges import Ranges, Run
 
 @dataclass(frozen=True, slots=True)
 class StreamSegment:
-    """Positions `first` to `last` are found in stream `originator_id`."""
+    """Positions `first` to `last` are in the stream `originator_id`."""
 
     originator_id: UUID
     first: int
@@ -19,17 +19,17 @@ class StreamSegment:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Which stream holds which position, oldest segment first."""
+    """The stream of each position, oldest segment first."""
 
     segments: tuple[StreamSegment, ...]
 
     @classmethod
     def start(cls, originator_id: UUID) -> "Chain":
-        """The chain of a stream that continues nothing."""
+        """Return the chain of a stream that continues no other."""
         return cls((StreamSegment(originator_id, 1, None),))
 
     def cut_after(self, position: int) -> "Chain":
-        """What a stream that leaves this one at `position` shares of it."""
+        """Return the part that a stream which leaves this one at `position` shares."""
         return Chain(
             tuple(
                 StreamSegment(
@@ -43,20 +43,19 @@ class Chain:
         )
 
     def continue_with(self, originator_id: UUID, after: int) -> "Chain":
-        """This chain up to `after`, and then the positions of another stream."""
+        """Return this chain up to `after`, followed by another stream."""
         return Chain(
             (*self.cut_after(after).segments, StreamSegment(originator_id, after + 1, None))
         )
 
     def find_stream(self, position: int) -> UUID:
-        """The stream that holds a position."""
         for segment in reversed(self.segments):
             if position >= segment.first:
                 return segment.originator_id
         raise ValueError(f"positions begin at 1, not {position}")
 
     def split_by_stream(self, positions: Ranges) -> Iterator[tuple[UUID, tuple[Run, ...]]]:
-        """The positions by stream, in order."""
+        """Yield the positions by stream, in order."""
         for segment in self.segments:
             last = 2**62 if segment.last is None else segment.last
             inside = positions & Ranges.span(segment.first, last)

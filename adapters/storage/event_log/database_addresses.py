@@ -1,17 +1,17 @@
-"""Chooses the eventsourcing settings that open the database at an address."""
+"""Makes the eventsourcing settings for the database at an address."""
 
 from importlib.util import find_spec
 
 from eventsourcing.utils import get_topic
 
 from ....domain.errors import StorageError
-from ..sqlite.factory import Factory  # with the store, not at its first opening
+from ..sqlite.factory import Factory  # with the store, not when it is first opened
 from .addresses import hide_passwords, is_postgres
 from .event_mapper import ZstdCompressor
 
 
 def make_environment(address: str, *, synchronous: str, compress: bool) -> dict[str, str]:
-    """The settings of eventsourcing's application for the database at `address`."""
+    """Return the settings of eventsourcing's application for the database at `address`."""
     if is_postgres(address):
         _check_extra(address)
         env = {
@@ -31,9 +31,8 @@ def make_environment(address: str, *, synchronous: str, compress: bool) -> dict[
 
 
 def has_log_tables(address: str) -> bool:
-    """Whether a server's database holds cutbank's tables; changes nothing."""
     _check_extra(address)
-    from ..postgres.postgres_datastore import has_schema_tables  # noqa: PLC0415 - only there with the extra
+    from ..postgres.postgres_datastore import has_schema_tables  # noqa: PLC0415 - needs the extra
 
     return has_schema_tables(address)
 
@@ -41,5 +40,6 @@ def has_log_tables(address: str) -> bool:
 def _check_extra(address: str) -> None:
     if not (find_spec("psycopg") and find_spec("psycopg_pool")):
         raise StorageError(
-            f"{hide_passwords(address)}: PostgreSQL needs one thing more: pip install 'cutbank[postgres]'"
+            f"{hide_passwords(address)}: PostgreSQL needs one thing more: pip install "
+            "'cutbank[postgres]'"
         )

@@ -1,4 +1,4 @@
-"""Events to stored rows and back: JSON, large content apart, upcasting, compression."""
+"""Maps events to stored rows and back: JSON, separate bodies, upcasting, compression."""
 
 import json
 import re
@@ -25,11 +25,11 @@ from .keyed_hash import ADDRESS_SIZE, compute_keyed_hash
 from .stored_row import StoredContent, StoredEventLike, StoredRow
 
 MIN_BODY_BYTES = 8_192
-"""Bytes of text or media from which content is stored apart; may change at any time."""
+"""The bytes from which text or media is stored as a separate body; may change at any time."""
 _ENVELOPE = frozenset({"originator_id", "originator_version", "subject", "key_id"})
 _BLOCKS = (BlockAppended, ToolCalled, ToolReturned)
 _SURROGATE_PAIRS = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-"""Two halves of a character that nobody joined; JSON would join them."""
+"""Two separate halves of a character, which JSON would join."""
 
 BodyPath = list[str | int]
 
@@ -37,14 +37,14 @@ BodyPath = list[str | int]
 class EventMapper(Mapper[UUID]):
     """Maps domain events without eventsourcing's transcodings.
 
-    Their `{"_type_": ..., "_data_": ...}` would turn a tool's arguments of that shape into
-    something else. What is stored is what was said: lone surrogates survive, as JSON escapes.
+    Their `{"_type_": ..., "_data_": ...}` would convert a tool's arguments of that shape. Content
+    is stored unchanged: lone surrogates survive as JSON escapes.
     """
 
     secret_of: Callable[[str], bytes]
-    """The secret that a subject's hashes are keyed with; the store sets it."""
+    """Returns the secret that keys a subject's hashes; set by the store."""
     body_of: Callable[[str, bytes], bytes]
-    """A subject's stored body by its hash; the store sets it."""
+    """Returns a subject's stored body by its hash; set by the store."""
 
     def to_stored_event(  # type: ignore[override]  # a row has all that a StoredEvent has
         self, domain_event: DomainEventProtocol[UUID]
@@ -75,22 +75,22 @@ class EventMapper(Mapper[UUID]):
     def to_domain_event(self, row: StoredEventLike) -> Event:  # type: ignore[override]  # as above
         try:
             return self._read_event(row)
-        except Exception as error:  # whatever is wrong with a row, the message must say which
+        except Exception as error:  # for any fault, the message must say which row
             raise _make_unreadable_error(row, error) from error
 
     def read_plaintext(self, row: StoredEventLike) -> bytes:
-        """The state as it was hashed."""
+        """Return the state as it was hashed."""
         return self._decompress(row.state)
 
     def list_references(self, row: StoredEventLike) -> list[bytes]:
-        """The hashes of the bodies that a row refers to."""
+        """Return the hashes of the bodies that a row refers to."""
         plaintext = self.read_plaintext(row)
         if b'"bodies"' not in plaintext:
             return []
         return [bytes.fromhex(digest) for _, _, digest in load_json(plaintext).get("bodies", ())]
 
     def read_bodies(self, row: StoredEventLike) -> Iterator[tuple[bytes, bytes]]:
-        """Hash and content of every body that a row refers to."""
+        """Yield hash and content of every body that a row refers to."""
         try:
             for hashed in self.list_references(row):
                 yield hashed, self._decompress(self.body_of(row.subject, hashed))
@@ -118,7 +118,7 @@ class EventMapper(Mapper[UUID]):
     def _compress(self, plaintext: bytes) -> bytes:
         if self.compressor:
             return self.compressor.compress(plaintext)
-        # What already begins like a frame is wrapped, so that reading stays unambiguous.
+        # Content that begins like a zstd frame is wrapped, so that reading stays unambiguous.
         if plaintext[:4] == ZstdCompressor.MAGIC:
             return ZstdCompressor().compress(plaintext)
         return plaintext
@@ -135,7 +135,7 @@ def _make_unreadable_error(row: StoredEventLike, error: Exception) -> MapperDese
 
 
 class ZstdCompressor(Compressor):
-    """Zstandard, for events and bodies; what would not shrink is stored as it is."""
+    """Compresses with Zstandard; content that would not shrink is stored unchanged."""
 
     MAGIC = b"\x28\xb5\x2f\xfd"
     MIN_BYTES = 256
@@ -152,19 +152,19 @@ class ZstdCompressor(Compressor):
 
 
 def decompress_any(stored: bytes) -> bytes:
-    """What was stored, whether it was compressed, at whatever level, or not."""
-    # JSON begins with a brace, a zstd frame with its magic number: both may be in one log.
+    """Return the content, decompressed if it was compressed."""
+    # JSON begins with a brace, a zstd frame with its magic number; one log may hold both.
     if stored[:4] == ZstdCompressor.MAGIC:
         return ZstdCompressor().decompress(stored)
     return stored
 
 
 class _Zstd(local):
-    """Each thread's own: they must not be shared, and take longer to make than to use."""
+    """Per-thread compressors, which cannot be shared and take longer to make than to use."""
 
     @cached_property
     def compressor(self) -> Any:
-        import zstandard  # noqa: PLC0415 - only who compresses pays for it
+        import zstandard  # noqa: PLC0415 - only compressing needs it
 
         return zstandard.ZstdCompressor(level=3)
 
@@ -179,14 +179,14 @@ _zstd = _Zstd()
 
 
 def estimate_event_tokens(event: Event) -> int:
-    """Estimated tokens of the block that an event stands for; 0 for other events."""
+    """Return the estimated tokens of an event's block; 0 for other events."""
     if isinstance(event, _BLOCKS):
         return estimate_block(event.block)
     return estimate_text(event.reason) if isinstance(event, ToolCallAbandoned) else 0
 
 
 def dump_json(tree: Any) -> bytes:
-    """Compact JSON; ASCII escapes where the text holds lone surrogates."""
+    """Return compact JSON, with ASCII escapes if the text contains lone surrogates."""
     try:
         return orjson.dumps(tree, default=_to_json_value)
     except TypeError:
@@ -194,7 +194,7 @@ def dump_json(tree: Any) -> bytes:
 
 
 def load_json(data: bytes) -> Any:
-    """The tree that `dumps` wrote; integers keep all their digits, as with orjson they do not."""
+    """Parse what `dump_json` wrote; unlike orjson, keep all digits of integers."""
     try:
         return from_json(data)
     except ValueError:
@@ -202,7 +202,7 @@ def load_json(data: bytes) -> Any:
 
 
 def _to_json_value(value: Any) -> Any:
-    """What JSON writers do not know by themselves."""
+    """Convert a value for which JSON writers need help."""
     if isinstance(value, Record):
         return _record_fields(value)
     if isinstance(value, bytes):
@@ -217,14 +217,14 @@ def _to_json_value(value: Any) -> Any:
 
 
 def decode_body(content: bytes) -> str:
-    """Text of a body."""
+    """Return a body's text."""
     return content.decode("utf-8", "surrogatepass")
 
 
 def _encode_event(
     event: Event, secret: bytes, *, is_large: bool
 ) -> tuple[bytes, tuple[StoredContent, ...]]:
-    """The event's state as JSON, and the large contents that it refers to."""
+    """Return the event's state as JSON, and the bodies that it refers to."""
     tree = _record_fields(event)
     if event.class_version > 1:
         tree["class_version"] = event.class_version
@@ -232,7 +232,7 @@ def _encode_event(
         try:
             state = orjson.dumps(tree, default=_to_json_value, option=orjson.OPT_UTC_Z)
         except TypeError:
-            pass  # a lone surrogate, or an integer of any length: below, both are known
+            pass  # a lone surrogate or a huge integer, which the code below can handle
         else:
             if len(state) < MIN_BODY_BYTES:
                 return state, ()
@@ -251,9 +251,9 @@ def _encode_event(
 
 
 def _record_fields(record: Record) -> dict[str, Any]:
-    """What a record says: fields at their defaults are left out, unknown ones are kept.
+    """Return a record's fields without defaults and with unknown fields.
 
-    An event's envelope is left out, too: it has columns of its own.
+    An event's envelope is left out too, because it has its own columns.
     """
     required, optional = _record_shape(type(record))
     values = record.__dict__
@@ -270,7 +270,7 @@ def _record_fields(record: Record) -> dict[str, Any]:
 def _record_shape(
     record_class: type[Record],
 ) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]:
-    """The names of the fields that are always there, and the others with their defaults."""
+    """Return the names of the required fields, and the others with their defaults."""
     envelope = _ENVELOPE if issubclass(record_class, Event) else frozenset[str]()
     fields = {name: one for name, one in record_class.model_fields.items() if name not in envelope}
     return (
@@ -284,7 +284,7 @@ def _record_shape(
 
 
 def _extract_bodies(tree: Any, path: BodyPath, large: list[tuple[BodyPath, str | bytes]]) -> Any:
-    """The tree without what is stored as a body: large content, and text that JSON would change."""
+    """Return the tree without its bodies: large content, and text that JSON would change."""
     match tree:
         case Record():
             return _extract_bodies(_record_fields(tree), path, large)

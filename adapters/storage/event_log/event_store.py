@@ -1,4 +1,4 @@
-"""The eventsourcing application: the one place that opens, saves and reads streams."""
+"""Opens, saves and reads all streams, as an eventsourcing application."""
 
 from collections.abc import Callable, Container, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -38,27 +38,26 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 MAX_CACHED_STREAMS = 1_000
 LOCK_COUNT = 256
-"""Streams that share one wait for each other, which does no harm."""
+"""Streams that share a lock wait for each other, which is harmless."""
 
 
 def get_utc_now() -> datetime:
-    """The store's own clock."""
     return datetime.now(UTC)
 
 
 class EventStore(Application[UUID]):
     """Sessions and lineages by name; every stream opens in O(1), at any version.
 
-    Aggregates are cached and shared by this process's threads: who decides on a stream holds its
-    `deciding_on`. Whatever fails to be saved is forgotten at once: a cached aggregate never holds
-    an event that is not stored.
+    Aggregates are cached and shared by this process's threads: a thread that decides on a stream
+    must hold `lock_streams`. What fails to be saved is dropped: a cached aggregate never holds an
+    event that is not stored.
     """
 
     env: ClassVar[dict[str, str]] = {
         "PERSISTENCE_MODULE": "cutbank.adapters.storage.sqlite.factory:Factory",
         "MAPPER_TOPIC": get_topic(EventMapper),
     }
-    recorder: Recorder  # type: ignore[assignment]  # made by env: SQLite's or PostgreSQL's
+    recorder: Recorder  # type: ignore[assignment] # made by env: SQLite's or PostgreSQL's
     mapper: EventMapper  # pyright: ignore[reportIncompatibleVariableOverride] - made by env
 
     def __init__(
@@ -71,40 +70,38 @@ class EventStore(Application[UUID]):
         self._deciding = tuple(RLock() for _ in range(LOCK_COUNT))
         self._open: dict[UUID, Aggregate[Any]] = {}
         self._opening = Lock()
-        # What never changes once it is there.
+        # Immutable once stored.
         self._chains: dict[UUID, Chain] = {}
         self._lineages: dict[UUID, CompactionOpened] = {}
         self._sessions: dict[UUID, session_events.SessionOpened] = {}
         self._carried: dict[tuple[UUID, int], dict[str, Any]] = {}
         reopen_in_children(self)
         self.tally = TokenCounts()
-        """How blocks are counted where more is wanted than the estimate beside them."""
+        """Counts blocks more accurately than the stored estimates."""
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
-        """Only what is passed in: the process's environment may configure another application."""
+        """Use only the given settings: the process's environment may be another application's."""
         return Environment(name, {**type(self).env, **(env or {})})
 
     FORK_RANK = 2
 
     def locks(self) -> tuple[()]:
-        """As `process_forks` asks: the recorder's are enough."""
+        """Return no locks of its own: the recorder's suffice. Called by `process_forks`."""
         return ()
 
     def leave_in_child(self, held: Container[Any]) -> None:
-        """Forget what other threads may have been deciding."""
+        """Drop the decisions that other threads of the parent may have been making."""
         del held
         self._deciding = tuple(RLock() for _ in range(LOCK_COUNT))
         self._opening = Lock()
         self._open.clear()
         self.recorder.reopen_in_child()
 
-    # Streams
-
     def lock_streams(self, *ids: UUID) -> AbstractContextManager[Any]:
-        """Held from reading streams to saving them, by one thread of this process at a time.
+        """Lock these streams from reading to saving, against other threads of this process.
 
-        Streams that are decided on together are named together, so that no two wait for each
-        other. Other processes are kept apart by the versions of what they store.
+        Streams that are decided on together must be locked in one call, to avoid deadlocks. Against
+        other processes, the versions of stored events protect.
         """
         if len(ids) == 1:
             return self._deciding[hash(ids[0]) % LOCK_COUNT]
@@ -114,14 +111,14 @@ class EventStore(Application[UUID]):
         return held
 
     def load_session(self, namespace: str, key: str) -> Session | None:
-        """The session of that name, as of now, to whoever decides on it; None if there is none."""
+        """Return the current session of that name for a decision; None if there is none."""
         return cast(
             "Session | None",
             self._load_stream(derive_session_id(namespace, key), Session, SessionState),
         )
 
     def load_compaction(self, namespace: str, key: str, lineage: str) -> Compaction | None:
-        """The lineage's own stream, as of now; None where it was never written to."""
+        """Return the lineage's own current stream; None if it was never written to."""
         return cast(
             "Compaction | None",
             self._load_stream(
@@ -130,7 +127,7 @@ class EventStore(Application[UUID]):
         )
 
     def open_compaction(self, namespace: str, key: str, lineage: str) -> Compaction:
-        """The lineage's own stream; where there is none, a new one that is yet to be saved."""
+        """Return the lineage's own stream, or a new, unsaved one."""
         if found := self.load_compaction(namespace, key, lineage):
             return found
         chain = self.find_lineage_chain(namespace, key, lineage)
@@ -152,7 +149,7 @@ class EventStore(Application[UUID]):
 
     def _load_stream(self, id: UUID, stream_class: Any, state_class: type[tuple[Any, ...]]) -> Any:
         found = self._open.get(id)
-        # A decision that broke off halfway has left events behind that nobody ever saved.
+        # A decision that failed halfway leaves unsaved events behind.
         if found and not found._pending:  # noqa: SLF001
             return found
         head = self.recorder.select_head(id)
@@ -170,7 +167,6 @@ class EventStore(Application[UUID]):
         return aggregate
 
     def find_subject(self, namespace: str, key: str) -> str:
-        """Whom a session is about."""
         head = self.recorder.select_head(derive_session_id(namespace, key))
         if head is None:
             raise NotFoundError(f"session {key!r} was never opened")
@@ -179,12 +175,12 @@ class EventStore(Application[UUID]):
     def _remember(self, aggregate: Aggregate[Any]) -> None:
         with self._opening:
             self._open[aggregate.id] = aggregate
-            # What was opened first is forgotten first; what is still used is soon read again.
+            # The oldest is dropped first; if it is still in use, it is soon read again.
             while len(self._open) > MAX_CACHED_STREAMS:
                 del self._open[next(iter(self._open))]
 
     def refresh(self, aggregate_id: UUID) -> None:
-        """Forget what is cached of a stream if somebody else has written to it since."""
+        """Drop the cached stream if another process has written to it since."""
         cached = self._open.get(aggregate_id)
         if cached is not None:
             head = self.recorder.select_head(aggregate_id)
@@ -192,29 +188,28 @@ class EventStore(Application[UUID]):
                 self.evict(aggregate_id)
 
     def set_clock(self, clock: Callable[[], datetime]) -> None:
-        """Stamp what is decided from now on by another clock."""
+        """Use another clock for the times of decisions."""
         with self._opening:
             self.clock = clock
-            # Aggregates hold the clock that they were opened with.
+            # Aggregates hold the clock with which they were opened.
             self._open.clear()
 
     def evict(self, id: UUID) -> None:
-        """Forget what is cached of a stream, to read it again."""
+        """Drop a stream from the cache, so that it is read again."""
         with self._opening:
             self._open.pop(id, None)
 
-    def save(  # type: ignore[override]  # narrower: these are the only objects there are
+    def save(  # type: ignore[override] # narrower: these are the only types
         self,
         *aggregates: Aggregate[Any] | Event | None,
         keys: Sequence[AppendKey] = (),
         imports: Sequence[ImportRow] = (),
         **_: Any,
     ) -> Sequence[int]:
-        """Store all pending events of all these in one transaction, or none of them.
+        """Store all pending events in one transaction, or none; return notification ids.
 
-        Returns the notification ids. eventsourcing's own `save` asks `isinstance` of runtime
-        protocols and makes three objects of each event to return them, which costs more than the
-        insert; and it would keep an aggregate whose events were refused.
+        eventsourcing's own `save` costs more than the insert (runtime protocol checks, three
+        objects per event), and it would keep an aggregate whose events were refused.
         """
         events: list[Event] = []
         for thing in aggregates:
@@ -241,13 +236,10 @@ class EventStore(Application[UUID]):
         return ids
 
     def select_key(self, id: UUID, key: str) -> AppendKey | None:
-        """What the append, or compaction, of that name was."""
         return self.recorder.select_key(id, key)
 
-    # Chains
-
     def find_session_chain(self, namespace: str, key: str) -> Chain:
-        """Where a session's positions are found; a fork's begin in its parent."""
+        """Return where a session's positions are; a fork's begin in its parent."""
         id = derive_session_id(namespace, key)
         if (chain := self._chains.get(id)) is None:
             opened = cast(session_events.SessionOpened, self._read_first(id))
@@ -259,7 +251,6 @@ class EventStore(Application[UUID]):
         return chain
 
     def read_opening(self, namespace: str, key: str) -> session_events.SessionOpened:
-        """How a session began."""
         id = derive_session_id(namespace, key)
         if (opened := self._sessions.get(id)) is None:
             opened = cast(session_events.SessionOpened, self._read_first(id))
@@ -267,10 +258,10 @@ class EventStore(Application[UUID]):
         return opened
 
     def find_lineage_chain(self, namespace: str, key: str, lineage: str) -> Chain:
-        """Where a lineage's versions are found.
+        """Return where a lineage's versions are.
 
-        One that was never written to continues what it would be opened on: the lineage that a
-        fork shares with its parent, and `main` else what the session's source recorded.
+        A lineage that was never written to continues the one on which it would open: in a fork the
+        parent's lineage of that name, and for `main` otherwise the recorded one.
         """
         id = derive_lineage_id(namespace, key, lineage)
         if chain := self._chains.get(id):
@@ -295,7 +286,6 @@ class EventStore(Application[UUID]):
         return Chain(())
 
     def read_lineage_opening(self, originator_id: UUID) -> CompactionOpened:
-        """How a lineage began."""
         if (opened := self._lineages.get(originator_id)) is None:
             opened = cast(CompactionOpened, self._read_first(originator_id))
             _remember(self._lineages, originator_id, opened)
@@ -308,19 +298,15 @@ class EventStore(Application[UUID]):
     def read_lineage_state(
         self, chain: Chain, at: int | None = None
     ) -> tuple[int, CompactionState]:
-        """A lineage's version, not above `at`, and its state there."""
+        """Return a lineage's version, at most `at`, and its state there."""
         version, carried = self._read_newest(chain, at)
         return version, load_state(CompactionState, carried)
 
     def list_lineages(self, namespace: str, key: str) -> list[str]:
-        """The lineages that were written to, by name."""
         streams = self.recorder.select_streams(namespace, key)
         return [stream.lineage for stream in streams if stream.lineage is not None]
 
-    # Events
-
     def read(self, chain: Chain, positions: Ranges) -> list[RecordedEvent]:
-        """The events at these positions, in order."""
         return [
             self.make_recorded(row)
             for originator, runs in chain.split_by_stream(positions)
@@ -332,15 +318,15 @@ class EventStore(Application[UUID]):
         return RecordedEvent(row.originator_version, event, row.tokens, row.digest)
 
     def read_head(self, chain: Chain, at: int | None = None) -> tuple[int, SessionState]:
-        """A session's position, not above `at`, and its state there."""
+        """Return a session's position, at most `at`, and its state there."""
         version, carried = self._read_newest(chain, at)
         if not version:
             raise NotFoundError("a session's positions begin at 1")
         return version, load_state(SessionState, carried)
 
     def _read_newest(self, chain: Chain, at: int | None) -> tuple[int, dict[str, Any]]:
-        """The newest version up to `at`, and what is carried there; 0 where there is none."""
-        at = None if at is None else min(at, MAX_COUNT)  # a database takes 64 bits
+        """Return the newest version up to `at` and its stored state; 0 if there is none."""
+        at = None if at is None else min(at, MAX_COUNT)  # databases take 64 bits
         for segment in reversed(chain.segments):
             last = segment.last if at is None else min(at, segment.last or at)
             if last is not None and last < segment.first:
@@ -351,7 +337,7 @@ class EventStore(Application[UUID]):
             if head := self.recorder.select_head(id, last):
                 version, carried = head[:2]
                 if version == last:
-                    # What is carried beside an event is as immutable as the event.
+                    # The state stored with an event is as immutable as the event.
                     _remember(self._carried, (id, version), carried)
                 return version, carried
         return 0, {}
@@ -373,7 +359,7 @@ class EventStore(Application[UUID]):
 
 
 def _remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
-    """Keep what never changes; all is forgotten at once where it becomes too much."""
+    """Cache an immutable value; clear the whole cache if it grows too large."""
     if len(cache) > 10 * MAX_CACHED_STREAMS:
         cache.clear()
     cache[key] = value

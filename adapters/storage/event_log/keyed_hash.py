@@ -1,4 +1,4 @@
-"""Keyed hashes of what is stored: an event's digest, a body's address."""
+"""Computes keyed hashes: an event's digest, a body's address."""
 
 from hashlib import blake2b, sha256
 
@@ -7,16 +7,16 @@ ADDRESS_SIZE = 20
 
 
 def compute_keyed_hash(content: bytes, secret: bytes, size: int = DIGEST_SIZE) -> bytes:
-    """A hash that tells nothing of the content to whoever lacks the subject's secret.
+    """Return a hash that reveals nothing about the content without the subject's secret.
 
-    Processors have instructions for SHA-256, and an append waits for it. Cut to `size` bytes, it
-    cannot be extended.
+    SHA-256 is fast in hardware, and an append waits for it. Truncated to `size` bytes, it is safe
+    from length extension.
     """
     return sha256(secret + content).digest()[:size]
 
 
 def matches_keyed_hash(found: bytes, content: bytes, secret: bytes) -> bool:
-    """Whether `found` is that content's hash, written by this version or an earlier one."""
+    """Return whether `found` is the content's hash, by this version or an earlier one."""
     if found == compute_keyed_hash(content, secret, len(found)):
         return True
     return found == blake2b(content, key=secret, digest_size=len(found)).digest()

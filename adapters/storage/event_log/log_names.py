@@ -1,4 +1,4 @@
-"""Topics and subjects: rows refer to them by number, and each is looked up once."""
+"""Maps topics and subjects to the numbers that rows use, with a cache."""
 
 import secrets
 from typing import Protocol
@@ -6,16 +6,16 @@ from typing import Protocol
 from eventsourcing.persistence import OperationalError
 
 MAX_CACHED_SUBJECTS = 10_000
-"""Each session may have a subject of its own: of very many, all are forgotten at once."""
+"""Each session may have its own subject; beyond this many, the cache is cleared."""
 
 
 class NameTables(Protocol):
-    """The two tables of one database."""
+    """The tables of topics and subjects in one database."""
 
     def find_topic(self, topic: str) -> int | None: ...
 
     def add_topic(self, topic: str) -> None:
-        """Nothing happens where somebody else was faster; as below."""
+        """Add a topic unless another process was faster."""
         ...
 
     def topic_name(self, number: int) -> str | None: ...
@@ -28,7 +28,7 @@ class NameTables(Protocol):
 
 
 class LogNames:
-    """Both ways, from name to number and back."""
+    """Looks names up in both directions."""
 
     def __init__(self, tables: NameTables) -> None:
         self._tables = tables
@@ -38,7 +38,7 @@ class LogNames:
         self._subject_names: dict[int, str] = {}
 
     def topic(self, topic: str) -> int:
-        """A topic's number; made when first asked for."""
+        """Return a topic's number, adding the topic if it is new."""
         if (number := self._topics.get(topic)) is None:
             number = self._tables.find_topic(topic)
             if number is None:
@@ -57,7 +57,7 @@ class LogNames:
         return name
 
     def subject(self, name: str) -> tuple[int, bytes]:
-        """A subject's number and the secret of its hashes; made when first asked for."""
+        """Return a subject's number and secret, adding the subject if it is new."""
         if (known := self._subjects.get(name)) is None:
             known = self._tables.find_subject(name)
             if known is None:
@@ -70,12 +70,11 @@ class LogNames:
         return known
 
     def secret_of(self, name: str) -> bytes | None:
-        """The secret of a subject's hashes; None where the subject is not there."""
         known = self._subjects.get(name) or self._tables.find_subject(name)
         return known[1] if known else None
 
     def adopt(self, name: str, secret: bytes) -> bytes:
-        """Name a subject with a secret from elsewhere; the one it has, where it was there."""
+        """Add a subject with a given secret; return the secret that the subject has."""
         if self.secret_of(name) is None:
             self._tables.add_subject(name, secret)
         return self.subject(name)[1]

@@ -1,4 +1,4 @@
-"""Follows a log without being told of it: looks again and again whether anybody has committed."""
+"""Follows a log without notifications, by polling for commits."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,13 +11,13 @@ _POLL_SECONDS = 0.005
 
 
 class PollingSubscription(ListenNotifySubscription[Any]):
-    """Woken at once by this process's own appends, and within a poll by other processes'."""
+    """Wakes immediately for this process's own appends, and within one poll for others'."""
 
     failures: tuple[type[Exception], ...]
-    """What a look raises where the store was closed, or its database is gone."""
+    """The errors of a poll after the store was closed, or its database is gone."""
 
     def __init__(self, recorder: Any, gt: int | None = None, topics: Sequence[str] = ()) -> None:
-        # The base class begins to read at once, and may have to stop before this returns.
+        # The base class starts reading immediately, and may have to stop before this returns.
         self._ended = Event()
         self._watcher = Thread(target=self._watch_other_processes, daemon=True)
         super().__init__(recorder, gt, topics)
@@ -25,9 +25,9 @@ class PollingSubscription(ListenNotifySubscription[Any]):
         self._watcher.start()
 
     def read_marker(self) -> object:
-        """What is another thing than before once somebody has committed, and costs nearly nothing.
+        """Return a value that changes with each commit and is cheap to read.
 
-        None says that there is something to be read, whatever was seen before.
+        None means that there is something to read in any case.
         """
         raise NotImplementedError
 
@@ -51,6 +51,6 @@ class PollingSubscription(ListenNotifySubscription[Any]):
                     seen = found
                     self.wake()
         except self.failures as error:
-            # Whoever iterates has to hear of it.
+            # The iterating thread raises it.
             self._thread_error = self._thread_error or error
             self.stop()

@@ -1,4 +1,4 @@
-"""What the store asks of a database: the recorders of SQLite and PostgreSQL are both this."""
+"""Defines what the store needs of a database; the SQLite and PostgreSQL recorders implement it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from .stored_row import StoredRow
 
 @dataclass(frozen=True, slots=True)
 class AppendKey:
-    """What a caller named one append: a repeated key gets the first result."""
+    """The key that a caller gave one append; a repeated key returns the first result."""
 
     originator_id: UUID
     key: str
@@ -26,7 +26,7 @@ class AppendKey:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream's entry in the catalog of streams; `lineage` is None for a session's own."""
+    """An entry in the catalog of streams; `lineage` is None for a session's own stream."""
 
     originator_id: UUID
     namespace: str
@@ -35,8 +35,6 @@ class Stream:
 
 
 class ImportRow(NamedTuple):
-    """How far a transcript was read, and what it was like then."""
-
     namespace: str
     source: str
     format: str
@@ -45,7 +43,7 @@ class ImportRow(NamedTuple):
     bytes: int
     complete: bool
     stamp: str | None = None
-    """Tells whether it has changed; None where it has to be read again all the same."""
+    """The file's stamp, to detect changes; None forces the file to be read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +58,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class LogNotification(Notification):
-    """One event of the log in the order of the log, with what cutbank keeps beside it.
+    """One event in log order, with cutbank's own columns.
 
-    The mapper reads it as it reads a StoredRow: it says whose secret its hashes are keyed with.
+    The mapper can read it like a StoredRow.
     """
 
     subject: str
@@ -72,7 +70,7 @@ class LogNotification(Notification):
 
 
 class Recorder(Protocol):
-    """One database's log. Failures are eventsourcing's PersistenceErrors, or sqlite3's own."""
+    """One database's log. Its errors are eventsourcing's PersistenceErrors, or sqlite3's."""
 
     def insert_events(
         self,
@@ -82,16 +80,17 @@ class Recorder(Protocol):
         streams: Sequence[Stream] = (),
         imports: Sequence[ImportRow] = (),
     ) -> Sequence[int]:
-        """Store all of it in one transaction, or nothing; returns the notification ids.
+        """Store everything in one transaction, or nothing; return the notification ids.
 
-        Raises IntegrityError where a position, a key or a stream's name is taken.
+        Raises IntegrityError if a position, a key or a stream's name is taken.
         """
         ...
 
     def insert_all(self, batches: Iterable[Batch]) -> None:
-        """Store all batches in one transaction, or nothing; one of them is in memory at a time.
+        """Store all batches in one transaction, or nothing, with one batch in memory at a time.
 
-        Topics and subjects are named before. Raises IntegrityError as `insert_events` does.
+        Topics and subjects must have been added before. Raises IntegrityError as `insert_events`
+        does.
         """
         ...
 
@@ -106,47 +105,43 @@ class Recorder(Protocol):
     ) -> Sequence[StoredRow]: ...
 
     def select_runs(self, originator_id: UUID, runs: Sequence[Run]) -> Sequence[StoredRow]:
-        """The events of a stream at these positions, in order: O(found), however scattered."""
+        """Return the events of a stream at these positions, in order: O(found)."""
         ...
 
     def select_head(
         self, originator_id: UUID, at: int | None = None
     ) -> tuple[int, dict[str, Any], str] | None:
-        """The newest version up to `at`, the state carried there, and the subject."""
+        """Return the newest version up to `at`, the state stored there, and the subject."""
         ...
 
     def select_key(self, originator_id: UUID, key: str) -> AppendKey | None:
-        """What the append of that name was."""
+        """Return the append of that key."""
         ...
 
     def select_keys(self, originator_id: UUID, gt: str, limit: int) -> list[AppendKey]:
-        """The names of a stream's appends that come after `gt`, in some order that stays."""
+        """Return a stream's append keys after `gt`, in a stable order."""
         ...
 
     def select_streams(
         self, namespace: str | None = None, session: str | None = None
     ) -> list[Stream]:
-        """The catalog of streams, by name."""
+        """Return the catalog of streams, sorted by name."""
         ...
 
-    def select_body(self, subject: str, digest: bytes) -> bytes:
-        """A subject's stored body."""
-        ...
+    def select_body(self, subject: str, digest: bytes) -> bytes: ...
 
     def select_import(self, namespace: str, source: str) -> ImportRow | None:
-        """What was written down when the transcript was imported last."""
+        """Return the record of a transcript's last import."""
         ...
 
     def select_incomplete_import(self, namespace: str, session: str) -> str | None:
-        """The source of a session whose import did not reach the source's end."""
+        """Return the source of a session whose import is incomplete."""
         ...
 
-    def select_imports(self, namespace: str, session: str) -> list[ImportRow]:
-        """What was imported into a session, and how far, as `insert_events` takes it."""
-        ...
+    def select_imports(self, namespace: str, session: str) -> list[ImportRow]: ...
 
     def select_import_session(self, namespace: str, source: str) -> str | None:
-        """The session that a source was imported into."""
+        """Return the session into which a source was imported."""
         ...
 
     def select_notifications(
@@ -158,53 +153,51 @@ class Recorder(Protocol):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[LogNotification]:
-        """The log from `start` on, without gaps: what is missing will never appear."""
+        """Return the log from `start` on; events that are missing will never appear."""
         ...
 
     def max_notification_id(self) -> int:
-        """The newest notification; 0 in an empty log."""
+        """Return the newest notification, 0 for an empty log."""
         ...
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[Any]:
-        """Follow the log from `gt` on; works across threads and processes."""
+        """Follow the log from `gt` on, across threads and processes."""
         ...
 
     def subject(self, name: str) -> tuple[int, bytes]:
-        """A subject's number and the secret of its hashes; made when first asked for."""
+        """Return a subject's number and secret, adding the subject if it is new."""
         ...
 
     def secret_of(self, subject: str) -> bytes | None:
-        """The secret of a subject's hashes; None where the subject is not there."""
+        """Return a subject's secret; None if there is no such subject."""
         ...
 
     def adopt_subject(self, name: str, secret: bytes) -> bytes:
-        """Name a subject with a secret from elsewhere; the one it has, where it was there."""
+        """Add a subject with a given secret; return the secret that the subject has."""
         ...
 
-    def name_topic(self, topic: str) -> None:
-        """Give a topic its number before rows of it are inserted with others."""
-        ...
+    def name_topic(self, topic: str) -> None: ...
 
     def read_server_time(self) -> datetime | None:
-        """What the database's own clock says; None where it is this machine's."""
+        """Return the database server's time; None if its clock is this machine's."""
         ...
 
     def get_storage(self) -> Storage | None:
-        """What may be done to keep the storage in order; None where there is nothing to keep."""
+        """Return the storage for maintenance; None for a log in memory."""
         ...
 
     def find_problems(self) -> list[str]:
-        """What the database itself finds wrong with its files."""
+        """Return the problems that the database finds in its files."""
         ...
 
     def count_unnamed_streams(self) -> int:
-        """How many streams have events and no entry in the catalog."""
+        """Return how many streams have events but no entry in the catalog."""
         ...
 
     def reopen_in_child(self) -> None:
-        """Forget what the threads of the process were at that this one was forked from."""
+        """Forget the state of the parent's threads after a fork."""
         ...
 
     def backup(self, target: Path) -> None:
-        """Copy all of it, as it is now, into a new SQLite file, while others go on writing."""
+        """Copy the present log into a new SQLite file, while others go on writing."""
         ...

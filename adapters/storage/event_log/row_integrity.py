@@ -1,4 +1,4 @@
-"""Tells whether stored content is what was stored: it has to match its keyed hashes."""
+"""Checks stored content against its keyed hashes."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,6 @@ from .stored_row import StoredRow
 
 
 def find_row_problems(store: EventStore, row: StoredRow) -> Iterator[str]:
-    """What is wrong with one row, and with the bodies that it refers to."""
     secret = store.recorder.subject(row.subject)[1]
     try:
         plaintext = store.mapper.read_plaintext(row)

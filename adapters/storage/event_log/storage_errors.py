@@ -1,4 +1,4 @@
-"""What a database says, in one line that says what, where and what to do."""
+"""Translates database errors into one line with the thing, the fault and the remedy."""
 
 import sqlite3
 from types import TracebackType
@@ -60,17 +60,15 @@ class translate_storage_errors:  # noqa: N801 - reads as a statement; a generato
             case sqlite3.Error():
                 raise StorageError(_make_message(error, self.name)) from error
             case UnicodeEncodeError():
-                # Text is kept whatever is in it; names are found by SQLite, which wants whole
-                # characters.
+                # Stored text may be anything, but SQLite looks up names only in valid Unicode.
                 raise StorageError(f"{self.name}: {error.object!r} is not valid Unicode") from error
             case UnicodeDecodeError():
-                # Text that sqlite3 reads and that nobody wrote: a damaged page.
+                # SQLite returned invalid text, which only a damaged page holds.
                 raise StorageError(f"{self.name} {_DAMAGE_REMEDY}") from error
             case MapperDeserialisationError():
                 raise StorageError(f"{self.name}: {_to_one_line(error)}") from error
             case PersistenceError():
-                # eventsourcing wraps what the database said; that is what there are plain words
-                # for.
+                # eventsourcing wraps the database's error, for which there is a message.
                 cause = error.args[0] if error.args else error
                 raise StorageError(_make_message(cause, self.name)) from error
             case _:

@@ -1,4 +1,4 @@
-"""What keeps a log's storage in order asks of its database: SQLite's and PostgreSQL's are this."""
+"""Defines what maintenance needs of a database; SQLite and PostgreSQL implement it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -8,12 +8,10 @@ from typing import NamedTuple, Protocol
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """A body as it lies there."""
-
     id: int
     content: bytes
     size: int
-    """Bytes that it takes there; PostgreSQL may have packed it in its own way."""
+    """Its bytes in the database; PostgreSQL may have compressed it."""
 
 
 class RecompressedBody(NamedTuple):
@@ -24,46 +22,44 @@ class RecompressedBody(NamedTuple):
 
 
 class DatabaseTaskResult(NamedTuple):
-    """What became of a routine: bytes that the disk has back, and what is worth a word."""
+    """The result of a database task: bytes freed on disk, and a remark."""
 
     saved: int = 0
     note: str | None = None
 
 
 class TaskStore(Protocol):
-    """Where it is written down when each chore was done, and who may do chores there."""
+    """Stores the records of maintenance tasks, and a lock for running them."""
 
     def try_lock(self) -> AbstractContextManager[bool]:
-        """Whether nobody else does chores here, and nobody will while this is held.
+        """Try to lock the maintenance here; yield whether that succeeded.
 
-        Whoever is killed holds it no longer.
+        The lock ends with its process.
         """
         ...
 
     def read_records(self) -> Mapping[str, str]:
-        """What was written down last of each chore, by its name."""
+        """Return the newest record of each task, by name."""
         ...
 
-    def save_record(self, chore: str, record: str) -> None:
-        """Write down what is known of a chore now."""
-        ...
+    def save_record(self, chore: str, record: str) -> None: ...
 
 
 class Storage(TaskStore, Protocol):
-    """The log's own place, and what may be done to its storage: nothing that changes an event."""
+    """The log's own storage and its maintenance, which never changes an event."""
 
     task_name: str
-    """What this database wants done now and then: `checkpoint` or `statistics`."""
+    """The task that this database needs: `checkpoint` or `statistics`."""
 
     def run_database_task(self) -> DatabaseTaskResult: ...
 
     def select_body(self, subject: str, digest: bytes) -> StoredBody | None:
-        """A subject's body; None where there is none, or where it is in cipher."""
+        """Return a subject's body; None if there is none, or if it is encrypted."""
         ...
 
     def replace_bodies(self, smaller: Sequence[RecompressedBody], chore: str, record: str) -> int:
-        """Store what is smaller, and the record, in one short transaction.
+        """Store the smaller bodies and the record in one short transaction; return the bytes saved.
 
-        A body that is not any more what was read stays as it is. Returns the bytes saved.
+        A body that has changed since it was read stays as it is.
         """
         ...

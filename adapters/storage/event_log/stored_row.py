@@ -1,11 +1,11 @@
-"""An event as the database holds it: eventsourcing's StoredEvent, and what cutbank keeps beside."""
+"""Defines an event as the database holds it: a StoredEvent with cutbank's own columns."""
 
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 
 class StoredEventLike(Protocol):
-    """What an event is read from: a row of the log, or a notification of one."""
+    """What an event can be read from: a row of the log, or a notification."""
 
     @property
     def originator_id(self) -> UUID | str: ...
@@ -22,17 +22,15 @@ class StoredEventLike(Protocol):
 
 
 class StoredContent(NamedTuple):
-    """A large piece of content, kept once for each subject."""
-
     hash: bytes
     """Keyed hash of the plaintext."""
     content: bytes
 
 
 class StoredRow(NamedTuple):
-    """One row of the log; has what eventsourcing's mappers and recorders ask a StoredEvent for.
+    """One row of the log, with the fields that eventsourcing expects of a StoredEvent.
 
-    A named tuple: an append makes one, and a frozen dataclass of ten fields takes 2 us.
+    A named tuple, since every append makes one and a frozen dataclass of ten fields takes 2 us.
     """
 
     originator_id: UUID
@@ -42,10 +40,10 @@ class StoredRow(NamedTuple):
     subject: str
     key_id: str | None
     tokens: int
-    """Estimated tokens of the block that the event stands for; 0 for other events."""
+    """Estimated tokens of the event's block; 0 for other events."""
     digest: bytes
     """Keyed hash of the state as plaintext."""
     carried: bytes
     """The aggregate's state after the event, as JSON."""
     bodies: tuple[StoredContent, ...] = ()
-    """Content that the state refers to and that may have to be stored with it."""
+    """Content that the state refers to and that may not be stored yet."""

@@ -1,1 +1,1 @@
-"""The log on PostgreSQL: datastore, tables, recorder and subscriptions."""
+"""Keeps the log on PostgreSQL: datastore, tables, recorder and subscriptions."""

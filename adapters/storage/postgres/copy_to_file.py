@@ -1,5 +1,3 @@
-"""Copies a schema into an SQLite file that opens as a cutbank database."""
-
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -29,11 +27,11 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def copy_to_file(connection: Connection[Any], target: Path) -> None:
-    """Copy all that is there at one moment, a batch at a time, while others go on writing."""
+    """Copy the log as of one moment, in batches, while others go on writing."""
     try:
         _copy(connection, target)
     except BaseException:
-        # Half a copy would pass for a whole one.
+        # A partial copy would look complete.
         for end in ("", "-wal", "-shm"):
             Path(f"{target}{end}").unlink(missing_ok=True)
         raise
@@ -48,7 +46,7 @@ def _copy(connection: Connection[Any], target: Path) -> None:
                 _copy_table(connection, writer, table, columns)
     finally:
         file.close()
-    # One file that can be moved, as SQLite's own backup makes it, and all of it on the disk.
+    # A single file that can be moved, like SQLite's own backups, and safely on disk.
     settled = sqlite3.connect(target)
     try:
         settled.execute("PRAGMA journal_mode = DELETE")

@@ -1,4 +1,4 @@
-"""What psycopg raises, as eventsourcing's errors."""
+"""Translates psycopg's errors into eventsourcing's."""
 
 import psycopg
 from eventsourcing import persistence
@@ -6,15 +6,15 @@ from eventsourcing import persistence
 CONFLICT_CONSTRAINTS = frozenset(
     {"stored_events_position", "append_keys_pkey", "streams_pkey", "streams_name"}
 )
-"""The constraints that somebody else's append may have been first at."""
+"""The constraints that a concurrent append may violate."""
 RETRYABLE_STATES = frozenset({"40001", "40P01"})
-"""A serialization failure, a deadlock: the server undid the transaction so that others finish."""
+"""A serialization failure or deadlock, for which the server rolled the transaction back."""
 
 _KINDS: tuple[tuple[type[psycopg.Error], type[persistence.PersistenceError]], ...] = (
     (psycopg.InterfaceError, persistence.InterfaceError),
     (psycopg.OperationalError, persistence.OperationalError),
     (psycopg.DataError, persistence.DataError),
-    # No position was taken: whoever decides again on an IntegrityError would do so for ever.
+    # No position was taken; as an IntegrityError, it would be retried forever.
     (psycopg.IntegrityError, persistence.OperationalError),
     (psycopg.InternalError, persistence.InternalError),
     (psycopg.ProgrammingError, persistence.ProgrammingError),
@@ -24,9 +24,9 @@ _KINDS: tuple[tuple[type[psycopg.Error], type[persistence.PersistenceError]], ..
 
 
 def translate_postgres_error(error: psycopg.Error) -> persistence.PersistenceError:
-    """eventsourcing's error of that kind; it carries the server's own as its argument.
+    """Return eventsourcing's error of that kind, with the server's error as its argument.
 
-    An IntegrityError means that a position, a key or a stream's name is taken, and nothing else.
+    An IntegrityError always means that a position, a key or a stream's name is taken.
     """
     if (
         isinstance(error, psycopg.errors.UniqueViolation)

@@ -1,4 +1,4 @@
-"""Where eventsourcing's application finds cutbank's datastore, recorder and mapper."""
+"""Gives eventsourcing's application our datastore, recorder and mapper for PostgreSQL."""
 
 from eventsourcing.persistence import ApplicationRecorder
 from eventsourcing.postgres import PostgresFactory
@@ -12,7 +12,7 @@ from .postgres_recorder import PostgresRecorder
 class Factory(PostgresFactory):
     """The PostgreSQL persistence module: `POSTGRES_URL`, and `POSTGRES_SYNCHRONOUS` FULL or NORMAL.
 
-    eventsourcing asks for the parts of an address, each by itself; these stay empty.
+    eventsourcing's variables for the parts of an address stay empty.
     """
 
     def __init__(self, env: Environment | EnvType | None) -> None:
@@ -20,7 +20,7 @@ class Factory(PostgresFactory):
         address = PostgresAddress.parse(env.get("POSTGRES_URL", ""))
         parts = ("POSTGRES_DBNAME", "POSTGRES_HOST", "POSTGRES_USER", "POSTGRES_PASSWORD")
         super().__init__(Environment(env.name, {**env, **dict.fromkeys(parts, "")}))
-        # The stock datastore has opened nothing yet; ours takes its place.
+        # The stock datastore has opened no connection yet, and ours replaces it.
         self.datastore.close()
         self._own = self.datastore = PostgresLogDatastore(
             address, synchronous=self.env.get("POSTGRES_SYNCHRONOUS", "FULL")

@@ -1,4 +1,4 @@
-"""The one statement that stores an append: one round trip, one transaction."""
+"""Builds the single statement that stores an append in one round trip and one transaction."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -8,13 +8,13 @@ from ..event_log.recorder import AppendKey, ImportRow, Stream
 from ..event_log.stored_row import StoredRow
 
 MAX_VALUES_ROWS = 4
-"""Rows up to which each value is sent by itself: an array costs as much as ten values."""
+"""The most rows that are sent as single values; an array costs as much as ten values."""
 
 RowValues = tuple[Any, ...]
 
 
 class InsertTable(NamedTuple):
-    """Where rows go, and of what types their columns are."""
+    """A table with its columns and their types."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -73,16 +73,16 @@ def make_insertion(
     streams: Sequence[Stream],
     imports: Sequence[ImportRow],
 ) -> tuple[bytes, Sequence[Any]]:
-    """A statement that stores all of it or nothing, and its parameters.
+    """Return a statement that stores everything or nothing, and its parameters.
 
-    Its text depends only on how many rows of which kind there are, so that it is prepared once.
+    Its text depends only on the number of rows of each kind, so it is prepared once.
     """
     if len(events) == 1 and not (bodies or keys or streams or imports):
         return _make_statement(((EVENTS_TABLE, 1),)), events[0]
     parts: list[tuple[InsertTable, Sequence[RowValues]]] = [
         (STREAMS_TABLE, [(s.originator_id, s.namespace, s.session, s.lineage) for s in streams]),
         (KEYS_TABLE, [(k.originator_id, k.key, k.first, k.last) for k in keys]),
-        # Sorted, so that two appends that store the same bodies do not wait for each other.
+        # Sorted, so that two appends with the same bodies do not deadlock.
         (BODIES_TABLE, [(*name, content) for name, content in sorted(bodies.items())]),
         (IMPORTS_TABLE, imports),
         (EVENTS_TABLE, events),
@@ -95,7 +95,6 @@ def make_insertion(
 
 
 def make_event_values(row: StoredRow, topic: int, subject: int) -> RowValues:
-    """A row of `stored_events`, in the order of its columns."""
     id, version, _, state, _, key_id, tokens, digest, carried, _ = row
     return (id, version, topic, subject, key_id, tokens, digest, carried.decode(), state)
 
@@ -129,7 +128,7 @@ def _make_insert(table: InsertTable, count: int) -> str:
     arrays = ", ".join(
         f"{place}::{kind}[]" for place, (_, kind) in zip(places, table.columns, strict=True)
     )
-    # Ids are drawn in the order of the rows, and `RETURNING` gives them back in that order.
+    # Ids are assigned in the order of the rows, and `RETURNING` returns them in that order.
     return (
         f"{into} SELECT {names} FROM unnest({arrays})"  # noqa: S608 - our own names
         f" WITH ORDINALITY AS row ({names}, number) ORDER BY number"

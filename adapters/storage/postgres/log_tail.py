@@ -1,27 +1,25 @@
-"""How far the log is settled: up to there, no id will ever appear that is not there now.
+"""Finds how far the log is settled: up to there, no new id will ever appear.
 
-Appends take no lock that keeps other appends out, so they commit in another order than that in
-which they drew their ids: a reader may see 7 while 6 is yet to be committed, and would never look
-back. So what a reader is given ends before the first missing id, until nobody is left who could
-fill it.
+Appends do not lock each other out, so they may commit in another order than that of their ids: a
+reader may see 7 while 6 is uncommitted, and would then miss 6. So a reader gets the log only up to
+the first missing id, until no transaction is left that could fill it.
 
-Who could? A transaction that draws an id holds a ROW EXCLUSIVE lock on the table from before it
-draws until after its end, and `pg_locks` shows who does. So:
+A transaction holds a ROW EXCLUSIVE lock on the table from before it draws an id until after its
+end, and `pg_locks` lists the holders. So:
 
-1. In one statement, id H is seen. Whoever holds an id below H drew it before H was drawn, for the
-   sequence only grows; H was drawn before H was committed, and committed before it was seen.
-2. Then the lock's holders are read. Each transaction that holds an id below H took the lock before
-   that, so it is among these holders, or it has ended.
-3. When, later, none of these holders has the lock any more, all of them have ended, and what they
-   committed is visible to every statement that begins from then on. So the ids up to H that such a
-   statement does not see will never be seen: they belong to transactions that were undone.
+1. One statement sees id H. Any id below H was drawn before H, since the sequence only grows; and H
+was drawn before it was committed and seen.
+2. Then the lock's holders are read. A transaction with an id below H took its lock earlier, so it
+is one of these holders or has ended.
+3. Once none of these holders has the lock any more, all of them have ended, and later statements
+see all that they committed. Ids up to H that such a statement does not see belong to transactions
+that were rolled back.
 
-Other programs' long transactions do not delay this, as they would if the oldest running
-transaction (`xmin`) were waited for. And the newest transaction that a snapshot knows (`xmax`)
-would not do for a bound: it is one past the newest that has *ended*, and a running one with a
-higher number may hold a lower id.
+Long transactions of other programs do not delay this, as they would if it waited for the oldest
+running transaction (`xmin`). The newest transaction in a snapshot (`xmax`) is no bound: it is one
+past the newest that has *ended*, and a running one with a higher number may hold a lower id.
 
-An undone transaction costs one look at the locks; without missing ids there is none.
+A rollback costs one query of the locks; without missing ids there is none.
 """
 
 from threading import Lock
@@ -31,7 +29,7 @@ from eventsourcing.persistence import NotSupportedError
 from .postgres_datastore import PostgresLogDatastore
 
 _MAX_IDS_AHEAD = 1_000
-"""How many ids are checked one by one; where more are new, it is cheaper to ask for the holders."""
+"""How many ids are checked singly; beyond that, querying the holders is cheaper."""
 
 _NEWEST_QUERY = (
     "SELECT coalesce(max(notification_id) FILTER (WHERE notification_id = %s + number), 0),"
@@ -48,23 +46,22 @@ HOLDERS_QUERY = (
 
 
 class LogTail:
-    """What one process knows of the log's end; shared by all who follow it."""
+    """One process's knowledge of the log's end, shared by all its readers."""
 
     def __init__(self, datastore: PostgresLogDatastore) -> None:
         self.datastore = datastore
         self.known = 0
-        """Up to here the log is settled; whoever reads no further need not ask."""
+        """The log is settled up to this id, so reading up to it needs no query."""
         self._asking = Lock()
         self._seen = 0
         self._waiting_for: frozenset[str] = frozenset()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether transactions have to end before more can be read."""
         return bool(self._waiting_for)
 
     def find_settled(self) -> int:
-        """The id up to which the log is settled now; never less than before."""
+        """Return the id up to which the log is settled now; it never decreases."""
         with self._asking:
             if self._waiting_for and not self._waiting_for & self._find_holders():
                 self._advance_to(self._seen)
@@ -84,13 +81,13 @@ class LogTail:
         self.known = max(self.known, upto)
 
     def _find_holders(self) -> frozenset[str]:
-        """The running transactions that may have drawn an id, or may do so."""
+        """Return the running transactions that may have drawn an id."""
         found = self.datastore.read(HOLDERS_QUERY)
         if found[0][0]:
             raise NotSupportedError(
                 "a standby does not know who is writing: follow the log on the primary"
             )
-        # A prepared transaction has no process, and another name than it had while it ran.
+        # A prepared transaction has no process, and another name than while it ran.
         return frozenset(
             "prepared" if prepared else holder for _, holder, prepared in found if holder
         )

@@ -1,4 +1,4 @@
-"""What a server's address says: whom to connect to, and in which schema the tables are."""
+"""Parses a server's address: the connection, and the schema of the tables."""
 
 import re
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ DEFAULT_SCHEMA = "cutbank"
 CONNECTION_DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
     "fallback_application_name": "cutbank",
-    # A server that vanished without a word is noticed within a minute.
+    # Detect a server that vanished silently within a minute.
     "keepalives_idle": 20,
     "keepalives_interval": 10,
     "keepalives_count": 3,
@@ -26,7 +26,7 @@ _EXAMPLE = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """Where a log is; `name` is what errors call it, and holds no password."""
+    """The address of a log; `name`, which errors show, holds no password."""
 
     name: str
     schema: str
@@ -34,12 +34,11 @@ class PostgresAddress:
 
     @classmethod
     def parse(cls, url: str) -> "PostgresAddress":
-        """Read an address as libpq does, and the parameter `schema`, which is ours."""
         name, url = hide_passwords(url), make_absolute(url)
         if not url.startswith(("postgresql://", "postgres://")):
             return cls._parse_pairs(name, parse_pairs(url))
         credentials = url.partition("://")[2].rpartition("@")[0]
-        # libpq would look for a host in what is left of such a password, and name it.
+        # libpq would look for a host in the rest of such a password, and show it in an error.
         if any(sign in credentials for sign in "/?#@"):
             raise StorageError(
                 f"{name}: write / ? # and @ in a user or password as %2F %3F %23 %40: {_EXAMPLE}"
@@ -65,7 +64,7 @@ class PostgresAddress:
         try:
             found = conninfo_to_dict(conninfo)
         except psycopg.Error:
-            # What libpq says may quote any part of the address, and so the password.
+            # libpq's message may quote any part of the address, and so the password.
             raise StorageError(f"{name} is not an address: give {_EXAMPLE}") from None
         searched = _SEARCH_PATH.search(str(found.get("options", "")))
         schema = schemas[-1] if schemas else searched[1] if searched else DEFAULT_SCHEMA

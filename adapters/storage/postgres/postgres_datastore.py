@@ -1,4 +1,4 @@
-"""Connections to one PostgreSQL database: one for each thread, made anew where they died."""
+"""Keeps a connection to one PostgreSQL database for each thread, and reconnects."""
 
 import threading
 from collections.abc import Container, Iterator, Sequence
@@ -23,7 +23,7 @@ from .postgres_address import PostgresAddress
 from .postgres_schema import MIN_SERVER_VERSION, find_version, migrate_schema
 
 RECONNECT_SECONDS = 10.0
-"""How long a server that went away is waited for: it may be restarting."""
+"""How long to wait for a server that went away and may be restarting."""
 RECONNECT_PAUSE = 0.05
 
 _SESSION_SETTINGS = """
@@ -35,23 +35,23 @@ SET enable_seqscan TO off;
 SET enable_bitmapscan TO off;
 SET jit TO off;
 """
-"""A plan is made once, maybe while the tables are empty: it goes by the indexes in any case."""
+"""A plan is made once, maybe while the tables are empty, so force it to use the indexes."""
 DURABLE = (
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') = 'off'"
 )
-"""An append is on the disk when it returns, even if the server is set up to be faster."""
+"""Makes commits durable, even if the server is set up to be faster."""
 
 
 class ConnectionLostError(OperationalError):
-    """The server went away while it was asked: whether it did what was asked is not known."""
+    """The connection was lost during a statement, which may or may not have been carried out."""
 
 
 class PostgresLogDatastore(PostgresDatastore):
-    """Autocommit, durable by default, and no transaction around a read.
+    """A datastore with autocommit, durable by default, and reads without transactions.
 
-    eventsourcing's pool stays closed: to check a connection out and in costs as much as a read.
-    `synchronous` is FULL or NORMAL, where a server's crash may lose the last commits.
+    eventsourcing's pool stays closed: checking a connection out and in costs as much as a read.
+    `synchronous` is FULL or NORMAL; with NORMAL, a server crash may lose the last commits.
     """
 
     def __init__(self, address: PostgresAddress, *, synchronous: str = "FULL") -> None:
@@ -76,11 +76,11 @@ class PostgresLogDatastore(PostgresDatastore):
     FORK_RANK = 2
 
     def locks(self) -> tuple[()]:
-        """As `process_forks` asks: a connection may be left whatever is under way on it."""
+        """Return no locks: a connection may be left in any state. Called by `process_forks`."""
         return ()
 
     def leave_in_child(self, held: Container[Any]) -> None:
-        """Leave what was inherited open: to close it would end the parent's sessions."""
+        """Abandon inherited connections; closing them would end the parent's sessions."""
         del held
         for own in self._connections:
             own.closing.detach()
@@ -89,7 +89,7 @@ class PostgresLogDatastore(PostgresDatastore):
         self._listing = threading.Lock()
 
     def register_type_adapters(self) -> None:
-        """Nothing to do: cutbank has no composite types."""
+        """Do nothing: cutbank has no composite types."""
 
     @property
     def connection(self) -> Connection[Any]:
@@ -100,9 +100,9 @@ class PostgresLogDatastore(PostgresDatastore):
         return own.connection
 
     def reconnect(self) -> Connection[Any]:
-        """A new connection for this thread; waits a while for a server that is not there.
+        """Return a new connection for this thread, waiting a while for an unavailable server.
 
-        Raises OperationalError if it stays away.
+        Raises OperationalError if the server stays unavailable.
         """
         deadline = monotonic() + RECONNECT_SECONDS
         while True:
@@ -127,9 +127,9 @@ class PostgresLogDatastore(PostgresDatastore):
             raise InterfaceError("Cannot operate on a closed database.")
 
     def execute(self, query: Query, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """What one statement answers.
+        """Return the result of one statement.
 
-        Raises ConnectionLostError if the server went away meanwhile.
+        Raises ConnectionLostError if the server goes away.
         """
         connection = self.connection
         try:
@@ -142,7 +142,7 @@ class PostgresLogDatastore(PostgresDatastore):
             raise translate_postgres_error(error) from error
 
     def read(self, query: Query, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """What a statement answers that changes nothing, or may be repeated."""
+        """Return the result of a statement that may be repeated, retrying once."""
         try:
             return self.execute(query, parameters)
         except ConnectionLostError:
@@ -150,14 +150,14 @@ class PostgresLogDatastore(PostgresDatastore):
 
     @contextmanager
     def get_connection(self) -> Iterator[Connection[Any]]:
-        """What eventsourcing's own code asks for: this thread's connection."""
+        """Yield this thread's connection to eventsourcing's own code."""
         try:
             yield self.connection
         except psycopg.Error as error:
             raise translate_postgres_error(error) from error
 
     def __enter__(self) -> Self:
-        return self  # and the pool stays closed
+        return self  # the pool stays closed
 
     def __exit__(
         self,
@@ -177,13 +177,13 @@ class PostgresLogDatastore(PostgresDatastore):
 
 
 class _ThreadConnection:
-    """One thread's connection; it goes when the thread goes."""
+    """One thread's connection, which is closed when the thread ends."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self.connection = connection
         self.cursor = connection.cursor(binary=True)
-        """One for all statements: to make one takes as long as to send what it is asked."""
-        # Not `__del__`: of a cycle, the garbage collector might take the connection first.
+        """One cursor for all statements, as making one takes as long as sending a query."""
+        # Not `__del__`: in a cycle, the garbage collector might take the connection first.
         self.closing = finalize(self, connection.close)
 
 
@@ -191,7 +191,7 @@ _left_open: list[Connection[Any]] = []
 
 
 def connect(address: PostgresAddress, synchronous: str = "FULL") -> Connection[Any]:
-    """A connection, set up as the recorder's statements expect it."""
+    """Return a connection that is set up for the recorder's statements."""
     try:
         connection = psycopg.connect(**address.connection, autocommit=True)
     except psycopg.Error as error:
@@ -210,7 +210,6 @@ def connect(address: PostgresAddress, synchronous: str = "FULL") -> Connection[A
 
 
 def has_schema_tables(url: str) -> bool:
-    """Whether the database holds cutbank's tables; changes nothing."""
     address = PostgresAddress.parse(url)
     with translate_storage_errors(address.name), connect(address) as connection:
         return find_version(connection, address) is not None

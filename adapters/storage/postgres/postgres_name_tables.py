@@ -1,4 +1,4 @@
-"""Topics and subjects on PostgreSQL."""
+"""Looks up topics and subjects on PostgreSQL."""
 
 from typing import Any
 
@@ -6,8 +6,6 @@ from .postgres_datastore import PostgresLogDatastore
 
 
 class PostgresNameTables:
-    """The tables `topics` and `subjects`."""
-
     def __init__(self, datastore: PostgresLogDatastore) -> None:
         self.datastore = datastore
 

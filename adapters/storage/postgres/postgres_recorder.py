@@ -27,7 +27,7 @@ from .postgres_storage import PostgresStorage
 from .postgres_subscription import PostgresSubscription
 
 MAX_ATTEMPTS = 10
-"""How often an append that the server undid for the sake of others is made anew."""
+"""How often an append is retried after the server rolled it back for others."""
 
 _SELECT_EVENTS = (
     "SELECT originator_version, topic, subject, key_id, tokens, digest, carried, state"
@@ -57,8 +57,8 @@ SELECT_LOG = (
 class PostgresRecorder(PostgresApplicationRecorder):
     """eventsourcing's application recorder on cutbank's tables.
 
-    Topics and subjects are small numbers. Appends take no lock on the table: ids are drawn from a
-    sequence, and `tail` says how far they can be read without missing one.
+    Topics and subjects are small numbers. Appends take no lock on the table: ids come from a
+    sequence, and `tail` says up to which id none is still missing.
     """
 
     datastore: PostgresLogDatastore
@@ -70,16 +70,14 @@ class PostgresRecorder(PostgresApplicationRecorder):
         self.subscriptions: list[PostgresSubscription] = []
 
     def reopen_in_child(self) -> None:
-        """Forget what the threads of the parent were at: they are not in this process."""
+        """Drop the state of the parent's threads, which do not exist in this process."""
         self.tail = LogTail(self.datastore)
         self.subscriptions.clear()
 
     def create_table(self) -> None:
-        """Nothing to do: the datastore has migrated the schema when it connected."""
+        """Do nothing: the datastore migrated the schema when it connected."""
 
-    # Writing
-
-    def insert_events(  # type: ignore[override]  # a row has all that a StoredEvent has
+    def insert_events(  # type: ignore[override] # a row has all that a StoredEvent has
         self,
         stored_events: Sequence[StoredRow],
         *,
@@ -88,10 +86,10 @@ class PostgresRecorder(PostgresApplicationRecorder):
         imports: Sequence[ImportRow] = (),
         **_: Any,
     ) -> Sequence[int]:
-        """Store all of it in one transaction, or nothing.
+        """Store everything in one transaction, or nothing.
 
-        Raises IntegrityError where a position or key is taken. An append whose acknowledgement
-        was lost is looked for, and made anew if it is not there.
+        Raises IntegrityError if a position or key is taken. After a lost connection it checks
+        whether the append was stored, and repeats it if not.
         """
         query, parameters, events = self._make_insertion(stored_events, keys, streams, imports)
         ids = self._insert(query, parameters, events)
@@ -100,7 +98,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return ids
 
     def insert_all(self, batches: Iterable[Batch]) -> None:
-        """Store all batches in one transaction, or nothing; one of them is in memory at a time."""
         with self.datastore.get_connection() as connection, connection.transaction():
             cursor = connection.cursor(binary=True)
             for it in batches:
@@ -119,7 +116,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
         streams: Sequence[Stream],
         imports: Sequence[ImportRow],
     ) -> tuple[bytes, Sequence[Any], list[tuple[Any, ...]]]:
-        """The statement that stores all of it, its parameters, and the values of the events."""
+        """Return the statement that stores everything, its parameters, and the events' values."""
         events, bodies = [], {}
         for row in rows:
             subject = self.names.subject(row.subject)[0]
@@ -145,7 +142,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
             except ConnectionLostError:
                 if attempts == MAX_ATTEMPTS:
                     raise
-                # The server may be at it still: then the next attempt waits for it to end.
+                # The server may still be working on it; then the next attempt waits for its end.
                 may_be_there = True
                 if own := self._find_own_ids(events):
                     return own
@@ -156,15 +153,13 @@ class PostgresRecorder(PostgresApplicationRecorder):
                 return [row[0] for row in answer] if events else []
 
     def _find_own_ids(self, events: list[tuple[Any, ...]]) -> list[int]:
-        """The ids of these events if just they are stored; nothing otherwise."""
+        """Return the ids of these events if exactly these are stored; else an empty list."""
         ids = []
         for originator, version, *content in events:
             for id, *stored in self.datastore.read(SELECT_OWN, (originator, version)):
                 if stored == content:
                     ids.append(id)
         return ids if len(ids) == len(events) else []
-
-    # Reading
 
     def select_events(  # type: ignore[override]  # a row has all that a StoredEvent has
         self,
@@ -191,7 +186,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return [self._make_row(cast(UUID, originator_id), values) for values in found]
 
     def select_runs(self, originator_id: UUID, runs: Sequence[Run]) -> list[StoredRow]:
-        """The events of a stream at these positions, in order: O(found), however scattered."""
         firsts, lasts = [first for first, _ in runs], [last for _, last in runs]
         if len(runs) == 1:
             return list(self.select_events(originator_id, gt=firsts[0] - 1, lte=lasts[0]))
@@ -201,7 +195,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
     def select_head(
         self, originator_id: UUID, at: int | None = None
     ) -> tuple[int, dict[str, Any], str] | None:
-        """The newest version up to `at`, the state carried there, and the subject."""
         found = self.datastore.read(SELECT_HEAD, (originator_id, 2**62 if at is None else at))
         if not found:
             return None
@@ -215,7 +208,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return version, state, self.names.subject_name(subject)
 
     def select_key(self, originator_id: UUID, key: str) -> AppendKey | None:
-        """What the append of that name was."""
         found = self.datastore.read(
             "SELECT first, last FROM append_keys WHERE originator_id = %s AND key = %s",
             (originator_id, key),
@@ -223,7 +215,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return AppendKey(originator_id, key, *found[0]) if found else None
 
     def select_keys(self, originator_id: UUID, gt: str, limit: int) -> list[AppendKey]:
-        """The names of a stream's appends that come after `gt`, in some order that stays."""
         found = self.datastore.read(
             "SELECT key, first, last FROM append_keys WHERE originator_id = %s AND key > %s"
             " ORDER BY key LIMIT %s",
@@ -234,7 +225,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
     def select_streams(
         self, namespace: str | None = None, session: str | None = None
     ) -> list[Stream]:
-        """The catalog of streams, by name."""
         query = "SELECT originator_id, namespace, session, lineage FROM streams"
         parameters: list[str] = []
         if namespace is not None:
@@ -247,7 +237,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return [Stream(*values) for values in self.datastore.read(query.encode(), parameters)]
 
     def select_body(self, subject: str, digest: bytes) -> bytes:
-        """A subject's stored body."""
         found = self.datastore.read(
             "SELECT content FROM bodies WHERE subject = %s AND hash = %s",
             (self.names.subject(subject)[0], digest),
@@ -257,7 +246,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return cast(bytes, found[0][0])
 
     def select_import(self, namespace: str, source: str) -> ImportRow | None:
-        """What was written down when the transcript was imported last."""
         found = self.datastore.read(
             "SELECT format, session, bytes, complete, stamp FROM imports"
             " WHERE namespace = %s AND source = %s",
@@ -266,7 +254,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return ImportRow(namespace, source, *found[0]) if found else None
 
     def select_incomplete_import(self, namespace: str, session: str) -> str | None:
-        """The source of a session whose import did not reach the source's end."""
         found = self.datastore.read(
             "SELECT source FROM imports WHERE namespace = %s AND session = %s AND NOT complete",
             (namespace, session),
@@ -274,7 +261,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return found[0][0] if found else None
 
     def select_imports(self, namespace: str, session: str) -> list[ImportRow]:
-        """What was imported into a session, and how far, as `insert_events` takes it."""
         found = self.datastore.read(
             "SELECT namespace, source, format, session, bytes, complete, stamp FROM imports"
             " WHERE namespace = %s AND session = %s ORDER BY source",
@@ -283,7 +269,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return [ImportRow(*values) for values in found]
 
     def select_import_session(self, namespace: str, source: str) -> str | None:
-        """The session that a source was imported into."""
         found = self.datastore.read(
             "SELECT session FROM imports WHERE namespace = %s AND source = %s", (namespace, source)
         )
@@ -294,26 +279,21 @@ class PostgresRecorder(PostgresApplicationRecorder):
             copy_to_file(connection, target)
 
     def read_server_time(self) -> datetime:
-        """What the clock of the server says."""
         return cast(datetime, self.datastore.read("SELECT clock_timestamp()")[0][0])
 
     def get_storage(self) -> PostgresStorage:
-        """What may be done to keep the tables in order."""
         return PostgresStorage(self.datastore, self.names)
 
     def find_problems(self) -> list[str]:
-        """Nothing: PostgreSQL checks each page as it is read, and fails that statement."""
+        """Return nothing: PostgreSQL checks pages as it reads them, and fails the statement."""
         return []
 
     def count_unnamed_streams(self) -> int:
-        """How many streams have events and no entry in the catalog."""
         found = self.datastore.read(
             "SELECT count(*) FROM (SELECT DISTINCT originator_id FROM stored_events"
             " EXCEPT SELECT originator_id FROM streams) AS unnamed"
         )
         return int(found[0][0])
-
-    # Following
 
     def select_notifications(
         self,
@@ -324,7 +304,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[LogNotification]:
-        """The log from `start` on, without gaps: what is missing will never appear."""
         after = (start or 0) - (1 if start and inclusive_of_start else 0)
         last = 2**62 if stop is None else stop
         settled = self.tail.known
@@ -333,7 +312,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
             settled = self.tail.find_settled()
         found = self._read_notifications(after, min(settled, last), limit, topics)
         if len(found) < limit and last > settled and not asked:
-            # There may be more by now.
+            # More may be committed by now.
             settled = self.tail.find_settled()
             found = self._read_notifications(after, min(settled, last), limit, topics)
         return found
@@ -368,11 +347,10 @@ class PostgresRecorder(PostgresApplicationRecorder):
         ]
 
     def max_notification_id(self) -> int:
-        """The newest notification before which none is missing."""
+        """Return the newest notification before which none is missing."""
         return self.tail.find_settled()
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> PostgresSubscription:
-        """Follow the log from `gt` on; works across threads and processes."""
         return PostgresSubscription(self, gt, topics)
 
     def _make_row(self, originator_id: UUID, values: tuple[Any, ...]) -> StoredRow:
@@ -390,22 +368,17 @@ class PostgresRecorder(PostgresApplicationRecorder):
         )
 
     def subject(self, name: str) -> tuple[int, bytes]:
-        """A subject's number and the secret of its hashes; made when first asked for."""
         return self.names.subject(name)
 
     def secret_of(self, subject: str) -> bytes | None:
-        """The secret of a subject's hashes; None where the subject is not there."""
         return self.names.secret_of(subject)
 
     def adopt_subject(self, name: str, secret: bytes) -> bytes:
-        """Name a subject with a secret from elsewhere; the one it has, where it was there."""
         return self.names.adopt(name, secret)
 
     def name_topic(self, topic: str) -> None:
-        """Give a topic its number before rows of it are inserted with others."""
         self.names.topic(topic)
 
 
 def _error_state(error: OperationalError) -> str | None:
-    """The server's code for what went wrong."""
     return getattr(error.args[0], "sqlstate", None) if error.args else None

@@ -1,4 +1,4 @@
-"""The tables of a cutbank schema, and how an older one becomes today's."""
+"""Defines the tables of a cutbank schema, and migrates older ones."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from ....domain.errors import StorageError
 from .postgres_address import PostgresAddress
 
 MIN_SERVER_VERSION = 13
-"""`pg_current_snapshot` came with PostgreSQL 13."""
+"""The first version with `pg_current_snapshot`."""
 
 POSTGRES_SCHEMA = """
 CREATE TABLE topics (
@@ -79,22 +79,22 @@ CREATE TRIGGER subjects_are_kept BEFORE DELETE OR TRUNCATE ON subjects
 CREATE TABLE cutbank_format (version integer NOT NULL);
 INSERT INTO cutbank_format VALUES (1);
 """
-"""`carried` is text: `jsonb` refuses the escapes of NUL and of lone surrogates, which it may hold.
+"""`carried` is text, as `jsonb` refuses the escapes of NUL and of lone surrogates.
 
-No foreign key leads from an event to its topic and subject. Its check would lock the same few rows
-in every append, and many writers at once would make a multixact of each; the triggers see to it
-that what a number stands for does not go away.
+There is no foreign key from events to topics and subjects: checking it would lock the same few rows
+in every append, and concurrent writers would create a multixact for each. Triggers keep the numbers
+in use from being deleted.
 """
 
 POSTGRES_MIGRATIONS: tuple[str, ...] = ("ALTER TABLE imports ADD COLUMN stamp text",)
-"""Script i takes a schema from version i + 1 to i + 2; none is ever changed once released."""
+"""Script i migrates from version i + 1 to i + 2; a released script never changes."""
 
 
 def migrate_schema(connection: Connection[Any], address: PostgresAddress) -> None:
-    """Make the schema today's, in one transaction; any number of processes may try at once.
+    """Migrate the schema in one transaction; any number of processes may try at the same time.
 
-    A schema that is today's is only looked at: PostgreSQL fails statements that define the same
-    thing at the same time, even where it is there.
+    A current schema is only read: in PostgreSQL, concurrent definitions of the same object fail
+    even with IF NOT EXISTS.
     """
     newest = len(POSTGRES_MIGRATIONS) + 1
     if find_version(connection, address) == newest:
@@ -104,7 +104,7 @@ def migrate_schema(connection: Connection[Any], address: PostgresAddress) -> Non
             "SELECT pg_advisory_xact_lock(hashtextextended('cutbank migrates ' || %s, 0))",
             (address.schema,),
         )
-        # Another process may have been first.
+        # Another process may have been faster.
         version = find_version(connection, address)
         if version == newest:
             return
@@ -118,9 +118,9 @@ def migrate_schema(connection: Connection[Any], address: PostgresAddress) -> Non
 
 
 def find_version(connection: Connection[Any], address: PostgresAddress) -> int | None:
-    """The schema's format; None where there are no tables in it. Changes nothing.
+    """Return the schema's version; None if it has no tables. Changes nothing.
 
-    Raises StorageError for a newer format, or for tables that are not cutbank's.
+    Raises StorageError for a newer version, or for foreign tables.
     """
     seen = connection.execute(
         "SELECT to_regclass('cutbank_format') = (SELECT c.oid FROM pg_class c"

@@ -1,8 +1,7 @@
-"""Keeps a log on PostgreSQL in order; the server's own housekeeping is left to the server.
+"""Maintains a log on PostgreSQL, except for what the server does itself.
 
-There is no VACUUM here. Autovacuum does that by rules that whoever runs the server has set, at a
-pace that its disks bear. Events are never changed, so the log has nothing to vacuum; where bodies
-were recompressed the old ones are gone with its next round.
+It does not VACUUM: autovacuum does, by the server's own rules and pace. Events never change, so the
+log has nothing to vacuum; old versions of recompressed bodies go in the next round.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ _ANALYZED_TABLES = (
 MAKE_RECORDS = (
     'CREATE TABLE IF NOT EXISTS chores (name text COLLATE "C" PRIMARY KEY, record text NOT NULL)'
 )
-"""No part of the format, as on SQLite; in the log, so that all machines know it."""
+"""Not part of the format, as on SQLite; in the log, so that all machines see it."""
 SELECT_RECORDS = "SELECT name, record FROM chores"
 SAVE_RECORD = (
     "INSERT INTO chores VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET record = excluded.record"
@@ -36,7 +35,7 @@ _REPLACE_BODY = (
 
 
 class PostgresStorage:
-    """One machine at a time, by a lock of the server's; what a backup copies has no records."""
+    """Lets one machine maintain the log at a time; backups have no records."""
 
     task_name = "statistics"
 
@@ -46,10 +45,10 @@ class PostgresStorage:
 
     @contextmanager
     def try_lock(self) -> Iterator[bool]:
-        """Whether nobody else does chores here.
+        """Try to lock the maintenance here; yield whether that succeeded.
 
-        The lock is a session's of its own. Should that session be lost in the middle, somebody else
-        may begin: each step is right whoever else is at it, and only done twice.
+        The lock has its own session. If that is lost midway, another process may begin: steps may
+        then run twice, which is harmless.
         """
         with connect(self.datastore.address) as session:
             found = session.execute(
@@ -67,7 +66,6 @@ class PostgresStorage:
         self.replace_bodies((), chore, record)
 
     def select_body(self, subject: str, digest: bytes) -> StoredBody | None:
-        """A subject's body; None where there is none, or where it is in cipher."""
         found = self.datastore.read(
             "SELECT id, content, pg_column_size(content) FROM bodies"
             " WHERE subject = %s AND hash = %s AND key_id IS NULL",
@@ -76,7 +74,6 @@ class PostgresStorage:
         return StoredBody(*found[0]) if found else None
 
     def replace_bodies(self, smaller: Sequence[RecompressedBody], chore: str, record: str) -> int:
-        """Store what is smaller, and the record, in one short transaction."""
         saved = 0
         self._make_records()
         with self.datastore.get_connection() as connection, connection.transaction():
@@ -88,7 +85,7 @@ class PostgresStorage:
         return saved
 
     def run_database_task(self) -> DatabaseTaskResult:
-        """Let the planner know what the tables hold; nobody waits for it."""
+        """Update the planner's statistics; other sessions need not wait."""
         with self.datastore.get_connection() as connection:
             for table in _ANALYZED_TABLES:
                 connection.execute(f"ANALYZE {table}".encode())
@@ -101,7 +98,7 @@ class PostgresStorage:
         if self._has_records():
             return
         with self.datastore.get_connection() as connection, connection.transaction():
-            # Two that make the same table at once would fail, even where it is there then.
+            # In PostgreSQL, concurrent creations of a table fail even with IF NOT EXISTS.
             connection.execute(
                 "SELECT pg_advisory_xact_lock(hashtextextended('cutbank migrates ' || %s, 0))",
                 (self.datastore.address.schema,),

@@ -8,15 +8,15 @@ SNAPSHOT_QUERY = "SELECT pg_current_snapshot()::text"
 
 
 class PostgresSubscription(PollingSubscription):
-    """Asks for the snapshot: as long as it does not change, no transaction has committed anything.
+    """Polls the snapshot, which stays the same as long as no transaction commits.
 
-    `NOTIFY` would serialise all appends: its transactions take a lock of the whole database to
-    commit. What a snapshot says, in contrast, costs no more than the round trip.
+    `NOTIFY` would serialize all appends, since it locks the whole database to commit. Reading a
+    snapshot only costs a round trip.
     """
 
     failures = (PersistenceError,)
 
     def read_marker(self) -> object:
         snapshot = self._recorder.datastore.read(SNAPSHOT_QUERY)
-        # A transaction leaves the snapshot a moment before it lets go of its locks.
+        # A transaction leaves the snapshot a moment before it releases its locks.
         return None if self._recorder.tail.is_waiting else snapshot

@@ -1,4 +1,4 @@
-"""What PostgreSQL and libpq say of a failure, and what to do about it."""
+"""Translates errors of PostgreSQL and libpq into remedies."""
 
 CONNECTION_LOST_REMEDY = (
     "went away in mid-transaction: start the server again; what was acknowledged is stored"

@@ -1,1 +1,1 @@
-"""Read models kept by sqlite-utils in a file of their own, which can be made anew at any time."""
+"""Keeps read models in a separate file that can be rebuilt at any time, with sqlite-utils."""

@@ -1,4 +1,4 @@
-"""The context meter: how large a session's view is, and what each call of a model saw of it."""
+"""Computes the context meter: the size of a session's view, and what each call saw of it."""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -30,7 +30,7 @@ from .row_batch import RowBatch
 from .touched_streams import TouchedSession
 
 ResolveLimit = Callable[[LoggedContext], ContextLimit]
-"""Tells how many tokens a prompt may have."""
+"""Returns how many tokens a prompt may have."""
 
 PRICE_COLUMNS = ("input_usd", "cached_usd", "cache_write_usd", "output_usd")
 MARK_COPIES = """
@@ -44,14 +44,13 @@ MARK_COPIES = """
             AND other.cache_write_tokens IS model_calls.cache_write_tokens
     ) WHERE id = ? AND prompt_tokens IS NOT NULL
 """
-"""Files that an agent resumed or forked repeat the calls of the file that they go on from."""
+"""Files of resumed or forked agents repeat the calls of the file that they continue."""
 
 
 class ContextReader:
-    """Tells what sessions have in use, and how much they may have.
+    """Reads how much context sessions use and may use.
 
-    The fold of the session that was asked about last is kept: most batches are about one session,
-    and an import brings many in a row.
+    It caches the last session's fold, since events of one session usually come in a row.
     """
 
     def __init__(self, store: EventStore, limit_of: ResolveLimit) -> None:
@@ -60,7 +59,6 @@ class ContextReader:
         self._reader: ViewReader | None = None
 
     def measure_use(self, namespace: str, key: str) -> ContextUsage:
-        """What the next prompt of a session takes."""
         reader = self._reader
         if reader is None or (reader.namespace, reader.key) != (namespace, key):
             reader = self._reader = ViewReader(self._store, namespace, key, MAIN_LINEAGE)
@@ -68,7 +66,7 @@ class ContextReader:
 
 
 class ContextBatch:
-    """Counts what is appended to a view; reads the view where it became another one."""
+    """Counts what is appended to a view, and reads the view again only if it changed otherwise."""
 
     def __init__(
         self,
@@ -84,7 +82,6 @@ class ContextBatch:
         self._facts: dict[tuple[str, date], ModelFacts | None] = {}
 
     def add_call(self, touched: TouchedSession, number: int, call: ModelCalled) -> None:
-        """Add a call of a model, which is notification `number`."""
         usage = call.usage
         seen = self._measure_seen(touched, call)
         prompt = usage.context if usage else None
@@ -143,7 +140,7 @@ class ContextBatch:
         return dict(zip(PRICE_COLUMNS, parts or (None,) * len(PRICE_COLUMNS), strict=True))
 
     def measure_view(self, row: SessionRow, position: int) -> int:
-        """Tokens of the view at a session's newest position; read where they are not known."""
+        """Return the tokens of the view at a session's newest position, reading it if need be."""
         if row.view_tokens is None:
             view = self._read_view(row, MAIN_LINEAGE, position, row.served_version)
             row.view_tokens = view.tokens
@@ -153,22 +150,19 @@ class ContextBatch:
         return row.view_tokens
 
     def update_use(self, row: SessionRow) -> None:
-        """Take note of what the next prompt takes, as `cutbank meter` tells it."""
         row.in_use, row.reported = row.view_tokens or 0, None
         if not row.has_calls:
-            return  # nothing is reported that the estimate could learn from
+            return  # without reported usage, the estimate cannot improve
         use = self._contexts.measure_use(row.namespace, row.key)
         row.in_use, row.reported = use.used_tokens, use.reported_tokens
 
     def update_limit(self, row: SessionRow) -> None:
-        """Take note of what the session's context holds."""
         if row.has_calls:
             logged = read_logged_context(self.store, row.namespace, row.key, at=row.position)
             found = self._contexts.limit_of(logged)
             row.context_limit, row.limit_source = found.tokens, found.source.value
 
     def _measure_seen(self, touched: TouchedSession, call: ModelCalled) -> int | None:
-        """Tokens of the view at a call's coordinate."""
         row = touched.row
         if (
             row.is_served(call.lineage)
@@ -180,10 +174,9 @@ class ContextBatch:
         try:
             return self._read_view(row, call.lineage, call.position, call.lineage_version).tokens
         except NotFoundError:
-            return None  # a coordinate that never was: `verify` names such calls
+            return None  # an invalid coordinate, which `verify` reports
 
     def _measure_growth(self, touched: TouchedSession, call: ModelCalled) -> int:
-        """What the view grew by between what a call was sent and the call's own event."""
         later = takewhile(lambda grown: grown[0] > call.position, reversed(touched.growth))
         total = sum(tokens for _, tokens in later)
         if call.position < touched.first - 1:
@@ -200,12 +193,11 @@ class ContextBatch:
         return isinstance(event, BlockAppended) and event.block.kind in UNSENT_KINDS
 
     def _read_view(self, row: SessionRow, lineage: str, at: int, version: int) -> HistoryView:
-        """As of then, however far the log has come since."""
         return ViewReader(self.store, row.namespace, row.key, lineage).read_view(at, version)
 
 
 def may_be_unsent(row: StoredEventLike, plaintext: bytes) -> bool:
-    """Whether an event may be a block that no model sees; the words may be somebody's own."""
+    """Return whether an event may be a block that models do not see; may be a false alarm."""
     return row.topic == BlockAppended.TOPIC and (
         b'"note"' in plaintext or b'"artifact"' in plaintext
     )

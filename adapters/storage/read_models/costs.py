@@ -1,4 +1,4 @@
-"""What recorded calls of models cost: summed by day, project, model or session."""
+"""Sums the costs of recorded model calls by day, project, model or session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,21 +61,20 @@ class _Call(NamedTuple):
 
 @dataclass(slots=True)
 class CallCosts:
-    """What some calls came to, in tokens and in US dollars."""
+    """The tokens and costs of some calls."""
 
     day: str | None = None
-    """By the clock of this machine; of these four, only what the calls are grouped by is set."""
+    """In this machine's time zone; of these four, only the grouping field is set."""
     project: str | None = None
     model: str | None = None
     session: str | None = None
     namespace: str | None = None
-    """Of the session."""
     calls: int = 0
     input_tokens: int = 0
-    """Of prompts, neither read from a cache nor written into it."""
+    """Prompt tokens that were neither read from a cache nor written to one."""
     cache_write_tokens: int = 0
     cache_write_1h_tokens: int = 0
-    """Of those, the ones that are kept for an hour."""
+    """The part of them that is cached for an hour."""
     cache_read_tokens: int = 0
     output_tokens: int = 0
     input_usd: float = 0.0
@@ -83,17 +82,17 @@ class CallCosts:
     cache_read_usd: float = 0.0
     output_usd: float = 0.0
     reported_usd: float = 0.0
-    """Of calls whose cost the log itself tells; what the four above say is of the other calls."""
+    """Costs that the log reports; the four above are for all other calls."""
     cost_usd: float = 0.0
-    """The sum of these five. It leaves out the calls that the next three count."""
+    """The sum of these five, without the calls that the next three count."""
     unpriced_calls: int = 0
-    """Calls of models whose prices are not known."""
+    """Calls of models without known prices."""
     unpriced_tokens: int = 0
     unreported_calls: int = 0
-    """Calls of which the log tells neither a cost nor all of their tokens."""
+    """Calls for which the log has neither the cost nor all token counts."""
 
     def add_call(self, call: _Call, parts: CallCost | None) -> None:
-        """Add a call, which came to `parts` in dollars where its price is known."""
+        """Add a call; `parts` are its costs in dollars, if its price is known."""
         self.calls += 1
         self.input_tokens += call.input or 0
         self.cache_write_tokens += call.cache_write or 0
@@ -110,7 +109,7 @@ class CallCosts:
             self.output_usd += parts.output
             self.cost_usd += sum(parts)
         elif _is_complete(call):
-            # What is no token costs nothing, whatever its price is.
+            # A call without tokens is free at any price.
             self.unpriced_calls += call.tokens > 0
             self.unpriced_tokens += call.tokens
         else:
@@ -119,17 +118,14 @@ class CallCosts:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """The costs of recorded calls, and which models have no price."""
-
     by: str
     """`day`, `project`, `model` or `session`."""
     since: str | None
-    """The moment, in UTC, from which calls are counted."""
+    """The time, in UTC, from which calls are counted."""
     rows: list[CallCosts]
-    """Days from the first to the last; of others, the most expensive one first."""
+    """Days in order; other groups by falling costs."""
     total: CallCosts
     unpriced: list[CallCosts] = field(default_factory=list)
-    """The models whose prices are not known."""
 
 
 def sum_costs(
@@ -140,9 +136,10 @@ def sum_costs(
     since: datetime | None = None,
     namespace: str | None = None,
 ) -> CostReport:
-    """Sum the calls that the index holds; each call counts once, however often it was copied.
+    """Sum the calls in the index; copies of a call count once.
 
-    `overrides` go before list prices. Raises InvalidSettingError where `by` is none of the groups.
+    `overrides` take precedence over list prices. Raises InvalidSettingError if `by` is not a known
+    group.
     """
     if by not in COST_GROUPS:
         raise InvalidSettingError(f"costs cannot be summed by {by!r}: use {', '.join(COST_GROUPS)}")
@@ -170,8 +167,6 @@ def sum_costs(
 
 
 class _PriceLookup:
-    """Prices of calls that the index has none for, or that somebody knows better."""
-
     def __init__(self, overrides: Mapping[str, ModelOverride]) -> None:
         self._overrides = overrides
         self._facts: dict[tuple[str, date], ModelFacts | None] = {}
@@ -179,7 +174,7 @@ class _PriceLookup:
     def price_call(self, call: _Call) -> CallCost | None:
         if call.model is None or (call.parts is not None and not self._overrides):
             return call.parts
-        # Only who has such calls pays for loading the catalog.
+        # Loads the catalog only if there are such calls.
         from ...models.model_catalog import look_up_facts  # noqa: PLC0415
 
         time = datetime.fromisoformat(call.called_at)
@@ -207,5 +202,5 @@ def _make_group(call: _Call, by: str) -> CallCosts:
 
 
 def to_local_day(written: str) -> str:
-    """The day of a moment by the clock of this machine."""
+    """Return the day of a time in this machine's time zone."""
     return datetime.fromisoformat(written).astimezone().date().isoformat()

@@ -1,4 +1,4 @@
-"""One batch of the digest: what calls touched, and how the calls came out."""
+"""Builds one batch of the digest: what calls touched, and their outcomes."""
 
 from typing import cast
 
@@ -12,18 +12,15 @@ from .row_batch import RowBatch
 from .touched_streams import TouchedSession
 
 _MAX_TEXT_CHARACTERS = 1_000
-"""Characters of a command or a path."""
+"""The longest command or path, in characters."""
 
 
 class DigestBatch:
-    """Folds calls, answers and retractions in the order of the log."""
-
     def __init__(self, rows: RowBatch, mapper: EventMapper) -> None:
         self.rows = rows
         self.mapper = mapper
 
     def add_block(self, touched: TouchedSession, position: int, turn: int, block: AnyBlock) -> None:
-        """Add what a block adds."""
         for kind, what in iter_digest_entries(block):
             entry = self.rows.add(
                 "digest_entries",
@@ -39,7 +36,6 @@ class DigestBatch:
             touched.entries.setdefault(position, []).append(entry)
 
     def add_answer(self, touched: TouchedSession, row: LogNotification, plaintext: bytes) -> None:
-        """A tool's answer; of its content only whether it is an error is looked at."""
         if b'"class_version"' in plaintext:
             event = cast(ToolReturned, self.mapper.to_domain_event(row))
             call, is_error = event.call, event.block.is_error
@@ -49,11 +45,10 @@ class DigestBatch:
         self.end_call(touched, call, "error" if is_error else "ok")
 
     def end_call(self, touched: TouchedSession, call: int, outcome: str | None) -> None:
-        """How the call at a position came out; None where it is open again."""
         if call >= touched.first:
             for entry in touched.entries.get(call, ()):
                 entry["outcome"] = outcome
-        # A fork's answer to a call of its parent is the fork's own affair.
+        # A fork's answer to its parent's call does not change the parent.
         elif touched.row.forked_at is None or call > touched.row.forked_at:
             self.rows.change(
                 "UPDATE digest_entries SET outcome = ? WHERE session_id = ? AND position = ?",

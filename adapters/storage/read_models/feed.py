@@ -1,4 +1,4 @@
-"""Feeds the log into the read models exactly once: a batch's rows and its position together."""
+"""Feeds the log into the read models exactly once, storing rows and position together."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -12,28 +12,28 @@ from .read_model_file import FeedPosition, ReadModelDatabase
 
 
 class Feed(Protocol):
-    """One part of the read models, with a position of its own."""
+    """One part of the read models, with its own position."""
 
     name: str
     page: int
-    """Events that are read at once."""
+    """The number of events read at a time."""
 
     def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
-        """Write what the events mean; returns how many were taken, at least one."""
+        """Write the rows of the events; return how many were taken, at least one."""
         ...
 
 
 class WrongLogError(Exception):
-    """What the file was made of is not what the log holds."""
+    """The file was made from another log."""
 
 
 def read_new_events(
     store: EventStore, place: FeedPosition, limit: int, stop: int | None = None
 ) -> Sequence[LogNotification]:
-    """What follows in the log.
+    """Return the events that follow in the log.
 
-    Raises NotThisLogError where the newest event that is in is not the log's: it is another log,
-    or one that was restored from a backup.
+    Raises WrongLogError if the newest stored event is not in the log: it is another log, or was
+    restored from a backup.
     """
     found = store.recorder.select_notifications(place.position, limit + 1, stop)
     if not place.position:
@@ -48,12 +48,12 @@ def read_new_events(
 def advance_feed(
     store: EventStore, file: ReadModelDatabase, feed: Feed, stop: int | None = None
 ) -> int:
-    """Take in one batch; returns how many events it had, 0 where nothing is new."""
-    # Whoever only looks whether there is news takes no lock.
+    """Take in one batch; return how many events it had, 0 if there were none."""
+    # Check without a lock first.
     if not read_new_events(store, file.read_position(feed.name), 1, stop):
         return 0
     with file.transaction() as db:
-        # Read again under the lock: another process may have taken the same events in.
+        # Read again under the lock: another process may have taken the same events.
         events = read_new_events(store, file.read_position(feed.name, db), feed.page, stop)
         if not events:
             return 0
@@ -64,7 +64,7 @@ def advance_feed(
 
 
 def fingerprint_event(event: LogNotification) -> str:
-    """What tells an event from any other that could stand at its place in a log."""
+    """Return a hash that distinguishes the event from any other at its position."""
     digest = blake2b(str(event.originator_id).encode(), digest_size=16)
     digest.update(f":{event.originator_version}:".encode())
     digest.update(event.state)

@@ -1,4 +1,4 @@
-"""One batch of events as rows of the session index, digest, context meter and ledger."""
+"""Builds one batch of rows for the session index, digest, context meter and ledger."""
 
 import re
 from typing import cast
@@ -51,7 +51,7 @@ FULLY_READ_TOPICS = {
         ContextOverflowed,
     )
 }
-"""Events whose content the rows are made of; of others a glance is enough."""
+"""The events whose content is needed; for others, a few fields suffice."""
 
 _BLOCK_TOPICS = {event.TOPIC for event in (BlockAppended, ToolCalled, ToolReturned)}
 
@@ -60,8 +60,6 @@ _OWN_TIME = re.compile(rb'\{"timestamp":"([^"\\]+)"')
 
 
 class IndexBatch:
-    """Folds events in the order of the log, and writes what came of them."""
-
     def __init__(
         self, store: EventStore, db: Database, settings: SessionRowSettings, contexts: ContextReader
     ) -> None:
@@ -74,18 +72,17 @@ class IndexBatch:
         self.meter = ContextBatch(store, self.rows, settings, contexts)
 
     def add_event(self, row: LogNotification) -> None:
-        """Fold one event."""
         stream = cast(UUID, row.originator_id)
         if row.topic in LINEAGE_TOPICS:
             self.ledger.add_event(row.id, self.store.mapper.to_domain_event(row))
         elif row.topic == SessionOpened.TOPIC:
             self._open(row, cast(SessionOpened, self.store.mapper.to_domain_event(row)))
-        # What a later version of cutbank says in streams of its own is passed by.
+        # Streams of a kind that only a later version of cutbank knows are ignored.
         elif touched := self.streams.find_session(stream):
             self._apply(touched, row)
 
     def write(self) -> None:
-        """Store the rows, sessions first: the others refer to them."""
+        """Store the rows, sessions first, since the others refer to them."""
         for touched in self.streams.sessions:
             self._finish_session(touched)
         unmeasured = self.ledger.list_unmeasured()
@@ -103,7 +100,7 @@ class IndexBatch:
             opened.forked_from_id = parent.row.id if parent else None
             self._inherit(opened, load_state(SessionState, load_json(row.carried)))
         self._set_parent(opened)
-        # Sub-agents may have been imported before the session that they worked for.
+        # Sub-agents may have been imported before their parent session.
         self.rows.change(
             "UPDATE sessions SET parent_id = ?"
             " WHERE parent_namespace = ? AND parent_key = ? AND parent_id IS NULL",
@@ -111,7 +108,7 @@ class IndexBatch:
         )
 
     def _inherit(self, fork: SessionRow, state: SessionState) -> None:
-        """What a fork is called, and whom it works for, where that was said before it left."""
+        """Set a fork's title and parent if they were set before the fork."""
         said = Ranges.of(filter(None, (state.titled, state.parented)))
         chain = self.store.find_session_chain(fork.namespace, fork.key)
         for recorded in self.store.read(chain, said):
@@ -141,7 +138,6 @@ class IndexBatch:
             touched.growth.append((row.originator_version, grown))
 
     def _note_event(self, touched: TouchedSession, row: LogNotification) -> bytes:
-        """That there was an event, and its size."""
         plaintext = self.store.mapper.read_plaintext(row)
         touched.newest = row
         touched.row.reset_attempts()
@@ -201,7 +197,7 @@ def _is_prompt(row: LogNotification, plaintext: bytes) -> bool:
 
 
 def _find_said_time(plaintext: bytes) -> str | None:
-    """When a block was said, as its source or the log wrote it; None of what a source dates not."""
+    """Return the time of a block, from its source or the log; None if its source has none."""
     pattern = _SOURCE_TIME if b'"origin":' in plaintext else _OWN_TIME
     found = pattern.search(plaintext)
     return found[1].decode() if found else None

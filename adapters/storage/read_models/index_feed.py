@@ -12,7 +12,7 @@ from .read_model_file import ReadModelDatabase
 
 
 class IndexFeed:
-    """All that needs no large text: a session's row is written once for each batch."""
+    """Feeds all that needs no large text, writing a session's row once per batch."""
 
     name = "index"
     page = 2_000

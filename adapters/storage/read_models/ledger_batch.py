@@ -1,4 +1,4 @@
-"""One batch of compaction decisions: lineages, requests, and the ledger of what became of them."""
+"""Builds one batch of compaction decisions: lineages, requests, and the ledger of results."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -65,18 +65,15 @@ class _Request(NamedTuple):
 
 
 class LedgerBatch:
-    """Folds the events of lineages in the order of the log."""
-
     def __init__(self, rows: RowBatch, streams: TouchedStreams) -> None:
         self.rows = rows
         self.streams = streams
         self._activated: set[tuple[UUID, int]] = set()
-        """The lineages and numbers of what became served."""
+        """The boundaries that were activated, by lineage."""
         self._requests: dict[int, _Request | None] = {}
         self._asked: dict[tuple[int, int], int | None] = {}
 
     def add_event(self, number: int, event: Event) -> None:
-        """Fold one event, which is notification `number`."""
         if isinstance(event, CompactionOpened):
             self._open(number, event)
         lineage = self.streams.find_lineage(event.originator_id)
@@ -115,10 +112,10 @@ class LedgerBatch:
             self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
 
     def list_unmeasured(self) -> set[tuple[UUID, int]]:
-        """The boundaries that events of this batch may have made measurable.
+        """Return the boundaries that this batch may have made measurable.
 
-        To be asked before the batch is written: of what was there before, only the newest boundary
-        of each lineage, whose first call may have come now.
+        Must be called before the batch is written. Of older boundaries, it returns each lineage's
+        newest, whose first call may be in this batch.
         """
         found = set(self._activated)
         for touched in self.streams.sessions:
@@ -127,7 +124,6 @@ class LedgerBatch:
         return found
 
     def measure(self, store: EventStore, boundaries: Iterable[tuple[UUID, int]]) -> None:
-        """Write down what prompts took before and after these boundaries."""
         by_stream: dict[UUID, list[int]] = {}
         for stream, number in boundaries:
             by_stream.setdefault(stream, []).append(number)
@@ -169,20 +165,19 @@ class LedgerBatch:
         )
 
     def _find_answered_request(self, lineage: int, event: Event) -> int | None:
-        """The request that an event is the answer to."""
         request = self._find_newest_request(lineage)
         match event:
             case CompactionRejected(request=asked) if asked is not None:
                 return self._find_request_at(lineage, asked)
             case CompactionRejected():
-                return request and request.id  # of before it was told which
+                return request and request.id  # from before rejections named their request
             case CompactBoundary() | CompactionFailed():
                 return request.id if request and request.is_open else None
             case _:
-                return None  # nobody's request asks for a revert
+                return None  # no request leads to a revert
 
     def _find_request_at(self, lineage: int, version: int) -> int | None:
-        """By its version: what came too late is told when others have asked since."""
+        """Find a request by version, since a late rejection may follow a newer request."""
         if (lineage, version) not in self._asked:
             query = "SELECT id FROM compaction_requests WHERE lineage_id = ? AND version = ?"
             found = self.rows.fetch_one(query, (lineage, version))
@@ -208,9 +203,9 @@ class LedgerBatch:
 
 
 def _is_futile(event: Event, session: TouchedSession) -> bool:
-    """Whether it says that of the session as it stands nothing can be gained.
+    """Return whether the event says that nothing can be gained from the session as it is.
 
-    A failure repeats how far that was known before, which may be long ago.
+    A failure repeats the position up to which that was known, which may be old.
     """
     if not isinstance(event, CompactionFailed) or not event.after:
         return False
@@ -220,14 +215,13 @@ def _is_futile(event: Event, session: TouchedSession) -> bool:
 
 
 def _find_exemption(event: CompactionFailed, *, is_futile: bool) -> str | None:
-    """Why it is not counted as a failed attempt; None where it is one."""
+    """Return why it does not count as a failed attempt; None if it does."""
     if event.cancelled:
         return "cancelled"
     return "nothing-gained" if is_futile else None
 
 
 def _ends_request(event: Event) -> bool:
-    """Whether it is what the newest request came to."""
     match event:
         case CompactBoundary():
             return True

@@ -1,4 +1,4 @@
-"""Where the read models of a log stand: beside its file, or in this machine's state folder."""
+"""Locates a log's read models: next to its file, or in the user's state folder."""
 
 import os
 from hashlib import blake2b
@@ -14,13 +14,13 @@ from ..sqlite.database_file import is_in_memory, make_sqlite_address
 
 
 def find_read_models(address: str) -> str:
-    """What SQLite is told to open for the log at `address`.
+    """Return the SQLite address of the read models for the log at `address`.
 
-    A log in memory has read models in memory. A log on a server, or in a folder that cannot be
-    written, has those of this machine and user in the state folder.
+    A log in memory has read models in memory. For a log on a server, or in a read-only folder, they
+    are in the user's state folder.
     """
     if is_postgres(address):
-        # By any password it is the same log.
+        # The password does not change which log it is.
         return str(_state_folder_path(hide_passwords(address)))
     if is_in_memory(address):
         return make_sqlite_address(address)

@@ -1,4 +1,4 @@
-"""The file that read models are kept in: opened, written in whole batches, made anew when unfit."""
+"""Opens the file of the read models, writes whole batches, and rebuilds an unfit file."""
 
 import sqlite3
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -18,38 +18,38 @@ from ..sqlite.wal_mode import enable_wal
 from . import schema
 
 _LOCK_TIMEOUT_S = 30.0
-"""Seconds to wait for another process's batch."""
+"""How long to wait for another process's batch."""
 DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 DEFAULT_INDEX_SETTINGS = SessionRowSettings(
     idle_seconds=300.0, context_limit=0, least_share=0.5, attempts=3, backoff_seconds=60.0
 )
-"""What rows are reckoned with where nobody says otherwise."""
+"""The default settings for computing rows."""
 _SETTINGS_QUERY = "SELECT name, value FROM settings"
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """How far a feed has come: the newest notification that is in, and what that event was."""
+    """The newest notification that a feed has stored, with the event's fingerprint."""
 
     position: int = 0
     fingerprint: str = ""
 
 
 class ReadModelDatabase:
-    """One file, one connection that writes and one that reads; threads may share it.
+    """One file with a writing and a reading connection, which threads may share.
 
-    WAL with `synchronous=NORMAL`: a power cut may take the newest batches, rows and position
-    together, and they are read from the log again. Nothing waits for the disk.
+    With WAL and `synchronous=NORMAL`, a power cut may lose the newest batches, rows and position
+    together; they are then read from the log again. Writing never waits for the disk.
     """
 
     def __init__(self, name: str, asked: Mapping[str, float] | None = None) -> None:
-        """`asked` are fields of Settings; for what it leaves out the file's own stay."""
+        """`asked` are fields of SessionRowSettings; for others, those stored in the file apply."""
         self.name = name
         self.file = None if name.startswith("file:") else Path(name)
         self.writing = RLock()
         self.reading = RLock() if self.file else self.writing
         self.made_anew: str | None = None
-        """Why the file had to be made anew, if it had."""
+        """Why the file was rebuilt, if it was."""
         self._connections: list[sqlite3.Connection] = []
         self._asked = dict(asked or {})
         self._is_left = False
@@ -57,23 +57,22 @@ class ReadModelDatabase:
         self._open()
 
     def read_settings(self, db: Database) -> SessionRowSettings:
-        """What rows are reckoned with, as the file has it."""
         return _make_settings(db.conn.execute(_SETTINGS_QUERY).fetchall())
 
     @property
     def current_settings(self) -> SessionRowSettings:
-        """What rows are reckoned with by now, whoever said so last."""
+        """The settings by which rows are computed now."""
         return _make_settings(self.fetch_rows(_SETTINGS_QUERY))
 
     def change_settings(self, asked: Mapping[str, float]) -> None:
-        """Reckon with these fields of Settings from now on, also what is in the file already."""
+        """Apply these fields of SessionRowSettings from now on, also to existing rows."""
         self._asked |= asked
         with self.transaction() as db:
             self._save_settings(db)
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
-        """One batch: all of it is stored, or nothing; one process after the other."""
+        """Run one batch, which is stored whole or not at all, excluding other processes."""
         with self.writing:
             self._reopen_after_fork()
             connection = self.writer.conn
@@ -88,13 +87,11 @@ class ReadModelDatabase:
                 raise
 
     def fetch_rows(self, query: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
-        """What a query finds in what is committed."""
         with self.reading:
             self._reopen_after_fork()
             return self.reader.conn.execute(query, parameters).fetchall()
 
     def read_position(self, feed: str, db: Database | None = None) -> FeedPosition:
-        """How far a feed has come."""
         query = "SELECT position, fingerprint FROM feeds WHERE name = ?"
         if db is None:
             found = self.fetch_rows(query, (feed,))
@@ -103,35 +100,34 @@ class ReadModelDatabase:
         return FeedPosition(*found[0]) if found else FeedPosition()
 
     def save_position(self, db: Database, feed: str, place: FeedPosition) -> None:
-        """Note in a batch's own transaction how far it goes."""
+        """Store a feed's new position in the batch's own transaction."""
         row = {"name": feed, "position": place.position, "fingerprint": place.fingerprint}
         db.table("feeds").upsert(row, pk="name")
 
     def clear(self, db: Database, reason: str | None) -> None:
-        """Begin again from an empty log, in the transaction that is open."""
+        """Start again with empty tables, in the open transaction."""
         schema.drop_tables(db)
         schema.create_tables(db)
         self._save_settings(db)
         self.made_anew = reason or self.made_anew
 
     def is_damaged(self, error: sqlite3.Error) -> bool:
-        """Whether an error that speaks of damage is about this file."""
+        """Return whether an error about damage concerns this file."""
         if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT_VTAB:
-            return True  # a log has no index of words
+            return True  # the log has no word index
         try:
             return self.fetch_rows("PRAGMA quick_check(1)") != [("ok",)]
         except sqlite3.DatabaseError:
             return True
 
     def replace(self, reason: str) -> None:
-        """Put an empty file in the place of one that is damaged."""
         with self.writing, self.reading:
             damaged = self.seen
             self.close()
             if self.file is None:
                 raise StorageError(f"{self.name}: {reason}")
-            # Of several processes that see the damage, one replaces the file; SQLite's own lock
-            # on an empty file tells them apart, and goes when its holder goes.
+            # If several processes see the damage, SQLite's lock on an empty file lets only one
+            # replace it.
             lock = self.file.with_name(f"{self.file.name}-replacing")
             make_file(lock)
             with closing(
@@ -145,7 +141,7 @@ class ReadModelDatabase:
                 self._open()
 
     def reopen_replaced(self) -> None:
-        """Open what stands at the path now, where another process has replaced the file."""
+        """Open the present file if another process has replaced it."""
         if self.file is not None and self._file_id() != self.seen:
             with self.writing, self.reading:
                 self.close()
@@ -159,11 +155,11 @@ class ReadModelDatabase:
     FORK_RANK = 1
 
     def locks(self) -> list[Any]:
-        """As `process_forks` asks: nobody writes or reads."""
+        """Return the locks that exclude all reading and writing. Called by `process_forks`."""
         return [self.writing, self.reading]
 
     def leave_in_child(self, held: Container[Any]) -> None:
-        """Close what was inherited, as the log's own connections are closed."""
+        """Close what was inherited, like the log's own connections."""
         is_still = self.writing in held and self.reading in held
         self.writing = RLock()
         self.reading = RLock() if self.file else self.writing
@@ -176,7 +172,7 @@ class ReadModelDatabase:
                 self._connections.clear()
 
     def _reopen_after_fork(self) -> None:
-        """Open the file again where this process was forked from the one that had opened it."""
+        """Open the file again in a forked process."""
         if self._is_left:
             self._is_left = False
             self._open()
@@ -186,7 +182,7 @@ class ReadModelDatabase:
         try:
             self.writer = self._connect()
             self._prepare()
-            # In memory one connection does both: a second one would wait for the first.
+            # In memory, one connection does both: a second one would wait for the first.
             self.reader = self._connect() if self.file else self.writer
         except sqlite3.DatabaseError as error:
             self.close()
@@ -211,7 +207,7 @@ class ReadModelDatabase:
         enable_wal(connection, _LOCK_TIMEOUT_S)
         if not schema.is_current(self.writer):
             with self.transaction() as db:
-                # Another process may have been first.
+                # Another process may have been faster.
                 if not schema.is_current(db):
                     old = bool(db.table_names())
                     self.clear(db, f"{self.name} was of another version" if old else None)
@@ -220,7 +216,7 @@ class ReadModelDatabase:
                 self._save_settings(db)
 
     def _save_settings(self, db: Database) -> None:
-        """Write down what was asked for; what rows were reckoned with before is reckoned anew."""
+        """Store the requested settings, and compute the affected rows again."""
         before = self.read_settings(db)
         rows = [{"name": name, "value": float(value)} for name, value in self._asked.items()]
         db.table("settings").upsert_all(rows, pk="name")
@@ -228,7 +224,7 @@ class ReadModelDatabase:
         if after == before:
             return
         changed = []
-        # What fills less of the limit than both ask for was not due, and is not due now.
+        # A session below both shares of the limit was not due and is not due now.
         is_same_limit = after.context_limit == before.context_limit
         least = min(before.least_share, after.least_share) if is_same_limit else 0.0
         for found in db.table("sessions").rows_where("utilisation >= ?", [least]):
@@ -238,7 +234,7 @@ class ReadModelDatabase:
         db.conn.executemany("UPDATE sessions SET utilisation = ?, due_at = ? WHERE id = ?", changed)
 
     def _file_id(self) -> tuple[int, int] | None:
-        """Which file stands at the path."""
+        """Return the device and inode of the file at the path."""
         try:
             found = self.file.stat() if self.file else None
         except FileNotFoundError:
@@ -247,7 +243,7 @@ class ReadModelDatabase:
 
     def _connect(self) -> Database:
         if self.file is not None:
-            with suppress(OSError):  # SQLite says what is wrong
+            with suppress(OSError):  # SQLite reports the cause
                 make_file(self.file)
         connection = sqlite3.connect(
             self.name,
@@ -262,7 +258,7 @@ class ReadModelDatabase:
             "foreign_keys = ON",
             "temp_store = MEMORY",
             "cache_size = -65536",
-            # A disk that fails under mapped memory would kill the process.
+            # With mapped memory, a failing disk would kill the process.
             "mmap_size = 0",
         ):
             connection.execute(f"PRAGMA {pragma}")
@@ -279,6 +275,6 @@ def _make_settings(rows: Iterable[tuple[str, float]]) -> SessionRowSettings:
 
 
 def is_damage_error(error: sqlite3.Error) -> bool:
-    """Whether it says that the file's pages are not what they were."""
-    # Whoever raises such an error in Python gives it no code.
+    """Return whether the error means damaged pages."""
+    # Errors that Python code raises have no code.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE_CODES

@@ -1,4 +1,4 @@
-"""Keeps the read models up to date from a thread of this process, as soon as something is said."""
+"""Keeps the read models up to date from a thread of this process."""
 
 from threading import Event, Thread
 from types import TracebackType
@@ -10,9 +10,9 @@ from .read_models import ReadModels
 
 
 class ReadModelFollower:
-    """Takes in what is there, and then what comes, until it is stopped.
+    """Takes in all present and future events until it is stopped.
 
-    What goes wrong in the thread ends it, and is raised by `stop()`.
+    An error in the thread ends it, and `stop()` raises the error.
     """
 
     def __init__(self, models: ReadModels) -> None:
@@ -24,7 +24,7 @@ class ReadModelFollower:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop following; what is committed stays. Raises what went wrong since it began."""
+        """Stop following; committed rows stay. Raises the thread's error, if any."""
         self._ending.set()
         if self._subscription is not None:
             self._subscription.stop()
@@ -54,5 +54,5 @@ class ReadModelFollower:
                 for event in subscription:
                     if event.id > self.models.position:
                         self.models.catch_up(until=self._ending.is_set)
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody hears of it
+        except BaseException as error:  # noqa: BLE001 - `stop` raises it
             self.error = error

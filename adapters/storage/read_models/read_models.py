@@ -1,4 +1,4 @@
-"""The read models of one log: brought up to date, waited for, searched, made anew."""
+"""Keeps a log's read models up to date, searches and rebuilds them."""
 
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ Progress = Callable[[int, int], None]
 _T = TypeVar("_T")
 _POLL_SECONDS = 0.005
 MAX_REBUILDS = 3
-"""How often a file may turn out to be unfit in one call, before the error is the caller's."""
+"""How often an unfit file is rebuilt in one call before the error reaches the caller."""
 SAVE_CALLS = (
     "REPLACE INTO counted_calls (stream, position, digest, format, calls, joins)"
     " VALUES (?, ?, ?, ?, ?, ?)"
@@ -37,7 +37,7 @@ SAVE_TRACE = (
 
 
 class SavedState(NamedTuple):
-    """Of which state of a stream something was kept, and in which form."""
+    """The state of a stream for which something was saved, and its format."""
 
     position: int
     digest: bytes
@@ -45,9 +45,9 @@ class SavedState(NamedTuple):
 
 
 class ReadModels:
-    """What can be asked of a log besides its sessions, kept in a file that is disposable.
+    """Queries about a log beyond single sessions, answered from a disposable file.
 
-    Any number of threads and processes may keep one file up to date at once.
+    Any number of threads and processes may update one file at the same time.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class ReadModels:
         reckoned: Mapping[str, float] | None = None,
         user_settings: Callable[[], UserSettings] = UserSettings,
     ) -> None:
-        """`reckoned` are fields of session_row.Settings, for what the file is to go by.
+        """`reckoned` are fields of SessionRowSettings that the file should use.
 
-        `user_settings` are asked how large a session's context is, where the log does not say it.
+        `user_settings` supplies a context limit that the log does not report.
         """
         self.store = store
         self.name = name
         self.log = log
-        """What messages call the log."""
+        """The log's name in messages."""
         with translate_storage_errors(name):
             self.file = ReadModelDatabase(name, reckoned)
         self._user_settings = user_settings
@@ -75,34 +75,32 @@ class ReadModels:
         self._search = SearchIndex(store, self.file)
         self._advanced = Condition()
 
-    # Positions
-
     @property
     def position(self) -> int:
-        """The notification of the log up to which everything is in."""
+        """The log notification up to which everything is stored."""
         return min(self.positions.values())
 
     @property
     def positions(self) -> dict[str, int]:
-        """The same for each feed: `index` (all tables but `blocks`) and `search`."""
+        """The position of each feed: `index` (all tables but `blocks`) and `search`."""
         with translate_storage_errors(self.name):
             found = self.file.fetch_rows("SELECT name, position FROM feeds")
         return {"index": 0, "search": 0} | dict(found)
 
     @property
     def rebuild_reason(self) -> str | None:
-        """Why the file had to be made anew since it was opened here, if it had."""
+        """Why the file was rebuilt since it was opened here, if it was."""
         return self.file.made_anew
 
     def wait_for(self, position: int, timeout: float = 10.0) -> None:
-        """Return when all up to a notification of the log is in, whoever takes it in.
+        """Wait until the log is stored up to a notification, storing it here if need be.
 
-        Takes it in itself where nobody else has. Raises TimeoutError.
+        Raises TimeoutError.
         """
         deadline = monotonic() + timeout
         while self.position < position:
             if not self.catch_up():
-                # What is awaited is not in the log yet, or not visible yet.
+                # The event is not in the log yet, or not visible yet.
                 left = deadline - monotonic()
                 if left <= 0:
                     raise TimeoutError(
@@ -113,12 +111,10 @@ class ReadModels:
                     self._advanced.wait(min(_POLL_SECONDS, left))
 
     def wait_for_follower(self, position: int, timeout: float = 10.0) -> None:
-        """The same, and leave it to a follower of this process to take it in."""
+        """Wait as `wait_for` does, but leave the storing to a follower of this process."""
         with self._advanced:
             if not self._advanced.wait_for(lambda: self.position >= position, timeout):
                 raise TimeoutError(f"{self.name} did not reach {position} within {timeout:g} s")
-
-    # Searching
 
     def search(
         self,
@@ -128,12 +124,12 @@ class ReadModels:
         namespace: str | None = None,
         limit: int = 20,
     ) -> list[SearchHit]:
-        """What holds all words of `query` and `"phrases"`, and none of its `-words`.
+        """Return the blocks with all words of `query` and `"phrases"`, but none of its `-words`.
 
-        Takes in what is new first. The best come first; of a word that very many blocks hold, the
-        newest. `session` searches one session (of `namespace`, or of the default one) and what it
-        shares with the session it was forked from. Raises InvalidSettingError for a query that
-        cannot be understood.
+        Takes in new events first. The best matches come first; for very frequent words, the newest.
+        `session` restricts the search to one session (of `namespace`, or of the default one) and
+        the part that it shares with its fork parent. Raises InvalidSettingError if the query is
+        malformed.
         """
         wanted = SearchQuery.parse(query)
         self.catch_up()
@@ -150,17 +146,15 @@ class ReadModels:
 
         return self._run_on_fit_file(found)
 
-    # What is kept of streams
-
     def save_calls(self, stream: UUID, kept: SavedState, calls: bytes, joins: bytes) -> None:
-        """Keep where a stream's calls stand in the place of what was kept of an earlier state.
+        """Save the positions of a stream's calls, replacing an earlier state.
 
-        `kept_row` reads it.
+        `read_saved_row` reads them.
         """
         self._save(SAVE_CALLS, (str(stream), *kept, calls, joins))
 
     def load_trace(self, stream: UUID, kept: SavedState) -> bytes | None:
-        """The columns that `keep_trace` was given for this very state of a stream."""
+        """Return the columns that were saved for exactly this state of a stream."""
 
         def found() -> list[tuple[bytes]]:
             return self.file.fetch_rows(
@@ -173,7 +167,7 @@ class ReadModels:
         return rows[0][0] if rows else None
 
     def save_trace(self, stream: UUID, kept: SavedState, columns: bytes) -> None:
-        """Keep a stream's columns in the place of those of an earlier state."""
+        """Save a stream's columns, replacing an earlier state."""
         self._save(SAVE_TRACE, (str(stream), *kept, columns))
 
     def _save(self, statement: str, row: tuple[object, ...]) -> None:
@@ -183,8 +177,6 @@ class ReadModels:
 
         self._run_on_fit_file(keep)
 
-    # Keeping up
-
     def catch_up(
         self,
         progress: Progress | None = None,
@@ -192,15 +184,15 @@ class ReadModels:
         search: bool = True,
         until: Callable[[], bool] = lambda: False,
     ) -> int:
-        """Take in all that is new, the index first; returns how many events that were.
+        """Take in all new events, the index first; return how many there were.
 
-        `search` is whether full-text search catches up as well; `until` is asked between batches
-        whether to stop.
+        `search` says whether full-text search catches up too; `until` is called between batches and
+        returns True to stop.
         """
         return self._run_on_fit_file(lambda: self._catch_up(progress, search=search, until=until))
 
     def rebuild(self, progress: Progress | None = None) -> int:
-        """Empty the file and read the whole log again; returns how many events that were."""
+        """Empty the file and read the whole log again; return the number of events."""
 
         def anew() -> None:
             with self.file.transaction() as db:
@@ -210,7 +202,7 @@ class ReadModels:
         return self.catch_up(progress)
 
     def change_settings(self, **settings: float) -> None:
-        """Go by these fields of session_row.Settings from now on, also of what is in already."""
+        """Apply these fields of SessionRowSettings from now on, also to existing rows."""
 
         def settle() -> None:
             self.file.change_settings(settings)
@@ -224,7 +216,7 @@ class ReadModels:
         try:
             known = self._user_settings()
         except InvalidSettingError:
-            known = UserSettings()  # whoever compacts reports the mistake; an index has to go on
+            known = UserSettings()  # a compaction reports the mistake; the index must go on
         return resolve_limit(known, logged=logged)
 
     def _catch_up(
@@ -236,7 +228,7 @@ class ReadModels:
         taken = 0
         while not until():
             more = self._advance(self._index)
-            # Text takes its time: between two batches of it the index stays up to date.
+            # Text is slow, so the index catches up between its batches.
             if not more and search:
                 more = self._advance(
                     self._words, self.file.read_position(self._index.name).position
@@ -259,7 +251,7 @@ class ReadModels:
         return taken
 
     def _run_on_fit_file(self, work: Callable[[], _T]) -> _T:
-        """Do it on a file that fits the log; one that does not is made anew first."""
+        """Run the work on a file that fits the log, rebuilding the file if it does not."""
         for _ in range(MAX_REBUILDS):
             try:
                 with translate_storage_errors(self.name):
@@ -277,7 +269,7 @@ class ReadModels:
                 if not is_damage_error(error):
                     raise
                 if not self.file.is_damaged(error):
-                    # The other database that is read here is the log.
+                    # The damage is in the log, the other database read here.
                     with translate_storage_errors(self.log):
                         raise
                 self.file.replace(f"{self.name} was damaged")

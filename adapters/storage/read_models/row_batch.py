@@ -1,4 +1,4 @@
-"""Rows of one batch: added and changed in memory, and written together."""
+"""Collects the rows of one batch and writes them together."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -17,11 +17,11 @@ TABLE_ORDER = (
     "context_overflows",
     "digest_entries",
 )
-"""Who refers to whom comes after it."""
+"""Tables come before those that refer to them."""
 
 
 class RowBatch:
-    """What a batch comes to. Changes are made after all rows were added, in their own order."""
+    """The rows of a batch. Changes are applied in order, after all rows were inserted."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -29,7 +29,6 @@ class RowBatch:
         self._changes: list[tuple[str, Sequence[Any]]] = []
 
     def add(self, table: str, **row: Any) -> dict[str, Any]:
-        """A new row; until the batch is written it may be changed in place."""
         self._added[table].append(row)
         return row
 
@@ -37,7 +36,7 @@ class RowBatch:
         self._changes.append((statement, parameters))
 
     def complete(self, table: str, columns: dict[str, Any], **of: Any) -> None:
-        """Fill columns of the one row that `of` names."""
+        """Set columns of the single row that `of` identifies."""
         sets = ", ".join(f"{name} = ?" for name in columns)
         which = " AND ".join(f"{name} = ?" for name in of)
         values = (*map(_to_sqlite, columns.values()), *of.values())
@@ -46,13 +45,13 @@ class RowBatch:
     def complete_now(
         self, table: str, columns: dict[str, Any], which: str, of: Sequence[Any]
     ) -> None:
-        """Fill columns of rows that are written."""
+        """Set columns of rows that are already written."""
         sets = ", ".join(f"{name} = ?" for name in columns)
         statement = f"UPDATE {table} SET {sets} WHERE {which}"  # noqa: S608 - our names
         self._db.conn.execute(statement, (*columns.values(), *of))
 
     def write(self, sessions: Iterable[dict[str, Any]]) -> None:
-        # Sessions refer to each other, whichever comes first.
+        # Sessions refer to each other in any order.
         self._db.conn.execute("PRAGMA defer_foreign_keys = ON")
         self._insert("sessions", list(sessions), renewing=True)
         for table in TABLE_ORDER:
@@ -61,18 +60,16 @@ class RowBatch:
             self._db.conn.execute(statement, parameters)
 
     def _insert(self, table: str, rows: list[dict[str, Any]], *, renewing: bool = False) -> None:
-        # One prepared statement: `insert_all` makes its SQL anew, and takes five times as long.
+        # One prepared statement: `insert_all` builds its SQL each time, five times as slowly.
         if not rows:
             return
         names, marks = ", ".join(rows[0]), ", ".join("?" * len(rows[0]))
         statement = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - our names
         if renewing:
-            # Not REPLACE: that would look for every row which refers to this one.
+            # Not REPLACE, which would search for all rows that refer to this one.
             sets = ", ".join(f"{name} = excluded.{name}" for name in rows[0])
             statement += f" ON CONFLICT (id) DO UPDATE SET {sets}"
         self._db.conn.executemany(statement, (tuple(map(_to_sqlite, row.values())) for row in rows))
-
-    # What earlier batches left
 
     def fetch_one(self, query: str, parameters: Sequence[Any]) -> tuple[Any, ...] | None:
         found: tuple[Any, ...] | None = self._db.conn.execute(query, parameters).fetchone()
@@ -91,11 +88,11 @@ class RowBatch:
 
 
 def _to_sqlite(value: Any) -> Any:
-    """What SQLite can hold: text without halves of characters, and trees as JSON."""
+    """Return a value for SQLite: text without lone surrogates, and trees as JSON."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, int):
-        # A log may hold any number; one that SQLite cannot store would end every reading.
+        # The log may hold any number; one that SQLite cannot store would stop all reading.
         return max(-MAX_COUNT, min(value, MAX_COUNT))
     if isinstance(value, list | dict):
         return replace_surrogates(json.dumps(value, ensure_ascii=False))

@@ -1,6 +1,6 @@
-"""The tables of the read models, as migrations of sqlite-utils; Datasette shows them as they are.
+"""Defines the tables of the read models as migrations of sqlite-utils, readable with Datasette.
 
-A step is never changed once released: a file whose steps are not these is made anew.
+A released step never changes: a file with other steps is rebuilt.
 """
 
 from sqlite_utils import Database, Migrations
@@ -9,14 +9,14 @@ from sqlite_utils.db import Table
 from ....domain.context_limit import DEFAULT_LIMIT, LimitSource
 
 APPLICATION_ID = 0x63757472
-"""`cutr`, in the file's header: only a file that says so, or that says nothing, is replaced."""
+"""`cutr`, in the file's header; only a file with this id or without any is replaced."""
 
 migrations = Migrations("cutbank_read_models")
 
 
 @migrations()
 def feeds_and_settings(db: Database) -> None:
-    """How far the log was read into each part of the file, and what rows are reckoned with."""
+    """Create the positions of the feeds, and the settings by which rows are computed."""
     db.create_table(
         "feeds", {"name": str, "position": int, "fingerprint": str}, pk="name", strict=True
     )
@@ -32,7 +32,7 @@ def sessions_and_lineages(db: Database) -> None:
             "stream": str,
             "namespace": str,
             "key": str,
-            # What Datasette shows in the place of a number that refers to a session.
+            # The label that Datasette shows for references to a session.
             "name": str,
             "title": str,
             "source": str,
@@ -71,7 +71,7 @@ def sessions_and_lineages(db: Database) -> None:
     sessions.create_index(["forked_from_id"])
     sessions.create_index(["last_activity"])
     sessions.create_index(["parent_namespace", "parent_key"])
-    # sqlite-utils has no partial indexes; most sessions of a long log are at rest for ever.
+    # sqlite-utils has no partial indexes; most sessions of a long log are never due again.
     db.execute("CREATE INDEX idx_sessions_due_at ON sessions (due_at) WHERE due_at IS NOT NULL")
     lineages = db.create_table(
         "lineages",
@@ -241,7 +241,7 @@ def calls_and_digest(db: Database) -> None:
 
 @migrations()
 def blocks_and_their_words(db: Database) -> None:
-    """Everything ever said, by the first words of it; the index holds all of them."""
+    """Create the blocks, with an excerpt of each; the index holds the whole text."""
     blocks = db.create_table(
         "blocks",
         {
@@ -262,12 +262,12 @@ def blocks_and_their_words(db: Database) -> None:
         strict=True,
     )
     blocks.create_index(["session_id", "position"])
-    # Not `enable_fts`: the index is fed the whole text of a block, and the table keeps none of it.
+    # Not `enable_fts`: the index gets the whole text of a block, which the table does not store.
     db.execute(
         "CREATE VIRTUAL TABLE blocks_fts USING fts5("
         "excerpt, session_id, content='blocks', content_rowid='id', tokenize='unicode61')"
     )
-    # Larger pieces, merged later: the index is written in batches.
+    # Larger segments, merged later, as the index is written in batches.
     db.execute("INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('hashsize', 16777216)")
     db.execute("INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('automerge', 16)")
 
@@ -327,7 +327,7 @@ def views_for_people(db: Database) -> None:
 
 @migrations()
 def rest_and_leases(db: Database) -> None:
-    """What idle compaction goes by: who is at it, what failed, what it cost, what waits."""
+    """Add the columns for idle compaction: leases, failures, costs, waiting times."""
     sessions = db.table("sessions")
     for name, kind in (("wake_at", str), ("leased_until", str), ("failed_at", str)):
         sessions.add_column(name, kind)
@@ -353,19 +353,19 @@ def rest_and_leases(db: Database) -> None:
 
 @migrations()
 def dropped_boundaries(db: Database) -> None:
-    """When a prepared boundary was given up; `reason` says why."""
+    """Add when a prepared boundary was given up; `reason` says why."""
     db.table("compactions").add_column("dropped_at", str)
 
 
 @migrations()
 def traces(db: Database) -> None:
-    """Sessions as columns of numbers, for replays; filled when one is first asked for."""
+    """Create the columns of numbers for replays, filled on demand."""
     db.create_table(
         "traces",
         {
             "stream": str,
             "position": int,
-            # Of the event at that position: by it a log is known that was restored since.
+            # The digest of the event at that position, to detect a restored log.
             "digest": bytes,
             "format": str,
             "columns": bytes,
@@ -377,13 +377,13 @@ def traces(db: Database) -> None:
 
 @migrations()
 def counted_calls(db: Database) -> None:
-    """Where the calls of long sessions stand; filled when one is first asked for."""
+    """Create the positions of the calls of long sessions, filled on demand."""
     db.create_table(
         "counted_calls",
         {
             "stream": str,
             "position": int,
-            # As of traces.
+            # As in `traces`.
             "digest": bytes,
             "format": str,
             "calls": bytes,
@@ -396,18 +396,18 @@ def counted_calls(db: Database) -> None:
 
 @migrations()
 def context_limits(db: Database) -> None:
-    """What a session's context holds, where that figure is from, and where a compaction's are."""
+    """Add the context limits of sessions, and the sources of limits and compaction sizes."""
     sessions = db.table("sessions")
     sessions.add_column("has_calls", int, not_null_default=0)
     sessions.add_column("context_limit", int, not_null_default=DEFAULT_LIMIT)
     sessions.add_column("limit_source", str, not_null_default=LimitSource.DEFAULT.value)
-    # Of `pre_tokens` and `post_tokens`: reported or estimated.
+    # For `pre_tokens` and `post_tokens`: reported or estimated.
     db.table("compactions").add_column("tokens_basis", str)
 
 
 @migrations()
 def prices_and_projects(db: Database) -> None:
-    """What calls cost at list prices, which are copies, and what a list of sessions shows."""
+    """Add list prices of calls, copies, and columns for the list of sessions."""
     sessions = db.table("sessions")
     for name in ("project", "first_prompt", "model", "said_at"):
         sessions.add_column(name, str)
@@ -437,7 +437,7 @@ def prices_and_projects(db: Database) -> None:
 
 
 def is_current(db: Database) -> bool:
-    """Whether the file's steps are these, no more and no fewer."""
+    """Return whether the file has exactly these steps."""
     applied = [step.name for step in migrations.applied(db)]
     return applied == MIGRATION_NAMES
 
@@ -462,18 +462,18 @@ MIGRATION_NAMES = [
 
 
 def create_tables(db: Database) -> None:
-    """Every table and view, in the transaction that is open."""
+    """Create every table and view, in the open transaction."""
     migrations.apply(db)
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
 def drop_tables(db: Database) -> None:
-    """Whatever there is, in the transaction that is open."""
+    """Drop everything, in the open transaction."""
     db.execute("PRAGMA defer_foreign_keys = ON")
     for view in db.view_names():
         db.execute(f"DROP VIEW [{view}]")
     names = db.table_names()
-    # A virtual table takes its shadows along, and they cannot be dropped before it.
+    # A virtual table drops its shadow tables, which cannot be dropped before it.
     tables = [db.table(name) for name in names]
     for table in sorted(tables, key=_is_ordinary):
         db.execute(f"DROP TABLE IF EXISTS [{table.name}]")

@@ -1,4 +1,4 @@
-"""Full-text search over everything ever said, hidden, retracted or compacted away or not."""
+"""Searches the text of all blocks and summaries, including hidden and retracted ones."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,7 @@ from .read_model_file import ReadModelDatabase
 from .search_feed import make_session_word
 
 MAX_RANKED = 2_000
-"""Matches of a word up to which all that is found is ranked; beyond it the newest come first."""
+"""The most matches that are ranked; with more, the newest come first."""
 
 HITS_QUERY = (
     "SELECT blocks.id, sessions.namespace, sessions.key, blocks.position, blocks.turn,"
@@ -31,18 +31,16 @@ COUNT_QUERY = "SELECT count(*) FROM (SELECT 1 FROM blocks_fts WHERE blocks_fts M
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One block, or one summary, that holds what was searched for."""
-
     notification: int
     namespace: str
     session: str
     position: int | None
-    """None of a summary, which stands in a lineage."""
+    """None for a summary, which belongs to a lineage."""
     turn: int | None
     kind: str
     name: str | None
     lineage: str | None
-    """Of a summary: where it was decided, and its boundary."""
+    """For a summary, its lineage and its boundary."""
     boundary: int | None
     tokens: int
     said_at: datetime
@@ -55,14 +53,14 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class SessionPart:
-    """A session, or what a fork shares of one: its positions up to `last`."""
+    """A session, or the part up to `last` that a fork shares."""
 
     session: int
     last: int | None = None
 
 
 class SearchIndex:
-    """Finds in the index, and shows the words as the log has them."""
+    """Searches the index, and shows matches with the log's text."""
 
     def __init__(self, store: EventStore, file: ReadModelDatabase) -> None:
         self.store = store
@@ -76,11 +74,11 @@ class SearchIndex:
         namespace: str | None,
         limit: int,
     ) -> list[SearchHit]:
-        """Those that hold all that is wanted: the best first, or the newest of very many."""
+        """Return the matches, best first, or newest first if there are very many."""
         expression = f"{{excerpt}} : {query.expression}"
         order = RANK_ORDER if self._is_rare(query) else NEWEST_ORDER
         if parts and order is NEWEST_ORDER:
-            # The index itself finds a session's blocks: one of few among very many.
+            # The index itself restricts the search to a session, fast even for frequent words.
             words = " OR ".join(make_session_word(part.session) for part in parts)
             expression += f" AND {{session_id}} : ({words})"
         where, parameters = _restrict_parts(parts, namespace)
@@ -90,7 +88,7 @@ class SearchIndex:
         return [self._make_hit(row, query) for row in found]
 
     def find_parts(self, streams: list[tuple[str, int | None]]) -> tuple[SessionPart, ...]:
-        """The sessions of these streams, each up to a position."""
+        """Return the sessions of these streams, each up to a position."""
         query = "SELECT id FROM sessions WHERE stream = ?"
         found = [(self.file.fetch_rows(query, (stream,)), last) for stream, last in streams]
         return tuple(SessionPart(rows[0][0], last) for rows, last in found if rows)
@@ -100,7 +98,7 @@ class SearchIndex:
 
     def _count(self, term: SearchTerm) -> int:
         if term.is_prefix:
-            return MAX_RANKED + 1  # to count them is to find them all
+            return MAX_RANKED + 1  # counting them would mean finding them all
         expression = f"{{excerpt}} : {term.expression}"
         return int(self.file.fetch_rows(COUNT_QUERY, (expression, MAX_RANKED + 1))[0][0])
 
@@ -144,7 +142,7 @@ def _restrict_parts(
                 either.append("blocks.session_id = ?")
                 parameters.append(part.session)
             else:
-                # Of a parent's summaries none is the fork's own.
+                # A parent's summaries are not the fork's own.
                 either.append("(blocks.session_id = ? AND blocks.position <= ?)")
                 parameters += [part.session, part.last]
         where += f" AND ({' OR '.join(either)})"

@@ -1,4 +1,4 @@
-"""Feeds full-text search: everything that was said, at its own pace behind the index."""
+"""Feeds full-text search with all text, at its own pace behind the index."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,12 +18,12 @@ from ..event_log.recorder import LogNotification
 
 _TEXT_TOPICS = {event.TOPIC for event in SEARCHABLE_EVENTS}
 _BATCH_CHARACTERS = 4_000_000
-"""Text that is indexed in one transaction, about."""
+"""The approximate text indexed in one transaction."""
 INSERT_WORDS = "INSERT INTO blocks_fts (rowid, excerpt, session_id) VALUES (?, ?, ?)"
 
 
 class SearchFeed:
-    """A row for each block, and its whole text in the index; its speed is that of the text."""
+    """Writes a row for each block, and its whole text to the index."""
 
     name = "search"
     page = 2_000
@@ -72,12 +72,12 @@ class SearchFeed:
 
 
 def make_session_word(session: int) -> str:
-    """What finds a session's blocks in the index; nobody types it."""
+    """Return the artificial word that finds a session's blocks in the index."""
     return f"sessionnumber{session}"
 
 
 def _find_owner(db: Database, row: LogNotification) -> tuple[int, int | None]:
-    """The session, and for a summary the lineage, that an event belongs to."""
+    """Return the session of an event, and for a summary the lineage."""
     stream = str(row.originator_id)
     if row.topic == Summary.TOPIC:
         query = "SELECT session_id, id FROM lineages WHERE stream = ?"

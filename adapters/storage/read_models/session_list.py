@@ -1,4 +1,4 @@
-"""All sessions as a list, from the index: one query, however many there are."""
+"""Lists all sessions from the index, with a single query."""
 
 import json
 from collections.abc import Iterator
@@ -36,8 +36,6 @@ _SESSIONS_QUERY = """
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
-    """A session as the index has it."""
-
     session: str
     namespace: str
     title: str | None
@@ -51,34 +49,34 @@ class ListedSession:
     open_calls: int
     closed: bool
     prepared: int | None
-    """The boundary on `main` that waits for the threshold."""
+    """The prepared boundary on `main`."""
     lineages: list[str]
     project: str | None
-    """Where its agent worked."""
+    """The agent's working folder."""
     first_prompt: str | None
-    """How what a person asked for first begins."""
+    """The beginning of the first user prompt."""
     model: str | None
-    """Of the newest recorded call."""
+    """The model of the newest recorded call."""
     said_at: str
-    """When the newest block was said."""
+    """The time of the newest block."""
     compactions: int
-    """How many compactions its view has gone through."""
+    """The number of compactions that the view has gone through."""
     in_use: int
-    """Tokens of context that the next prompt takes, as far as the index knows."""
+    """The tokens of the next prompt, as far as the index knows."""
     utilisation: float
     """The part of `limit` that is in use."""
     limit: int
     limit_source: str
-    """Where that limit is from."""
+    """The source of the limit."""
     idle: IdleState
     idle_until: datetime | None
-    """Until when that holds, where time alone ends it."""
+    """The end of that state, if time alone ends it."""
 
 
 def list_sessions(
     models: ReadModels, namespace: str | None, now: datetime
 ) -> Iterator[ListedSession]:
-    """By namespace and key, as of what the read models have taken in."""
+    """Yield the sessions by namespace and key, as of the read models' position."""
     settings = models.file.current_settings
     for row in models.file.fetch_rows(_SESSIONS_QUERY, {"namespace": namespace}):
         *what, waiting, lineages, leased_until, wake_at, prepared, boundary = row[:-13]

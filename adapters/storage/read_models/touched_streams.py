@@ -1,4 +1,4 @@
-"""The sessions and lineages that a batch is about, as earlier batches left them and as it goes."""
+"""Holds the sessions and lineages of a batch, loaded once and updated as it goes."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,31 +17,27 @@ LINEAGE_QUERY = (
 
 @dataclass(slots=True)
 class TouchedSession:
-    """A session that the batch is about."""
-
     row: SessionRow
     newest: LogNotification | None = None
     last_said_at: str | None = None
-    """When the newest block of the batch was said, as it was written."""
+    """The time of the newest block in the batch, as written."""
     first: int = 0
     """The first position in the batch."""
     growth: list[tuple[int, int]] = field(default_factory=list)
-    """By how many tokens each block of the batch made the view grow, by position."""
+    """The view's growth, in tokens, by each block of the batch with its position."""
     entries: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    """What the batch adds to the digest, by position."""
+    """The digest entries of the batch, by position."""
 
 
 @dataclass(slots=True)
 class TouchedLineage:
-    """A lineage that the batch is about."""
-
     id: int
     session: TouchedSession
     name: str
 
 
 class TouchedStreams:
-    """Finds them by stream; each is read once for a batch."""
+    """Finds sessions and lineages by stream, reading each once per batch."""
 
     def __init__(self, rows: RowBatch) -> None:
         self._rows = rows

@@ -1,1 +1,1 @@
-"""The embedded store: one SQLite file through the extension points of eventsourcing."""
+"""Stores the log in one SQLite file, through eventsourcing's extension points."""

@@ -1,4 +1,4 @@
-"""Caches in files of their own: rows that prove themselves, and are missing where they do not."""
+"""Caches values in a separate file, whose rows have checksums."""
 
 import json
 import sqlite3
@@ -18,9 +18,9 @@ from ..private_files import make_file, make_folder
 from .wal_mode import enable_wal
 
 CACHE_APPLICATION_ID = 0x63626361
-"""By which SQLite says whose file it is: `cbca`."""
+"""SQLite's application id, `cbca`."""
 BUSY_TIMEOUT_S = 30.0
-"""How long others who write to the same file are waited for."""
+"""How long to wait for other writers of the file."""
 
 _T = TypeVar("_T")
 
@@ -30,19 +30,18 @@ _SELECT = "SELECT content, digest FROM kept WHERE key = ?"
 
 
 class CheckedCache(Generic[_T]):
-    """One SQLite file; any number of processes may share it, and anybody may delete it.
+    """An SQLite file that any number of processes may share and any user may delete.
 
-    Raises CacheFileError, in one line, where the file is none of this kind, is damaged as a
-    whole, or cannot be written.
+    Raises CacheFileError if the file is not a cache, is damaged as a whole, or cannot be written.
     """
 
     def __init__(self, path: Path, kind: TypeAdapter[_T], remedy: str) -> None:
-        """`remedy` says what whoever has it may do where the file cannot be used."""
+        """`remedy` tells users what to do if the file cannot be used."""
         self.path = path
         self.kind = kind
         self.remedy = remedy
         self.damaged = 0
-        """Rows that were asked for, and were not what had been written."""
+        """The number of damaged rows that were requested."""
         with self._translate_errors():
             make_folder(path.parent)
             make_file(path)
@@ -55,10 +54,9 @@ class CheckedCache(Generic[_T]):
             raise
 
     def get(self, key: str) -> _T | None:
-        """What was kept under that key; None where nothing sound is there."""
         try:
             found = self._connection.execute(_SELECT, (key,)).fetchone()
-        except sqlite3.DatabaseError:  # on a page that cannot be read
+        except sqlite3.DatabaseError:  # on an unreadable page
             self.damaged += 1
             return None
         if found is None:
@@ -67,14 +65,14 @@ class CheckedCache(Generic[_T]):
         if isinstance(content, bytes) and digest == _compute_digest(key, content):
             try:
                 return self.kind.validate_python(json.loads(content))
-            except ValueError:  # it was written so, by a version that meant something else by it
+            except ValueError:  # written by a version with another meaning
                 pass
         self.damaged += 1
         return None
 
     def put(self, key: str, kept: _T) -> None:
-        """Keep it, in place of what stood there."""
-        # Not pydantic's own JSON, which has no room for half a surrogate pair in a name.
+        """Store a value, replacing any earlier one."""
+        # Not pydantic's own JSON, which cannot hold lone surrogates.
         content = dump_json(self.kind.dump_python(kept))
         with self._translate_errors():
             self._connection.execute(_INSERT, (key, content, _compute_digest(key, content)))
@@ -119,12 +117,12 @@ class CheckedCache(Generic[_T]):
 
 
 def find_cache_file(name: str) -> Path:
-    """Where a cache of that name is that nobody has placed."""
+    """Return the default place of a cache of that name."""
     return user_cache_path("cutbank", appauthor=False) / name
 
 
 def make_cache_key(asked: Any) -> str:
-    """The key of what is asked: JSON values, whose order counts in lists alone."""
+    """Return the key of JSON values; only the order of lists matters."""
     text = json.dumps(asked, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 

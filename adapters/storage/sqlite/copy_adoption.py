@@ -1,4 +1,4 @@
-"""Accepts what is there: a copy that was made in use lacks the newest events, and no more."""
+"""Accepts a copy that was made in use and so lacks the newest events."""
 
 import sqlite3
 
@@ -10,7 +10,7 @@ from .wal_mode import refuse_foreign_wal
 
 
 def adopt_copy(name: str) -> None:
-    """Let the database live in its new file, if its pages are sound; raises StorageError if not."""
+    """Accept the database in its new file. Raises StorageError if its pages are damaged."""
     path = find_database_path(name)
     if path is None or not path.exists():
         return

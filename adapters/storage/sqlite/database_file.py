@@ -1,4 +1,4 @@
-"""Which file a name stands for, and what SQLite is told to open."""
+"""Maps database names to files and to SQLite's addresses."""
 
 import os
 from pathlib import Path
@@ -11,11 +11,11 @@ def is_in_memory(name: str) -> bool:
 
 
 def make_absolute_name(name: str) -> str:
-    """The same file by a name that does not depend on the current folder."""
+    """Return the same file's name independent of the current folder."""
     if not name or is_in_memory(name):
         return name
     if not name.startswith("file:"):
-        return os.path.abspath(name)  # noqa: PTH100 - keeps links, as the name is shown
+        return os.path.abspath(name)  # noqa: PTH100 - keeps links, as in messages
     parts = urlsplit(name)
     if parts.netloc or parts.path.startswith("/") or "vfs" in parse_qs(parts.query):
         return name
@@ -23,7 +23,7 @@ def make_absolute_name(name: str) -> str:
 
 
 def find_database_path(name: str) -> Path | None:
-    """The file that SQLite opens by that name, links followed; None where there is none."""
+    """Return the file that SQLite opens by that name, following links; None if there is none."""
     if is_in_memory(name):
         return None
     if name.startswith("file:"):
@@ -35,16 +35,16 @@ def find_database_path(name: str) -> Path | None:
 
 
 def creates_file(name: str) -> bool:
-    """Whether SQLite makes the file where there is none."""
+    """Return whether SQLite creates a missing file."""
     mode = parse_qs(urlsplit(name).query).get("mode") if name.startswith("file:") else None
     return mode in (None, ["rwc"])
 
 
 def make_sqlite_address(name: str) -> str:
-    """What SQLite is told to open.
+    """Return the address for SQLite.
 
-    A database in memory is this store's own. Its connections lock each other out as those of a
-    file do, where with SQLite's shared cache a reader fails while another thread writes.
+    A database in memory belongs to one store. It uses memdb, whose connections lock like those of a
+    file; with SQLite's shared cache, a reader would fail while another thread writes.
     """
     if is_in_memory(name):
         return f"file:/cutbank-{uuid4().hex}?vfs=memdb"

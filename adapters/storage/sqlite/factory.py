@@ -1,4 +1,4 @@
-"""Where eventsourcing's application finds cutbank's datastore, recorder and mapper."""
+"""Gives eventsourcing's application our datastore, recorder and mapper for SQLite."""
 
 from eventsourcing.persistence import ApplicationRecorder
 from eventsourcing.sqlite import SQLiteFactory
@@ -17,7 +17,7 @@ class Factory(SQLiteFactory):
         if not env.get("SQLITE_DBNAME"):
             raise StorageError("a database needs a path: give one, or :memory:")
         super().__init__(env)
-        # The stock datastore has opened nothing yet; ours takes its place.
+        # The stock datastore has opened no connection yet, and ours replaces it.
         self.datastore.close()
         self._own = self.datastore = SQLiteLogDatastore(
             self.env.get("SQLITE_DBNAME", ""),

@@ -1,7 +1,7 @@
-"""Tells a database from a copy of it: the database knows the file that it lives in.
+"""Tells a database from a copy: the database stores the inode of its file.
 
-A file's number on its disk stays when it is renamed, and when the machine starts anew; a copy has
-another one. (The number of the disk does not stay, so it is not looked at.)
+The inode stays the same across renames and restarts, but not in a copy. The device number may
+change at a restart and is not used.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ CREATE TABLE home (
 
 
 def read_inode(path: Path) -> str | None:
-    """The file's number; None where there is no file, or where files have no numbers."""
+    """Return the file's inode; None without a file, or on systems without inodes."""
     try:
         return str(path.stat().st_ino or "") or None
     except OSError:
@@ -27,7 +27,6 @@ def read_inode(path: Path) -> str | None:
 
 
 def read_identity(connection: sqlite3.Connection) -> str | None:
-    """The file that the database says it lives in; None where it does not say."""
     try:
         found = connection.execute("SELECT inode FROM home").fetchone()
     except sqlite3.OperationalError as error:
@@ -38,9 +37,9 @@ def read_identity(connection: sqlite3.Connection) -> str | None:
 
 
 def accept_copy(connection: sqlite3.Connection, path: Path, *, had_log: bool) -> None:
-    """Let a database that was copied live in its new file, if it is whole.
+    """Accept a copied database in its new file, if it is whole.
 
-    Raises StorageError for one that was copied while it was in use.
+    Raises StorageError if it was copied while in use.
     """
     known, inode = read_identity(connection), read_inode(path)
     if known is None or inode is None or known == inode:
@@ -53,16 +52,16 @@ def accept_copy(connection: sqlite3.Connection, path: Path, *, had_log: bool) ->
     try:
         check_and_save_identity(connection, path)
     except sqlite3.OperationalError as error:
-        # Who only reads does not have to move in.
+        # Readers need not change the file.
         if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY}:
             raise
 
 
 def check_and_save_identity(connection: sqlite3.Connection, path: Path) -> None:
-    """Check that no page is of another time than the rest, once, and remember the file."""
+    """Check the pages once for consistency, and store the new inode."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have been first.
+        # Another process may have been faster.
         if read_identity(connection) != read_inode(path):
             refuse_damaged(connection, path)
             save_identity(connection, path)

@@ -1,4 +1,4 @@
-"""Lets threads that append at once share a commit, and its wait for the disk."""
+"""Lets concurrent appends share a commit and its wait for the disk."""
 
 from collections import deque
 from uuid import UUID
@@ -8,14 +8,14 @@ from .sqlite_datastore import SQLiteLogDatastore
 
 
 class GroupCommit:
-    """Whoever comes to commit stores what all threads have brought meanwhile."""
+    """The first thread to commit stores the writes of all waiting threads."""
 
     def __init__(self, datastore: SQLiteLogDatastore) -> None:
         self.datastore = datastore
         self.waiting: deque[PendingWrite] = deque()
 
     def store(self, write: PendingWrite) -> None:
-        """Return when it is stored, by this thread or another; raises what it was refused for."""
+        """Store the write, in this thread or another; raise its error if it is refused."""
         self.waiting.append(write)
         with self.datastore.writing:
             if not write.is_done:
@@ -35,7 +35,7 @@ class GroupCommit:
             else:
                 self._insert_each(writes)
         except BaseException:
-            # This thread is interrupted, and the others are not.
+            # Only this thread was interrupted.
             others = [write for write in writes if write is not own]
             self.waiting.extend(write for write in others if not self._is_stored(write))
             raise
@@ -43,7 +43,7 @@ class GroupCommit:
             write.is_done = True
 
     def _insert_each(self, writes: list[PendingWrite]) -> None:
-        """At least one has to be refused, and the others with it only if nothing can be stored."""
+        """Store the writes one by one, since at least one of them will be refused."""
         for write in writes:
             try:
                 self._insert([write])
@@ -61,7 +61,7 @@ class GroupCommit:
                 write.insert(writer)
 
     def _is_stored(self, write: PendingWrite) -> bool:
-        """Whether the commit was made all the same, just before the interrupt."""
+        """Return whether the commit succeeded just before the interrupt."""
         for row in write.rows[:1]:
             found = self._read_digest(row.originator_id, row.originator_version)
             write.is_done = found == row.digest

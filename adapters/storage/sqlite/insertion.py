@@ -1,4 +1,4 @@
-"""What one call stores, all or nothing, as statements of SQLite."""
+"""Builds the SQLite statements that store one call's rows, all or nothing."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ INSERT_IMPORT = (
 
 
 class PendingWrite:
-    """Rows and what goes along with them, and what became of it."""
+    """The rows of one call, with its keys, streams and imports, and its result."""
 
     __slots__ = ("error", "ids", "imports", "is_done", "keys", "parameters", "rows", "streams")
 
@@ -39,7 +39,7 @@ class PendingWrite:
     ) -> None:
         self.rows = rows
         self.parameters = parameters
-        """The values of each row, as `INSERT_EVENT` takes them."""
+        """The values of each row, in the order of `INSERT_EVENT`."""
         self.keys = keys
         self.streams = streams
         self.imports = imports
@@ -53,7 +53,6 @@ class PendingWrite:
         return len(self.rows) == 1 and not (others or self.rows[0].bodies)
 
     def fail(self, error: Exception) -> None:
-        """It was refused, in eventsourcing's words where it has any."""
         if isinstance(error, sqlite3.IntegrityError):
             self.error = IntegrityError(error)
         elif isinstance(error, sqlite3.OperationalError):
@@ -62,11 +61,11 @@ class PendingWrite:
             self.error = error
 
     def insert_alone(self, writer: sqlite3.Connection) -> None:
-        """One statement commits by itself: no round trips for BEGIN and COMMIT."""
+        """Insert a single row, which commits by itself without BEGIN and COMMIT."""
         self.ids = (cast(int, writer.execute(INSERT_EVENT, self.parameters[0]).lastrowid),)
 
     def insert(self, writer: sqlite3.Connection) -> None:
-        """Inside a transaction."""
+        """Insert within a transaction."""
         for stream in self.streams:
             id = stream.originator_id.bytes
             writer.execute(INSERT_STREAM, (id, stream.namespace, stream.session, stream.lineage))
@@ -74,7 +73,7 @@ class PendingWrite:
             for body in row.bodies:
                 writer.execute(INSERT_BODY, (values[3], body.hash, body.content))
         writer.executemany(INSERT_EVENT, self.parameters)
-        # One transaction's ids follow each other: nobody else writes meanwhile.
+        # One transaction's ids are consecutive, as there is only one writer at a time.
         count = len(self.rows)
         newest = writer.execute("SELECT last_insert_rowid()").fetchone()[0] if count else 0
         self.ids = range(newest - count + 1, newest + 1)

@@ -1,4 +1,4 @@
-"""A lock among processes that goes when its holder goes: SQLite's own, on an empty file."""
+"""Locks out other processes with SQLite's lock on an empty file, which ends with its holder."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from ..private_files import make_file
 
 @contextmanager
 def try_lock_file(file: Path) -> Iterator[bool]:
-    """Whether nobody else holds the lock on this file; it is held until the block is left."""
+    """Try to lock the file within this context; yield whether that succeeded."""
     make_file(file)
     with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as held:
         try:

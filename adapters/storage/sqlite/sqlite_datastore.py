@@ -1,4 +1,4 @@
-"""Connections to one SQLite file: one writer under a lock, one reader for each thread."""
+"""Keeps connections to one SQLite file: one writer under a lock, one reader per thread."""
 
 import atexit
 import os
@@ -31,24 +31,25 @@ from .wal_mode import (
 )
 
 LOCK_TIMEOUT_SECONDS = 30.0
-"""Seconds to wait for another process's transaction."""
+"""How long to wait for another process's transaction."""
 
 CHECK_INTERVAL_S = 1.0
-"""Seconds between looks for a file that others may have moved away."""
+"""How often to check whether the file was moved away."""
 
 _WRITE_OPERATIONS = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
 
 
 class SQLiteLogDatastore(SQLiteDatastore):
-    """At rest one file, WAL while it is written to; durable by default; no transaction for a read.
+    """An SQLite database that is a single file at rest, and uses WAL while it is written to.
 
-    `synchronous` is FULL (a commit survives a power cut) or NORMAL (it survives a crash of the
-    process, and a power cut may lose the last commits but never corrupts).
+    Reads use no transaction. `synchronous` is FULL (a commit survives a power cut) or NORMAL (a
+    commit survives a crash of the process; a power cut may lose the last commits but never corrupts
+    the file).
     """
 
     FORK_RANK = 2
     writer: sqlite3.Connection
-    """Made when it is first asked for: who only reads changes nothing."""
+    """Opened on demand, so that only reading changes nothing."""
 
     def __init__(self, db_name: str, *, synchronous: str = "FULL") -> None:
         super().__init__(db_name=db_name)
@@ -75,14 +76,14 @@ class SQLiteLogDatastore(SQLiteDatastore):
         _open_datastores.add(self)
 
     def _open(self) -> None:
-        """Another program's database is refused before anything is changed in it."""
+        """Refuse another program's database before anything is changed in it."""
         path = self._path
         if path is None:
             sqlite_schema.migrate_database(self.reader, self.db_name)
             return
         refuse_no_database(path)
         if creates_file(self.db_name):
-            with INSPECTION_LOCK, suppress(OSError):  # SQLite says what is wrong
+            with INSPECTION_LOCK, suppress(OSError):  # SQLite reports the cause
                 make_file(path)
         refuse_foreign_wal(path)
         refuse_second_name(path)
@@ -108,7 +109,7 @@ class SQLiteLogDatastore(SQLiteDatastore):
                     uri=self._address.startswith("file:"),
                 )
             try:
-                # No mmap: a disk that fails, or a file cut short, would kill the process by SIGBUS.
+                # No mmap: a failing disk or a truncated file would kill the process by SIGBUS.
                 connection.execute("PRAGMA mmap_size = 0")
                 connection.execute("PRAGMA temp_store = MEMORY")
             except BaseException:
@@ -118,22 +119,19 @@ class SQLiteLogDatastore(SQLiteDatastore):
 
     @property
     def path(self) -> Path | None:
-        """The file; None in memory."""
         return self._path
 
     @property
     def reader(self) -> sqlite3.Connection:
-        """This thread's own connection for reading."""
         return self._own_reader.connection
 
     def read(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All that a query finds; no process is forked meanwhile."""
+        """Return all rows of a query, while forks wait."""
         own = self._own_reader
         with own.lock:
             return own.connection.execute(query, parameters).fetchall()
 
     def read_one(self, query: str, parameters: Sequence[Any] = ()) -> Any:
-        """The first row that it finds, if any."""
         own = self._own_reader
         with own.lock:
             return own.connection.execute(query, parameters).fetchone()
@@ -147,14 +145,14 @@ class SQLiteLogDatastore(SQLiteDatastore):
             reader = _Reader(self._connect())
         with self._listing:
             if self._is_closed:
-                reader.connection.close()  # the error's traceback would keep it open
+                reader.connection.close()  # or the error's traceback would keep it open
             self._refuse_closed()
             self._readers.add(reader)
         self._local.reader = reader
         return reader
 
     def __getattr__(self, name: str) -> Any:
-        """The writer, for the first time; from then on it is an attribute as others are."""
+        """Open the writer on first use; from then on it is an ordinary attribute."""
         if name != "writer":
             raise AttributeError(name)
         with self.writing:
@@ -183,7 +181,7 @@ class SQLiteLogDatastore(SQLiteDatastore):
 
     @contextmanager
     def writing_transaction(self) -> Iterator[sqlite3.Connection]:
-        """One transaction of this process's writer; all of it is stored, or nothing."""
+        """Run one transaction of this process's writer, stored whole or not at all."""
         with self.writing:
             self._refuse_moved()
             self.writer.execute("BEGIN IMMEDIATE")
@@ -197,7 +195,7 @@ class SQLiteLogDatastore(SQLiteDatastore):
                 raise
 
     def backup(self, target: Path) -> None:
-        """Copy the database as it is now into a new file, while others go on writing."""
+        """Copy the present database into a new file, while others go on writing."""
         self.enter_wal_mode()
         with suppress(OSError):  # as above
             make_file(target)
@@ -214,13 +212,13 @@ class SQLiteLogDatastore(SQLiteDatastore):
         copy.close()
 
     def locks(self) -> Iterator[Any]:
-        """As `process_forks` asks: nobody writes, reads, or opens a connection."""
+        """Yield the locks that exclude all writing, reading and opening, for `process_forks`."""
         yield self.writing
         yield from [reader.lock for reader in list(self._readers)]
         yield INSPECTION_LOCK
 
     def leave_in_child(self, held: Container[Any]) -> None:
-        """Close what was inherited, for SQLite takes the parent's locks for this process's own."""
+        """Close what was inherited, or SQLite would take the parent's locks for the child's."""
         writing, self.writing = self.writing, threading.RLock()
         self._listing = threading.Lock()
         if self._path is None:
@@ -229,29 +227,29 @@ class SQLiteLogDatastore(SQLiteDatastore):
             if reader.lock in held:
                 reader.connection.close()
             else:
-                _left_open.append(reader)  # to close it would wait for that thread
+                _left_open.append(reader)  # closing it would wait for that thread
         if "writer" in vars(self):
             if writing in held and not self.writer.in_transaction:
                 self.writer.close()
             else:
-                _left_open.append(self.writer)  # to close it would undo the parent's work
+                _left_open.append(self.writer)  # closing it would undo the parent's work
             del self.writer
         self._readers, self._local = WeakSet(), threading.local()
         self._process = os.getpid()
 
     def enter_wal_mode(self) -> None:
-        """Before a long read: whoever begins to write waits for those that read a file at rest."""
-        with suppress(sqlite3.OperationalError):  # a file that nobody can write to
+        """Switch to WAL before a long read, so that writers need not wait for it."""
+        with suppress(sqlite3.OperationalError):  # a read-only file
             _ = self.writer
 
     def close(self) -> None:
-        """Close all connections, and leave one file behind if nobody else has it open."""
+        """Close all connections, and leave a single file if no other process has it open."""
         if self.__dict__.get("_is_closed", True):
             super().close()
             return
         with self._listing:
             self._is_closed = True
-            readers = list(self._readers)  # none of them goes now
+            readers = list(self._readers)  # none of them disappears now
             connections = [reader.connection for reader in readers]
         has_written = "writer" in vars(self)
         if has_written:
@@ -268,14 +266,14 @@ class SQLiteLogDatastore(SQLiteDatastore):
         for connection in connections[:-1]:
             connection.close()
         for last in connections[-1:]:
-            # A database that was refused is left as it was, and so is one of a forked parent.
+            # A refused database stays as it was, and so does a forked parent's.
             if self._path and self._inode and not is_moved and self._process == os.getpid():
                 with leave_wal(last, self._path):
                     last.close()
             last.close()
 
     def check_file(self) -> None:
-        """Refuse to write to a file that has gone; looks once a second, for it is asked often."""
+        """Refuse to write to a file that is gone; called often, so it checks once a second."""
         if (now := monotonic()) > self._looks_again:
             self._looks_again = now + CHECK_INTERVAL_S
             self._refuse_moved()
@@ -285,7 +283,7 @@ class SQLiteLogDatastore(SQLiteDatastore):
             raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
 
     def _refuse_moved(self) -> None:
-        """SQLite goes on writing to a file that was deleted, and nobody will ever read it."""
+        """SQLite would go on writing to a deleted file, and that data would be lost."""
         if self._is_moved():
             raise StorageError(self._describe_moved())
 
@@ -302,8 +300,8 @@ class SQLiteLogDatastore(SQLiteDatastore):
 def _make_format_guard(owner: "ref[SQLiteLogDatastore]", version: int) -> Callable[..., int]:
     """Refuse to write once a newer cutbank has migrated the database.
 
-    SQLite asks when it compiles a statement, and it compiles all of them anew when somebody has
-    changed the tables: so this costs nothing where nobody has.
+    SQLite calls the authorizer when it compiles a statement, and compiles all of them again after
+    the tables have changed; until then, this costs nothing.
     """
 
     def authorize(action: int, *_: Any) -> int:
@@ -316,7 +314,7 @@ def _make_format_guard(owner: "ref[SQLiteLogDatastore]", version: int) -> Callab
 
 
 class _Reader:
-    """One thread's connection; it goes when the thread goes."""
+    """One thread's connection, which is closed when the thread ends."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -328,12 +326,12 @@ class _Reader:
 
 _open_datastores: WeakSet[SQLiteLogDatastore] = WeakSet()
 _left_open: list[object] = []
-"""What threads of a parent were using; it goes with the process."""
+"""Connections that threads of a parent were using; they go with the process."""
 
 
 @atexit.register
 def _close_all() -> None:
-    """A program that ends without closing leaves one file behind all the same."""
+    """Leave a single file even if the program ends without closing."""
     for datastore in list(_open_datastores):
-        with suppress(StorageError):  # its file is gone, and nobody is left to be told
+        with suppress(StorageError):  # its file is gone, and the process ends
             datastore.close()

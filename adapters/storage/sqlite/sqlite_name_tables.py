@@ -1,13 +1,9 @@
-"""Topics and subjects on SQLite."""
-
 from typing import Any
 
 from .sqlite_datastore import SQLiteLogDatastore
 
 
 class SQLiteNameTables:
-    """The tables `topics` and `subjects`."""
-
     def __init__(self, datastore: SQLiteLogDatastore) -> None:
         self.datastore = datastore
 

@@ -1,5 +1,3 @@
-"""Writes and reads the log: the one place that knows its SQL."""
-
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -41,8 +39,8 @@ _SELECT_RUNS = (
 class SQLiteRecorder(SQLiteApplicationRecorder):
     """eventsourcing's application recorder on cutbank's tables.
 
-    Ids are 16 bytes, topics and subjects small numbers. Notification ids are never reused: they
-    grow with the log, and no event is ever deleted.
+    Ids are 16 bytes, topics and subjects small numbers. Notification ids are never reused, since
+    they grow with the log and no event is ever deleted.
     """
 
     datastore: SQLiteLogDatastore
@@ -56,14 +54,12 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         self.subscriptions: list[SQLiteSubscription] = []
 
     def reopen_in_child(self) -> None:
-        """Forget what the threads of the parent were at: they are not in this process."""
+        """Drop the state of the parent's threads, which do not exist in this process."""
         self.group_commit.waiting.clear()
         self.subscriptions.clear()
 
     def create_table(self) -> None:
-        """Nothing to do: the datastore has migrated the file when it opened it."""
-
-    # Writing
+        """Do nothing: the datastore migrated the file when it opened it."""
 
     def insert_events(  # type: ignore[override]  # a row has all that a StoredEvent has
         self,
@@ -74,10 +70,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         imports: Sequence[ImportRow] = (),
         **_: Any,
     ) -> Sequence[int]:
-        """Store all of it in one transaction, or nothing.
-
-        Raises IntegrityError where a position or key is taken.
-        """
         parameters = [self._make_parameters(row) for row in stored_events]
         write = PendingWrite(stored_events, parameters, keys, streams, imports)
         self.group_commit.store(write)
@@ -86,7 +78,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         return write.ids
 
     def insert_all(self, batches: Iterable[Batch]) -> None:
-        """Store all batches in one transaction, or nothing; one of them is in memory at a time."""
         try:
             with self.datastore.writing_transaction() as writer:
                 for it in batches:
@@ -113,8 +104,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
             state,
         )
 
-    # Reading
-
     def select_events(  # type: ignore[override]  # a row has all that a StoredEvent has
         self,
         originator_id: UUID | str,
@@ -140,7 +129,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         return [self._make_row(cast(UUID, originator_id), values) for values in found]
 
     def select_runs(self, originator_id: UUID, runs: Sequence[Run]) -> list[StoredRow]:
-        """The events of a stream at these positions, in order: O(found), however scattered."""
         if len(runs) == 1:
             first, last = runs[0]
             return list(self.select_events(originator_id, gt=first - 1, lte=last))
@@ -153,7 +141,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def select_head(
         self, originator_id: UUID, at: int | None = None
     ) -> tuple[int, dict[str, Any], str] | None:
-        """The newest version up to `at`, the state carried there, and the subject."""
         found = self.datastore.read_one(
             "SELECT originator_version, carried, subject FROM stored_events"
             " WHERE originator_id = ? AND originator_version <= ?"
@@ -172,7 +159,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         return version, state, self.names.subject_name(subject)
 
     def select_key(self, originator_id: UUID, key: str) -> AppendKey | None:
-        """What the append of that name was."""
         found = self.datastore.read_one(
             "SELECT first, last FROM append_keys WHERE originator_id = ? AND key = ?",
             (originator_id.bytes, key),
@@ -180,7 +166,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         return AppendKey(originator_id, key, *found) if found else None
 
     def select_keys(self, originator_id: UUID, gt: str, limit: int) -> list[AppendKey]:
-        """The names of a stream's appends that come after `gt`, in some order that stays."""
         found = self.datastore.read(
             "SELECT key, first, last FROM append_keys WHERE originator_id = ? AND key > ?"
             " ORDER BY key LIMIT ?",
@@ -191,7 +176,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def select_streams(
         self, namespace: str | None = None, session: str | None = None
     ) -> list[Stream]:
-        """The catalog of streams, by name."""
         query, parameters = "SELECT * FROM streams", []
         if namespace is not None:
             query += " WHERE namespace = ?"
@@ -206,7 +190,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         ]
 
     def select_body(self, subject: str, digest: bytes) -> bytes:
-        """A subject's stored body."""
         found = self.datastore.read_one(
             "SELECT content FROM bodies WHERE subject = ? AND hash = ?",
             (self.names.subject(subject)[0], digest),
@@ -216,7 +199,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         return cast(bytes, found[0])
 
     def select_import(self, namespace: str, source: str) -> ImportRow | None:
-        """What was written down when the transcript was imported last."""
         found = self.datastore.read_one(
             "SELECT format, session, bytes, complete, stamp FROM imports"
             " WHERE namespace = ? AND source = ?",
@@ -225,7 +207,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         return ImportRow(namespace, source, *found) if found else None
 
     def select_incomplete_import(self, namespace: str, session: str) -> str | None:
-        """The source of a session whose import did not reach the source's end."""
         found = self.datastore.read_one(
             "SELECT source FROM imports WHERE namespace = ? AND session = ? AND NOT complete",
             (namespace, session),
@@ -233,7 +214,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         return found[0] if found else None
 
     def select_imports(self, namespace: str, session: str) -> list[ImportRow]:
-        """What was imported into a session, and how far, as `insert_events` takes it."""
         found = self.datastore.read(
             "SELECT namespace, source, format, session, bytes, complete, stamp FROM imports"
             " WHERE namespace = ? AND session = ? ORDER BY source",
@@ -242,7 +222,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         return [ImportRow(*values) for values in found]
 
     def select_import_session(self, namespace: str, source: str) -> str | None:
-        """The session that a source was imported into."""
         found = self.datastore.read_one(
             "SELECT session FROM imports WHERE namespace = ? AND source = ?", (namespace, source)
         )
@@ -252,20 +231,18 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         self.datastore.backup(target)
 
     def read_server_time(self) -> None:
-        """There is no server: whoever opens a file goes by its machine's clock."""
+        """Return None: the clock is this machine's."""
 
     def get_storage(self) -> SQLiteStorage | None:
-        """What may be done to keep the file in order; None in memory."""
         path = self.datastore.path
         return SQLiteStorage(self.datastore, path, self.names) if path else None
 
     def find_problems(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
+        """Return the problems that SQLite finds in the file."""
         found = self.datastore.read("PRAGMA quick_check")
         return [" ".join(line.split()) for (line,) in found if line != "ok"]
 
     def count_unnamed_streams(self) -> int:
-        """How many streams have events and no entry in the catalog."""
         found = self.datastore.read(
             "SELECT count(*) FROM (SELECT DISTINCT originator_id FROM stored_events"
             " EXCEPT SELECT originator_id FROM streams)"
@@ -317,7 +294,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def subscribe(
         self, gt: int | None = None, topics: Sequence[str] = ()
     ) -> Subscription["SQLiteRecorder"]:
-        """Follow the log from `gt` on; works across threads and processes."""
         return SQLiteSubscription(self, gt, topics)
 
     def _make_row(self, originator_id: UUID, values: tuple[Any, ...]) -> StoredRow:
@@ -335,17 +311,13 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         )
 
     def subject(self, name: str) -> tuple[int, bytes]:
-        """A subject's number and the secret of its hashes; made when first asked for."""
         return self.names.subject(name)
 
     def secret_of(self, subject: str) -> bytes | None:
-        """The secret of a subject's hashes; None where the subject is not there."""
         return self.names.secret_of(subject)
 
     def adopt_subject(self, name: str, secret: bytes) -> bytes:
-        """Name a subject with a secret from elsewhere; the one it has, where it was there."""
         return self.names.adopt(name, secret)
 
     def name_topic(self, topic: str) -> None:
-        """Give a topic its number before rows of it are inserted with others."""
         self.names.topic(topic)

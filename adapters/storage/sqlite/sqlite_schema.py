@@ -1,4 +1,4 @@
-"""The tables of a cutbank database, and how an older one becomes today's."""
+"""Defines the tables of a cutbank database, and migrates older ones."""
 
 import sqlite3
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from ....domain.errors import StorageError
 from .file_identity import IDENTITY_TABLE
 
 LOG_APPLICATION_ID = 0x63757462
-"""`cutb`, in the file's header: tells a cutbank database from another program's."""
+"""`cutb`, in the file's header, distinguishes it from other programs' databases."""
 
 OLDEST_SQLITE = (3, 38)
-"""STRICT tables are of 3.37, JSON is always there since 3.38."""
+"""STRICT tables came with 3.37; JSON is always included since 3.38."""
 
 SQLITE_SCHEMA = (
     """
@@ -101,13 +101,13 @@ BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); EN
 CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
 """
-"""AUTOINCREMENT writes one more page in every commit.
+"""AUTOINCREMENT would write one more page in every commit.
 
-Nothing is ever deleted, so a notification id is never used again without it.
+As nothing is ever deleted, no notification id is reused without it either.
 """
 
 STAMPED_IMPORTS = "ALTER TABLE imports ADD COLUMN stamp TEXT;"
-"""What a file was like when it was read, for the next import to tell whether it has changed."""
+"""The stamp of an imported file, for the next import to detect changes."""
 
 
 def _make_migration(script: str) -> Callable[[sqlite3.Connection], None]:
@@ -123,7 +123,7 @@ SQLITE_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _make_migration(IDENTITY_TABLE),
     _make_migration(STAMPED_IMPORTS),
 )
-"""Step i takes a database from version i + 1 to i + 2; a step is never changed once released."""
+"""Step i migrates from version i + 1 to i + 2; a released step never changes."""
 
 SCHEMA_VERSION = len(SQLITE_MIGRATIONS) + 1
 
@@ -142,15 +142,15 @@ def migrate_database(
     name: str,
     remember: Callable[[sqlite3.Connection], None] = lambda _: None,
 ) -> None:
-    """Make the database today's, in one transaction; any number of processes may try at once.
+    """Migrate the database in one transaction; any number of processes may try at the same time.
 
-    `remember` writes down, in the same transaction, which file it lives in.
+    `remember` stores the file's identity in the same transaction.
     """
     if is_current_schema(connection, name):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have been first.
+        # Another process may have been faster.
         if not is_current_schema(connection, name):
             version = read_version(connection)
             for step in (
@@ -169,11 +169,11 @@ def migrate_database(
 
 
 def is_current_schema(connection: sqlite3.Connection, name: str) -> bool:
-    """Whether the database is today's; changes nothing.
+    """Return whether the database has the current version; changes nothing.
 
-    Raises StorageError for a newer database, or one that is not cutbank's.
+    Raises StorageError for a newer version, or for another program's database.
     """
-    # One look, for another process may be making the tables at this moment.
+    # A single query, as another process may be creating the tables right now.
     seen: tuple[int, int, int] = connection.execute(
         "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master)"
         " FROM pragma_user_version, pragma_application_id"
@@ -196,7 +196,7 @@ def read_version(connection: sqlite3.Connection) -> int:
 
 
 def _split_statements(script: str) -> list[str]:
-    """The script's statements one by one: `executescript` would commit the transaction."""
+    """Return the script's statements; `executescript` would commit the transaction."""
     statements, text = [], ""
     for line in script.splitlines(keepends=True):
         text += line

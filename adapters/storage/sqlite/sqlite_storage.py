@@ -1,4 +1,4 @@
-"""Keeps an SQLite log's file in order, in short transactions among those of its writers."""
+"""Maintains an SQLite log's file, in short transactions between those of its writers."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ _REPLACE_BODY = "UPDATE bodies SET content = ? WHERE id = ? AND key_id IS NULL A
 
 
 class SQLiteStorage:
-    """The records are a table of the log itself: a backup that is restored has its own."""
+    """Stores the records in the log itself, so a restored backup has its own."""
 
     task_name = "checkpoint"
 
@@ -36,7 +36,6 @@ class SQLiteStorage:
             save_task_record(writer, chore, record)
 
     def select_body(self, subject: str, digest: bytes) -> StoredBody | None:
-        """A subject's body; None where there is none, or where it is in cipher."""
         found = self.datastore.read_one(
             "SELECT id, content, length(content) FROM bodies"
             " WHERE subject = ? AND hash = ? AND key_id IS NULL",
@@ -45,7 +44,6 @@ class SQLiteStorage:
         return StoredBody(*found) if found else None
 
     def replace_bodies(self, smaller: Sequence[RecompressedBody], chore: str, record: str) -> int:
-        """Store what is smaller, and the record, in one short transaction."""
         saved = 0
         with self.datastore.writing_transaction() as writer:
             for body, content in smaller:
@@ -55,10 +53,10 @@ class SQLiteStorage:
         return saved
 
     def run_database_task(self) -> DatabaseTaskResult:
-        """Write the log that stands beside the file into it, and cut it off if nobody reads there.
+        """Copy the write-ahead log into the file, and truncate it if no process reads it.
 
-        A file at rest has none. Whoever cuts it off has to write a little afterwards: a file in use
-        with nothing beside it is taken for one that has lost its newest events, once it is copied.
+        A file at rest has none. After truncating, it writes a little: a copy of a file in WAL mode
+        with an empty log would look as if it had lost its newest events.
         """
         connection = self.datastore.reader
         if not has_wal_mode(connection):
@@ -67,7 +65,7 @@ class SQLiteStorage:
 
 
 def truncate_wal(connection: sqlite3.Connection, path: Path) -> DatabaseTaskResult:
-    """Nobody waits for the first part; the second is not done where anybody is in the way."""
+    """Checkpoint without blocking others; skip the truncation if another process is reading."""
     before = _wal_size(path)
     _, pages, written = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if written < pages:

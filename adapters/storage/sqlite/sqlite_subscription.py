@@ -1,5 +1,3 @@
-"""Follows the log on SQLite, which eventsourcing itself does not offer."""
-
 import sqlite3
 
 from ....domain.errors import StorageError
@@ -7,7 +5,7 @@ from ..event_log.polling_subscription import PollingSubscription
 
 
 class SQLiteSubscription(PollingSubscription):
-    """SQLite has no notifications, but says for nothing whether somebody else has committed."""
+    """Polls SQLite's data version, which changes with each commit of another connection."""
 
     failures = (sqlite3.Error, StorageError)
 

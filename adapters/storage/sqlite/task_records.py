@@ -1,7 +1,6 @@
-"""The table that says when each chore was done: made when the first one is, lost without harm.
+"""Stores when each maintenance task ran, in a table that is created on demand.
 
-It is no part of the format. Whoever does not know it is not hindered by it, and where it is not
-there the chores are done again.
+The table is not part of the format: other versions ignore it, and without it all tasks run again.
 """
 
 import sqlite3
@@ -15,7 +14,7 @@ CREATE TABLE IF NOT EXISTS chores (
 
 
 def read_task_records(connection: sqlite3.Connection) -> dict[str, str]:
-    """What was written down last of each chore; changes nothing."""
+    """Return the newest record of each task; changes nothing."""
     try:
         return dict(connection.execute("SELECT name, record FROM chores").fetchall())
     except sqlite3.OperationalError as error:
@@ -25,6 +24,6 @@ def read_task_records(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def save_task_record(connection: sqlite3.Connection, chore: str, record: str) -> None:
-    """Write down what is known of a chore, in the transaction that is open."""
+    """Save a task's record, in the open transaction."""
     connection.execute(TASK_TABLE)
     connection.execute("INSERT OR REPLACE INTO chores VALUES (?, ?)", (chore, record))

@@ -1,8 +1,8 @@
-"""At rest a database is one file; in use it keeps a write-ahead log beside it.
+"""Switches a database between a single file at rest and WAL mode in use.
 
-The last process to leave makes it one file again. So a file that says it is in use and has no log
-beside it was copied without its log, or was left by another program; and a log beside a file that
-is at rest belongs to another one.
+The last process to close it restores the single file. So a file in WAL mode without a log was
+copied without its log, or left by another program; and a log next to a file at rest belongs to
+another database.
 """
 
 import os
@@ -17,29 +17,29 @@ from ....domain.errors import StorageError
 
 try:
     import fcntl
-except ImportError:  # a system without it: of two that leave at once, neither may be the last
+except ImportError:  # without it, two processes that close together may both leave WAL mode on
     fcntl = None  # type: ignore[assignment]
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 WRITE_VERSION_OFFSET = 18
-"""Where the header says whether it is at rest (1) or in use (2)."""
+"""The header byte that says whether it is at rest (1) or in use (2)."""
 ROLLBACK_VERSION = 1
 WAL_VERSION = 2
 _GZIP_MAGIC = b"\x1f\x8b"
-"""With which archives begin."""
+"""The first bytes of an archive."""
 _MAX_LOOKS = 5
 RETRY_PAUSE_S = 0.01
 
 INSPECTION_LOCK = Lock()
-"""Held while a file is looked into, and while SQLite opens one."""
+"""Held while a file's header is read, and while SQLite opens a file."""
 _inspected_files: dict[tuple[int, int], int] = {}
 
 
 def enable_wal(connection: sqlite3.Connection, patience: float) -> None:
-    """Keep a write-ahead log from now on, so that readers and a writer do not wait for each other.
+    """Switch to WAL mode, so that readers and a writer do not wait for each other.
 
-    SQLite does not wait for others to begin with it. And until this connection has read, another
-    process that leaves may put the database to rest again.
+    SQLite does not wait for other processes here. Until this connection has read, another process
+    that closes may switch back, so this retries until `patience` ends.
     """
     deadline = monotonic() + patience
     while True:
@@ -55,20 +55,18 @@ def enable_wal(connection: sqlite3.Connection, patience: float) -> None:
 
 
 def has_wal_mode(connection: sqlite3.Connection) -> bool:
-    """Whether the database keeps a write-ahead log, as this connection has last seen it."""
     return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
 
 
 @contextmanager
 def leave_wal(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """Make the database one file again if nobody else has it open; inside, close the connection.
+    """Restore the single file if no other process has it open; close the connection inside.
 
-    One process leaves at a time. Of two that tried at once each would find the other there, and
-    both would go.
+    Only one process closes at a time: of two, each would see the other, and neither would restore.
     """
     with _lock_wal(Path(f"{path}-wal")):
-        # Whoever else is there is who leaves later. Where the disk is full or broken, or the file
-        # read-only, all that is stored stays in the log, and the next process finds it there.
+        # On an error, another process closes later, or the file cannot be written; then the data
+        # stays in the log for the next process.
         with suppress(sqlite3.DatabaseError):
             if has_wal_mode(connection):
                 connection.execute("PRAGMA busy_timeout = 0")
@@ -78,7 +76,7 @@ def leave_wal(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def _lock_wal(wal: Path) -> Iterator[None]:
-    """Holds a lock that SQLite does not know of, on a file on which it has none."""
+    """Hold a lock on the log file that is independent of SQLite's."""
     try:
         descriptor = os.open(wal, os.O_RDONLY)
     except OSError:
@@ -86,7 +84,7 @@ def _lock_wal(wal: Path) -> Iterator[None]:
         return
     try:
         if fcntl is not None:
-            with suppress(OSError):  # a file system without locks of this kind
+            with suppress(OSError):  # a file system without such locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -94,7 +92,6 @@ def _lock_wal(wal: Path) -> Iterator[None]:
 
 
 def has_wal(path: Path) -> bool:
-    """Whether there is a write-ahead log with something in it beside the database."""
     try:
         return Path(f"{path}-wal").stat().st_size > 0
     except OSError:
@@ -102,12 +99,12 @@ def has_wal(path: Path) -> bool:
 
 
 def refuse_foreign_wal(path: Path) -> None:
-    """Raise StorageError where the log beside the database is not its own.
+    """Raise StorageError if the log next to the database is not its own.
 
-    SQLite would write it into the database: this has to be seen before SQLite opens the file.
+    SQLite would apply that log, so this must run before SQLite opens the file.
     """
     for _ in range(_MAX_LOOKS):
-        # While another process opens or closes it, a look may fall between two of its steps.
+        # Check again, as another process may be opening or closing the file.
         if not has_wal(path) or Path(f"{path}-journal").exists() or not _has_rollback_version(path):
             return
         sleep(RETRY_PAUSE_S)
@@ -117,9 +114,9 @@ def refuse_foreign_wal(path: Path) -> None:
 
 
 def refuse_no_database(path: Path) -> None:
-    """Raise StorageError for a path that leads to something else than a file of SQLite's.
+    """Raise StorageError if the path is not an SQLite file.
 
-    Of devices and pipes nothing is read: that would wait for ever, or take what others wait for.
+    Devices and pipes are not read: that could block forever, or steal data from other readers.
     """
     if path.is_dir():
         raise StorageError(f"{path} is a folder: give the path of a file in it")
@@ -130,9 +127,9 @@ def refuse_no_database(path: Path) -> None:
 
 
 def refuse_second_name(path: Path) -> None:
-    """Raise StorageError for a hard link of a database in use: its log lies beside the other name.
+    """Raise StorageError for a second hard link of a database in use, whose log has the other name.
 
-    What is written by one name would be lost by the other.
+    Data written under one name would be lost under the other.
     """
     if has_wal(path) or not _has_wal_version(path):
         return
@@ -144,7 +141,7 @@ def refuse_second_name(path: Path) -> None:
 
 
 def _has_rollback_version(path: Path) -> bool:
-    """Whether the file itself says so; SQLite shows a file only together with its log."""
+    """Return what the file's own header says; SQLite would also read the log."""
     return _read_version(path) == ROLLBACK_VERSION
 
 
@@ -159,7 +156,7 @@ def _read_version(path: Path) -> int | None:
 
 
 def _read_header(path: Path) -> bytes:
-    """The file's beginning; empty where it cannot be read, as SQLite will say."""
+    """Return the file's first bytes; empty if unreadable, which SQLite will report."""
     try:
         with INSPECTION_LOCK, _open_descriptor(path) as descriptor:
             return os.pread(descriptor, WRITE_VERSION_OFFSET + 1, 0)
@@ -169,10 +166,10 @@ def _read_header(path: Path) -> bytes:
 
 @contextmanager
 def _open_descriptor(path: Path) -> Iterator[int]:
-    """The file, opened beside SQLite.
+    """Yield a descriptor of the file, next to SQLite's own.
 
-    It stays open as long as this process has it open elsewhere: a process that closes a file once
-    loses all the locks that it has on it, and SQLite's are of that kind.
+    It stays open as long as this process has the file open elsewhere: closing any descriptor drops
+    all of the process's POSIX locks on the file, including SQLite's.
     """
     found = path.stat()
     key = found.st_dev, found.st_ino
@@ -185,7 +182,7 @@ def _open_descriptor(path: Path) -> Iterator[int]:
 
 def _is_open_elsewhere(key: tuple[int, int], except_for: int) -> bool:
     for name in os.listdir("/dev/fd"):  # noqa: PTH208 - numbers, not paths
-        with suppress(OSError):  # the descriptor of the listing itself is gone by now
+        with suppress(OSError):  # the listing's own descriptor is closed by now
             found = os.fstat(int(name))
             if int(name) != except_for and (found.st_dev, found.st_ino) == key:
                 return True

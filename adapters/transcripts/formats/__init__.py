@@ -1,1 +1,1 @@
-"""Wire formats, one file each, both directions of a format on one page."""
+"""Reads and writes the transcript formats of other agents."""

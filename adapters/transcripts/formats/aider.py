@@ -1,7 +1,7 @@
-"""Reads aider's chat history: Markdown, many sessions a file, without ids and tool calls.
+"""Reads aider's chat history: Markdown with many sessions per file, without ids or tool calls.
 
-A heading of the first level begins a session, one of the fourth is what a person said, a quote is
-what aider printed, and all else is the model's answer.
+A level-1 heading begins a session, a level-4 heading is a user message, a quote is aider's output,
+and all else is the model's answer.
 """
 
 import re
@@ -33,7 +33,7 @@ _UNIT_FACTORS = {"k": 1_000, "M": 1_000_000}
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether a session of aider begins anywhere in the file."""
+    """Return whether a session of aider begins anywhere in the file."""
     if source.is_folder or any(isinstance(value, dict | list) for value in source.first_values):
         return False
     text = source.text
@@ -41,7 +41,7 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """The steps of all sessions of the file, each under its own key."""
+    """Yield the steps of all sessions of the file, each under its own key."""
     if source.text is None:
         yield SourceProblem(1, "not UTF-8 text, or too large")
         yield EntryEnd("error", source.size)
@@ -54,7 +54,7 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 @dataclass(slots=True)
 class AiderPiece:
-    """Lines that were said at once; `end` is where they end, in bytes."""
+    """Lines of one message; `end` is their end, in bytes."""
 
     kind: str
     text: str
@@ -63,21 +63,17 @@ class AiderPiece:
 
 
 class AiderHistory:
-    """A chat history while it is read."""
-
     def __init__(self, stem: str) -> None:
         self.stem = stem
         self.key: str | None = None
         self.started: dict[str, int] = {}
-        """How many sessions were started in each second."""
         self.time: str | None = None
         self.number = 0
-        """Pieces of the session so far."""
+        """The number of pieces of the session so far."""
         self.answer: str | None = None
-        """The last answer of the model, until its cost was told."""
+        """The last answer of the model, until its cost is read."""
 
     def read(self, piece: AiderPiece) -> Iterator[ImportStep]:
-        """The steps of one piece."""
         entry = EntrySteps(piece.line, piece.end)
         if piece.kind == "begins":
             self._begin_session(entry, piece)
@@ -116,7 +112,7 @@ class AiderHistory:
             entry.add(call)
 
     def _read_call(self, text: str, id: str) -> ReportedCall | None:
-        """The call of the model whose cost aider printed."""
+        """Return the model call whose cost aider printed."""
         told = _TOKENS.search(text)
         if told is None:
             return None
@@ -133,7 +129,7 @@ class AiderHistory:
 
 
 def _split_pieces(text: str) -> Iterator[AiderPiece]:
-    """The file in pieces. What aider prints is one piece a line: it prints line by line."""
+    """Split the file. Each line of aider's output is a piece, since aider prints line by line."""
     held: list[str] = []
     kind, first, end, held_end = "", 0, 0, 0
 
@@ -159,7 +155,7 @@ def _split_pieces(text: str) -> Iterator[AiderPiece]:
 
 
 def _classify_line(line: str) -> tuple[str, str]:
-    """What kind of line it is, and what it says."""
+    """Return the kind of a line, and its text."""
     if begins := _SESSION_START.match(line):
         return "begins", begins[1]
     if not line.strip():

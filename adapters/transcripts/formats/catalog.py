@@ -1,4 +1,4 @@
-"""Every transcript format by name, how to tell them apart, and where transcripts lie."""
+"""Lists all transcript formats, recognizes them, and finds transcripts."""
 
 import os
 from collections.abc import Iterator
@@ -17,8 +17,7 @@ from . import (
     swe_agent,
 )
 from .format import Format
-from .gemini import gemini_cli as gemini_cli
-from .gemini import gemini_history as gemini_history
+from .gemini import gemini_cli, gemini_history
 from .messages import anthropic, openai_chat, openai_responses, tau
 from .source import TranscriptSource
 
@@ -45,22 +44,22 @@ FORMATS: dict[str, Format] = {
         aider.FORMAT,
     )
 }
-"""The formats of lines come first: telling the others may need the whole file."""
+"""Line formats come first: recognizing the others may need the whole file."""
 
 TRANSCRIPT_SUFFIXES = (".jsonl", ".json", ".traj", ".md", ".cutbank")
-"""How the names of files end that may be transcripts."""
+"""The file name suffixes that transcripts may have."""
 
 
 def recognize_format(source: TranscriptSource) -> Format | None:
-    """The format of a transcript, told by its content and never by its name."""
+    """Return the format of a transcript by its content, never by its name."""
     return next((one for one in FORMATS.values() if one.recognizes(source)), None)
 
 
 def find_transcripts(path: Path) -> Iterator[Path]:
-    """All files below a folder that may be transcripts, and folders that are one, sorted.
+    """Yield all files below a folder that may be transcripts, and transcript folders, sorted.
 
-    A directory's own files come before those below it, so that a session comes before its
-    sub-agents. Links are followed, but not in circles.
+    A directory's own files precede those below it, so that a session precedes its sub-agents. Links
+    are followed, except in circles.
     """
     entered: set[tuple[int, int]] = set()
     for folder, below, files in os.walk(path, followlinks=True):
@@ -74,12 +73,12 @@ def find_transcripts(path: Path) -> Iterator[Path]:
             yield Path(folder)
             continue
         below.sort()
-        # Where sub-agents lie beside their session, their names begin like this.
+        # The prefix of sub-agent files next to their session.
         for name in sorted(files, key=lambda name: (name.startswith("agent-"), name)):
             if name.endswith(TRANSCRIPT_SUFFIXES) and (file := Path(folder, name)).is_file():
                 yield file
 
 
 def is_transcript_folder(path: Path) -> bool:
-    """Whether a folder is one transcript: its events lie in it, a file each."""
+    """Return whether a folder is one transcript, with a file for each event."""
     return next((path / "events").glob("event-*.json"), None) is not None

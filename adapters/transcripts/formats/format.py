@@ -1,4 +1,4 @@
-"""What a transcript format is: how it is told, read, followed and written."""
+"""Defines a transcript format: how to recognize, read, follow and write it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,39 +11,38 @@ from .steps import ImportStep
 
 
 class LineReader(Protocol):
-    """Reads a format of lines, one line at a time: of a file that is there, or that still grows."""
+    """A reader of a line format, one line at a time, from a complete or a growing file."""
 
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
-        """The steps of one line."""
+        """Return the steps of one line."""
         ...
 
     def close(self, *, final: bool = False) -> Iterable[ImportStep]:
-        """The steps that are due where the file ends here, for now: lines may follow all the same.
+        """Return the steps that are due at the current end of the file; more lines may follow.
 
-        Whatever is said again when they do has the same keys. Where this is `final`, no line
-        follows, and what waited for one is read as it is.
+        Steps that are reported again later have the same keys. With `final`, no line follows, and
+        waiting lines are read as they are.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A way in which some agent writes its sessions down, in both directions."""
+    """A transcript format of an agent, for reading and writing."""
 
     name: str
     description: str
-    """What is written in it, in a few words."""
+    """A short description."""
     recognizes: Callable[[TranscriptSource], bool]
-    """Whether this is a transcript of the format: told by its content, never by its name."""
+    """Whether this is a transcript of the format, by its content, never by its name."""
     read: Callable[[TranscriptSource], Iterator[ImportStep]]
     begin_reading: Callable[[TranscriptSource], LineReader] | None = None
-    """For a format of lines, which can be followed while it is written."""
+    """For a line format, which can be followed while it is written."""
     write: Callable[[OutgoingSession], Iterator[bytes]] | None = None
-    """One session as a file, piece by piece; None where the format is only read."""
+    """Writes one session as a file, in pieces; None if the format is read-only."""
     write_folder: Callable[[OutgoingSession], Iterator[tuple[str, bytes]]] | None = None
-    """One session as a folder: each file's path in it, with `/`, and its bytes."""
+    """Writes one session as a folder: each file's relative path, with `/`, and its bytes."""
     suffix: str = ".jsonl"
-    """How a file's name ends that is written in it."""
     home_patterns: tuple[str, ...] = ()
     """Where the agent keeps its transcripts, as glob patterns: `~/.agent/sessions`."""
 
@@ -51,7 +50,7 @@ class Format:
 def make_line_read(
     begin_reading: Callable[[TranscriptSource], LineReader],
 ) -> Callable[[TranscriptSource], Iterator[ImportStep]]:
-    """The `read` of a format of lines."""
+    """Return the `read` function of a line format."""
 
     def read(source: TranscriptSource) -> Iterator[ImportStep]:
         reader = begin_reading(source)

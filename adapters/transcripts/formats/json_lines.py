@@ -1,4 +1,4 @@
-"""Reads a JSON Lines file line by line, whatever is wrong with some of its lines."""
+"""Reads a JSON Lines file line by line, even if some lines are invalid."""
 
 import json
 from codecs import BOM_UTF8
@@ -21,37 +21,38 @@ _CHUNK = 1 << 20
 
 
 class NestedTooDeeplyError(ValueError):
-    """A value nested deeper than Python can follow."""
+    """A value nested too deeply for Python to parse."""
 
 
 @dataclass(frozen=True)
 class SourceLine:
-    """One line that is not blank: its value, or the problem with it. `raw` is empty only where it
-    is too long to be kept."""
+    """One line that is not blank: its value, or the problem with it. `raw` is empty only if the
+    line is too long.
+    """
 
     number: int
     end: int
-    """Where a later reading goes on: the end of the line, but the start of a truncated one."""
+    """Where to resume: the end of the line, but the start of a truncated one."""
     raw: bytes = b""
     value: Any = None
     problem: str | None = None
     has_odd_numbers: bool = False
-    """Holds what only the slow parser takes: NaN, a large integer, half a surrogate pair."""
+    """Whether it needs the slow parser: NaN, a large integer, an unpaired surrogate."""
     source_name: str | None = None
-    """Its name, where that is not the digest of `raw`: secrets were left out of it, say."""
+    """The name if it differs from the digest of `raw`, for example after redaction."""
 
     @cached_property
     def digest(self) -> str:
-        """The line's name where it has no id of its own."""
+        """The line's name if it has no id of its own."""
         return self.source_name or f"line:{blake2b(self.raw, digest_size=16).hexdigest()}"
 
     @property
     def text(self) -> str:
-        """The line as it stands; a byte that is no UTF-8 is written as `\\xff`."""
+        r"""The original line; an invalid byte is written as `\xff`."""
         return self.raw.decode(errors="backslashreplace")
 
     def to_json(self, part: Any) -> str:
-        """Part of the value as JSON text that means the same when it is parsed again."""
+        """Return part of the value as JSON text that parses to an equal value."""
         if not self.has_odd_numbers:
             try:
                 return orjson.dumps(part).decode()
@@ -64,7 +65,7 @@ class SourceLine:
 
 
 def read_lines_of(path: Path, longest: int = MAX_LINE_BYTES) -> Iterator[SourceLine]:
-    """Yield each line that is not blank. Memory is that of one line, and at most `longest`."""
+    """Yield each line that is not blank. Memory use is bounded by one line of at most `longest`."""
     number = end = 0
     with path.open("rb") as file:
         while raw := file.readline(longest + 1):
@@ -78,7 +79,7 @@ def read_lines_of(path: Path, longest: int = MAX_LINE_BYTES) -> Iterator[SourceL
                 continue
             line = parse_line(body, number, end)
             if line.problem and not raw.endswith(b"\n"):
-                # However much of it is there at a later reading, it is the same line.
+                # The line stays the same however much of it a later reading finds.
                 problem, name = "truncated: the file ends inside this line", f"truncated:{number}"
                 yield SourceLine(number, start, body, problem=problem, source_name=name)
             else:
@@ -104,7 +105,7 @@ def parse_line(raw: bytes, number: int = 1, end: int = 0) -> SourceLine:
 
 
 def _may_hold_large_integer(raw: bytes) -> bool:
-    # orjson makes a float of an integer beyond 64 bits, without a word.
+    # orjson silently converts an integer beyond 64 bits to a float.
     alike = raw.translate(_DIGITS_TO_ZERO)
     return _TWENTY_DIGITS in alike or _NINETEEN_NEGATIVE in alike
 
@@ -115,7 +116,7 @@ def _parse_slowly(text: str) -> Any:
     try:
         spelt.encode()
     except UnicodeEncodeError:
-        # Half a surrogate pair is no text, and cannot be stored: it becomes U+FFFD.
+        # An unpaired surrogate cannot be stored, so it becomes U+FFFD.
         return json.loads(spelt.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return value
 

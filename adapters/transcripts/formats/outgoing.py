@@ -1,4 +1,4 @@
-"""What a format's writer is given: a session, part by part, in the order of the log."""
+"""Defines the input of a format's writer: a session, part by part, in the order of the log."""
 
 import json
 from collections import Counter
@@ -24,17 +24,17 @@ class OutgoingBlock:
     position: int
     turn: int
     time: datetime
-    """When it was recorded here; when it was said is `block.origin.time`, in the source's words."""
+    """The time of recording; `block.origin.time` is the source's time, in its notation."""
     block: AnyBlock
     is_retracted: bool = False
-    """Taken back since: it is in no view any more."""
+    """Whether it was retracted since, and is in no view."""
     is_cancelled_result: bool = False
-    """A result of cutbank's own making, for a call that nobody will answer."""
+    """Whether cutbank made this result for a call that will never be answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingCall:
-    """A call of a model. It stands after the blocks that it answered with."""
+    """A call of a model, after the blocks of its answer."""
 
     position: int
     call: ModelCalled
@@ -42,9 +42,9 @@ class OutgoingCall:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingCompaction:
-    """A boundary that was served, at the place in the log where it was.
+    """A served boundary, at its place in the log.
 
-    A compacted view begins with one, of which nothing stands before it.
+    A compacted view begins with one.
     """
 
     boundary: CompactBoundary
@@ -57,13 +57,13 @@ OutgoingPart = OutgoingBlock | OutgoingCall | OutgoingCompaction
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """What was said at once: pieces of a model's message are together, even where results of its
-    first calls came before its last piece."""
+    """A message: pieces of a model's message are together, even if results of its first calls came
+    before its last piece.
+    """
 
     role: Role
     outgoing_blocks: tuple[OutgoingBlock, ...]
     call: ModelCalled | None = None
-    """The call that a model's message answered, where it was recorded."""
 
     @property
     def blocks(self) -> list[AnyBlock]:
@@ -72,7 +72,7 @@ class OutgoingMessage:
 
 @dataclass
 class OutgoingSession:
-    """A session on its way out: all of its log, or a compacted view of it."""
+    """A session to export: all of its log, or a compacted view of it."""
 
     key: str
     title: str | None
@@ -84,31 +84,31 @@ class OutgoingSession:
     tools: Sequence[JsonValue]
     settings: dict[str, JsonValue]
     read_parts: Callable[[], Iterator[OutgoingPart]]
-    """All parts, read anew each time."""
+    """Returns all parts, read again each time."""
     load_view: Callable[[], HistoryView]
     is_view: bool = False
     """Whether this is a compacted view and not the log."""
     forks: "tuple[OutgoingSession, ...]" = ()
-    """The sessions that were forked off this one by the same import, without what they share."""
+    """The forks of this session from the same import, without what they share."""
     fork: Fork | None = None
     """Where it left another session, if it is a fork."""
     losses: Counter[str] = field(default_factory=Counter)
 
     def count_loss(self, what: str, count: int = 1) -> None:
-        """Say that the target cannot hold this: `images in tool results`, in the plural."""
+        """Record what the target cannot hold: `images in tool results`, in the plural."""
         self.losses[what] += count
 
     @cached_property
     def view(self) -> HistoryView:
-        """All that is to be written, as one view.
+        """Everything to write, as one view.
 
-        Of the whole log it has no boundary, but every block that was not taken back.
+        For the whole log it has no boundary, but every block that was not retracted.
         """
         return self.load_view()
 
     @cached_property
     def model(self) -> str | None:
-        """The last model that was called, or asked for in the settings."""
+        """The last model that was called, or set for the session."""
         called = [part.call.model for part in self.read_parts() if isinstance(part, OutgoingCall)]
         asked = self.settings.get("model")
         return next(
@@ -119,11 +119,10 @@ class OutgoingSession:
 def group_outgoing_messages(
     parts: Iterator[OutgoingPart],
 ) -> Iterator[OutgoingMessage | OutgoingCompaction]:
-    """The parts as messages, for a writer of another format than the session came in.
+    """Yield the parts as messages, to write a format other than the session's source.
 
-    Tool results follow the message that called for them, and are one message each. What was taken
-    back, notes and artifacts are left out, and a call that was abandoned stays unanswered. At most
-    one model's message is held back.
+    Each tool result is a message after that of its call. Retracted blocks, notes and artifacts are
+    left out, and an abandoned call stays unanswered. At most one model's message is buffered.
     """
     held: list[OutgoingMessage] = []
 
@@ -155,23 +154,23 @@ def group_outgoing_messages(
 
 @dataclass(frozen=True, slots=True)
 class OutgoingEntry:
-    """An entry of a session's own source, to be written back as it came."""
+    """An entry of a session's own source, to be restored."""
 
     remainder: dict[str, Any] | None
-    """The entry without what its blocks hold; None where it was kept raw."""
+    """The remainder without what blocks hold; None if the entry was kept raw."""
     raw: str | None
-    """The whole entry, where no block was made of it."""
+    """The whole entry, if it has no blocks."""
     outgoing_blocks: tuple[OutgoingBlock, ...]
 
 
 def group_outgoing_entries(
     parts: Iterator[OutgoingPart], own: str
 ) -> Iterator[OutgoingEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction]:
-    """The parts as entries of the format `own`, where they came in it; the others one by one.
+    """Yield the parts from the format `own` as its entries; yield the others one by one.
 
-    Blocks of one entry share `origin.line` and `origin.id`; the first has the rest of the entry in
-    `origin.entry`. A note with an origin and without a rest is an entry that was kept raw. Blocks
-    that were refused and kept as notes are blocks again.
+    Blocks of one entry share `origin.line` and `origin.id`; the first has the remainder in
+    `origin.entry`. A note with an origin and without a remainder is an entry that was kept raw.
+    Refused blocks that were kept as notes are restored.
     """
     rest: dict[str, Any] | None = None
     pieces: list[OutgoingBlock] = []
@@ -212,7 +211,7 @@ def _entry_location(said: OutgoingBlock) -> tuple[int | None, str | None] | None
 
 
 def _restore_refused(said: OutgoingBlock) -> OutgoingBlock:
-    """A tool call or result that could stand in no view was kept as a note that holds it."""
+    """Restore a tool call or result that was refused and kept as a note."""
     block = said.block
     if isinstance(block, Block) and block.kind is Kind.NOTE:
         kinds: dict[str, type[ToolCall | ToolResult]] = {
@@ -223,7 +222,7 @@ def _restore_refused(said: OutgoingBlock) -> OutgoingBlock:
             try:
                 revived = kind.model_validate_json(block.text)
             except ValidationError:
-                return said  # an item of the source's own that has this name
+                return said  # an own item with the same name
             return OutgoingBlock(said.position, said.turn, said.time, revived, said.is_retracted)
     return said
 
@@ -241,8 +240,9 @@ def _block_role(block: AnyBlock) -> Role:
 
 
 def _continues_message(held: list[OutgoingMessage], role: Role, block: AnyBlock) -> bool:
-    """Whether the block goes on with the message that is held: it has its id, or neither has one
-    and the model wrote both, one after the other."""
+    """Return whether the block continues the buffered message: the message ids are equal, or both
+    have none and the model wrote them in a row.
+    """
     if role is not held[0].role or role is Role.TOOL_RESULT:
         return False
     named = held[0].outgoing_blocks[0].block.message_id

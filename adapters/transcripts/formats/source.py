@@ -1,4 +1,4 @@
-"""One transcript as it lies there: a file of lines, one JSON document, plain text, or a folder."""
+"""Opens one transcript: a file of lines, one JSON document, plain text, or a folder."""
 
 from codecs import BOM_UTF8
 from collections.abc import Iterator
@@ -10,21 +10,22 @@ from typing import Any, Protocol
 from .json_lines import MAX_LINE_BYTES, NestedTooDeeplyError, SourceLine, parse_line, read_lines_of
 
 MAX_DOCUMENT_BYTES = MAX_LINE_BYTES
-"""Bytes of the largest file that is read at once: one JSON document, or plain text."""
+"""Bytes of the largest file that is read whole: a JSON document, or plain text."""
 FIRST_LINE_COUNT = 32
 
 
 class RedactValue(Protocol):
-    """Leaves secrets out: gives the same object, or one without them."""
+    """A function that removes secrets: it returns the same object, or one without them."""
 
     def __call__(self, line: int, value: Any, member: str = "") -> Any:
-        """`line` is the value's, or 0 where it is only looked at in advance; `member` is the name
-        of a folder's file. A text by itself begins at the line."""
+        """Redact a value. `line` is its line number, or 0 for a preview; `member` is the name of a
+        folder's file. A text begins at the line.
+        """
         ...
 
 
 class TranscriptSource:
-    """A transcript to be told and read. What was read of it to tell its format is kept."""
+    """A transcript to recognize and read. What recognition read is cached."""
 
     def __init__(
         self, path: Path, *, longest: int = MAX_LINE_BYTES, redact: RedactValue | None = None
@@ -35,12 +36,11 @@ class TranscriptSource:
 
     @property
     def is_folder(self) -> bool:
-        """Whether the transcript is a folder of files."""
         return self.path.is_dir()
 
     @cached_property
     def stem(self) -> str:
-        """The file's name without its ending: a file may have a name that is no text."""
+        """The file's name without its suffix; invalid characters are replaced."""
         stem = self.path.stem.encode(errors="replace").decode()
         return str(self.redact(0, stem)) if self.redact else stem
 
@@ -53,7 +53,7 @@ class TranscriptSource:
 
     @cached_property
     def first_values(self) -> list[Any]:
-        """The values of the first lines that are JSON; none of a folder."""
+        """The values of the first lines that are JSON; empty for a folder."""
         if self.is_folder:
             return []
         parsed = [parse_line(raw) for raw in self._read_first_raws()]
@@ -61,7 +61,7 @@ class TranscriptSource:
         return [line.value for line in read if line.problem is None]
 
     def _read_first_raws(self) -> list[bytes]:
-        """The first lines that are not blank, up to one that is too long."""
+        """Return the first lines that are not blank, up to one that is too long."""
         raws: list[bytes] = []
         with self.path.open("rb") as file:
             while len(raws) < FIRST_LINE_COUNT and (raw := file.readline(self.longest + 1)):
@@ -73,23 +73,23 @@ class TranscriptSource:
 
     @cached_property
     def first_line(self) -> Any:
-        """The value of the first line; None where it is no JSON by itself: a document may follow.
+        """The value of the first line; None if it is not JSON, as in a multi-line document.
 
-        The first lines that are JSON need not begin the file: a document has such lines within.
+        Lines in `first_values` need not begin the file, since a document also contains JSON lines.
         """
         line = next(read_lines_of(self.path, self.longest), None) if not self.is_folder else None
         return line.value if line else None
 
     def read_lines(self) -> Iterator[SourceLine]:
-        """Each line that is not blank, as JSON."""
+        """Yield each line that is not blank, as JSON."""
         for line in read_lines_of(self.path, self.longest):
             yield self.redact_line(line)
 
     @cached_property
     def document(self) -> SourceLine | None:
-        """The file as one JSON document; None where it is anything else.
+        """The file as one JSON document; None for other files.
 
-        As a line: its value, or the problem with it. Its offset is the file's end.
+        It is a line with its value, or the problem with it. Its offset is the file's end.
         """
         if self.is_folder or not self._is_json_like:
             return None
@@ -105,7 +105,7 @@ class TranscriptSource:
 
     @cached_property
     def text(self) -> str | None:
-        """The file as plain text; None where it is not UTF-8, or too large."""
+        """The file as plain text; None if it is not UTF-8, or too large."""
         if self.is_folder or self.path.stat().st_size > MAX_DOCUMENT_BYTES:
             return None
         try:
@@ -115,7 +115,7 @@ class TranscriptSource:
         return str(self.redact(1, text)) if self.redact else text
 
     def read_member(self, name: str) -> SourceLine:
-        """A file of the folder as one JSON document. Raises OSError where it cannot be read."""
+        """Read a file of the folder as one JSON document. Raises OSError if it cannot be read."""
         file = self.path / name
         size = file.stat().st_size
         if size > self.longest:
@@ -124,7 +124,7 @@ class TranscriptSource:
         return self.redact_line(parse_line(raw, end=size), name)
 
     def redact_line(self, line: SourceLine, member: str = "") -> SourceLine:
-        """The line without its secrets, where they are to be left out."""
+        """Return the line without its secrets, if redaction is on."""
         if self.redact is None:
             return line
         if line.problem:
@@ -133,7 +133,7 @@ class TranscriptSource:
             value = self.redact(line.number, line.value, member)
             if value is line.value:
                 return line
-            # It keeps the name that it has without redaction: it is the same line.
+            # It keeps its name without redaction, since it is the same line.
             raw = line.to_json(value).encode()
             return replace(line, value=value, raw=raw, source_name=line.digest)
         except (RecursionError, NestedTooDeeplyError):
@@ -141,7 +141,6 @@ class TranscriptSource:
             return self._redact_text(replace(line, problem=problem, value=None))
 
     def _redact_text(self, line: SourceLine) -> SourceLine:
-        """A line that cannot be read, its text without its secrets."""
         assert self.redact is not None
         try:
             text = str(self.redact(line.number, line.text))

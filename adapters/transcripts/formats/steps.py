@@ -1,4 +1,4 @@
-"""What reading a transcript yields, whatever its format: steps, in the order of the source."""
+"""Defines the steps that reading a transcript of any format yields, in the order of the source."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,30 +9,29 @@ from ....domain.compaction_events import Trigger
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """The steps that follow belong to this session.
+    """The start of a session, or the return to it.
 
-    It comes again for the same key where the source goes back to a session, or tells its title.
+    It is repeated for the same key if the source returns to a session, or has a new title.
     """
 
     key: str
     """The session's key: the source's own session id, made unique for sub-agents."""
     title: str | None = None
     parent_key: str | None = None
-    """For a sub-agent: the key of the session it works for."""
+    """For a sub-agent: the key of its parent session."""
     parent_call: str | None = None
-    """For a sub-agent: the id of the tool call that started it, where the source says so."""
+    """For a sub-agent: the id of the tool call that started it, if known."""
     fork_of: str | None = None
-    """For a branch that the source itself tells apart: the key of the session that it leaves."""
+    """For a branch in the source: the key of the session that it leaves."""
     fork_at: str | None = None
-    """The source id of the last entry that both share and that became something there; None where
-    they share nothing."""
+    """The source id of the last shared entry with content; None if they share nothing."""
     project: str | None = None
-    """The folder that the agent worked in, or what the source calls the project."""
+    """The agent's working folder, or the source's name of the project."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubAgentLink:
-    """A tool call started the sub-agent `key`: what the sub-agent's own file does not say."""
+    """The tool call that started the sub-agent `key`, which the sub-agent's own file lacks."""
 
     key: str
     parent_key: str
@@ -47,9 +46,9 @@ class Append:
     """Append identity: the entry's own id and the block's index; the same at every reading."""
     block: AnyBlock
     source_id: str | None = None
-    """The entry's own id; later steps name it (`Rewind.to`, `Compacted.kept`)."""
+    """The entry's own id; later steps name it (`Rewind.to`, `SourceCompaction.kept_ids`)."""
     is_server_call: bool = False
-    """A tool call that the provider answered itself, in the same item: it counts as a call."""
+    """Whether it is a call that the provider answered in the same item; reports count it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +58,12 @@ class ReportedCall:
     key: str
     fields: dict[str, Any]
     first_answer_id: str | None = None
-    """The source id of the first entry that the call answered with: it saw what precedes that."""
+    """The source id of the first entry of the answer: the call saw what precedes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestParameters:
-    """What requests hold from here on beside the messages; None where the source says nothing."""
+    """The request parameters from here on; None if the source does not have them."""
 
     key: str
     system_prompt: str | None = None
@@ -75,7 +74,7 @@ class RequestParameters:
 
 @dataclass(frozen=True, slots=True)
 class RawEntry:
-    """A known entry that no model was sent and that the agent needs to go on: kept raw, as a note.
+    """A known entry that no model was sent and that the agent needs to resume: kept as a raw note.
 
     It counts as imported.
     """
@@ -91,45 +90,45 @@ class RawEntry:
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """The source went back: all blocks after those of entry `to` are taken back."""
+    """A step back in the source: all blocks after those of entry `to` are retracted."""
 
     key: str
     to: str | None
-    """None takes back everything."""
+    """None retracts everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacementText:
-    """Another text that the model saw from then on in the place of what an entry says."""
+    """A text that the model saw from then on instead of an entry's content."""
 
     source_id: str
     text: str
     tool_call_id: str | None = None
-    """The call whose result it is, where the entry may hold several; None for all of the entry."""
+    """The call of the result, if the entry may hold several; None for all of the entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCompaction:
-    """The source compacted the session itself: everything so far left, but for `kept`."""
+    """A compaction of the source: everything so far left, except `kept_ids`."""
 
     key: str
     trigger: Trigger
     summary: str | None
-    """The text that stood in for what left; None where the source does not show it."""
+    """The summary of what left; None if the source does not have it."""
     kept_ids: tuple[str, ...] = ()
     """Source ids of earlier entries that stayed in context."""
     pre_tokens: int | None = None
     post_tokens: int | None = None
     source_time: str | None = None
     partial_reason: str | None = None
-    """What the source does not tell: `the summary is encrypted`."""
+    """What the source lacks: `the summary is encrypted`."""
     replacements: tuple[ReplacementText, ...] = ()
-    """What of the kept entries says something else from then on."""
+    """New texts of kept entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceShortening:
-    """The source shortened earlier blocks in its context, and took none out."""
+    """A shortening of earlier blocks in the source's context, which removes none of them."""
 
     key: str
     trigger: Trigger
@@ -142,7 +141,7 @@ class SourceShortening:
 
 @dataclass(frozen=True, slots=True)
 class SkippedEntry:
-    """An entry that is known and says nothing a session holds."""
+    """A known entry without session content."""
 
     type: str
     reason: str
@@ -150,7 +149,7 @@ class SkippedEntry:
 
 @dataclass(frozen=True, slots=True)
 class UnknownEntry:
-    """An entry of a type that this reader does not know: kept raw, as a note, and counted."""
+    """An entry of unknown type: kept as a raw note, and counted."""
 
     key: str
     type: str
@@ -162,31 +161,32 @@ class UnknownEntry:
 
 @dataclass(frozen=True, slots=True)
 class SourceProblem:
-    """Something wrong with the source: where and what. The rest is imported."""
+    """A problem in the source: its place and its reason. The rest is imported."""
 
     line: int
     reason: str
     key: str | None = None
     raw: str | None = None
-    """What was refused, kept as a note like an Unknown; None where other steps hold it."""
+    """The refused entry, kept as a note like an UnknownEntry; None if other steps hold it."""
     follows: str | None = None
     is_part: bool = False
-    """Whether `raw` is a part of an entry whose rest is in the blocks of that entry."""
+    """Whether `raw` is a part of an entry whose remainder is in that entry's blocks."""
     append: Append | None = None
-    """The tool result that was refused for want of its call: to be appended all the same where the
-    session has the call from another file."""
+    """The tool result that was refused because its call is missing; it is appended if the session
+    has the call from another file.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class EntryEnd:
-    """The end of one entry of the source: how it ended and how far the source was read."""
+    """The end of one entry of the source, with its outcome."""
 
     outcome: str
     """`imported`, `skipped`, `unknown` or `error`."""
     offset: int
     """Bytes of the source read so far."""
     answers: int = 0
-    """Answers in it that the source counts as tool results and that answer no tool call."""
+    """Tool results in it, by the source's count, that answer no tool call."""
 
 
 ImportStep = (

@@ -1,6 +1,6 @@
-"""The field by which a file proves that a text in it is a summary and not somebody's words.
+"""Defines the field that marks a text in a file as a summary.
 
-The form of a text proves nothing: a user may paste one. Who only writes texts sets no fields.
+A user may paste any text, but cannot set fields.
 """
 
 from typing import Any
@@ -9,21 +9,21 @@ from ....domain.blocks import AnyBlock, Block, Kind
 from ....projections.rendering.summary_message import SummaryMessage, parse_summary_message
 
 SUMMARY_MARK = {"cutbank": "summary"}
-"""Stands in the object that holds the text, or in its `extra`."""
+"""The field in the object that holds the text, or in its `extra`."""
 
 
 def is_imported_summary(block: AnyBlock) -> bool:
-    """Whether a block is the summary that an import began with."""
+    """Return whether a block is the summary at the start of an import."""
     return isinstance(block, Block) and (block.kind, block.name) == (Kind.DEVELOPER, "summary")
 
 
 def make_summary_mark(block: AnyBlock) -> dict[str, Any]:
-    """The mark of a summary; nothing for any other block."""
+    """Return the mark of a summary; empty for any other block."""
     return dict(SUMMARY_MARK) if is_imported_summary(block) else {}
 
 
 def find_marked_summary(item: Any, text: object) -> SummaryMessage | None:
-    """The summary that a text says which stands in a marked part of an item."""
+    """Return the summary with this text, if the item has the mark."""
     found = parse_summary_message(text) if isinstance(text, str) else None
     return found if found and _is_marked_text(item, text, is_marked=False) else None
 

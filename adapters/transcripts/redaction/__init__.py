@@ -1,1 +1,1 @@
-"""Leaves secrets out of what is imported."""
+"""Removes secrets from imported transcripts."""

@@ -1,4 +1,4 @@
-"""Replaces the secrets in what was parsed of one transcript, and remembers where they were."""
+"""Replaces the secrets in one parsed transcript, and records where they were."""
 
 import json
 import re
@@ -7,12 +7,12 @@ from typing import Any
 from .secret_kinds import SecretKind, list_secret_kinds
 
 _MIN_SECRET_CHARACTERS = 12
-"""Characters of the shortest text that holds a secret."""
+"""Characters of the shortest text that may hold a secret."""
 _MAX_NESTED_JSON = 4
-"""How often JSON text within JSON text is opened."""
+"""Levels of JSON text within JSON text that are searched."""
 
 _OPAQUE_FIELDS = re.compile(r"(?i)signature$|^encrypted|_encrypted|opaque$")
-"""Fields that their provider has to get back byte for byte."""
+"""Fields that the provider must get back byte for byte."""
 _OPAQUE_TEXT = re.compile(r"[!-~]{24,}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]{200,}={0,2}")
 _DATA_ADDRESS = re.compile(r"data:[a-z0-9.+/-]{1,99};base64,")
@@ -26,11 +26,11 @@ _SECRET_FIELDS = re.compile(
     r"(?i)secret_?access_?key$|session_?token$|SharedAccessKey$|api-key$|-token$|^authorization$"
     r"|^(?:PGPASSWORD|MYSQL_PWD|REDISCLI_AUTH)$|_auth(?:Token)?$"
 )
-"""Fields whose values are read like a header or a setting of that name."""
+"""Fields whose values are searched like a header or a setting of that name."""
 
 
 class Redactor:
-    """One file's: the same secret has the same mark all through it, whatever it was."""
+    """The redactor of one file, in which the same secret always gets the same mark."""
 
     def __init__(self, path: str) -> None:
         self.kinds = list_secret_kinds()
@@ -38,7 +38,7 @@ class Redactor:
             (hint, number) for number, kind in enumerate(self.kinds) for hint in kind.hints
         ]
         self.found: dict[str, list[str]] = {}
-        """Kind to where each was: `file:line`."""
+        """Locations by kind: `file:line`."""
         self._marks: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
         self._seen: set[tuple[str, int]] = set()
@@ -47,7 +47,9 @@ class Redactor:
         self.path = self.redact_text(path)
 
     def __call__(self, line: int, value: Any, member: str = "") -> Any:
-        """The same object, or one without its secrets. Line 0 is only looked at in advance."""
+        """Return the same object, or one without its secrets. Line 0 is a preview, and not
+        recorded.
+        """
         place = (member, line)
         self._place = None
         if line and place not in self._seen:
@@ -61,7 +63,7 @@ class Redactor:
             self._place = None
 
     def redact_text(self, text: str) -> str:
-        """A text without its secrets; counted nowhere."""
+        """Return a text without its secrets, without recording them."""
         return self._redact_plain_text(text)
 
     def _redact_value(self, value: Any, depth: int) -> Any:
@@ -99,7 +101,7 @@ class Redactor:
 
     def _redact_string(self, text: str, depth: int) -> str:
         if len(text) > 200 and (_BASE64.fullmatch(text) or _DATA_ADDRESS.match(text)):
-            return text  # media, which no pattern has a business with
+            return text  # media have no secrets to find
         if depth < _MAX_NESTED_JSON and text.lstrip()[:1] in ("{", "["):
             try:
                 inner = json.loads(text)
@@ -113,7 +115,7 @@ class Redactor:
     def _redact_plain_text(self, text: str) -> str:
         if len(text) < _MIN_SECRET_CHARACTERS:
             return text
-        # A search for a word takes next to no time, so that most texts meet no pattern.
+        # A word search is nearly free, and saves most texts from the patterns.
         for number in dict.fromkeys([number for hint, number in self._hints if hint in text]):
             if self.kinds[number].pattern.search(text):
                 text = self._remove_secrets(self.kinds[number], text)
@@ -127,7 +129,7 @@ class Redactor:
             if start < end or _is_part(text, start) or _is_placeholder(text[start:stop]):
                 continue
             if kind.group == 0 and text[stop - 1].isalnum():
-                # A longer one than the pattern knows: what it leaves over is part of it.
+                # A secret longer than its pattern: the remaining characters belong to it.
                 goes_on = _TOKEN_GOES_ON.match(text, stop)
                 stop = goes_on.end() if goes_on else stop
             line = text.count("\n", 0, start) if self._is_text else 0
@@ -145,10 +147,12 @@ class Redactor:
 
 
 def _is_placeholder(secret: str) -> bool:
-    """Whether it is what documentation writes in place of a secret."""
+    """Return whether it is a placeholder from documentation."""
     return len(secret) <= MAX_PLACEHOLDER_CHARACTERS and _PLACEHOLDER.search(secret) is not None
 
 
 def _is_part(text: str, start: int) -> bool:
-    """Whether a word began before it: then it is a stretch of a hash, or of something encoded."""
+    """Return whether a word continues from before it: then it is a part of a hash or of encoded
+    data.
+    """
     return start > 0 and text[start].isalnum() and text[start - 1].isalnum()

@@ -1,9 +1,9 @@
-"""The kinds of secrets that are looked for, and the pattern of each.
+"""Defines the kinds of secrets, and the pattern of each.
 
-Most patterns are those of detect-secrets. What it has no pattern for yet, and what its patterns
-would find only a part of or take too long for, is written down here. Left out are its guesses, by
-entropy or by the names of variables: in the sessions of agents they find hashes, ids and the code
-of tests by the thousand, and a session in which those are replaced is of no use.
+Most patterns come from detect-secrets. Patterns that it lacks, that are incomplete or that are slow
+are defined here. Its heuristics, by entropy or by variable names, are not used: in agents' sessions
+they find thousands of hashes, ids and lines of test code, and replacing those makes a session
+useless.
 """
 
 import re
@@ -19,18 +19,18 @@ _KEY_END = r"(?:-----END [A-Z0-9 ]{0,40}-----)"
 
 @dataclass(frozen=True, slots=True)
 class SecretKind:
-    """A kind of secret: `group` of what the pattern matches is the secret, 0 is all of it."""
+    """A kind of secret: `group` of the match is the secret, 0 is all of it."""
 
     name: str
     hints: tuple[str, ...]
-    """Words of which a text has to hold one to be searched."""
+    """Words; only a text with one of them is searched."""
     pattern: re.Pattern[str]
     group: int = 0
 
 
 DETECT_SECRETS_KINDS = (
-    # Module, class, which of its patterns, and what they all hold.
-    ("artifactory", "ArtifactoryDetector", (0,), ("AKC",)),  # another finds words in capitals
+    # Module, class, indexes of its patterns, and words that all secrets hold.
+    ("artifactory", "ArtifactoryDetector", (0,), ("AKC",)),
     ("aws", "AWSKeyDetector", (0,), ("A3T", "ABIA", "ACCA", "AKIA", "ASIA")),
     ("azure_storage_key", "AzureStorageKeyDetector", (0,), ("AccountKey=",)),
     ("discord", "DiscordBotTokenDetector", (0,), (".",)),
@@ -45,10 +45,10 @@ DETECT_SECRETS_KINDS = (
     ("telegram_token", "TelegramBotTokenDetector", (0,), (":",)),
     ("twilio", "TwilioKeyDetector", (0, 1), ("AC", "SK")),
 )
-"""IBM's and SoftLayer's have patterns that need no name of theirs, and find ids."""
+"""IBM's and SoftLayer's patterns need no prefix, and find ids."""
 
 _TOKENS = (
-    # Name, what such a token begins with, and what follows.
+    # Name, prefix of such a token, and the rest.
     ("Age Secret Key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),
     ("Airtable Token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
     ("Alibaba Access Key", "LTAI", r"[A-Za-z0-9]{20,26}"),
@@ -130,10 +130,10 @@ _TOKENS = (
 )
 
 _OPAQUE_VALUE = r"(?=[A-Za-z_~+/=-]{0,80}[0-9])[A-Za-z0-9_~+/=-]{16,}"
-"""What looks like a key and not like the name of a variable that holds one."""
+"""Looks like a key, not like the name of a variable that holds one."""
 
 _NAMED_SECRETS = (
-    # Name, words of which a text has to hold one, what names such a secret, and what it is.
+    # Name, words of which a text must hold one, the name of such a secret, and its value.
     ("API Key Header", ("-key", "-Key", "-KEY"), r"\b(?:x-|xi-|x-goog-)?api-key", _OPAQUE_VALUE),
     (
         "Auth Token Header",
@@ -154,7 +154,7 @@ _NAMED_SECRETS = (
 )
 
 _SHAPED_SECRETS = (
-    # Name, words of which a text has to hold one, the pattern, and which group is the secret.
+    # Name, words of which a text must hold one, the pattern, and the group of the secret.
     (
         "Authorization Header",
         ("uthorization", "UTHORIZATION"),
@@ -223,7 +223,7 @@ _SHAPED_SECRETS = (
     (
         "Private Key",
         ("PRIVATE KEY",),
-        # To its end; where that was cut off, as far as it goes.
+        # Up to its end, or up to where it was cut off.
         (
             r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
             rf"(?:[\s\S]{{0,16000}}?{_KEY_END}|(?:(?:\s|\\[nr]|[0-9]{{1,6}}[\t→]){{0,40}}"
@@ -255,7 +255,7 @@ def _list_own() -> Iterator[SecretKind]:
 
 @cache
 def list_secret_kinds() -> tuple[SecretKind, ...]:
-    """All of them, those first that may hold others. Raises ImportFileError without the extra."""
+    """Return all kinds, outer ones first. Raises ImportFileError without the extra."""
     own = sorted(_list_own(), key=lambda kind: kind.name != "Private Key")
     return (*own, *_list_detect_secrets())
 

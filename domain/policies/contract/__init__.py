@@ -1,1 +1,1 @@
-"""What every policy owes the store, and how that is tried."""
+"""Defines the contract between a policy and the store, and checks it."""

@@ -1,4 +1,4 @@
-"""What every policy owes the store, whoever wrote it: `check_policy` tries it on sample windows."""
+"""Checks any policy against the store's contract on sample windows."""
 
 import json
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ from .policy_shape import find_shape_faults
 from .sample_windows import compact_window, iter_sample_windows
 
 _MAX_ROUNDS = 20
-"""How often a view that nothing was added to may be compacted, one time upon the other."""
+"""How often in a row an unchanged view may be compacted."""
 _MAX_MANUAL_ROUNDS = 3
 _MIN_GAIN = 0.1
-"""What the store wants a compaction that nobody asked for to save, unless told otherwise."""
+"""The share that the store by default wants an automatic compaction to save."""
 _MAX_FAULTS_SHOWN = 20
 
 
 def check_policy(policy: Policy | type[Policy]) -> None:
-    """Raise AssertionError, which names all that is wrong, unless the policy keeps the contract.
+    """Raise AssertionError, listing every fault, unless the policy keeps the contract.
 
-    Of a class, its defaults and all of its presets are checked; of a value, these settings. How
-    long it takes is not looked at.
+    For a class, its defaults and all of its presets are checked; for a value, its own settings.
+    Speed is not checked.
     """
     policy_class = policy if isinstance(policy, type) else type(policy)
     broken = [f"{policy_class.__name__}: {fault}" for fault in find_shape_faults(policy_class)]
@@ -44,7 +44,7 @@ def check_policy(policy: Policy | type[Policy]) -> None:
 
 
 def _iter_configurations(policy_class: type[Policy]) -> Iterator[tuple[str, Policy]]:
-    """The policy by its defaults and by each preset; not where settings are missing yet."""
+    """Yield the policy with its defaults and each preset, unless required settings are missing."""
     required = {one.name for one in list_settings(policy_class) if one.default is MISSING}
     if not required:
         yield policy_class.name, configure_policy(policy_class, {})
@@ -61,7 +61,7 @@ def _find_faults(policy: Policy) -> Iterator[str]:
 
 
 def _check_as_value(policy: Policy) -> Iterator[str]:
-    """A request is recorded with its policy, by name and settings, and picked up by others."""
+    """Check that the settings survive JSON, since requests store policies by name and settings."""
     try:
         read = json.loads(json.dumps(asdict(policy)))
     except (TypeError, ValueError) as error:
@@ -74,17 +74,19 @@ def _check_as_value(policy: Policy) -> Iterator[str]:
             replace(policy, **{setting.name: [None]})
         except InvalidSettingError:
             continue
-        except Exception as error:  # noqa: BLE001 - whatever it raises, it is not what it ought to
-            yield f"{setting.name} = [None] raises {_describe_error(error)}, not InvalidSettingError"
+        except Exception as error:  # noqa: BLE001 - anything but InvalidSettingError is a fault
+            yield (
+                f"{setting.name} = [None] raises {_describe_error(error)}, not InvalidSettingError"
+            )
         else:
             yield f"{setting.name} may be [None]: call check(self) in __post_init__"
 
 
 def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
-    """What is wrong with the answer to a window, and to those that follow once it was carried out.
+    """Yield the faults of the answer to a window, and to the windows that follow from it.
 
-    Compacted again and again, with nothing said in between, a view is small enough at last; who
-    asks for it may go on for longer than is tried here.
+    A view that is compacted repeatedly without new blocks must become small enough in the end;
+    manual requests may go on for longer than is tried here.
     """
     is_asked = window.trigger in {Trigger.MANUAL, Trigger.OVERFLOW}
     least, rounds = (0.0, _MAX_MANUAL_ROUNDS) if is_asked else (_MIN_GAIN, _MAX_ROUNDS)
@@ -103,7 +105,6 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
 
 
 def _check_answer(policy: Policy, window: Window) -> "tuple[_Answer, list[str]]":
-    """The answer to a window, and what is wrong with it."""
     before = replace(window, items=list(window.items), hides=dict(window.hides))
     answer = _ask_for_plan(policy, window)
     faults = []
@@ -126,7 +127,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 _Answer = Plan | str | BaseException | None
-"""A plan, why there is none, or what it must not raise."""
+"""A plan, the reason why there is none, or an error that must not be raised."""
 
 
 def _ask_for_plan(policy: Policy, window: Window) -> Any:
@@ -134,7 +135,7 @@ def _ask_for_plan(policy: Policy, window: Window) -> Any:
         answer = policy.plan(window)
     except NothingToCompactError as nothing:
         return str(nothing)
-    except Exception as error:  # noqa: BLE001 - told to whoever wrote it
+    except Exception as error:  # noqa: BLE001 - reported to the policy's author
         return error
     if answer is not None and not isinstance(answer, Plan):
         return TypeError(f"it answers with {type(answer).__name__}, not with a Plan or None")
@@ -180,12 +181,12 @@ def _settle(plan: Plan, window: Window) -> Settlement | None:
 
 
 def _find_threshold_faults(policy: Policy, window: Window, answer: _Answer) -> Iterator[str]:
-    """`fires` and `plan` speak of the same threshold."""
+    """Check that `fires` and `plan` agree on the threshold."""
     if not hasattr(policy, "fires") or isinstance(answer, BaseException):
         return
     try:
         fires: Any = is_due(policy, window)
-    except Exception as error:  # noqa: BLE001 - told to whoever wrote it
+    except Exception as error:  # noqa: BLE001 - reported to the policy's author
         yield f"fires raises {_describe_error(error)}"
         return
     if not isinstance(fires, bool):

@@ -1,4 +1,4 @@
-"""Whether a class has the shape of a policy, so that its settings can be told, given and kept."""
+"""Checks that a class is shaped as a policy, so that its settings can be listed and stored."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,13 +10,13 @@ from ...errors import CutbankError
 from ..policy import Policy, configure_policy, get_presets, list_settings
 
 _NAME = re.compile(r"[a-z][a-z0-9_.-]*")
-"""What a policy, an alias or a preset may be called: it stands in front of and behind an `@`."""
+"""The names allowed for a policy, an alias or a preset, since `@` separates them."""
 _SETTING_TYPES = (int, float, bool, str)
-"""What a setting may be, for files and command lines to give it."""
+"""The types of settings that files and command lines can give."""
 
 
 def find_shape_faults(policy_class: Any) -> Iterator[str]:
-    """What is wrong with the class, each in one line; what it does is not looked at."""
+    """Yield the faults of the class, one line each; its behavior is not checked."""
     if not isinstance(policy_class, type):
         yield f"{policy_class!r} is no class"
         return
@@ -63,7 +63,10 @@ def _find_setting_faults(policy_class: type[Policy]) -> Iterator[str]:
         if not set(kinds) <= {*_SETTING_TYPES, NoneType} or len(set(kinds) - {NoneType}) != 1:
             yield f"{setting.name} is {hint}; a setting is an int, float, bool or str, or none"
         elif setting.default is not MISSING and not setting.is_valid(setting.default):
-            yield f"{setting.name} is {setting.default!r} by default; it takes {setting.accepted_values}"
+            yield (
+                f"{setting.name} is {setting.default!r} by default; it takes "
+                f"{setting.accepted_values}"
+            )
         if not setting.help.strip() or "\n" in setting.help:
             yield f"{setting.name} has no help of one line"
     if not isinstance(get_presets(policy_class), Mapping):
@@ -74,7 +77,7 @@ def _find_setting_faults(policy_class: type[Policy]) -> Iterator[str]:
         if not isinstance(preset, str) or not _NAME.fullmatch(preset):
             yield f"its preset is called {preset!r}; it takes small letters, digits and '_'"
         try:
-            # Of what must be given, a preset need not say all.
+            # A preset need not give all required settings.
             if set(required) <= set(values):
                 configure_policy(policy_class, values)
         except CutbankError as error:

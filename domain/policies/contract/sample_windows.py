@@ -1,6 +1,6 @@
-"""Windows that any policy must be able to answer to: empty, tiny, huge, pinned, open, far too full.
+"""Makes windows that any policy must handle: empty, tiny, huge, pinned, open, far too full.
 
-Blocks have texts of the size that they are said to have, so that policies may measure themselves.
+The texts of blocks have the size that the blocks claim, so that policies may measure them.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from ...window import Window
 
 _LIMIT = 20_000
 _LIMITS = (_LIMIT, 500, 0)
-"""What a model holds: enough for a policy's defaults, next to nothing, and nobody knows."""
+"""Context sizes: enough for a policy's defaults, almost nothing, and unknown."""
 _SUMMARY_TOKENS = 300
 
 _ENVELOPE = {
@@ -30,7 +30,7 @@ _ENVELOPE = {
 
 @dataclass
 class _SampleHistory:
-    """A history that is told block by block."""
+    """A history that is built block by block."""
 
     items: list[Item] = field(default_factory=list)
     turn: int = 0
@@ -45,7 +45,7 @@ class _SampleHistory:
         )
 
     def add_calls(self, *sizes: int | None) -> None:
-        """One message of calls, and a result of each; None where nobody has answered."""
+        """Add one message of calls, and a result for each; None leaves a call open."""
         message, calls = f"message-{len(self.items)}", []
         self._add(Block(kind=Kind.THINKING, text=_make_text(40), message_id=message), 40)
         for number, size in enumerate(sizes):
@@ -71,7 +71,7 @@ class _SampleHistory:
 
 
 def iter_sample_windows() -> Iterator[tuple[str, Window]]:
-    """Every sample with what it is, for each trigger and each size of a model's context."""
+    """Yield every sample with its description, for each trigger and each context size."""
     for name, talk in _iter_sample_histories():
         for limit in _LIMITS:
             for trigger in Trigger:
@@ -83,7 +83,6 @@ def iter_sample_windows() -> Iterator[tuple[str, Window]]:
 
 
 def _iter_sample_histories() -> Iterator[tuple[str, _SampleHistory]]:
-    """The histories of the samples."""
     yield "an empty window", _SampleHistory()
     tiny = _SampleHistory()
     tiny.add_user(5)
@@ -110,7 +109,7 @@ def _iter_sample_histories() -> Iterator[tuple[str, _SampleHistory]]:
 
 
 def make_long_history(turns: int) -> _SampleHistory:
-    """Turns with prompts, thoughts, parallel calls, results and answers."""
+    """Return turns with prompts, thinking, parallel calls, results and answers."""
     talk = _SampleHistory()
     for turn in range(turns):
         talk.add_user(80)
@@ -121,7 +120,7 @@ def make_long_history(turns: int) -> _SampleHistory:
 
 
 def compact_window(window: Window, settlement: Settlement, generation: int) -> Window:
-    """What the session looks like once the settlement was recorded, and nothing was said since."""
+    """Return the window once the settlement was recorded, with no new blocks."""
     boundary = CompactBoundary(
         **_ENVELOPE,
         originator_version=generation,
@@ -160,5 +159,4 @@ def compact_window(window: Window, settlement: Settlement, generation: int) -> W
 
 
 def _make_text(tokens: int) -> str:
-    """A text of that size, about."""
     return ("silt and clay. " * (tokens * CHARS_PER_TOKEN // 15 + 1))[: tokens * CHARS_PER_TOKEN]

@@ -1,1 +1,1 @@
-"""Where a policy cuts: walks back over a budget, and where they may come to rest."""
+"""Finds where a policy cuts: walks back over a budget, and the positions where they may end."""

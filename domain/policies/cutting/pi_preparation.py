@@ -1,4 +1,4 @@
-"""What pi shows its extensions before it compacts: what would be summed up, and what stays."""
+"""Prepares a compaction as pi shows it to its extensions: what to summarize, and what stays."""
 
 from dataclasses import dataclass
 
@@ -15,19 +15,19 @@ from ..pi import Pi
 
 @dataclass(frozen=True, slots=True)
 class PiPreparation:
-    """A compaction as pi would carry it out, with nothing repaired."""
+    """A compaction as pi would carry it out, without repairs."""
 
     first_kept: int
     is_split_turn: bool
     tokens_before: int
     previous_summary: str | None
     history: tuple[Item, ...]
-    """To be summed up, but for the beginning of a split turn."""
+    """The items to summarize, except the beginning of a split turn."""
     prefix: tuple[Item, ...]
     """The beginning of a split turn."""
     kept: tuple[Item, ...]
     digest: Digest
-    """The files that its own tools touched, in all that left so far."""
+    """The files that pi's own tools touched, in everything that has left so far."""
 
     @property
     def history_messages(self) -> int:
@@ -38,7 +38,6 @@ class PiPreparation:
         return len(group_messages(self.prefix))
 
     def make_material(self, budget: int, turn_budget: int) -> Material:
-        """What a summary would be written from."""
         prefix = Ranges.of(item.position for item in self.prefix)
         return Material(
             removed_items=(*self.history, *self.prefix),
@@ -52,7 +51,7 @@ class PiPreparation:
 
 
 def prepare_like_pi(policy: Pi, window: Window) -> PiPreparation | None:
-    """None where there is nothing to cut at all, as right after a compaction."""
+    """Return the preparation; None if there is nothing to cut, as right after a compaction."""
     cut, items = policy.find_cut(window), window.open_to_cut[policy.find_start(window) :]
     if cut.first_kept is None:
         return None

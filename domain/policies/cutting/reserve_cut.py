@@ -1,4 +1,4 @@
-"""Where the newest tokens begin that are to be kept: at a message, and never at a tool result."""
+"""Finds where the newest tokens to keep begin: at a message, and never at a tool result."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,28 +12,28 @@ from ..measuring.text_measure import TextMeasure
 from .budget_walk import find_budget_index
 
 _AT_SUMMARY = -1
-"""Index of the summary, where a walk over messages takes it for the oldest of them."""
+"""The index of the summary, for a walk over messages that counts it as the oldest one."""
 
 
 class ReserveWalk(NamedTuple):
     """How far a walk back from the newest block came, in positions."""
 
     oversized_position: int | None = None
-    """The block, or message, that reaches the budget all by itself, where one does."""
+    """The block or message that reaches the budget by itself, if there is one."""
     reached_position: int | None = None
-    """Where the walk ends for it: at that message, or the nearest before it that is no tool
-    result; None where there is none."""
+    """Where the walk ends: at that message, or the nearest earlier one that is not a tool result.
+    """
     first_kept: int | None = None
-    """Where the kept window is to begin; None where nothing would leave."""
+    """Where the kept window begins; None if nothing would leave."""
 
 
 def walk_back(
     window: Window, keep: int, measure: TextMeasure | None = None, *, passes_developer: bool = False
 ) -> ReserveWalk:
-    """The walk over the window's blocks, or over its messages where these are measured anew.
+    """Walk back over the window's blocks, or over its messages if a measure is given.
 
-    `passes_developer` has it go on from a developer's message to the next user's message or
-    tool result: so it may come to rest on a result.
+    `passes_developer` moves the cut from a developer's message on to the next user's message or
+    tool result, so that it may be at a result.
     """
     items = window.open_to_cut
     if not items:
@@ -56,7 +56,7 @@ def walk_back(
 
 
 def _is_only_summary_before(window: Window) -> bool:
-    """Whether the last boundary kept nothing: the summary is then the oldest entry.
+    """Check whether the last boundary kept nothing, so that the summary is the oldest entry.
 
     A cut at the first block removes that entry, although no block leaves by it.
     """
@@ -65,7 +65,7 @@ def _is_only_summary_before(window: Window) -> bool:
 
 
 def count_message_tokens(message: Message, measure: TextMeasure) -> int:
-    """Tokens of a message by the length of all that is said in it."""
+    """Return the tokens of a message by the length of all its texts."""
     length = 0
     for item in message.items:
         length += _measure_block(item.block, measure)
@@ -83,7 +83,7 @@ def _measure_block(block: AnyBlock, measure: TextMeasure) -> int:
 def _walk_blocks(
     items: Sequence[Item], running: Sequence[int], keep: int
 ) -> tuple[int | None, int | None]:
-    """By the prefix sums: the giant that reaches the budget, and where the walk ends."""
+    """Return the item that reaches the budget by itself and the walk's end, by prefix sums."""
     index = find_budget_index(running, keep)
     if index is None:
         return None, None
@@ -93,7 +93,7 @@ def _walk_blocks(
 def _walk_messages(
     items: Sequence[Item], keep: int, measure: TextMeasure
 ) -> tuple[int | None, int | None]:
-    """By messages as they are measured: no more of them than are kept."""
+    """Return the same by measured messages, reading no more of them than are kept."""
     held, giant, is_reached = 0, None, False
     for message in iter_messages_back(items):
         if not is_reached:
@@ -107,12 +107,12 @@ def _walk_messages(
 
 
 def _skip_results(items: Sequence[Item]) -> int:
-    """Answers to calls that left long ago cannot open a view, so they are not kept for it."""
+    """Skip answers to calls that left earlier: a view cannot begin with them."""
     return next((i for i, item in enumerate(items) if item.kind is not Kind.TOOL_RESULT), 0)
 
 
 def _find_opening(items: Sequence[Item], index: int) -> int:
-    """Where the message of the item begins, or the nearest before it that is no tool result."""
+    """Return the start of the item's message, or of an earlier one that is not a tool result."""
     while index:
         start = _find_message_start(items, index)
         if start < index:
@@ -125,9 +125,9 @@ def _find_opening(items: Sequence[Item], index: int) -> int:
 
 
 def _find_message_start(items: Sequence[Item], index: int) -> int:
-    """Where an item's message begins; results may have come in between its pieces.
+    """Return where an item's message begins; results may be between its pieces.
 
-    Looks at the message at hand alone, however long the history is.
+    Reads only that message, however long the history is.
     """
     name = items[index].block.message_id
     if name is None:

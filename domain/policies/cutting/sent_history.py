@@ -1,4 +1,4 @@
-"""The history as a program of messages sends it: a summary, and the messages that were kept."""
+"""Lists the history as a message-based program sends it: a summary, and the kept messages."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from ...messages import Message, Role, group_messages
 from ...window import Window
 
 UNANSWERED_TEXT = "[nobody has answered this call; whoever ran it was interrupted]"
-"""What answers a call that waits, in a history that is sent all the same."""
+"""The answer to an open call in a history that is sent all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +16,13 @@ class SentMessage:
     role: Role
     message: Message | None = None
     text: str = ""
-    """What no block of the log says: the summary, or the answer to a call that has none."""
+    """A text that no block holds: the summary, or the answer to an open call."""
 
 
 def list_sent_messages(window: Window, *, answers_calls: bool) -> tuple[SentMessage, ...]:
-    """The summary as a user's message, and the kept messages; without a summary all of them.
+    """Return the summary as a user's message and the kept messages, or all messages.
 
-    `answers_calls` answers each call that waits, behind its message.
+    `answers_calls` adds an answer to each open call after its message.
     """
     sent = [SentMessage(Role.USER, text=window.summary.text)] if window.summary else []
     waiting = find_waiting_calls(window) if answers_calls else frozenset[int]()
@@ -34,7 +34,7 @@ def list_sent_messages(window: Window, *, answers_calls: bool) -> tuple[SentMess
 
 
 def list_kept_messages(window: Window) -> tuple[Message, ...]:
-    """The messages that are sent; behind a boundary none of the first is a tool result."""
+    """Return the messages that are sent; after a boundary, the first is never a tool result."""
     messages = group_messages(window.items)
     if window.boundary is None:
         return messages
@@ -43,5 +43,4 @@ def list_kept_messages(window: Window) -> tuple[Message, ...]:
 
 
 def find_waiting_calls(window: Window) -> frozenset[int]:
-    """The positions of the calls that nobody has answered."""
     return frozenset([item.position for item in window.items if item.is_open])

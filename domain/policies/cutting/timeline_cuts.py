@@ -1,4 +1,4 @@
-"""Where a timeline may be cut: at turns and messages; and where its turns begin."""
+"""Finds where a timeline may be cut, at turns and messages, and where its turns begin."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -11,25 +11,25 @@ from ...item import Item
 from ...messages import find_message_start
 
 _NEARBY_BLOCKS = 64
-"""Blocks that most turns have fewer of: a turn's beginning is looked for here first."""
+"""More blocks than most turns have; the search for a turn's beginning starts within them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineCuts:
-    """What a cut may stand at, by the settings of a rolling timeline."""
+    """Where a cut may be, by the settings of a rolling timeline."""
 
     any_author: bool = False
-    """Whether whatever has an author is a message, but for the system and tools; else only what a
-    user or an assistant wrote is, and where none follows any block but a result will do."""
+    """Whether every block with an author except system and tools is a message; else only those of
+    users and assistants, or any block except a result if none follows."""
     whole_messages: bool = True
     from_prompt: bool = False
-    """Whether a split turn begins at the prompt before the cut; else at its first block."""
+    """Whether a split turn begins at the prompt before the cut; otherwise at its first block."""
 
     def find_first_cut(self, items: Sequence[Item], start: int | None) -> int | None:
-        """Index of the first block at or behind an index that a cut may stand at.
+        """Return the index of the first block from `start` on where a cut may be.
 
-        The first of all where none follows, or where there is no index. What belongs to no
-        message goes with the one behind it.
+        If none follows, or `start` is None, return the first in the whole timeline. A block outside
+        messages goes with the message after it.
         """
         found = self._find_next_cut(items, start) if start is not None else None
         if found is None:
@@ -56,7 +56,7 @@ class TimelineCuts:
         return item.block.kind is _RESULT or self._is_boundary(item)
 
     def _is_boundary(self, item: Item) -> bool:
-        """Whether a cut may stand at the block: it begins a turn or is a message."""
+        """Check whether a cut may be at the block: it begins a turn or is a message."""
         block = item.block
         if block.origin is None:
             return block.kind in _MESSAGES
@@ -71,7 +71,7 @@ class TimelineCuts:
         return author not in {"", "system", "tool"}
 
     def find_newest_turns(self, items: Sequence[Item], count: int) -> int:
-        """Index where the newest turns begin, as many as are to stay; 0 where there are fewer."""
+        """Return the index where the newest `count` turns begin; 0 if there are fewer."""
         end, turns = len(items), 0
         while end > 0:
             turn = items[end - 1].turn
@@ -79,7 +79,8 @@ class TimelineCuts:
             if turns == count:
                 start = self.find_turn_start(items, end, turn)
                 return end - 1 if start is None else start
-            # As in _begins; this is the loop that a plan's time goes into.
+            # As in `_find_turn_beginning`, repeated here because a plan spends its time in this
+            # loop.
             near = end - _NEARBY_BLOCKS
             lowest = near if near > 0 and items[near].turn != turn else 0
             end = bisect_left(items, turn, lowest, end, key=_TURN)
@@ -88,10 +89,10 @@ class TimelineCuts:
     def find_turn_start(
         self, items: Sequence[Item], at: int, turn: int | None = None
     ) -> int | None:
-        """Index where the turn began in which the item at an index stands.
+        """Return the index where the turn of the item at `at` began.
 
-        None where it is the first of its turn, or where the turn has no beginning here. With
-        `turn`, that turn's beginning before the index.
+        None if the item is the first of its turn, or if the turn has no beginning here. With
+        `turn`, find that turn's beginning before `at`.
         """
         if turn is None:
             turn = items[at].turn
@@ -113,7 +114,6 @@ class TimelineCuts:
 
 
 def _find_turn_beginning(items: Sequence[Item], turn: int, end: int) -> int:
-    """Index where the turn begins of which some stands before `end`."""
     near = max(0, end - _NEARBY_BLOCKS)
     if near and items[near].turn == turn:
         near = 0

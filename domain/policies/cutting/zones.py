@@ -1,4 +1,4 @@
-"""A history in two zones, and how seed 004's program moved the cut between them."""
+"""Divides a history into two zones, and moves the cut as the program of seed 004 does."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,13 @@ from ...messages import find_message_end, find_message_start
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """The history in two: what leaves for a summary, and what is kept word for word."""
+    """The items that leave for a summary, and those that are kept word for word."""
 
     leaving_items: tuple[Item, ...]
     kept_items: tuple[Item, ...]
 
     @property
     def has_orphan_result(self) -> bool:
-        """Whether what is kept begins with the answer to a call that leaves."""
         return self._first_kind is Kind.TOOL_RESULT
 
     @property
@@ -30,9 +29,9 @@ class Zones:
 
 
 def step_back(items: Sequence[Item], index: int) -> int:
-    """Where the original's correction moves a cut: off results, and off a message with calls.
+    """Return where the original moves a cut: off results, and off a message with calls.
 
-    It stops at the second message, and may come to rest on the result of an earlier call.
+    It stops at the second message, and may end at the result of an earlier call.
     """
     if index <= 0 or index >= len(items):
         return index

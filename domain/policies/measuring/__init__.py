@@ -1,1 +1,1 @@
-"""How large messages are: as the store reckons them, or as a program would that counts texts."""
+"""Measures messages: by the store's token counts, or by the length of their texts."""

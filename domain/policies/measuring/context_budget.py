@@ -1,4 +1,4 @@
-"""How full a context is when what the answer may take counts as used: seed 004's token budget."""
+"""Computes how full a context is, with room for the answer, as the token budget of seed 004."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ MAX_OUTPUT_TOKENS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class ContextBudget:
-    """What a model's context holds, and what is in it."""
+    """A model's context limit and the tokens that use it."""
 
     limit: int
     system_tokens: int = 0
@@ -21,15 +21,14 @@ class ContextBudget:
 
     @property
     def utilization(self) -> float:
-        """The part of the limit that is used; a context that holds nothing is full."""
+        """The share of the limit that is used; 1 for a limit of 0."""
         return self.used_tokens / self.limit if self.limit > 0 else 1.0
 
     @property
     def is_overflow(self) -> bool:
-        """Whether the next call does not fit; one that fills the context to the brim does."""
+        """Whether the next call does not fit; one that fills the context exactly does."""
         return self.used_tokens > self.limit
 
     @property
     def available_tokens(self) -> int:
-        """Tokens that are left for more to be said."""
         return max(0, self.limit - self.used_tokens)

@@ -1,4 +1,4 @@
-"""How large a message is to a program that counts texts: what it says, and a word for the rest."""
+"""Measures a message by the length of its texts, with a placeholder for everything else."""
 
 import re
 import unicodedata
@@ -11,28 +11,29 @@ from .text_measure import SizeUnit, TextMeasure
 
 
 class ResultText(StrEnum):
-    """What of a tool result is counted."""
+    """Which form of a tool result is counted."""
 
     PLAIN = "plain"
     """Its text."""
     DEBUG = "debug"
-    """Its text as Rust prints a value for debugging: wrapped in its types, quoted and escaped."""
+    """Its text in Rust's debug format: wrapped in its types, quoted and escaped."""
 
 
 _DEBUG = ResultText.DEBUG
 _PLACEHOLDERS = {Kind.THINKING: "[reasoning]", Kind.IMAGE: "[image]", Kind.DOCUMENT: "[document]"}
-"""What stands for blocks whose content is not counted."""
+"""The texts that replace blocks whose content is not counted."""
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
-"""What is printed with a backslash; that itself comes first, for the others bring more of it."""
+"""Characters printed with a backslash; the backslash comes first because the others add more of it.
+"""
 _UNCHANGED_IN_JSON = re.compile(r"[ -~\n\r\t]*")
-"""What Rust prints for debugging just as JSON has it."""
+"""Text that Rust's debug format prints exactly as JSON does."""
 _NON_ASCII = re.compile(r"[^ -~]")
 _COMBINING_MARKS = frozenset({"Mn", "Me"})
-"""Unicode categories of what is drawn upon the character before."""
+"""Unicode categories of characters that combine with the one before."""
 
 
 def count_message_text_tokens(message: Message, measure: TextMeasure, results: ResultText) -> int:
-    """Tokens of one message; `reckoned` is what the store makes of its blocks."""
+    """Return the tokens of one message; in the unit `reckoned`, the store's count of its blocks."""
     items = message.items
     if measure.unit is SizeUnit.RECKONED:
         return items[0].tokens if len(items) == 1 else message.tokens
@@ -42,8 +43,7 @@ def count_message_text_tokens(message: Message, measure: TextMeasure, results: R
 
 
 def escape_like_rust(text: str) -> str:
-    """A string as Rust prints it for debugging."""
-    if _UNCHANGED_IN_JSON.fullmatch(text):  # most results are, and JSON is several times as fast
+    if _UNCHANGED_IN_JSON.fullmatch(text):  # true of most results; JSON is several times as fast
         return encode_basestring_ascii(text)
     for character, printed in _ESCAPES.items():
         text = text.replace(character, printed)
@@ -56,7 +56,7 @@ def _render_block(block: AnyBlock, results: ResultText) -> str:
     if isinstance(block, Block):
         return _PLACEHOLDERS.get(block.kind, block.text)
     if isinstance(block, ToolCall):
-        return f"[tool: {block.name}]"  # its arguments are not counted
+        return f"[tool: {block.name}]"  # the arguments are not counted
     if results is _DEBUG:
         return f"Text(Text {{ text: {escape_like_rust(block.text)} }})"
     return "\n".join([block.text, *("[image]" for _ in block.media)])

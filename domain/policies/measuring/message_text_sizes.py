@@ -1,4 +1,4 @@
-"""Messages by the length of what is said in them: tool calls, thoughts and images weigh nothing."""
+"""Measures messages by their texts alone: tool calls, thinking and images count nothing."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,23 +11,21 @@ from .text_measure import TextMeasure
 
 @dataclass(frozen=True, slots=True)
 class MessageSize:
-    """One message."""
-
     start: int
-    """Where its first item stands among all."""
+    """The index of its first item."""
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class MessageTextSizes:
-    """Seed 004's simple estimator."""
+    """The simple estimator of seed 004."""
 
     measure: TextMeasure
     tokens_per_message: int
-    """Tokens that each message takes besides what it says."""
+    """Tokens that each message takes in addition to its text."""
 
     def measure_messages(self, items: Sequence[Item]) -> list[MessageSize]:
-        """All messages in order, each measured as a whole."""
+        """Return all messages in order, each measured as a whole."""
         starts, lengths = list[int](), list[int]()
         for index, item in enumerate(items):
             if index and _is_message_continued(items[index - 1], item):
@@ -42,11 +40,10 @@ class MessageTextSizes:
         ]
 
     def count_text_tokens(self, blocks: Iterable[AnyBlock]) -> int:
-        """Tokens of what one message says."""
         return self.measure.convert_to_tokens(sum(map(self.measure_block, blocks)))
 
     def measure_block(self, block: AnyBlock) -> int:
-        """In the unit of the measure."""
+        """Return the length of a block in the unit of the measure."""
         if isinstance(block, ToolCall) or block.kind is Kind.THINKING:
             return 0
         if isinstance(block, ToolResult) and not isinstance(block.content, str):
@@ -56,7 +53,6 @@ class MessageTextSizes:
 
 
 def _is_message_continued(before: Item, item: Item) -> bool:
-    """Whether an item is a further piece of the message before it."""
     name = item.block.message_id
     return (
         name is not None

@@ -1,4 +1,4 @@
-"""How much is in use as pi reckons it: the newest call's report, and lengths of what follows."""
+"""Estimates the tokens in use as pi does: the newest report, and the length of what follows."""
 
 import json
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from .text_measure import TextMeasure
 
 @dataclass(frozen=True, slots=True)
 class PiContextEstimate:
-    """Tokens in use, and where they are known from."""
+    """Tokens in use, reported and estimated."""
 
     since: int
-    """Estimated of what came after the report; of everything where there is none."""
+    """The estimate for what came after the report, or for everything if there is no report."""
     reported: int = 0
-    """By the newest call, its answer included where that was reported."""
+    """The newest call's prompt, and its answer if that was reported."""
     answered: int | None = None
-    """Position of the last block that the report speaks of."""
+    """Position of the last block that the report includes."""
 
     @property
     def tokens(self) -> int:
@@ -26,7 +26,7 @@ class PiContextEstimate:
 
 
 def measure_pi_block(block: AnyBlock, measure: TextMeasure, image_chars: int) -> int:
-    """Length of what counts of a block: images do in results and reminders, not in prompts."""
+    """Return the counted length of a block; images count in results and reminders only."""
     if isinstance(block, ToolCall):
         return measure.measure_length(block.name) + measure.measure_length(_dump_compact(block))
     if isinstance(block, Block):
@@ -41,7 +41,6 @@ def measure_pi_block(block: AnyBlock, measure: TextMeasure, image_chars: int) ->
 
 
 def _dump_compact(call: ToolCall) -> str:
-    """A call's arguments as JSON without a space that need not be."""
     if " " not in call.arguments and "\\" not in call.arguments and "\n" not in call.arguments:
         return call.arguments
     return _COMPACT.encode(call.parse_arguments())
@@ -51,7 +50,7 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def find_answer_end(items: Sequence[Item], index: int) -> int:
-    """Where the model's message ends that begins at an index; the index if none begins there."""
+    """Return the end of the model's message that begins at an index, or the index itself."""
     if index == len(items) or items[index].kind not in ASSISTANT_KINDS:
         return index
     name, end = items[index].block.message_id, index + 1

@@ -1,4 +1,4 @@
-"""How full a timeline is: its system prompt, what stands for earlier blocks, and the blocks."""
+"""Measures how full a timeline is: its system prompt, its summary, and the blocks."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,25 +16,24 @@ _NO_REPLACEMENTS: Mapping[int, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class TimelineSizes:
-    """Tokens by the store's reckoning, or of texts in one unit or another."""
+    """Counts tokens by the store's count, or by the length of texts in a unit."""
 
     unit: str
     counts_evicted: bool = False
-    """Whether what left the view, and is still at hand, is in use as well."""
+    """Whether blocks that left the view but are still available count as in use."""
 
     def count_total(self, window: Window) -> int:
-        """Tokens in use."""
-        # What the store reckons is known without a look at the blocks.
+        # The store's count needs no look at the blocks.
         return self.count_total_with(
             window, () if self.unit == _RECKONED else self.sum_running(window)
         )
 
     def count_total_with(self, window: Window, running: Sequence[int]) -> int:
-        """The same, once it is known what the blocks take that may leave."""
+        """Return the tokens in use, given the prefix sums of the blocks that may leave."""
         if self.unit == _RECKONED:
             total = window.used_tokens
         else:
-            # What stands in front of the kept window was carried there: pins, and open calls.
+            # Items before the kept window were carried along: pins and open calls.
             carried = window.items if window.boundary else ()
             carried = [item for item in carried if item.place < window.cut_start]
             standing = self.count_text_tokens(window.summary.text) if window.summary else 0
@@ -44,27 +43,27 @@ class TimelineSizes:
         return total + sum(self.iter_sizes(window.evicted)) if self.counts_evicted else total
 
     def count_overhead(self, window: Window) -> int:
-        """Tokens that are in use besides the blocks and their summary."""
+        """Return the tokens in use apart from the blocks and their summary."""
         if self.unit == _RECKONED:
             used, blocks = window.used_tokens, window.running[-1]
             return used - blocks if used > blocks else 0
         return self._measure.count_tokens(window.system_prompt)
 
     def sum_running(self, window: Window) -> Sequence[int]:
-        """Prefix sums of what may leave."""
+        """Return prefix sums of the items that may leave."""
         if self.unit == _RECKONED:
             return window.running
         sizes = self.iter_sizes(window.open_to_cut, kdcube_timeline.map_replaced_texts(window))
         return tuple(accumulate(sizes, initial=0))
 
     def count_text_tokens(self, text: str) -> int:
-        """Tokens of a text; nothing for one that is blank."""
+        """Return the tokens of a text; 0 for a blank one."""
         return self._measure.count_tokens(text) if text and not text.isspace() else 0
 
     def iter_sizes(
         self, items: Iterable[Item], replaced: Mapping[int, str] = _NO_REPLACEMENTS
     ) -> Iterator[int]:
-        """Tokens of each block, as it shows where another text stands for it."""
+        """Return the tokens of each block, or of the text that replaces it."""
         if self.unit == _RECKONED:
             return (item.tokens for item in items)
         return self._iter_measured_sizes(items, replaced)

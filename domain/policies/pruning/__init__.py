@@ -1,1 +1,1 @@
-"""Which messages leave by their worth, and which results are shown shortened."""
+"""Chooses which messages leave by their score, and which results are shortened."""

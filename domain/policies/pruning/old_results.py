@@ -1,4 +1,4 @@
-"""Old tool results that are long: all of one but its beginning can leave, and need no summary."""
+"""Finds old, long tool results: all but their beginning can leave, without a summary."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -16,19 +16,19 @@ class OldResults:
     """Which results are too long once they are old, and how much of them stays."""
 
     max_chars: int
-    """In the unit of the measure: what is no longer than this stays whole."""
+    """The longest result that stays whole, in the unit of the measure."""
     kept_chars: int
     recent_messages: int
-    """Newest messages that stay whole; less than none is none."""
+    """The number of newest messages that stay whole; below 0 means 0."""
     measure: TextMeasure
 
     def list_trims(self, items: Sequence[Item]) -> tuple[Trim, ...]:
-        """The beginnings that stay of them, by rule: whether it saves anything is not asked."""
+        """Return trims to their beginnings, whether or not these save anything."""
         cuts = self.list_cuts(items[: self.find_recent_start(items)])
         return tuple(Trim(position=item.position, head=head) for item, head in cuts)
 
     def list_cuts(self, items: Iterable[Item]) -> list[tuple[Item, int]]:
-        """Those of the items that are too long, and how many characters of each may stay."""
+        """Return the items that are too long, and how many characters of each may stay."""
         return [
             (item, self._fit_head(item.block.text))
             for item in items
@@ -37,7 +37,7 @@ class OldResults:
         ]
 
     def find_recent_start(self, items: Sequence[Item]) -> int:
-        """Where the newest messages begin, so many of them; 0 where there are no others."""
+        """Return the index where the newest messages begin; 0 if there are no older ones."""
         recent, start = self.recent_messages, len(items)
         while recent > 0 and start > 0:
             start = find_message_start(items, start - 1)
@@ -46,9 +46,9 @@ class OldResults:
         return start
 
     def _fit_head(self, text: str) -> int:
-        """Characters that may stay: as many whole ones as have room."""
+        """Return how many whole characters fit."""
         if self.measure.measure_length(text[: self.kept_chars]) <= self.kept_chars:
-            return self.kept_chars  # nearly always so, for no character is shorter than the unit
+            return self.kept_chars  # the usual case, since no character is shorter than a unit
         lengths = range(self.kept_chars + 1)
         return (
             bisect_right(
@@ -59,4 +59,4 @@ class OldResults:
 
 
 _RESULT = Kind.TOOL_RESULT
-"""Named here, for an enumeration takes long to be asked for one of its own."""
+"""Bound here because member access on an enumeration is slow."""

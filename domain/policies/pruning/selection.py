@@ -1,4 +1,4 @@
-"""Which messages stay within a budget: two ways to choose, and what they may not touch."""
+"""Selects which messages stay within a budget, in two ways, and which are protected."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -13,27 +13,28 @@ class PruningChoice(StrEnum):
     """How messages are chosen."""
 
     REMOVE_LOWEST = "remove-lowest"
-    """Those of the least worth leave, the oldest of equals first, until the rest fits."""
+    """Messages with the lowest scores leave, oldest first among equals, until the rest fits."""
     KEEP_HIGHEST = "keep-highest"
-    """Those of the most worth stay while there is room; one that is too large is passed over."""
+    """Messages with the highest scores stay while there is room; one that is too large is skipped.
+    """
 
 
 class ProtectionUnit(StrEnum):
-    """What the newest that always stay are counted in."""
+    """The unit in which the protected newest part is counted."""
 
     TURNS = "turns"
-    """The current turn is always among them."""
+    """The current turn is always protected."""
     MESSAGES = "messages"
 
 
 class RankedMessages(NamedTuple):
-    """Messages that stay or leave as one; of two, the lesser leaves first.
+    """Messages that stay or leave together; of two, the lower ranked leaves first.
 
-    A named tuple, the fastest to make and to compare: there is one of each message.
+    A named tuple, the fastest to make and compare, because every message gets one.
     """
 
     leaves_late: bool
-    """Whether all that does not leaves before it."""
+    """Whether all messages without this flag leave first."""
     worth: float
     tokens: int
     indices: Sequence[int]
@@ -42,7 +43,7 @@ class RankedMessages(NamedTuple):
 def find_protected(
     messages: Sequence[Message], newest: int, counted_in: ProtectionUnit
 ) -> frozenset[int]:
-    """Indices of the messages that are too new to leave."""
+    """Return the indices of the messages that are too new to leave."""
     if counted_in is ProtectionUnit.MESSAGES:
         return frozenset(range(max(0, len(messages) - newest), len(messages)))
     turns: set[int] = set()
@@ -54,14 +55,14 @@ def find_protected(
 
 
 def find_carried(messages: Sequence[Message]) -> frozenset[int]:
-    """Indices of the messages that no compaction may take out: pinned, or with an open call."""
+    """Return the indices of the messages that must stay: pinned, or with an open call."""
     return frozenset(
         index for index, message in enumerate(messages) if any(map(is_carried, message.items))
     )
 
 
 def choose_leaving(ranked: Sequence[RankedMessages], choice: PruningChoice, room: int) -> set[int]:
-    """Which indices of `ranked`, which stand in order, leave so that so many tokens are enough."""
+    """Return the indices, from `ranked` in order, that leave so that the rest fits into `room`."""
     if choice is PruningChoice.REMOVE_LOWEST:
         return _choose_lowest(ranked, room)
     return _choose_all_but_highest(ranked, room)
@@ -80,7 +81,7 @@ def _choose_lowest(ranked: Sequence[RankedMessages], room: int) -> set[int]:
 
 def _choose_all_but_highest(ranked: Sequence[RankedMessages], room: int) -> set[int]:
     gone = set[int]()
-    # What is too large is passed over; where there is no room, what takes nothing leaves too.
+    # Messages that are too large are skipped; without any room, even empty ones leave.
     is_room = room > 0
     for one in _sort_by_worth(ranked, reverse=True):
         if is_room and one.tokens <= room:
@@ -93,8 +94,8 @@ def _choose_all_but_highest(ranked: Sequence[RankedMessages], room: int) -> set[
 def _sort_by_worth(
     ranked: Sequence[RankedMessages], *, reverse: bool = False
 ) -> list[RankedMessages]:
-    """What leaves first comes first; sorting leaves equals in their order, the oldest first."""
-    # Twice by one value each, which is several times as fast as once by two of them.
+    """Return what leaves first at the start; equals stay in order, oldest first."""
+    # Two sorts by one value each are several times as fast as one sort by two.
     in_order = sorted(ranked, key=_worth, reverse=reverse)
     in_order.sort(key=_leaves_late, reverse=reverse)
     return in_order

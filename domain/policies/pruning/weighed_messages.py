@@ -1,4 +1,4 @@
-"""A window's messages with what each takes and is worth, looked at once."""
+"""Holds a window's messages with their sizes and priorities, each computed once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _BUCKETS = {Role.USER: 0, Role.DEVELOPER: 0, Role.ASSISTANT: 1, Role.TOOL_RESULT
 
 @dataclass(frozen=True)
 class WeighedMessages:
-    """Messages in order."""
+    """Messages in order, with their tokens."""
 
     messages: Sequence[Message]
     tokens: Sequence[int]
@@ -34,7 +34,6 @@ class WeighedMessages:
 
     @cached_property
     def calls(self) -> Sequence[Sequence[Item]]:
-        """The tool calls in each message."""
         return [m.calls if m.role is _ASSISTANT else () for m in self.messages]
 
     @cached_property
@@ -46,7 +45,7 @@ class WeighedMessages:
 
     @cached_property
     def priorities(self) -> tuple[float, ...]:
-        """What each is worth, by its score, its age and its size."""
+        """The priority of each message, by its score, age and size."""
         return compute_priorities(self.scores, self.tokens)
 
     @cached_property
@@ -68,7 +67,7 @@ class WeighedMessages:
     def rank(
         self, untouched: frozenset[int], *, together: bool, looks_first: bool
     ) -> list[RankedMessages]:
-        """What may leave, by what it is worth; of an exchange, as much as the best of it."""
+        """Return the messages that may leave, ranked; an exchange ranks as its best message."""
         tokens, worth = self.tokens, self.priorities
         leaves_late = [not (looks_first and is_read_only(calls)) for calls in self.calls]
         if not together:

@@ -1,1 +1,1 @@
-"""What the extractive summariser takes from blocks, and how it lays it out."""
+"""Extracts lines from blocks for the extractive summarizer, and lays them out."""

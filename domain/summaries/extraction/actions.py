@@ -1,4 +1,4 @@
-"""Reads tool calls and their results as what was done: edits, commands, and what failed."""
+"""Reads tool calls and their results as actions: edits, commands, and failures."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -35,8 +35,6 @@ from .todo_lists import is_planning
 
 
 class ActionKind(StrEnum):
-    """What kind of thing a call did."""
-
     EDIT = "edit"
     RUN = "run"
     LOOK = "look"
@@ -45,18 +43,17 @@ class ActionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One tool call together with what came of it."""
+    """One tool call with its outcome."""
 
     kind: ActionKind
     label: str
-    """What was done, if it was done: `edited x`, `ran y`."""
+    """What was done, if it succeeded: `edited x`, `ran y`."""
     noun: str
     """What was tried: `edit of x`, `y`."""
     targets: tuple[str, ...]
-    """What it was tried on, the last of which counts: success later on makes up for a failure."""
+    """What it acted on; a later success on the last target makes up for a failure."""
     position: int
     outcome: str = ""
-    """What the result says, in a few words."""
     is_failure: bool = False
 
     @property
@@ -65,7 +62,7 @@ class Action:
 
 
 class _Attempt(NamedTuple):
-    """What a call tried, whatever came of it."""
+    """What a call tried, whatever the outcome."""
 
     kind: ActionKind
     label: str
@@ -84,7 +81,7 @@ _MAX_PATH_CHARS = 48
 
 
 def iter_actions(items: Iterable[Item]) -> Iterator[Action]:
-    """What each answered call did, in order of the calls."""
+    """Yield what each answered call did, in order of the calls."""
     items = tuple(items)
     answers = map_results_by_call(items)
     for item in items:
@@ -108,7 +105,7 @@ def iter_actions(items: Iterable[Item]) -> Iterator[Action]:
 
 
 def _shorten_path(path: str) -> str:
-    """Enough of a path to know it by; the digest has all of it."""
+    """Return enough of a path to recognize it; the digest has all of it."""
     path = tidy_line(path)
     if len(path) <= _MAX_PATH_CHARS:
         return path
@@ -117,7 +114,7 @@ def _shorten_path(path: str) -> str:
 
 @CachedPerBlock
 def _list_attempts(call: ToolCall) -> tuple[_Attempt, ...]:
-    """What a call is about: several things where it edits several files."""
+    """Return what a call tries: several things if it edits several files."""
     if is_planning(call.name):
         return ()
     touch = find_touched_files(call)
@@ -154,7 +151,7 @@ def _make_call(call: ToolCall, *, is_look: bool) -> _Attempt:
 
 @CachedPerBlock
 def _read_outcome(result: ToolResult, deed: ActionKind, is_run: bool) -> tuple[bool, str]:
-    """Whether what was tried failed, and what the result says about how it came out."""
+    """Return whether the attempt failed, and what the result says about it."""
     text = result.text
     if is_run:
         return read_verdict(text, is_error=result.is_error, is_look=deed is ActionKind.LOOK)
@@ -164,7 +161,7 @@ def _read_outcome(result: ToolResult, deed: ActionKind, is_run: bool) -> tuple[b
 
 
 def _iter_argument_words(arguments: dict[str, JsonValue]) -> Iterator[str]:
-    """Arguments in words, the beginning of each."""
+    """Yield the arguments as words, the beginning of each."""
     for key, value in arguments.items():
         if isinstance(value, str):
             yield f"{tidy_line(key)}={shorten_line(tidy_line(value[:400]), 40)}"

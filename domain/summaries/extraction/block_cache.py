@@ -1,4 +1,4 @@
-"""Remembers what was found in a block, for as long as the block lives."""
+"""Caches what was found in a block for as long as the block lives."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar, TypeVarTuple
@@ -12,10 +12,10 @@ _ResultT = TypeVar("_ResultT")
 
 
 class CachedPerBlock(Generic[_BlockT, *_Args, _ResultT]):
-    """A pure function of a block, asked once: each block is summarised again and again, by every
-    policy that is tried on its session, and at every limit.
+    """A pure function of a block that runs once.
 
-    Blocks are known by their identity, for to compare their texts would take as long.
+    Trying policies on a session summarizes each block many times. Blocks are matched by identity,
+    because comparing their texts would take as long as the function.
     """
 
     def __init__(self, find: Callable[[_BlockT, *_Args], _ResultT]) -> None:
@@ -26,7 +26,7 @@ class CachedPerBlock(Generic[_BlockT, *_Args, _ResultT]):
         key = id(block)
         known = self._known.get(key)
         if known is None:
-            # The entry is gone before another block can be given the same identity.
+            # The entry is removed before another block can get the same id.
             known = self._known[key] = (KeyedRef(block, self._forget_block, key), {})
         found = known[1]
         if how not in found:
@@ -37,5 +37,4 @@ class CachedPerBlock(Generic[_BlockT, *_Args, _ResultT]):
         self._known.pop(block.key, None)
 
     def cache_clear(self) -> None:
-        """Forget everything."""
         self._known.clear()

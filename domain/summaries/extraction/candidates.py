@@ -1,4 +1,4 @@
-"""Gathers all that a summary could say, from the blocks and the summary before, and weighs it."""
+"""Gathers and ranks every line that a summary could hold, from blocks and the last summary."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,6 @@ _STEM = 6
 
 
 def gather_candidates(material: Material, earlier: Iterable[SummaryLine]) -> list[SummaryLine]:
-    """All that could be said, what weighs most first."""
     items = material.removed_items
     earlier = tuple(earlier)
     actions = list(iter_actions(items))
@@ -29,7 +28,7 @@ def gather_candidates(material: Material, earlier: Iterable[SummaryLine]) -> lis
         *iter_remarks(items),
         *iter_media(items),
     ]
-    # What was under way then is so no more, and newer plans replace older ones.
+    # What was in progress then no longer is, and newer plans replace older ones.
     past = {SummarySection.IN_PROGRESS} if new else set()
     past |= {SummarySection.NEXT} & {line.section for line in new}
     old = [
@@ -54,18 +53,18 @@ def gather_candidates(material: Material, earlier: Iterable[SummaryLine]) -> lis
 
 
 def sort_by_weight(lines: Iterable[SummaryLine]) -> list[SummaryLine]:
-    """What weighs most first, of equals the newest, else in the order given."""
+    """Return the lines by weight, newest first among equals."""
     return sorted(lines, key=lambda line: (-line.weight, -line.newest))
 
 
 def find_stems(text: str) -> frozenset[str]:
-    """The beginnings of the longer words of a text, by which two texts are about the same."""
+    """Return the beginnings of a text's longer words, to match texts on the same subject."""
     return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()))
 
 
 def _weigh_goals(lines: Sequence[SummaryLine]) -> Iterator[SummaryLine]:
-    """Requests, of which the first and the latest say most."""
-    # An earlier summary may quote one message twice, once the longer.
+    """Yield requests with weights; the first and the latest weigh most."""
+    # An earlier summary may quote one message twice; keep the longer quote.
     longest: dict[Ranges | str, SummaryLine] = {}
     for line in lines:
         key = line.handles or line.text
@@ -84,21 +83,20 @@ def _weigh_goals(lines: Sequence[SummaryLine]) -> Iterator[SummaryLine]:
 
 
 def _move_to_turn(line: SummaryLine, prefix: Ranges) -> SummaryLine:
-    """Progress within a turn that goes on is told apart."""
-    # Most lines are from before: their newest handle tells.
+    """Move progress within an unfinished turn to the turn's own section."""
+    # Most lines are older; their newest handle rules them out.
     if line.section in _PROGRESS and line.newest in prefix and not line.handles - prefix:
         return replace(line, section=SummarySection.TURN)
     return line
 
 
 def _iter_turn_requests(items: Iterable[Item], prefix: Ranges) -> Iterator[SummaryLine]:
-    """What the turn that goes on was begun with."""
     begun = iter_requests(item for item in items if item.position in prefix)
     if first := next(iter(begun), None):
         yield replace(first, section=SummarySection.TURN, weight=0.85)
 
 
 def _weigh_by_instruction(line: SummaryLine, wished: frozenset[str]) -> SummaryLine:
-    """What is about the words of an instruction goes before the rest."""
+    """Raise the weight of a line that shares words with the instruction."""
     about = len(wished & find_stems(line.text))
     return line.with_weight(line.weight + min(0.6, 0.3 * about)) if about else line

@@ -1,4 +1,4 @@
-"""How a piece of a log is worded in a summary: one clean line, shortened, with its handles."""
+"""Formats text from the log for a summary: one clean line, shortened, with its handles."""
 
 import re
 from functools import lru_cache
@@ -8,11 +8,11 @@ from ...ranges import Ranges, Run
 ELLIPSIS = "…"
 
 LINE_CACHE_SIZE = 8_192
-"""Lines of which it is remembered how they read: summaries carry most of theirs on and on."""
+"""How many formatted lines are cached, since summaries carry most of their lines on."""
 
 _PRINTABLE = re.compile(r"[ -~\s]*", re.ASCII)
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~])")
-# Control codes that are no white space, and invisible marks that turn or hide what is read.
+# Control codes other than white space, and invisible marks that reorder or hide text.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
@@ -26,21 +26,20 @@ _MAX_RUNS = 3
 
 
 def make_printable(text: str) -> str:
-    """A text without terminal codes, invisible marks and lone surrogates; white space stays."""
+    """Return a text without terminal codes, invisible marks and lone surrogates."""
     if text.isascii() and (text.isprintable() or _PRINTABLE.fullmatch(text)):
         return text
     return _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", _ESCAPE.sub("", text)))
 
 
 def fold_lines(text: str) -> str:
-    """A printable text as one line."""
     if " " not in text and text.isascii() and text.isprintable():
-        return text  # a word, as most of what is listed
+        return text  # a single word, the usual case in lists
     return " ".join(make_printable(text).split())
 
 
 def tidy_line(text: str) -> str:
-    """A text as one line without encoded data, which says nothing to a reader."""
+    """Return a text as one line without encoded data, which a reader cannot use."""
     words = make_printable(text).split()
     line = " ".join(words)
     if len(line) < _BLOB_LENGTH or max(map(len, words)) < _BLOB_LENGTH:
@@ -49,7 +48,7 @@ def tidy_line(text: str) -> str:
 
 
 def shorten_line(text: str, room: int) -> str:
-    """The beginning of a line, cut between words where that costs little."""
+    """Return the beginning of a line, cut between words if that costs little."""
     if len(text) <= room:
         return text
     if room <= 0:
@@ -62,7 +61,7 @@ def shorten_line(text: str, room: int) -> str:
 
 
 def shorten_inside(text: str, room: int) -> str:
-    """The beginning and the end of a line: who pastes a log says what for before or after it."""
+    """Return the beginning and the end of a line, since a request may follow a pasted log."""
     if len(text) <= room or room < 40:
         return shorten_line(text, room)
     head = shorten_line(text, room * 2 // 3)
@@ -72,12 +71,11 @@ def shorten_inside(text: str, room: int) -> str:
 
 
 def mark_code(text: str) -> str:
-    """A name, path or command, marked as such."""
     return f"`{text.replace('`', chr(39))}`"
 
 
 def add_handles(text: str, handles: Ranges) -> str:
-    """A line and where it comes from: `edited a.py (#12, #40-41)`; of many places the newest."""
+    """Return a line with its newest sources: `edited a.py (#12, #40-41)`."""
     return text + _format_runs(handles.runs[-_MAX_RUNS:]) if handles else text
 
 
@@ -87,18 +85,17 @@ def _format_runs(runs: tuple[Run, ...]) -> str:
 
 
 def parse_cited_handles(handles: Ranges) -> Ranges:
-    """Those of the handles that a line names."""
     return Ranges(list_cited_runs(handles))
 
 
 def list_cited_runs(handles: Ranges) -> tuple[Run, ...]:
-    """The same as runs."""
+    """Return the same as runs."""
     return handles.runs[-_MAX_RUNS:]
 
 
 @lru_cache(maxsize=LINE_CACHE_SIZE)
 def split_handles(line: str) -> tuple[str, Ranges]:
-    """A line parted from the handles that it ends with."""
+    """Return a line and the handles at its end, separately."""
     found = _HANDLES.search(line) if line.endswith(")") else None
     if found is None:
         return line, Ranges()

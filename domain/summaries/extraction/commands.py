@@ -1,4 +1,4 @@
-"""Reads a shell command: what it runs, whether it does more than look, and how it came out."""
+"""Reads shell commands: the programs they run, whether they only read, and their outcome."""
 
 import re
 
@@ -8,9 +8,9 @@ from ...digest import parse_names
 from .clean_text import shorten_inside, shorten_line, tidy_line
 
 LABEL_CHARS = 90
-"""Characters of a command or a result in a line of a summary."""
+"""The most characters of a command or a result in a summary line."""
 _MESSAGE_CHARS = 200
-"""Characters of what went wrong."""
+"""The most characters of an error."""
 
 _READ_ONLY_COMMANDS = parse_names(
     "[ awk cat cd column cut date df diff dirname du echo env exit export fd file find grep "
@@ -38,13 +38,13 @@ _LEADING = re.compile(
     r"(?:#[^\n]*\n\s*|cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;|\n)\s*|set -\w+\s*(?:;|&&|\n)\s*"
     r"|[A-Z_]+=\S*\s+)+"
 )
-# How much of the output the agent wanted to see says nothing of what it ran.
+# How much output the agent asked for says nothing about the command.
 _VIEWING = re.compile(r"(?: ?(?:2>&1|2>/dev/null|\| ?(?:head|tail|cat|less)(?: -?\w+)*))+$")
 _IN_SCRIPT = re.compile(r"\b(?:cmd|command)[\"']?\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"")
 _MAX_COMMAND_CHARS, _MAX_RUN_CHARS = 400, 4_000
 _MAX_WORDS = 12
 
-# Some shells put a few lines about the process before what it wrote.
+# Some shells print a few lines about the process before its output.
 _HEADER = re.compile(r"(?:[A-Z][\w ]{2,40}:? [^\n]*\n){1,6}Output:\n")
 _HEADER_WITHIN = 1_000
 _EXIT_CODE = re.compile(
@@ -80,7 +80,6 @@ _VERDICT_WITHIN = 1_500
 
 
 def get_command(arguments: dict[str, JsonValue]) -> str:
-    """The command that a shell call runs."""
     for key in ("command", "cmd", "script", "commands", "input", "_raw"):
         value = arguments.get(key)
         if isinstance(value, list):
@@ -95,7 +94,7 @@ def get_command(arguments: dict[str, JsonValue]) -> str:
 
 
 def shorten_command(command: str) -> str:
-    """A command as a reader wants to see it: not where it ran, nor how much of it was shown."""
+    """Return a command without its folder, its here-document and its output filters."""
     command = command.strip()[:_MAX_COMMAND_CHARS]
     leading = _LEADING.match(command)
     bare = command[leading.end() :] if leading else command
@@ -103,18 +102,18 @@ def shorten_command(command: str) -> str:
 
 
 def find_targets(command: str) -> tuple[str, ...]:
-    """The programs with their subcommands that a command runs and that do more than look."""
+    """Return the programs, with subcommands, that a command runs and that do more than read."""
     plain = _QUOTED.sub('""', command[:_MAX_RUN_CHARS].partition("<<")[0])
     programs = (_split_program(part) for part in _SEGMENT.split(plain))
     return tuple(_name_target(words) for words in programs if words and not _is_look(words))
 
 
 def read_verdict(result: str, *, is_error: bool, is_look: bool) -> tuple[bool, str]:
-    """Whether a command failed, and what its output says about how it came out."""
+    """Return whether a command failed, and what its output says about the outcome."""
     header = _HEADER.match(result[:_HEADER_WITHIN])
     output = result[header.end() :] if header else result
     ends = _cut_to_ends(output)
-    # Whoever looks at a log of tests has not run them.
+    # A command that only reads a test log has not run the tests.
     verdict = "" if is_look else tidy_line(_find_line(_VERDICT, ends[-_VERDICT_WITHIN:], last=True))
     is_bad = _FAILURE_COUNT.search(verdict) is not None
     if is_error or is_bad or _is_exit(header[0] if header else ends):
@@ -125,7 +124,7 @@ def read_verdict(result: str, *, is_error: bool, is_look: bool) -> tuple[bool, s
 
 
 def find_trouble(text: str) -> str:
-    """The line of a failed call's output that says most about the failure."""
+    """Return the line of a failed call's output that says most about the failure."""
     ends = _cut_to_ends(text)
     raised = _find_line(_EXCEPTION_LINE, ends, last=True) if "Traceback" in ends else ""
     telling = raised or _find_line(_TROUBLE, ends)
@@ -134,18 +133,18 @@ def find_trouble(text: str) -> str:
         said = (line for line in lines if line and not _UNINFORMATIVE.fullmatch(line))
         telling = next(said, "no output")
     if telling.endswith(":"):
-        # What it announces is what matters.
+        # The announced text is what matters.
         telling = f"{telling} {ends.partition(telling)[2].strip().partition(chr(10))[0]}"
     return shorten_inside(tidy_line(_TAGS.sub("", telling)), _MESSAGE_CHARS)
 
 
 def is_failure_text(text: str) -> bool:
-    """Whether a tool says that it failed, where nothing else says so."""
+    """Check whether a tool's text reports a failure that nothing else reports."""
     return _REFUSAL.match(text[:_MESSAGE_CHARS]) is not None
 
 
 def shorten_result(text: str) -> str:
-    """A result that is short enough to be its own summary."""
+    """Return a result if it is short enough to be its own summary, else an empty text."""
     line = tidy_line(text) if len(text) <= _MAX_COMMAND_CHARS else ""
     return line if 0 < len(line) <= LABEL_CHARS and line[0] not in "{[<(" else ""
 
@@ -170,7 +169,7 @@ def _is_look(words: list[str]) -> bool:
 
 
 def _name_target(words: list[str]) -> str:
-    """Program and subcommand, or the script that an interpreter runs."""
+    """Return the program and subcommand, or the script that an interpreter runs."""
     program = words[0].rpartition("/")[2]
     rest = [word for word in words[1:] if not word.startswith("-")]
     if _INTERPRETERS.fullmatch(program):
@@ -188,7 +187,6 @@ def _name_target(words: list[str]) -> str:
 
 
 def _is_exit(text: str) -> bool:
-    """Whether a shell says that the process ended otherwise than with 0."""
     ends = f"{text[:400]}\n{text[-300:]}".lower()
     return any(code != "0" for code in _EXIT_CODE.findall(ends))
 
@@ -202,7 +200,7 @@ def _cut_to_ends(text: str) -> str:
 
 
 def _find_line(pattern: re.Pattern[str], text: str, *, last: bool = False) -> str:
-    """The first or the last line that a pattern occurs in, if it says anything."""
+    """Return the first or last informative line that matches a pattern; empty if there is none."""
     matches = pattern.finditer(text)
     for match in reversed(list(matches)) if last else matches:
         begin = text.rfind("\n", 0, match.start()) + 1

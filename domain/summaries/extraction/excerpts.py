@@ -1,4 +1,4 @@
-"""Finds the lines of calls and results in which the facts to keep stand close together."""
+"""Finds the lines of calls and results that hold several of the facts to keep."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,17 +13,17 @@ from .facts import SummaryFact, find_fact_words, get_searched_text
 from .sections import SummaryLine, SummarySection
 
 _MIN_CHARS, _MAX_CHARS = 16, 150
-"""Characters of a line that is worth quoting: no lone word, no minified file."""
+"""The length of a line worth quoting, which excludes lone words and minified files."""
 _FRAME = 16
-"""Characters that a line of a summary takes besides its words, or near enough."""
+"""The approximate characters that a summary line takes in addition to its words."""
 _PARTS = re.compile(r"[./]|::|->")
 _NUMBERED = re.compile(r"\s*(?:[\w./-]+:)?\d+(?:→|[:|\t-])\s*(?:\d+[:-])?")
 
 
 def iter_excerpts(facts: Sequence[SummaryFact], items: Iterable[Item]) -> Iterator[SummaryLine]:
-    """Lines that name several of the facts, each as it was last seen; the densest first.
+    """Yield lines that name several of the facts, each as last seen; the densest first.
 
-    A line is worth what it is the first to tell.
+    A line counts only the facts that no earlier line has.
     """
     worth = {fact.text: fact.worth for fact in facts}
     texts = {
@@ -43,7 +43,6 @@ def iter_excerpts(facts: Sequence[SummaryFact], items: Iterable[Item]) -> Iterat
 def _iter_lines(
     facts: Iterable[SummaryFact], items: Mapping[int, Item]
 ) -> Iterator[tuple[str, int]]:
-    """The line that each fact was last seen in."""
     texts: dict[int, str] = {}
     for fact in facts:
         item = items.get(fact.newest)

@@ -1,4 +1,4 @@
-"""Keeps a ledger of the concrete facts in a history, the likeliest to be needed again first."""
+"""Ranks the concrete facts in a history, the likeliest to be needed again first."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ from .clean_text import LINE_CACHE_SIZE
 
 
 class FactKind(StrEnum):
-    """What a fact is; also the word that a summary lists such facts under."""
+    """The kind of a fact, which is also its label in a summary."""
 
     ERROR = "Errors"
     URL = "Addresses"
@@ -30,23 +30,22 @@ class FactKind(StrEnum):
 
 
 class SummaryFact(NamedTuple):
-    """Something that cannot be guessed again, only looked up."""
+    """Something that cannot be guessed, only looked up."""
 
     text: str
     kind: FactKind
     worth: float
-    """How likely it is needed again, by comparison."""
+    """How likely it is needed again, relative to others."""
     newest: int
-    """Where it was last seen."""
 
     @property
     def density(self) -> float:
-        """Its worth for the room that it takes; long ones are the harder to guess."""
+        """Its worth for the room that it takes; long facts are harder to guess."""
         return self.worth / float((len(self.text) + 8) ** 0.7)
 
 
-# Plain words are no facts, not even with a capital; neither is what an escape sequence begins.
-# Most of a text are plain words: all up to the next other one are skipped in one go.
+# Plain words are not facts, even with a capital, nor is the start of an escape sequence. The first
+# part skips a whole run of plain words in one step, since they are most of a text.
 _WORD = re.compile(
     r"""(?>(?:[^A-Z0-9_/~.#@:-]+(?<![a-z]))?)
     (?:(--[a-z][\w-]++|[/~.#@-]{0,2}\b(?<!\\)[A-Z]?+[a-z]*+
@@ -71,17 +70,17 @@ _KIND_PATTERN = re.compile(
     re.ASCII | re.VERBOSE,
 )
 MAX_BLOCK_CHARS, _MAX_OLD_BLOCK_CHARS = 4_000, 1_000
-"""Characters at both ends of a block that are searched, and where it is one of the older ones."""
+"""Characters searched at both ends of a block, and of a block in the older half."""
 _MAX_NAME_CHARS = 60
-"""Characters beyond which a name is encoded data."""
+"""A longer name is encoded data."""
 _TEXT_CACHE_SIZE = 2_048
-"""Texts whose words are remembered: who tries many policies on one session comes by each again."""
+"""Texts whose words are cached, because trying many policies on one session reads each again."""
 _WORD_CACHE_SIZE = 32_768
 _MAX_LINE_CHARS = 400
-"""Characters of what is at most a line."""
+"""The most characters of a text that counts as a line."""
 _MAX_FACTS = 400
 _CARRIED = 5
-# What the sort of a fact adds to how likely it is needed again (see _Ledger.likely).
+# How much a fact's kind adds to its likelihood (see `_WordLedger.rank_words`).
 _KIND_BIAS = {
     FactKind.ERROR: 0.2,
     FactKind.URL: 0.0,
@@ -91,7 +90,7 @@ _KIND_BIAS = {
     FactKind.FLAG: 0.2,
     FactKind.NAME: 0.0,
 }
-# Known to every model, however often they come.
+# Every model knows these, however often they occur.
 _COMMON_NAMES = parse_names(
     "GitHub JavaScript TypeScript PostgreSQL MySQL SQLite OpenAI README.md package.json "
     "and/or TodoWrite true/false yes/no he/she input/output read/write client/server",
@@ -103,10 +102,10 @@ def rank_facts(
     earlier_facts: Mapping[str, int],
     wanted_stems: frozenset[str] = frozenset(),
 ) -> list[SummaryFact]:
-    """The facts that blocks hold, best first; `carried` are those of an earlier summary.
+    """Return the facts in blocks, best first; `carried` are those of an earlier summary.
 
-    One that was mentioned once is none, unless a person or the agent did. `wished` begin words
-    of interest.
+    A fact that occurs once counts only if the user or the agent wrote it. `wished` are the
+    beginnings of words of interest.
     """
     items = tuple(items)
     ledger = _WordLedger(items, earlier_facts)
@@ -135,26 +134,25 @@ def _is_wanted(text: str, wished: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=_WORD_CACHE_SIZE)
 def find_fact_kind(word: str) -> FactKind | None:
-    """What a word is a fact of, if it is one."""
+    """Return the kind of fact that a word is, or None."""
     found = _KIND_PATTERN.fullmatch(word)
     sort = FactKind[found.lastgroup or ""] if found else None
     return None if sort is FactKind.NAME and len(word) > _MAX_NAME_CHARS else sort
 
 
 def find_fact_words(text: str) -> list[str]:
-    """The words of a text that may be facts."""
+    """Return the words of a text that may be facts."""
     return list(_find_in_text(text) if len(text) > _MAX_LINE_CHARS else _find_in_line(text))
 
 
 @lru_cache(maxsize=_TEXT_CACHE_SIZE)
 def _find_in_text(text: str) -> tuple[str, ...]:
-    """The same, remembered."""
     return tuple(filter(None, _WORD.findall(text)))
 
 
 @CachedPerBlock
 def _find_in_block(block: AnyBlock, longest: int) -> tuple[str, ...]:
-    """Those of a block's words that are facts of a sort; the others need not be counted."""
+    """Return a block's words that are facts; the others need not be counted."""
     return tuple(
         filter(find_fact_kind, filter(None, _WORD.findall(get_searched_text(block, longest))))
     )
@@ -162,18 +160,18 @@ def _find_in_block(block: AnyBlock, longest: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=LINE_CACHE_SIZE)
 def _find_in_line(text: str) -> tuple[str, ...]:
-    """The same of a line: these are many, and would have whole texts forgotten."""
+    """Return a line's words, cached apart from those of texts, which many lines would evict."""
     return tuple(filter(None, _WORD.findall(text)))
 
 
 @lru_cache(maxsize=LINE_CACHE_SIZE)
 def collect_line_words(text: str) -> frozenset[str]:
-    """Those of a line of a summary, each once; an escape sequence would hide some."""
+    """Return the distinct words of a summary line; an escape sequence would hide some."""
     return frozenset(filter(None, _WORD.findall(text.replace("\\", " "))))
 
 
 class _WordLedger:
-    """Which words stood where and how often. Counted in bulk: there are many."""
+    """Where and how often each word occurs, counted in bulk."""
 
     def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int]) -> None:
         half = items[len(items) // 2].position if items else 0
@@ -188,7 +186,7 @@ class _WordLedger:
         ]
         self.ends = items[-1].position if items else 0
         self.length = self.ends - items[0].position + 1 if items else 1
-        # What an earlier summary carried has stood in blocks that are gone.
+        # Facts carried by an earlier summary were in blocks that have left.
         self.times = Counter(dict.fromkeys(carried, _CARRIED))
         self.times.update(chain.from_iterable(words for _, words in found))
         self.by_agent = Counter(
@@ -207,10 +205,10 @@ class _WordLedger:
         self.first.update(carried)
 
     def rank_words(self) -> Iterator[tuple[float, str]]:
-        """The logarithm of how likely each word is needed again, but for a constant.
+        """Yield, for each word, the logarithm of its likelihood up to a constant.
 
-        What comes often, came lately, came all along, and above all what the agent or the user
-        wrote themselves.
+        Frequent, recent and long-lived words count more, and most of all those that the agent or
+        the user wrote.
         """
         recency = {
             last: exp(-4 * max(0, self.ends - last) / self.length) for last in {*self.last.values()}
@@ -230,9 +228,9 @@ class _WordLedger:
 
 
 def get_searched_text(block: AnyBlock, longest: int) -> str:
-    """A block's text, or of a giant one both ends; of a call the values, free of JSON's escapes."""
+    """Return a block's text, or both ends of a long one; a call's values have no JSON escapes."""
     if isinstance(block, ToolResult) and block.text.startswith(("{", "[{")):
-        return ""  # a dump for programs: what matters of it is said again
+        return ""  # machine-readable output; the agent repeats what matters
     text = (
         "\n".join(iter_strings(read_arguments(block)))
         if isinstance(block, ToolCall)

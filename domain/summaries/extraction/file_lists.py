@@ -1,4 +1,4 @@
-"""Lists the files of a digest at the end of a summary; the newest of them where room is short."""
+"""Lists a digest's files at the end of a summary, the newest of them if room is short."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,11 @@ READ_TAG = "read-files"
 MODIFIED_TAG = "modified-files"
 _HARMLESS = str.maketrans("<>[\u201c\u201d", "\u2039\u203a(''")
 _MODIFIED_SHARE = 0.65
-"""The modified files' part of the room; what they leave is for the files that were read."""
+"""The share of the room for modified files; the rest is for files that were read."""
 
 
 def write_file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
-    """Both lists in tags, within so many characters; what was modified matters more."""
+    """Return both lists in tags, within `room` characters; modified files come first."""
     items = tuple(items)
     modified = _write_list(MODIFIED_TAG, digest.modified_files, items, int(room * _MODIFIED_SHARE))
     if digest.modified_files and not modified:
@@ -28,7 +28,6 @@ def write_file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
 
 
 def remove_file_lists(text: str) -> str:
-    """A text without its lists of files."""
     return _LISTS.sub("", text)
 
 
@@ -51,7 +50,6 @@ def _write_list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int
 
 
 def _pick_newest(shown: dict[str, str], items: Sequence[Item], room: int) -> dict[str, str]:
-    """Those of the files that fit, the latest touched first."""
     newest = {
         path: item.position
         for item in items
@@ -68,6 +66,6 @@ def _pick_newest(shown: dict[str, str], items: Sequence[Item], room: int) -> dic
 
 
 def escape_path(path: str) -> str:
-    """A path as one line that cannot end the list or begin another."""
+    """Return a path as one line that cannot end the list or begin another."""
     path = fold_lines(path).translate(_HARMLESS)
     return path if find_quote(path) is None else path.replace('"', "'")

@@ -1,4 +1,4 @@
-"""Finds what could be said of the agent: its deeds and troubles, its reasons and its plans."""
+"""Finds what a summary can say about the agent: its actions, failures, decisions and plans."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,17 +22,17 @@ _PROPOSED = re.compile(
 _EMPHASIS = re.compile(r"\*\*|^#+ ")
 _MAX_PROSE_CHARS, _MAX_THOUGHT_CHARS = 120_000, 30_000
 _RECENT = 4
-"""How many of the agent's last texts may say what comes next."""
+"""How many of the agent's last texts may announce next steps."""
 
 
 def iter_progress(actions: Sequence[Action]) -> Iterator[SummaryLine]:
-    """What calls did, and where they failed for good."""
+    """Yield what calls did, and their failures without a later success."""
     yield from _iter_done(actions)
     yield from _iter_blocked(actions)
 
 
 def is_resolved(line: SummaryLine, actions: Iterable[Action]) -> bool:
-    """Whether what an earlier summary says had failed was done since."""
+    """Check whether a failure in an earlier summary was overcome since."""
     noun, failed, _ = line.text.partition(FAILED_MARK)
     target = find_targets(noun.strip("`"))[-1:]
     return bool(failed) and any(
@@ -42,7 +42,7 @@ def is_resolved(line: SummaryLine, actions: Iterable[Action]) -> bool:
 
 
 def _iter_done(actions: Sequence[Action]) -> Iterator[SummaryLine]:
-    """One line for each thing that was done, however often."""
+    """Yield one line for each thing that was done, however often."""
     newest = max((action.position for action in actions), default=1)
     done: dict[str, list[Action]] = {}
     for action in actions:
@@ -54,7 +54,7 @@ def _iter_done(actions: Sequence[Action]) -> Iterator[SummaryLine]:
         weight = {ActionKind.EDIT: 0.35, ActionKind.RUN: 0.25, ActionKind.CALL: 0.3}[last.kind]
         weight += 0.3 * last.position / newest
         if last.outcome:
-            # The newest result is the one that holds.
+            # The newest result is the valid one.
             handles, weight = last.handles, weight + 0.2
         text = (
             f"{label} x{len(times)}" if last.kind is ActionKind.EDIT and len(times) > 1 else label
@@ -79,7 +79,7 @@ def _iter_blocked(actions: Sequence[Action]) -> Iterator[SummaryLine]:
 
 
 def iter_plans(items: Sequence[Item]) -> Iterator[SummaryLine]:
-    """The open entries of the to-do list that the agent keeps with a tool."""
+    """Yield the open entries of the agent's to-do list."""
     for task in read_todo_list(items):
         if not task.is_done:
             section = SummarySection.IN_PROGRESS if task.is_started else SummarySection.NEXT
@@ -87,7 +87,7 @@ def iter_plans(items: Sequence[Item]) -> Iterator[SummaryLine]:
 
 
 def iter_remarks(items: Sequence[Item]) -> Iterator[SummaryLine]:
-    """What the agent said that it did, decided, found out and was about to do."""
+    """Yield what the agent wrote that it did, decided, found out and would do next."""
     texts = _list_agent_texts(items)
     # Some agents only think.
     voice = Kind.ASSISTANT if any(i.kind is Kind.ASSISTANT for i in texts) else Kind.THINKING
@@ -112,7 +112,7 @@ def iter_remarks(items: Sequence[Item]) -> Iterator[SummaryLine]:
 
 @dataclass(frozen=True, slots=True)
 class _SourceText:
-    """The text that a sentence of the agent's stands in."""
+    """The text that contains a sentence of the agent."""
 
     handles: Ranges
     bonus: float
@@ -125,18 +125,16 @@ class _SourceText:
 
 
 class _QuotableSentence(NamedTuple):
-    """A sentence of the agent's, by itself."""
-
     text: str
     cues: Mapping[SentenceCue, int]
     heading: str
     is_telling: bool
-    """Whether it is prose, and long enough to stand for itself."""
+    """Whether it is prose, and long enough to be quoted alone."""
 
 
 @CachedPerBlock
 def _list_sentences(block: AnyBlock) -> tuple[_QuotableSentence, ...]:
-    """The sentences of a block that a summary could quote."""
+    """Return the sentences of a block that a summary could quote."""
     return tuple(filter(None, map(_make_quotable, split_sentences(make_printable(block.text)))))
 
 
@@ -174,13 +172,13 @@ def _make_remark(said: _QuotableSentence, speech: _SourceText) -> SummaryLine | 
 
 
 def _is_code(text: str) -> bool:
-    """Whether a sentence is none: models think in code without marking it as such."""
+    """Check for code, which models write in their thinking without marking it."""
     letters = sum(map(str.isalpha, text)) + text.count(" ")
     return "```" in text or letters < 0.72 * len(text)
 
 
 def _list_agent_texts(items: Sequence[Item]) -> list[Item]:
-    """What the agent said and thought; of a long history what it said and thought last."""
+    """Return the agent's messages and thinking; of a long history, the last ones."""
     room = {Kind.ASSISTANT: _MAX_PROSE_CHARS, Kind.THINKING: _MAX_THOUGHT_CHARS}
     kept: list[Item] = []
     for item in reversed(items):
@@ -192,7 +190,7 @@ def _list_agent_texts(items: Sequence[Item]) -> list[Item]:
 
 
 def _find_conclusions(items: Sequence[Item]) -> frozenset[int]:
-    """The agent's last text of each turn, where it says what came of it."""
+    """Return the positions of the agent's last text in each turn, which states the outcome."""
     last: dict[int, int] = {}
     for item in items:
         if item.kind is Kind.ASSISTANT:
@@ -201,7 +199,7 @@ def _find_conclusions(items: Sequence[Item]) -> frozenset[int]:
 
 
 def iter_media(items: Iterable[Item]) -> Iterator[SummaryLine]:
-    """Images and documents, which no words can stand for; their handles bring them back."""
+    """Yield lines with handles for images and documents, which text cannot replace."""
     for item in items:
         if isinstance(item.block, Block) and item.kind in {Kind.IMAGE, Kind.DOCUMENT}:
             name = fold_lines(item.block.name or (item.block.media and item.block.media.name) or "")

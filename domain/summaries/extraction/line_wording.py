@@ -1,4 +1,4 @@
-"""How the words of a line are written and compared; worked out once, however often they come."""
+"""Formats and compares the words of a line, caching each result."""
 
 from functools import cached_property, lru_cache
 
@@ -11,19 +11,18 @@ _SORTS = frozenset(FactKind)
 
 
 class LineWording:
-    """What can be said of a line by its words alone, wherever they come from."""
+    """Everything that depends on the words of a line alone."""
 
     def __init__(self, text: str, *, is_quote: bool) -> None:
         self.text = text
         self.is_quote = is_quote
 
     def write_within(self, room: int) -> str:
-        """The words as they are written, in at most so many characters."""
         return self.full_text if len(self.full_text) <= room else _write_within(self, room)
 
     @cached_property
     def facts(self) -> tuple[str, ...]:
-        """Of a row of the ledger the facts that it lists; of any other line none."""
+        """The facts that a line of facts lists; empty for any other line."""
         sort, listed, facts = self.text.partition(": ")
         if not listed or sort not in _SORTS:
             return ()
@@ -32,18 +31,17 @@ class LineWording:
 
     @cached_property
     def long_words(self) -> frozenset[str]:
-        """The words by which two lines say the same."""
+        """The words by which two lines are compared."""
         return frozenset(word for word in self.text.casefold().split() if len(word) > 3)
 
     @cached_property
     def escaped_text(self) -> str:
-        """Words of the log that can be taken neither for the user's nor for a tool call."""
+        """The text, escaped so that it reads neither as the user's nor as a tool call."""
         text = defuse_tool_markup(self.text)
         return text if find_quote(text) is None else f"Log: {text}"
 
     @cached_property
     def full_text(self) -> str:
-        """The words as they are written where there is room for all of them."""
         if self.is_quote:
             return write_quote(self.text)
         return _close_code(self.escaped_text)
@@ -51,7 +49,6 @@ class LineWording:
 
 @lru_cache(maxsize=LINE_CACHE_SIZE)
 def get_wording(text: str, *, is_quote: bool) -> LineWording:
-    """What is known of these words."""
     return LineWording(text, is_quote=is_quote)
 
 
@@ -64,5 +61,4 @@ def _write_within(wording: LineWording, room: int) -> str:
 
 
 def _close_code(text: str) -> str:
-    """A text whose last piece of code ends."""
     return f"{text}`" if text.count("`") % 2 else text

@@ -1,4 +1,4 @@
-"""Takes prose apart into sentences, and knows a rule, a decision or an intent by its words."""
+"""Splits prose into sentences, and recognizes rules, decisions and intents by their words."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,18 +18,18 @@ class SentenceCue(StrEnum):
 
 
 class Sentence(NamedTuple):
-    """A sentence or a list item, and the heading that it stands under."""
+    """A sentence or a list item, with the heading above it."""
 
     text: str
     heading: str = ""
 
 
 def _parse_vocabulary(words: str) -> frozenset[str]:
-    """Words, and pairs of words, which are written with an underscore."""
+    """Return words and word pairs; pairs are written with an underscore."""
     return frozenset(word.replace("_", " ") for word in words.split())
 
 
-# Words of the commonest languages; a sentence in any other is at worst not singled out.
+# Words of the most common languages; other languages only lose this emphasis.
 _CONSTRAINT = _parse_vocabulary(
     """must mustn't never always don't do_not dont doesn't_need should shouldn't only no_need
     no_more not_allowed prefer preferred preferably avoid make_sure ensure stick_to instead_of
@@ -66,7 +66,8 @@ _CUES = {
         noch_offen noch_zu prochaine siguiente"""
     ),
 }
-# Said of a thing these only describe it: `deleted files`. Said of what was done they follow these.
+# Before a noun these only describe it (`deleted files`); after one of the actors below they report
+# an action.
 _PAST_ACTIONS = _parse_vocabulary(
     """added built changed committed confirmed converted created deleted extracted fixed implemented
     installed merged migrated moved pushed refactored removed renamed replaced rewrote switched
@@ -91,21 +92,20 @@ _COMES_NEXT = re.compile(r"\b(?:next|to-?do|remaining|pending|follow-?up|open)\b
 
 _MAX_TEXT_CHARS = 20_000
 _TEXT_CACHE_SIZE, _SENTENCE_CACHE_SIZE = 1_024, 16_384
-"""Of how many it is remembered what they say: who tries many policies on one session comes by each
-again."""
+"""How many texts and sentences are cached, since many policies are tried on one session."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _SKIPPED = re.compile(r"\s*(?:[|<>]|$|[-=*_]{3,}\s*$)")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
 _LEAD = re.compile(r"\*\*([^*]{2,60}?)(?:\*\*:?|:\*\*)|(\w[^.!?:]{2,50}):")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
-# Where white space stands is looked for first: a look back from every character takes its time.
+# Look for white space first; a lookbehind at every character is slow.
 _END = re.compile(r"\s(?<=[.!?]\s)\s*(?=[^\sa-z])")
 _END_UNSPACED = re.compile(rf"{_END.pattern}|(?<=[\u3002\uff01\uff1f])")
 
 
 @lru_cache(maxsize=_SENTENCE_CACHE_SIZE)
 def is_constraint(sentence: str) -> bool:
-    """Whether a person's sentence says how things must be."""
+    """Check whether a user's sentence states a rule."""
     return not _CONSTRAINT.isdisjoint(_split_words(sentence)) or (
         not sentence.isascii() and _CONSTRAINT_UNSPACED.search(sentence) is not None
     )
@@ -113,7 +113,7 @@ def is_constraint(sentence: str) -> bool:
 
 @lru_cache(maxsize=_SENTENCE_CACHE_SIZE)
 def count_cues(sentence: Sentence) -> Mapping[SentenceCue, int]:
-    """How many words of each sort speak for an agent's sentence."""
+    """Count the words of each cue in an agent's sentence."""
     found: dict[SentenceCue, int] = {}
     for cue in filter(None, map(_CUE_OF.get, _split_words(sentence.text))):
         found[cue] = found.get(cue, 0) + 1
@@ -127,14 +127,15 @@ def count_cues(sentence: Sentence) -> Mapping[SentenceCue, int]:
 
 
 def _split_words(text: str) -> list[str]:
-    """The words of a sentence, and the pairs of them that may mean something."""
+    """Return the words of a sentence, and the word pairs that may be cues."""
     words: list[str] = _WORD.findall(text.lower().replace("\u2019", "'"))
     return words + [f"{one} {two}" for one, two in pairwise(words) if one in _BEGIN_PAIRS]
 
 
 @lru_cache(maxsize=_TEXT_CACHE_SIZE)
 def split_sentences(text: str) -> tuple[Sentence, ...]:
-    """The prose of a text: no code, tables, quotations or tags, and of a giant text both ends."""
+    """Return a text's prose as sentences: no code, tables, quotations or tags; only both ends of a
+    long text."""
     return tuple(_iter_sentences(text))
 
 
@@ -157,7 +158,7 @@ def _iter_sentences(text: str) -> Iterator[Sentence]:
 
 
 def _iter_paragraphs(text: str) -> Iterator[tuple[str, bool]]:
-    """Lines, put together again where they were only wrapped, and whether each is a list's item."""
+    """Yield lines, with wrapped ones joined, and whether each is a list item."""
     is_code = False
     pending, is_item = "", False
     for line in text.split("\n"):

@@ -1,4 +1,4 @@
-"""The sections of a summary: what a line of one is, how they are laid out and read back."""
+"""Defines the sections and lines of a summary, lays them out and reads them back."""
 
 import re
 from bisect import bisect_right
@@ -23,7 +23,7 @@ from .line_wording import LineWording, get_wording
 
 
 class SummarySection(StrEnum):
-    """What a line of a summary is about."""
+    """The subject of a summary line."""
 
     GOAL = "Goal"
     CONSTRAINTS = "Constraints & Preferences"
@@ -38,7 +38,7 @@ class SummarySection(StrEnum):
 
 PROGRESS_HEADING = "Progress"
 EARLIER_HEADING = "Earlier summary"
-"""Heads what another writer said; it stays as it was written."""
+"""The heading of another writer's summary, which stays as written."""
 SECTION_LAYOUT: Mapping[str, tuple[SummarySection, ...]] = {
     SummarySection.GOAL: (SummarySection.GOAL,),
     SummarySection.CONSTRAINTS: (SummarySection.CONSTRAINTS,),
@@ -49,28 +49,27 @@ SECTION_LAYOUT: Mapping[str, tuple[SummarySection, ...]] = {
     SummarySection.TURN: (SummarySection.TURN,),
 }
 FAILED_MARK = " failed: "
-"""What tells a line of trouble from one of progress."""
+"""What marks a line as a failure."""
 
 
 @dataclass(frozen=True)
 class SummaryLine:
-    """One thing that a summary says, and where it was taken from."""
+    """One statement of a summary, with its sources."""
 
     section: SummarySection
     text: str
-    """Without its handles; of a quote the words alone."""
+    """The text without handles; for a quote, the words alone."""
     handles: Ranges = Ranges()
     weight: float = 0.5
     is_quote: bool = False
 
     def with_weight(self, weight: float) -> "SummaryLine":
-        """The same line with another weight; what is known of it stays known."""
+        """Return the same line with another weight, keeping its cached values."""
         line = object.__new__(SummaryLine)
         line.__dict__.update(self.__dict__, weight=weight, whole=self.full_text)
         return line
 
     def write_within(self, room: int) -> str:
-        """The line as it is written, in at most so many characters."""
         if len(self.full_text) <= room:
             return self.full_text
         tail = add_handles("", self.handles)
@@ -78,27 +77,24 @@ class SummaryLine:
 
     @cached_property
     def full_text(self) -> str:
-        """The line as it is written where there is room for all of it."""
         return add_handles(self.wording.full_text, self.handles)
 
     @cached_property
     def wording(self) -> LineWording:
-        """What its words alone tell."""
         return get_wording(self.text, is_quote=self.is_quote)
 
     @cached_property
     def newest(self) -> int:
-        """The newest position it was taken from; 0 for one that says no source."""
+        """The newest position among its sources; 0 if it names none."""
         return self.handles.runs[-1][1] if self.handles else 0
 
     @cached_property
     def is_list(self) -> bool:
-        """Whether it is a row of the ledger of facts."""
         return bool(self.wording.facts)
 
     @cached_property
     def subject(self) -> tuple[SummarySection, str, bool]:
-        """Lines of one subject say the same, or the newer of them says it better."""
+        """A key: of two lines with the same subject, the newer one replaces the older."""
         return self.section, self._subject_text, self.is_quote
 
     @property
@@ -112,13 +108,13 @@ class SummaryLine:
         return self.text.rstrip(" .,;:!…").casefold()
 
 
-# What was done is followed by how often, or by what came of it.
+# An action, followed by its count or its outcome.
 _DEED = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$", re.DOTALL)
 
 
 @cache
 def count_heading_chars(section: SummarySection) -> int:
-    """Characters that a section takes besides its lines."""
+    """Return the characters that a section takes in addition to its lines."""
     heading = len(f"\n\n## {section}\n")
     return (
         heading + len(f"\n## {PROGRESS_HEADING}\n#")
@@ -128,7 +124,6 @@ def count_heading_chars(section: SummarySection) -> int:
 
 
 def lay_out_sections(written: Iterable[tuple[SummarySection, str]]) -> dict[str, str]:
-    """Written lines under their headings, empty ones left out."""
     under: dict[SummarySection, list[str]] = {}
     for section, line in written:
         under.setdefault(section, []).append(f"- {line}")
@@ -145,9 +140,9 @@ def lay_out_sections(written: Iterable[tuple[SummarySection, str]]) -> dict[str,
 def read_earlier_lines(
     sections: Mapping[str, str], text: str | None, covers: Ranges
 ) -> Iterator[SummaryLine]:
-    """The lines of an earlier summary, whoever wrote it, with the handles that still hold.
+    """Yield the lines of an earlier summary, by any writer, with the handles that are still valid.
 
-    Words are the user's only where the earlier summary says of which block.
+    Words count as the user's only if the earlier summary names their block.
     """
     if sections:
         text = "\n".join(f"## {heading}\n{body}" for heading, body in sections.items())
@@ -163,9 +158,9 @@ def read_earlier_lines(
 
 
 def split_foreign_summary(sections: Mapping[str, str], text: str | None) -> list[str]:
-    """The parts of an earlier summary in another writer's layout, each with its heading.
+    """Return the parts of a summary in another writer's layout, each with its heading.
 
-    Lines are as they were written, except that no line can pass for a user's words or a call.
+    Lines stay as written, except that none can pass for a user's words or a tool call.
     """
     if EARLIER_HEADING in sections or not SECTION_LAYOUT.keys().isdisjoint(sections):
         text = "\n\n".join(
@@ -178,7 +173,7 @@ def split_foreign_summary(sections: Mapping[str, str], text: str | None) -> list
     if not any(lines):
         return []
     deeper = "#" * max(0, 3 - min((level for level in levels if level), default=3))
-    # A title above all headings heads no part of its own.
+    # A title above all headings does not begin a part.
     heads = sorted({level for level in levels if level}, key=lambda n: (levels.count(n) < 2, n))
     parts: list[list[str]] = [[]]
     for line, level in zip(lines, levels, strict=True):
@@ -189,8 +184,7 @@ def split_foreign_summary(sections: Mapping[str, str], text: str | None) -> list
 
 
 def pick_newest_parts(parts: Sequence[str], room: int) -> str:
-    """The parts that fit in the room, in order: the oldest are left out first, then lines of the
-    newest part."""
+    """Return the parts that fit, in order, dropping the oldest first, then lines of the newest."""
     kept = list(parts)
     while len(kept) > 1 and len("\n\n".join(kept)) > room:
         del kept[0]
@@ -204,7 +198,7 @@ def pick_newest_parts(parts: Sequence[str], room: int) -> str:
 
 
 def _find_heading_levels(lines: Iterable[str]) -> list[int]:
-    """For each line the level of the heading that it is; 0 where it is none."""
+    """Return the heading level of each line; 0 for other lines."""
     levels: list[int] = []
     is_code = False
     for line in lines:
@@ -218,7 +212,7 @@ def _find_heading_levels(lines: Iterable[str]) -> list[int]:
 
 
 def _defuse_quotes(line: str) -> str:
-    """A line that nobody can take for the user's words, nor for a tool call."""
+    """Return a line that reads neither as the user's words nor as a tool call."""
     text = _QUOTE_MARK.sub(r"\1", defuse_tool_markup(make_printable(line)))
     if find_quote(text) is None:
         return text
@@ -228,8 +222,8 @@ def _defuse_quotes(line: str) -> str:
 
 
 def _unwrap_summary(text: str) -> str:
-    """A summary without what is only wrapped around it, or listed again by the next one."""
-    # Most have none of it, which takes no pattern to see.
+    """Return a summary without its wrapping and without the lists that the next one repeats."""
+    # Most summaries have none of these marks, which is faster to see without a pattern.
     return (
         _NOT_SUMMARY_TEXT.sub("", text)
         if any(mark in text for mark in _NOT_SUMMARY_MARKS)
@@ -239,7 +233,7 @@ def _unwrap_summary(text: str) -> str:
 
 @lru_cache(maxsize=LINE_CACHE_SIZE)
 def _parse_line(raw: str, section: SummarySection) -> SummarySection | SummaryLine | None:
-    """A line of a summary: a heading as the section that it begins; None where it says nothing."""
+    """Return a parsed line, the section that a heading begins, or None for an empty line."""
     line = raw.strip()
     if not line or _RULE.fullmatch(line):
         return None
@@ -249,7 +243,7 @@ def _parse_line(raw: str, section: SummarySection) -> SummarySection | SummaryLi
 
 
 def _parse_line_without_handles(raw: str, section: SummarySection) -> SummaryLine:
-    """The same of a line whose handles no longer hold: they are words like any other."""
+    """Parse a line whose handles are no longer valid and count as text."""
     return _make_earlier_line(section, _strip_bullet(raw.strip()), _NO_HANDLES)
 
 
@@ -262,7 +256,7 @@ def _make_earlier_line(section: SummarySection, said: str, handles: Ranges) -> S
     words = find_quote(said)
     is_quote = words is not None and bool(handles)
     if section is SummarySection.TURN:
-        # The turn goes on or is over; either way this is how far it had come.
+        # Whether or not the turn goes on, this is what it had done.
         trouble = SummarySection.BLOCKED if FAILED_MARK in said else SummarySection.DONE
         section = SummarySection.GOAL if is_quote else trouble
     text = tidy_line(words if words is not None and is_quote else said)
@@ -270,7 +264,7 @@ def _make_earlier_line(section: SummarySection, said: str, handles: Ranges) -> S
 
 
 def _is_within(handles: Ranges, covers: Ranges, firsts: Sequence[int]) -> bool:
-    """Whether all of a line's few handles are among the many of a summary, whose runs begin so."""
+    """Check whether a line's handles are all covered; `firsts` are the starts of covered runs."""
     for first, last in handles.runs:
         begun = bisect_right(firsts, first)
         if not begun or covers.runs[begun - 1][1] < last:
@@ -283,7 +277,7 @@ def _find_section(heading: str) -> SummarySection:
 
 
 def merge_lines(lines: Iterable[SummaryLine]) -> list[SummaryLine]:
-    """One line for each subject of a section: the newest words, the handles and weight of all."""
+    """Return one line for each subject: the newest words, with the handles and weight of all."""
     by_subject: dict[tuple[SummarySection, str, bool], SummaryLine] = {}
     for line in sorted(lines, key=attrgetter("newest")):
         older = by_subject.get(line.subject)

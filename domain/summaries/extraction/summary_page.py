@@ -1,4 +1,4 @@
-"""Fills a page: each section gets its share of the room, what weighs most gets the rest."""
+"""Fills a summary: each section gets its share of the room, the highest weights the rest."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,23 +18,24 @@ from .sections import (
 )
 
 _MIN_LINE_CHARS = 60
-"""Characters below which a line that was shortened to fit says nothing."""
+"""A line shortened below this length says nothing."""
 _MIN_ROOM_CHARS = _MIN_LINE_CHARS // 2
-"""Characters of room below which no line is looked at."""
+"""The least room for which a line is tried."""
 _LINE_MARK_CHARS = len("- \n")
 LIST_ROW_CHARS = 200
-"""Characters of a row of the ledger, handles and all."""
+"""The length of a line of facts, including its handles."""
 _MAIN_SHARE = 0.9
-"""Weight from which on a line may be long."""
+"""The least weight of a line that may be long."""
 _GLANCE_CHARS = 200
-"""Characters of a quote in which a rule needs no line of its own to be seen."""
+"""A rule inside a quote of this length needs no line of its own."""
 SAME_WORDS_SHARE = 0.8
 MIN_WORDS = 3
-"""Two lines that share this much of the shorter one's longer words, and so many, say the same."""
+"""Two lines say the same if they share this much of the shorter one's longer words, and this many.
+"""
 
 
 class SummaryPage:
-    """What was chosen so far of a summary that may have so many characters."""
+    """The lines chosen so far for a summary of at most `room` characters."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -45,23 +46,22 @@ class SummaryPage:
         self._sections: set[SummarySection] = set()
         self._said = _SaidWords()
         self._at_a_glance: list[str] = []
-        """Quotes in which a rule needs no line of its own."""
+        """Short quotes; a rule inside one needs no line of its own."""
         self._laid_out: tuple[int, dict[str, str]] = (0, {})
-        # How long a line may be on a page of this size: what a reader takes in at a glance.
+        # The length of a line on a page of this size, so that a reader takes it in quickly.
         self._longest_line = min(max(room // 24, 90), 280)
         self._longest_quote = min(max(room // 24, 90), 320)
         self._longest_main = min(max(room // 6, 90), 1_200)
         self._surely_shown = min(LIST_ROW_CHARS, self._longest_line)
 
     def add_tags(self, tags: str) -> None:
-        """Put the lists of files at the end."""
         self._tags = tags
         self.left -= len(tags) + len("\n\n")
 
     def add_earlier(self, parts: Sequence[str], room: int) -> None:
-        """Put another writer's summary first, as much of it as the room holds.
+        """Put another writer's summary first, shortened to `room` characters.
 
-        Replaces what was put there before, whose room is free again.
+        Replaces an earlier one and frees its room.
         """
         frame = len(f"## {EARLIER_HEADING}\n\n\n")
         if self._earlier:
@@ -78,9 +78,9 @@ class SummaryPage:
     def add_shares(
         self, lines: Sequence[SummaryLine], shares: Mapping[SummarySection, float]
     ) -> list[SummaryLine]:
-        """Take what fits in the share of each section, best first.
+        """Add the lines that fit into the share of each section, best first, and return the rest.
 
-        Gives back what it has no room for; what is said already is not worth another look.
+        The rest holds lines without room, but not those that the page already says.
         """
         rest: list[SummaryLine] = []
         of_section: defaultdict[SummarySection, list[SummaryLine]] = defaultdict(list)
@@ -99,7 +99,7 @@ class SummaryPage:
         return sorted(rest, key=lambda line: (-line.weight, -line.newest))
 
     def add(self, lines: Iterable[SummaryLine], spare: int = 0) -> list[SummaryLine]:
-        """Take what fits, in the order of the lines, and leave some room; gives back as above."""
+        """Add lines in order, leaving `spare` characters, and return those that do not fit."""
         return [
             line
             for line in lines
@@ -108,13 +108,12 @@ class SummaryPage:
 
     @property
     def cites(self) -> Ranges:
-        """The handles that are named."""
         return Ranges({run for line, _ in self._taken for run in list_cited_runs(line.handles)})
 
     @property
     def sections(self) -> dict[str, str]:
-        """What stands under each heading, oldest first."""
-        # Asked for several times of a page that is done; lines are only ever added.
+        """The lines under each heading, oldest first."""
+        # Cached because a finished page is read several times; lines are only ever added.
         if self._laid_out[0] != len(self._taken):
             taken = sorted(self._taken, key=lambda taken: _sort_key(taken[0]))
             bodies = lay_out_sections((line.section, written) for line, written in taken)
@@ -124,18 +123,18 @@ class SummaryPage:
 
     @property
     def text(self) -> str:
-        """All of it, as Markdown."""
         parts = [f"## {heading}\n{body}" for heading, body in self.sections.items()]
         return "\n\n".join([*parts, self._tags] if self._tags else parts)
 
     @property
     def line_count(self) -> int:
-        """How many lines there are."""
         return len(self._taken)
 
     def collect_words(self, begin: int = 0) -> set[str]:
-        """The words that may be facts, of the lines from the one on that was taken as that; of all
-        of them together with the earlier summary and the lists of files. Headings have none."""
+        """Return the possible facts of the lines from index `begin` on.
+
+        From 0 on, include those of the earlier summary and the lists of files; headings have none.
+        """
         found = set[str]()
         for _, written in self._taken[begin:]:
             found.update(collect_line_words(written))
@@ -143,7 +142,7 @@ class SummaryPage:
         return found if begin else found.union(*map(collect_line_words, told))
 
     def _fit_line(self, line: SummaryLine, granted: int) -> int | None:
-        """Characters that the line takes; 0 where it has no room, None where it is said already."""
+        """Return the characters that the line takes; 0 without room, None if it is repeated."""
         is_first = line.section not in self._sections
         cost = _LINE_MARK_CHARS + (count_heading_chars(line.section) if is_first else 0)
         room = min(granted, self.left) - cost
@@ -175,19 +174,18 @@ class SummaryPage:
         return self._longest_main if line.weight >= _MAIN_SHARE else self._longest_quote
 
     def _is_already_quoted(self, line: SummaryLine) -> bool:
-        """Whether another quote that a reader takes in at a glance has these words in it."""
+        """Check whether a short quote on the page contains these words."""
         return line.section is not SummarySection.TURN and any(
             line.text in written for written in self._at_a_glance
         )
 
 
 def _sort_key(line: SummaryLine) -> tuple[bool, int]:
-    """Where a line stands in its section: by its age, and the ledger as it was made, at the end."""
     return (True, 0) if line.is_list else (False, line.newest)
 
 
 class _SaidWords:
-    """What the lines of a page say, by their longer words."""
+    """Finds lines that say the same, by their longer words."""
 
     def __init__(self) -> None:
         self._lengths: list[int] = []
@@ -201,7 +199,6 @@ class _SaidWords:
             lines_with[word].append(line)
 
     def has(self, words: frozenset[str]) -> bool:
-        """Whether a line says the same."""
         found = [*filter(None, map(self._lines_with.get, words))]
         if len(found) < MIN_WORDS:
             return False

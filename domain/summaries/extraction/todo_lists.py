@@ -1,4 +1,4 @@
-"""Reads the to-do list that an agent keeps with a tool, as it last stood."""
+"""Reads the newest state of the to-do list that an agent keeps with a tool."""
 
 import re
 from collections.abc import Iterable
@@ -14,8 +14,6 @@ from .clean_text import tidy_line
 
 @dataclass(frozen=True, slots=True)
 class TodoItem:
-    """One entry of a to-do list."""
-
     text: str
     status: str
     position: int
@@ -38,18 +36,18 @@ _NUMBER = re.compile(r"\d{1,9}")
 
 
 def is_planning(tool: str) -> bool:
-    """Whether a tool keeps a to-do list, by its name."""
+    """Check by its name whether a tool keeps a to-do list."""
     return _PLANNING.search(normalize_tool_name(tool)) is not None
 
 
 def read_todo_list(items: Iterable[Item]) -> list[TodoItem]:
-    """The list as it last stood; some tools write it whole each time, some entry by entry."""
+    """Return the newest state of the list; some tools write it whole, others entry by entry."""
     tasks: dict[str, TodoItem] = {}
     created: dict[str, TodoItem] = {}
     for item in items:
         block = item.block
         if isinstance(block, ToolResult) and block.tool_call_id in created:
-            # The answer to a new entry says its number.
+            # The answer to a new entry contains its number.
             number = _NUMBER.search(block.text[:200])
             task = created.pop(block.tool_call_id)
             tasks[number[0] if number else task.text] = task

@@ -1,4 +1,4 @@
-"""Takes from a user's messages what is asked for, and the rules that it has to keep to."""
+"""Takes requests and rules from a user's messages."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,8 +13,8 @@ from .prose import is_constraint, split_sentences
 from .sections import SummaryLine, SummarySection
 
 LOW_WEIGHT = 0.1
-"""What a request weighs that is hardly one."""
-# What programs put into a person's message, by the names that the usual agents give it.
+"""The weight of a message that is hardly a request."""
+# Tags of text that common agent programs insert into a user's message.
 _INSERTED_TAGS = re.compile(
     r"<(system[-_]reminder|environment_\w+|INSTRUCTIONS|\w+_instructions|local-command-\w+"
     r"|command-(?:name|message|args|contents)|ide_\w+|[\w-]*hook[\w-]*|task-notification"
@@ -22,13 +22,13 @@ _INSERTED_TAGS = re.compile(
 )
 _BRACKETED = re.compile(r"\[[^\[\]]*\]")
 _MAX_TEXT_CHARS = 40_000
-"""Characters of a message beyond which its middle is no request."""
+"""The middle of a longer message is not a request."""
 _GLANCE = 500
 _MAX_RULES = 12
 
 
 def iter_requests(items: Iterable[Item]) -> Iterator[SummaryLine]:
-    """What the user asked for, in the user's own words."""
+    """Yield what the user asked for, in the user's own words."""
     for item in items:
         if item.kind is not Kind.USER:
             continue
@@ -36,18 +36,18 @@ def iter_requests(items: Iterable[Item]) -> Iterator[SummaryLine]:
         words = tidy_line(said)
         if not words.strip(ELLIPSIS + " ") or _BRACKETED.fullmatch(words):
             continue
-        # A line above or below what a program inserted is the program's too.
+        # A line next to inserted text comes from the program as well.
         if len(said) > 0.2 * min(len(item.block.text), _GLANCE):
             weight = LOW_WEIGHT if _is_small_talk(words) else 0.5
             yield _make_quote(SummarySection.GOAL, words, item.position, weight)
 
 
 def iter_rules(items: Iterable[Item], goals: Iterable[SummaryLine]) -> Iterator[SummaryLine]:
-    """The sentences in which the user said how things must be; also those of quoted goals."""
+    """Yield the sentences in which the user stated rules, also from quoted goals."""
     for item in items:
         if item.kind is Kind.USER:
             said = remove_inserted_text(item.block.text)
-            # A long text was pasted: what must be in it need not be the user's wish.
+            # A long text was pasted, so its rules need not be the user's.
             yield from _iter_rules_in(said, item.position, 0.75 if len(said) < 4_000 else 0.45)
     for line in goals:
         if line.is_quote:
@@ -65,7 +65,7 @@ def _iter_rules_in(said: str, position: int, weight: float) -> Iterator[SummaryL
 
 @lru_cache(maxsize=1_024)
 def remove_inserted_text(text: str) -> str:
-    """A user's message without what a program put into it."""
+    """Return a user's message without the text that a program inserted."""
     text = make_printable(text)
     if len(text) > _MAX_TEXT_CHARS:
         text = f"{text[: _MAX_TEXT_CHARS // 2]} {ELLIPSIS} {text[-_MAX_TEXT_CHARS // 2 :]}"
@@ -90,7 +90,6 @@ def _cut_inserted_text(text: str) -> str:
 
 
 def _is_small_talk(words: str) -> bool:
-    """Whether a message says too little to be understood without what it answers."""
     return words.isascii() and len(words) < 30 and words.count(" ") < 4
 
 

@@ -1,1 +1,1 @@
-"""How each reference document has its summaries asked for and put together."""
+"""Defines how each reference document requests and assembles its summaries."""

@@ -1,4 +1,4 @@
-"""One request for all that leaves, each message shortened behind its role: seed 004's summary."""
+"""Writes the summary of seed 004: one request for all that leaves, with each message shortened."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ SECTIONS = (
     "Preferences and constraints of the user",
     "Tool outputs that still matter",
 )
-"""The five things that a summary has to preserve."""
+"""The five subjects that a summary has to preserve."""
 
 
 @dataclass(frozen=True)
 class ClaudeSdkTemplate:
-    """The beginning of a split turn is summed up with the rest; there is one answer."""
+    """A split turn's beginning is summarized with the rest, so there is one answer."""
 
     max_message_chars: int = 2_000
-    """Characters of a message that are shown."""
+    """The most characters shown of a message."""
     shows_calls: bool = True
-    """Whether tool calls are shown, which the document's messages say nothing of."""
+    """Whether to show tool calls, which the document does not mention."""
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class ClaudeSdkTemplate:
         return "".join(self._render_message(message) for message in group_messages(items))
 
     def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
-        """The answer itself; where nothing was asked, what stood for earlier blocks."""
+        """Return the answer itself, or the earlier summary if there was no request."""
         return texts.get(SummaryPart.HISTORY, material.previous or "")
 
     def _render_message(self, message: Message) -> str:

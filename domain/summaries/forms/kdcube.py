@@ -1,4 +1,4 @@
-"""kdcube's summaries: one of the history, one of a split turn's beginning, file lists below."""
+"""Writes kdcube's summaries: one of the history, one of a split turn's beginning, file lists."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from ...item import Item
 from ..summarizer import Material, SummaryPart, SummaryRequest
 
 NO_HISTORY_TEXT = "No prior history."
-"""What stands above a split turn's beginning where nothing came before it."""
+"""The text above a split turn's beginning if there is no earlier history."""
 TURN_HEADING = "Turn Context (split turn)"
 
 _SECTIONS = (
@@ -43,25 +43,24 @@ _WRITE_TOOLS = frozenset({"write", "patch", "apply_patch", "edit"})
 
 
 class TouchedFiles(NamedTuple):
-    """Files that calls name by a path, in order of their names."""
+    """Files that calls name by a path, sorted by name."""
 
     read: tuple[str, ...]
-    """Only read."""
+    """Files that were only read."""
     modified: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class KdcubeTemplate:
-    """Of the history and, apart from it, of the beginning of a split turn.
+    """Separate summaries of the history and of a split turn's beginning.
 
-    The file lists below the history's summary are of what it sums up, and of nothing earlier.
+    The file lists cover only the history that the new summary covers, and nothing earlier.
     """
 
     turn_start: int = 0
-    """The position where a split turn begins, as the policy has it: what the store takes for the
-    turn's beginning and stands in front of it belongs to the history."""
+    """Where the policy says that a split turn begins; earlier items belong to the history."""
     ends_heading: str = ""
-    """What ends the heading above the beginning of a split turn."""
+    """What ends the heading above a split turn's beginning."""
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -100,7 +99,6 @@ class KdcubeTemplate:
         return text
 
     def _split_turn(self, material: Material) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-        """The history, and the beginning of the split turn."""
         history: list[Item] = []
         turn: list[Item] = []
         for item in material.removed_items:
@@ -112,7 +110,7 @@ class KdcubeTemplate:
 
 
 def list_touched_files(items: Iterable[Item]) -> TouchedFiles:
-    """What the calls among the items read and modified, by the last part of the tools' names."""
+    """Return the files that calls read and modified, by the last part of the tools' names."""
     read, modified = set[str](), set[str]()
     for item in items:
         if isinstance(item.block, ToolCall):
@@ -124,7 +122,7 @@ def list_touched_files(items: Iterable[Item]) -> TouchedFiles:
 
 
 def _iter_paths(arguments: JsonValue) -> Iterator[str]:
-    """The strings under a path's name, however deep."""
+    """Yield the strings under a path's name, at any depth."""
     if not isinstance(arguments, dict):
         return
     for name in _PATH_ARGUMENTS:
@@ -158,7 +156,6 @@ def _render_item(item: Item) -> str:
 
 
 def _write_header(item: Item, block: AnyBlock) -> str:
-    """What is known of a block besides its text."""
     known = {
         "type": kdcube_timeline.find_type(block),
         "author": kdcube_timeline.find_author(block),

@@ -1,4 +1,4 @@
-"""How klaude-code has summaries asked for and put together, first, later, and by its document."""
+"""Writes klaude-code's summaries in three versions: its document, as first shipped, and later."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ SUMMARY_INTRODUCTION = (
 _NO_HISTORY = "No prior history."
 _TRUNCATED_MARK = "...(truncated)"
 _MAX_CALL_CHARS, _MAX_RESULT_CHARS = 2_000, 4_000
-"""Characters that are shown of a call's arguments and of a tool's result."""
+"""The most characters shown of a call's arguments and of a tool's result."""
 
 
 class KlaudeVersion(StrEnum):
-    """Whose way a summary has."""
+    """The version of klaude-code whose summaries are copied."""
 
     DOCUMENT = "document"
     AS_SHIPPED = "as-shipped"
@@ -33,10 +33,10 @@ class KlaudeVersion(StrEnum):
 
 
 class FileRule(StrEnum):
-    """By what a call is taken to read or modify files."""
+    """How the files that a call touches are found."""
 
     TABLES = "tables"
-    """The tools that cutbank knows, whoever wrote them."""
+    """By the tools that cutbank knows."""
     NAME = "name"
     ARGUMENTS = "arguments"
 
@@ -50,23 +50,22 @@ _TOUCHES = {
 
 @dataclass(frozen=True)
 class KlaudeTemplate:
-    """A summary of the history, and apart from it one of the beginning of the task that was cut.
+    """A summary of the history, and a separate one of a task's beginning that was cut off.
 
-    The lists of files close it. Where only such a beginning leaves, what stood for the history
-    before goes on standing for it.
+    The lists of files come last. If only such a beginning leaves, the earlier summary of the
+    history stays.
     """
 
     file_rule: FileRule = FileRule.TABLES
     turn_heading: str = "Task Context (current task)"
     is_always_framed: bool = True
-    """Whether every summary says that it is one, and not only those of a task that was cut."""
+    """Whether every summary is introduced as one, or only that of a cut task."""
     strips_reminders: bool = True
-    """Whether what a program put between a user's words is kept from the writer."""
+    """Whether text that a program inserted into a user's message is hidden from the summarizer."""
     has_own_turn_budget: bool = False
-    """Whether the beginning of a task may take as much again as the history, and not its half."""
+    """Whether the beginning of a task may take as much as the history, or half of it."""
     always_updates: bool = False
-    """Whether the history is always asked for as an update, be there a summary before it or not,
-    and even where nothing of it leaves."""
+    """Whether every request for the history is an update, even without a summary or new history."""
 
     sections = (
         "Goal",
@@ -81,11 +80,10 @@ class KlaudeTemplate:
     turn_sections = ("Original Request", "Early Progress", "Context for Suffix")
 
     def find_touches(self, call: ToolCall) -> TouchedPaths:
-        """The files that a call reads or modifies."""
         return _TOUCHES[self.file_rule](call)
 
     def split_parts(self, material: Material) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-        """The history, and what the user asked for last where the cut parts that."""
+        """Return the history, and the user's last message if the cut splits its turn."""
         gone = material.removed_items
         asked = next(
             (
@@ -133,7 +131,7 @@ class KlaudeTemplate:
         return history + _write_file_tags(material.digest)
 
     def _iter_lines(self, message: Message) -> Iterator[str]:
-        """A message under its labels. An answer shows even where it is empty."""
+        """Yield a message under its labels. An answer shows even if it is empty."""
         match message.role:
             case Role.USER:
                 heard = self._strip_reminders(
@@ -179,11 +177,9 @@ KLAUDE_TEMPLATES: Mapping[str, KlaudeTemplate] = MappingProxyType(
         ),
     }
 )
-"""Forms by whose way they are."""
 
 
 def _write_file_tags(digest: Digest) -> str:
-    """The lists of files as they close a summary; nothing for a list that is empty."""
     lists = ((READ_TAG, digest.read_files), (MODIFIED_TAG, digest.modified_files))
     return "".join(
         "\n\n" + "\n".join([f"<{tag}>", *map(escape_path, paths), f"</{tag}>"])
@@ -193,7 +189,7 @@ def _write_file_tags(digest: Digest) -> str:
 
 
 def _strip_frame(previous: str | None) -> str | None:
-    """An earlier summary without its frame and its lists, which the next one gets anew."""
+    """Return an earlier summary without its frame and its lists, which the next one adds again."""
     if previous is None:
         return None
     text = _LISTS.sub("", previous)

@@ -1,4 +1,4 @@
-"""What klaude-code takes a tool call to do to files: by the tool's name, or by its arguments."""
+"""Finds the files that a call touches as klaude-code does: by tool name, or by arguments."""
 
 from collections.abc import Mapping
 
@@ -14,14 +14,14 @@ _PATCH_MARK = "*** Begin Patch"
 
 
 def find_touches_by_name(call: ToolCall) -> TouchedPaths:
-    """As first shipped: four tools are known, and others touch nothing."""
+    """Return the files of the first version: four tools are known, and others touch nothing."""
     if call.name not in _READ_TOOLS | _WRITE_TOOLS:
         return TouchedPaths()
     return TouchedPaths(_find_path(read_arguments(call)), modifies=call.name in _WRITE_TOOLS)
 
 
 def find_touches_by_arguments(call: ToolCall) -> TouchedPaths:
-    """As shipped later: whatever names a path reads it, or changes it by what else it is given."""
+    """Return the files of the later version, in which the arguments alone decide."""
     given = read_arguments(call)
     return TouchedPaths(_find_path(given), modifies=_has_changes(given))
 

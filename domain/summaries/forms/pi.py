@@ -1,4 +1,4 @@
-"""As pi has it: one request for the history, one for the beginning of a split turn, file lists."""
+"""Writes pi's summaries: one of the history, one of a split turn's beginning, file lists."""
 
 import json
 import re
@@ -13,20 +13,20 @@ from ...messages import Message, Role, group_messages
 from ..summarizer import Material, SummaryPart, SummaryRequest
 
 _MAX_RESULT_UNITS = 2_000
-"""UTF-16 units of a tool's answer that a writer is shown."""
+"""The UTF-16 units of a tool's answer that the summarizer is shown."""
 _NO_HISTORY = "No prior history."
 _TURN_HEADING = "**Turn Context (split turn):**"
 _READ_TOOLS, _WRITE_TOOLS = frozenset({"read"}), frozenset({"write", "edit"})
-"""Names of pi's own tools; each has its file in `path`."""
+"""pi's own tools; each has its file in `path`."""
 _LISTS = re.compile(r"(?:\n\n<(read|modified)-files>\n[^<>]*\n</\1-files>)+\Z")
 
 
 @dataclass(frozen=True)
 class PiTemplate:
-    """pi-mono's way of a checkpoint."""
+    """pi-mono's summary of a checkpoint."""
 
     keeps_previous: bool = True
-    """Where only the beginning of a turn leaves, keep what stood for the rest: pi forgot it."""
+    """Whether to keep the earlier summary if only a turn's beginning leaves; pi loses it."""
 
     sections: tuple[str, ...] = (
         "Goal",
@@ -48,7 +48,7 @@ class PiTemplate:
         turn = tuple(item for item in material.removed_items if item.position in material.prefix)
         asked: list[SummaryRequest] = []
         if history or not turn:
-            # Also of nothing: a summary that is to be brought up to date is one all the same.
+            # Even without history: an update of a summary is a request all the same.
             asked.append(
                 SummaryRequest(SummaryPart.HISTORY, history, material.budget, material.previous)
             )
@@ -67,7 +67,7 @@ class PiTemplate:
         text = texts.get(SummaryPart.HISTORY)
         if text is None:
             text = (material.previous if self.keeps_previous else None) or _NO_HISTORY
-            # The lists of files are made anew, of all that left.
+            # The lists of files are written again, for everything that left.
             text = _LISTS.sub("", text)
         if SummaryPart.TURN in texts:
             text += f"\n\n---\n\n{_TURN_HEADING}\n\n{texts[SummaryPart.TURN]}"
@@ -75,8 +75,10 @@ class PiTemplate:
 
 
 def add_touched_files(items: Iterable[Item], previous: Digest) -> Digest:
-    """The files that pi's own tools touched, on top of those known before; whether they failed or
-    not, and those that were changed not among those that were only read."""
+    """Return the files that pi's own tools touched, added to the previous ones.
+
+    Failed calls count too; modified files are not listed as read.
+    """
     read, written = set(previous.read_files), set(previous.modified_files)
     for item in items:
         if isinstance(call := item.block, ToolCall):
@@ -95,7 +97,7 @@ def add_touched_files(items: Iterable[Item], previous: Digest) -> Digest:
 
 
 def _make_sort_key(name: str) -> bytes:
-    """By UTF-16 units, as JavaScript sorts."""
+    """Sort by UTF-16 units, as JavaScript does."""
     return name.encode("utf-16-be", "surrogatepass")
 
 

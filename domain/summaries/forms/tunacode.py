@@ -1,4 +1,4 @@
-"""Seed 002's summaries: one request for all that leaves, in which tool results are clipped."""
+"""Writes the summaries of seed 002: one request for all that leaves, with tool results clipped."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class TunacodeTemplate:
-    """A summary in sections, written afresh or brought up to date; a split turn is one with it."""
+    """A summary in sections, new or updated; a split turn is summarized with the rest."""
 
     sections: tuple[str, ...] = (
         "Goal",
@@ -36,17 +36,17 @@ class TunacodeTemplate:
     )
     turn_sections: tuple[str, ...] = ()
     clips_results_at: int = 500
-    """Characters of a tool result that the writer is shown."""
+    """The characters of a tool result that the summarizer is shown."""
 
     def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
-        """One request; a blank summary from before is none."""
+        """Return one request; a blank earlier summary counts as none."""
         previous = (material.previous or "").strip() or None
         return (
             SummaryRequest(SummaryPart.HISTORY, material.removed_items, material.budget, previous),
         )
 
     def render_conversation(self, items: Sequence[Item]) -> str:
-        """A line for each message and each tool call; what is blank is left out."""
+        """Return a line for each message and each tool call, without blank ones."""
         return "\n".join(
             line
             for message in group_messages(items)

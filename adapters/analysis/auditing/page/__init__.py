@@ -1,1 +1,1 @@
-"""One page of a session to send to somebody: it needs no network, and no program."""
+"""Renders a session as one HTML page that works without a network or a program."""

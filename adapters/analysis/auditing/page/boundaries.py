@@ -1,4 +1,4 @@
-"""The boundaries of a session as HTML: what each took out, what stands for it, what was lost."""
+"""Renders the boundaries of a session as HTML: what each removed, replaced and lost."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ MAX_LISTED_BLOCKS = 60
 
 
 def render_boundaries(story: PageStory, cuts: PageSelection) -> Iterator[Markup]:
-    """Each lineage, and its boundaries in the order in which they were drawn."""
+    """Yield each lineage and its boundaries, oldest first."""
     told = {one.key: one for one in story.boundaries}
     for tree in story.trees:
         served = (
@@ -32,12 +32,16 @@ def render_boundaries(story: PageStory, cuts: PageSelection) -> Iterator[Markup]
         yield make_tag("h3", f"Lineage {tree.lineage}")
         yield make_tag(
             "p",
-            f"{format_plural(len(tree.nodes), 'compaction', 'compactions')}, {served} is served{went_on}",
+            f"{format_plural(len(tree.nodes), 'compaction', 'compactions')}, {served} is "
+            f"served{went_on}",
         )
         for node in tree.nodes:
             one = told.get((node.lineage, node.number))
             if one is not None and node.lineage != tree.lineage:
-                name = f"compaction {tree.find_compaction_number(node.number)}, decided in {node.lineage}"
+                name = (
+                    f"compaction {tree.find_compaction_number(node.number)}, decided in "
+                    f"{node.lineage}"
+                )
                 yield make_tag("p", make_tag("a", name, href=f"#{make_boundary_id(one.key)}"))
             elif one is not None:
                 yield _render_boundary(one, tree, cuts)

@@ -1,4 +1,4 @@
-"""The calls of a session as HTML: what each was sent, kept, shortened and summarised."""
+"""Renders the calls of a session as HTML: what each was sent, kept, shortened and summarized."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from .page_story import PageCall, PageStory
 
 
 def render_calls(story: PageStory, cuts: PageSelection) -> Iterator[Markup]:
-    """A line a call, with what it was sent inside."""
+    """Yield a line for each call, with its request inside."""
     for told in cuts.calls:
         yield _render_call(story, told, cuts)
 

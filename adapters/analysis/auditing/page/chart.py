@@ -1,4 +1,4 @@
-"""Draws how much of the context each call took, and what became of the log, as inline SVG."""
+"""Draws context usage per call and the status of blocks as inline SVG."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +10,9 @@ from .page_story import PageBoundary, PageCall, PageStory
 
 _HEIGHT = 220
 _SPACE_ABOVE, _SPACE_BELOW = 14, 24
-"""Room for what is written above the bars and below them."""
+"""Room for text above and below the bars."""
 MOST_NUMBERS = 12
-"""Compactions whose numbers have room above their lines on a phone."""
+"""The number of compactions whose numbers fit above their lines on a phone."""
 MOST_BARS = 500
 MOST_STRIPES = 24
 STRIPE_HEIGHT = 14
@@ -20,7 +20,7 @@ _MAX_CELLS = 500
 
 
 def render_context_chart(story: PageStory) -> Markup:
-    """A bar a call, as high as its prompt; of very many calls the highest of each few."""
+    """Draw a bar for each call, as high as its prompt; of many calls, the highest of each group."""
     calls = story.calls
     if not calls:
         return make_tag("p", "The log tells of no call of a model.")
@@ -51,14 +51,13 @@ def render_context_chart(story: PageStory) -> Markup:
 def _add_legend(
     title: str, drawing: Markup, named: Sequence[tuple[str, str]], label: str
 ) -> Markup:
-    """A drawing below its title, with one legend of its own."""
     swatches = (make_tag("span", words, class_=f"swatch {name}") for name, words in named)
     legend = make_tag("p", *swatches, class_="legend", aria_label=label)
     return make_tag("figure", make_tag("figcaption", title), drawing, legend)
 
 
 def _render_svg(*parts: Markup, high: int, label: str) -> Markup:
-    """A drawing as wide as its page, down to a phone's: across, all is in percent."""
+    """Render a drawing as wide as its page; horizontal values are percentages."""
     return make_tag("svg", *parts, height=high, class_="chart", role="group", aria_label=label)
 
 
@@ -115,7 +114,7 @@ def _render_mark(
     line = make_tag("line", x1=at, x2=at, y1=0, y2=_HEIGHT - _SPACE_BELOW, class_="boundary")
     compaction = told.name if told else "a compaction"
     title = make_tag("title", f"{compaction}, from call {call.call.number} on")
-    # Beside its line on the side where there is room.
+    # Place the label on the side of its line that has room.
     side = {"dx": 4} if x < 50 else {"dx": -4, "text_anchor": "end"}
     name = (
         make_tag("text", told.compaction_number, x=at, y=10, **side) if told and is_numbered else ""
@@ -126,13 +125,15 @@ def _render_mark(
 
 
 def make_boundary_id(story_key: tuple[str, int]) -> str:
-    """What a boundary is called in links; a lineage's name may hold anything."""
+    """Return the id of a boundary for links; a lineage's name may hold any character."""
     lineage, number = story_key
     return f"boundary-{lineage.encode('utf-8', 'surrogatepass').hex()}-{number}"
 
 
 def render_status_chart(story: PageStory) -> Markup:
-    """A stripe a boundary, as long as the log was then, and one for now: what became of it."""
+    """Draw a stripe for each boundary, as long as the log was then, and one for now: block
+    statuses.
+    """
     positions = [told.position for told in story.blocks]
     if not positions:
         return make_tag("p", "The log holds no block.")
@@ -184,7 +185,7 @@ def _render_current(story: PageStory, number: int) -> Markup:
 
 
 def _render_cells(fates: Sequence[BlockStatus | None], number: int) -> Iterator[Markup]:
-    """Runs of one fate; of very many blocks the fate that most of each few have."""
+    """Yield runs of blocks with one status; of many blocks, the most common of each group."""
     each = max(1, -(-len(fates) // _MAX_CELLS))
     seen = [_most_common(fates[at : at + each]) for at in range(0, len(fates), each)]
     wide = 100 / len(seen)

@@ -1,4 +1,4 @@
-"""What a reader asks of a session first: when, where, which model, what it cost, what it lost."""
+"""Lists the main facts of a session: when, where, which model, its cost and what it lost."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,15 +15,14 @@ from .markup import Markup, format_plural, join_markup, make_tag
 from .page_story import PageStory
 
 MAX_TITLE_CHARACTERS = 100
-"""Characters of a first prompt that stands for a title."""
 _MAX_NAMED = 8
-"""Lost facts that are named; the boundaries have all."""
+"""The number of lost facts shown here; the boundaries list all."""
 
 FactRow = tuple[Markup, Markup]
 
 
 def render_facts(story: PageStory) -> Iterator[FactRow]:
-    """Rows of a list: what it is, and the answer. A fact that is not known has no row."""
+    """Yield rows of label and value; an unknown fact has no row."""
     reported = [call.call.report for call in story.calls if call.call.report is not None]
     yield from _time_rows(story)
     if project := story.session.log.project:
@@ -40,7 +39,7 @@ def render_facts(story: PageStory) -> Iterator[FactRow]:
 
 
 def find_title(story: PageStory) -> str:
-    """The session's title, else what its user said first, else its key."""
+    """Return the session's title, else the user's first message, else its key."""
     said = (told.block.text for told in story.blocks if told.block.kind is Kind.USER)
     first = next((" ".join(text.split()) for text in said if text.strip()), "")
     short = first if len(first) <= MAX_TITLE_CHARACTERS else f"{first[: MAX_TITLE_CHARACTERS - 1]}…"
@@ -77,7 +76,7 @@ def _format_prompts(story: PageStory) -> str:
 
 
 def _format_cost(story: PageStory, reported: Sequence[ModelCalled]) -> str:
-    """As the log tells it, else by the model's prices on that day."""
+    """Return the cost in the log, else the cost by the model's prices on that day."""
     overrides = make_overrides(story.session.log.settings)
     costs = [_find_cost(call, overrides) for call in reported]
     known = [cost for cost in costs if cost is not None]

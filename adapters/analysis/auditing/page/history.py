@@ -1,4 +1,4 @@
-"""The history of a session as HTML: each block with its fate, to be opened."""
+"""Renders the history of a session as HTML: each block with its status."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ MAX_RANGE_LINKS = 24
 
 
 def render_history(cuts: PageSelection, session: str) -> Iterator[Markup]:
-    """The blocks in order, under their turns."""
+    """Yield the blocks in order, grouped by turn."""
     turn = None
     for number, told in enumerate(cuts.blocks):
         if told.turn != turn:
@@ -68,7 +68,7 @@ def _render_block(told: PageBlock, number: int, cuts: PageSelection, session: st
 
 
 def _media_lines(told: PageBlock) -> Iterator[str]:
-    """A line about each image, document and item that is no text."""
+    """Yield a line for each image, document and other item that is not text."""
     block = told.block
     if isinstance(block, Block) and block.media is not None:
         yield _describe_media(block.media)
@@ -86,9 +86,9 @@ def _describe_media(media: Media) -> str:
 
 
 def render_handles(positions: Ranges, cuts: PageSelection) -> Markup:
-    """The blocks at these positions as ranges, each with a link to its first that is shown.
+    """Render the blocks at these positions as ranges, each linked to its first shown block.
 
-    What no block stands between is one range, whatever else the log holds there.
+    Ranges with no block between them are merged, whatever else the log holds there.
     """
     runs = to_block_numbers(positions, cuts.positions)
     parts: list[object] = []
@@ -105,11 +105,11 @@ def render_handles(positions: Ranges, cuts: PageSelection) -> Markup:
 
 
 def to_block_numbers(positions: Ranges, every: Sequence[int]) -> list[tuple[int, int]]:
-    """Ranges of positions as ranges of the blocks' own numbers; those without a block are none."""
+    """Convert ranges of positions to ranges of block numbers; drop ranges without blocks."""
     numbers = (
         (bisect_left(every, first), bisect_left(every, last + 1) - 1)
         for first, last in positions.runs
     )
-    # Ranges merge what touches, and hold nothing below 1.
+    # Ranges merge neighbors, and their values start at 1.
     merged = Ranges((first + 1, last + 1) for first, last in numbers if first <= last)
     return [(first - 1, last - 1) for first, last in merged.runs]

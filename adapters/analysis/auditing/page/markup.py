@@ -1,10 +1,10 @@
-"""HTML that is escaped unless it says of itself that it is HTML."""
+"""Builds HTML, and escapes everything that is not `Markup`."""
 
 import re
 from collections.abc import Iterable
 from html import escape
 
-# What turns the reading direction, hides or cannot be written is shown instead of obeyed.
+# Show characters that change the reading direction, are invisible or cannot be encoded.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
@@ -12,19 +12,19 @@ _UNSEEN = re.compile(
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
 
 def show_hidden_characters(text: str) -> str:
-    """A text that only stands there: control codes, turning marks and half characters by name."""
+    """Replace control codes, direction marks and surrogates by their names."""
     text = text.replace("\r\n", "\n")
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def to_markup(part: object) -> Markup:
-    """Anything as HTML; what is no markup is escaped."""
+    """Convert a value to HTML; escape it unless it is markup."""
     if isinstance(part, Markup):
         return part
     return Markup(escape(show_hidden_characters(str(part)), quote=True))
@@ -35,12 +35,12 @@ def join_markup(parts: Iterable[object], between: str = "") -> Markup:
 
 
 def format_plural(number: int, one: str, more: str) -> str:
-    """`1 boundary`, `1,024 boundaries`."""
+    """Return `1 boundary` or `1,024 boundaries`."""
     return f"{number:,} {one if number == 1 else more}"
 
 
 def make_tag(name: str, /, *parts: object, **attributes: object) -> Markup:
-    """An element; `class_` is its class, `data_x` its `data-x`, True an attribute without value.
+    """Return an element; `class_` sets `class`, `data_x` sets `data-x`, True adds no value.
 
     None and False are left out.
     """

@@ -1,4 +1,4 @@
-// Marks in the history what a call was sent, and searches it. Without this the page can be read as well.
+// Marks in the history what a call was sent, and searches it. The page also works without this.
 "use strict";
 (() => {
   const known = JSON.parse(document.getElementById("marks").textContent);

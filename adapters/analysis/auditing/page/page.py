@@ -1,4 +1,4 @@
-"""Writes one self-contained page of a session: history, calls, boundaries and what was lost."""
+"""Writes one self-contained page of a session: history, calls, boundaries and lost facts."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,13 +24,12 @@ _ASSETS = files(__name__.rpartition(".")[0])
 
 @dataclass(frozen=True, slots=True)
 class PageReport:
-    """What became of a page."""
+    """The size of a page, and what it leaves out."""
 
     path: Path
     size: int
     """Bytes."""
     omissions: tuple[str, ...]
-    """What had no room, in words; nothing on a full page."""
 
 
 def write_page(
@@ -40,11 +39,11 @@ def write_page(
     lineage: str | None = None,
     is_full: bool = False,
 ) -> PageReport:
-    """Write a new file that any browser shows, without a network.
+    """Write a new file that any browser shows without a network.
 
-    Fates are those of `lineage`, `main` unless said. What would make it too large to be sent is
-    left out, and the page says so, unless it `is_full`. Raises ExportError where the file is there
-    already or cannot be written, NotFoundError where there is no such lineage.
+    Block statuses are those of `lineage`, by default `main`. The page leaves out, and lists, what
+    would make it too large, unless `is_full`. Raises ExportError if the file exists or cannot be
+    written, NotFoundError if the lineage does not exist.
     """
     if lineage is not None:
         session.log.check_lineage(lineage)
@@ -59,7 +58,7 @@ def write_page(
 
 
 def render_session_page(story: PageStory, cuts: PageSelection) -> str:
-    """The page as text; nothing in it is fetched from anywhere."""
+    """Return the page as text; it loads nothing from elsewhere."""
     session = story.session
     return Template(_read_asset("page.html")).substitute(
         title=join_markup([find_title(story), " - cutbank"]),

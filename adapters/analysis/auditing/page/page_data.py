@@ -1,4 +1,4 @@
-"""What the page's script knows: of each call and boundary, which blocks have which fate."""
+"""Makes the data for the page's script: the block statuses at each call and boundary."""
 
 import json
 from bisect import bisect_left
@@ -14,7 +14,7 @@ from .page_story import PageStory
 
 
 def render_page_data(story: PageStory, cuts: PageSelection) -> Markup:
-    """JSON to stand in a script element; nothing in it can end that."""
+    """Render JSON for a script element; no text in it can end that element."""
     positions = [told.position for told in cuts.blocks]
     names = {told.key: number for number, told in enumerate(story.boundaries)}
     document: dict[str, Any] = {
@@ -44,5 +44,4 @@ def render_page_data(story: PageStory, cuts: PageSelection) -> Markup:
 
 
 def _to_runs(where: Ranges, positions: Sequence[int]) -> list[list[int]]:
-    """Positions as runs of the numbers that blocks have on the page."""
     return [list(run) for run in to_block_numbers(where, positions)]

@@ -1,4 +1,4 @@
-"""How much of a long session a page shows, so that it can still be sent."""
+"""Selects what a page shows of a long session, to keep the file small."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,32 +7,31 @@ from functools import cached_property
 from .page_story import PageBlock, PageCall, PageStory
 
 MAX_PAGE_CHARACTERS = 2_000_000
-"""Of all blocks together; what HTML makes of them comes on top."""
+"""The limit for all blocks together; the HTML around them adds to it."""
 MAX_PAGE_BLOCKS = 4_000
 MAX_PAGE_CALLS = 1_000
 
 
 @dataclass(frozen=True)
 class PageSelection:
-    """What is shown; of what has no room the newest."""
+    """The selected content; if there is too much, the newest."""
 
     blocks: Sequence[PageBlock]
     calls: Sequence[PageCall]
     max_text_characters: int | None
     """Characters that each block may show; None is all."""
     omissions: tuple[str, ...]
-    """What is not on the page, in words."""
+    """Descriptions of what is not on the page."""
     positions: Sequence[int]
-    """Of all blocks of the log, on the page or not."""
+    """The positions of all blocks in the log, on the page or not."""
 
     @cached_property
     def shown_positions(self) -> frozenset[int]:
-        """The positions of the blocks that are on the page."""
         return frozenset(told.position for told in self.blocks)
 
 
 def select_content(story: PageStory, *, is_full: bool) -> PageSelection:
-    """All of it, or what makes a page of some megabytes."""
+    """Select everything, or as much as makes a page of some megabytes."""
     positions = [told.position for told in story.blocks]
     if is_full:
         return PageSelection(story.blocks, story.calls, None, (), positions)
@@ -50,7 +49,7 @@ def select_content(story: PageStory, *, is_full: bool) -> PageSelection:
 
 
 def shorten_text(text: str, longest: int | None) -> tuple[str, int, str]:
-    """The beginning of a text, how many characters are left out, and its end."""
+    """Return the start of a text, the number of characters left out, and its end."""
     if longest is None or len(text) <= longest:
         return text, 0, ""
     tail = longest // 4
@@ -59,7 +58,7 @@ def shorten_text(text: str, longest: int | None) -> tuple[str, int, str]:
 
 
 def _fit_length(sizes: Sequence[int]) -> int | None:
-    """The length at which all fit, long ones cut; None where nothing need be cut."""
+    """Return the length that long blocks are cut to so that all fit; None if no cut is needed."""
     if sum(sizes) <= MAX_PAGE_CHARACTERS:
         return None
     low, high = 0, max(sizes)

@@ -1,4 +1,4 @@
-"""Gathers what a page tells of a session: its blocks, its calls, its boundaries."""
+"""Gathers the content of a session page: its blocks, calls and boundaries."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from ..sent_views import SentViews
 from ..source_times import find_source_time
 
 MAX_COMPARED_BOUNDARIES = 60
-"""Boundaries for which what left is told; of more of them the newest."""
+"""The number of boundaries that are compared; of more, the newest."""
 
 StatusRanges = Mapping[BlockStatus, Ranges]
 BoundaryKey = tuple[str, int]
@@ -42,14 +42,14 @@ BoundaryKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class PageBlock:
-    """A block of the log, and what has become of it."""
+    """A block of the log, and its status."""
 
     position: int
     turn: int
     block: AnyBlock
     tokens: int
     when: datetime | None
-    """None of what was imported from a source that does not tell."""
+    """None for imported blocks whose source has no time."""
     status: BlockStatus | None
 
 
@@ -60,12 +60,11 @@ class PageCall:
     call: RecordedCall
     lineage: str
     size: PromptSize
-    """What the prompt took."""
     summary_tokens: int
     boundary: BoundaryKey | None
-    """What the view began at; None where it was all of the log."""
+    """The boundary that the view starts at; None if the view was all of the log."""
     sent_view: SentView | None
-    """Of a call that cutbank served the verdict; what any other was sent is reconstructed."""
+    """The fingerprint check of a call that cutbank served; other calls are reconstructed."""
 
     @property
     def tokens(self) -> int:
@@ -73,23 +72,22 @@ class PageCall:
 
     @property
     def is_served(self) -> bool:
-        """Whether cutbank served it."""
         return self.sent_view is not None
 
 
 @dataclass(frozen=True, slots=True)
 class PageBoundary:
-    """A boundary, what it took out, and the fates that it gave."""
+    """A boundary, what it removed, and the block statuses that it caused."""
 
     lineage: str
     node: BoundaryNode
     diff: ViewDiff | None
-    """None where there were too many to compare all."""
+    """None if there were too many boundaries to compare all."""
     statuses: StatusRanges
     last_position: int
-    """The position as of which these are the fates."""
+    """The position at which these statuses apply."""
     compaction_number: int
-    """Which compaction of its lineage it is, from 1 on."""
+    """The number of the compaction on its lineage, from 1 on."""
 
     @property
     def name(self) -> str:
@@ -102,30 +100,30 @@ class PageBoundary:
 
 @dataclass(frozen=True)
 class PageStory:
-    """All that a page tells."""
+    """The content of a page."""
 
     session: StoredSession
     view: HistoryView
-    """The newest, on the lineage that the page is about."""
+    """The newest view, on the page's lineage."""
     blocks: Sequence[PageBlock]
     calls: Sequence[PageCall]
     trees: Sequence[LineageTree]
     boundaries: Sequence[PageBoundary]
     retractions: Sequence[tuple[int, Ranges]]
-    """Where something was taken back, and what."""
+    """The retractions: their positions, and the positions that they removed."""
 
     def find_boundary(self, call: PageCall) -> PageBoundary | None:
-        """What the view began at that a call was sent."""
+        """Return the boundary at which the view of a call begins."""
         return next((told for told in self.boundaries if told.key == call.boundary), None)
 
 
 def read_page_story(session: StoredSession, lineage: str | None = None) -> PageStory:
-    """What there is to tell; fates are those of `lineage`, `main` unless said."""
+    """Read the content of a page; statuses are those of `lineage`, by default `main`."""
     recording = read_recording(session)
     log = SessionText(make_session_rows(recording))
     known = list_session_lineages(session)
     about = lineage or MAIN_LINEAGE
-    # What was never compacted on main goes on with what its source recorded.
+    # Where main has no compactions, use those that the source recorded.
     names = list(dict.fromkeys([*known, about])) if lineage or not known else known
     trees = read_lineage_trees(session, names)
     view = session.view(lineage=about)
@@ -176,9 +174,10 @@ def _read_blocks(
 def _read_calls(
     session: StoredSession, recording: Recording, trees: Sequence[LineageTree]
 ) -> Iterator[PageCall]:
-    """Each call with the lineage that it was served from: the source's own where it was imported.
+    """Yield each call with the lineage that served it; for imported calls, the source's own.
 
-    Every lineage is replayed once; of each call the one counts that it was sent.
+    Every lineage is replayed once; for each call, the replay of the lineage that it was sent is
+    used.
     """
     known = set(session.log.lineages)
     default = RECORDED_LINEAGE if RECORDED_LINEAGE in known else MAIN_LINEAGE
@@ -235,7 +234,7 @@ def _read_boundaries(
 ) -> Iterator[PageBoundary]:
     compared = {node.number for node in tree.nodes[-MAX_COMPARED_BOUNDARIES:]}
     for node in tree.nodes:
-        # One that another lineage of the session decided is told of there.
+        # A boundary that another lineage decided is shown there.
         is_own = node.lineage == tree.lineage or node.lineage not in session.log.lineages
         if not is_own:
             continue

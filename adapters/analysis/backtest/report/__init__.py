@@ -1,1 +1,1 @@
-"""A backtest as a page for people and as tables for programs."""
+"""Writes a backtest as an HTML page for people and as tables for programs."""

@@ -1,4 +1,4 @@
-"""How full the context was at each call, for the longest sessions; thinned where it is long."""
+"""Makes curves of context usage at each call, for the longest sessions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,16 +11,14 @@ from .html_parts import escape_label, escape_surrogates
 from .setup_styles import SetupStyle
 
 _MAX_SESSIONS = 12
-"""So many of the longest can be chosen."""
 MAX_CURVE_POINTS = 400
-"""Of one curve."""
 MAX_TOTAL_POINTS = 150_000
-"""Of all curves of a page, so that it opens whatever was measured."""
+"""Points of all curves of a page, so that it always opens."""
 _MIN_POINTS = 20
 
 
 def make_curves(measured: BacktestResult, inks: Mapping[str, SetupStyle]) -> dict[str, Any] | None:
-    """Per session and limit a curve a setup; None where no session was called in."""
+    """Make a curve for each setup, per session and limit; return None if no session has calls."""
     found = [
         (limit, cells)
         for session in _longest_sessions(measured)
@@ -53,9 +51,9 @@ def make_curves(measured: BacktestResult, inks: Mapping[str, SetupStyle]) -> dic
 
 
 def thin_points(values: Sequence[int], points: int) -> list[int]:
-    """Indices of at most so many values (four at least): ends, and of each piece its extremes.
+    """Return indices of at most `points` values (four at least): ends and extremes of each piece.
 
-    What is highest and lowest stays, and so does each fall that is larger than its piece.
+    The maximum, the minimum and each fall that is larger than its piece are kept.
     """
     if len(values) <= points:
         return list(range(len(values)))
@@ -81,7 +79,7 @@ def _longest_sessions(measured: BacktestResult) -> list[list[Cell]]:
 
 
 def _make_curve(cell: Cell, ink: SetupStyle, points: int) -> dict[str, Any]:
-    # What took nothing was no call, and drawn would look like a prompt that is empty.
+    # A value of zero was no call; drawn, it would look like an empty prompt.
     calls = [(number, tokens) for number, tokens in enumerate(cell.context, start=1) if tokens]
     kept = thin_points([tokens for _, tokens in calls], points)
     return {

@@ -1,4 +1,4 @@
-"""The drawings of a report, as Plotly takes them: data and layout, and no code."""
+"""Makes the drawings of a report as Plotly data and layout."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ ByLimit = Mapping[int, Sequence[SetupTotal]]
 SetupStyles = Mapping[str, SetupStyle]
 
 _CONTROL_NAMES = ("random ledger", "frequency ledger", "random lines", "file list")
-"""Those that write a text, and so have a score a budget."""
+"""The controls that write a text, and so have a score for each budget."""
 
 
 _FIGURE_LABELS = {
@@ -34,7 +34,6 @@ _FIGURE_LABELS = {
     "F3": "kept overall (F3)",
     "hard R": "hard facts kept",
 }
-"""What figures are called where there is room."""
 
 
 def label_figure(figure: str) -> str:
@@ -42,10 +41,11 @@ def label_figure(figure: str) -> str:
 
 
 def draw_cost_and_fidelity(totals: ByLimit, inks: SetupStyles) -> tuple[Drawing | None, bool]:
-    """A panel a limit, with the front; and whether costs are dollars: else they are tokens.
+    """Draw a panel for each limit, with the Pareto front; also return whether costs are dollars.
 
-    Of the sessions that all setups of a limit have, or their costs would not compare. A limit at
-    which nothing was at stake has no panel; None where there is none.
+    Only sessions that all setups of a limit share are included, so that costs compare. A limit
+    without needed facts has no panel; return None if no panel is left. Costs that are not dollars
+    are tokens.
     """
     totals = {limit: restrict_to_shared_sessions(each) for limit, each in totals.items()}
     is_priced = all(
@@ -77,7 +77,7 @@ def draw_cost_and_fidelity(totals: ByLimit, inks: SetupStyles) -> tuple[Drawing 
 
 
 def draw_lost_kinds(totals: ByLimit) -> Drawing:
-    """A bar a setup: how many facts of each kind were lost."""
+    """Draw a bar for each setup: how many facts of each kind were lost."""
     counted = {
         limit: [(total, count_lost_kinds(total)) for total in each if total.cells]
         for limit, each in totals.items()
@@ -121,8 +121,7 @@ def count_lost_kinds(total: SetupTotal) -> Counter[str]:
 def draw_budgets(
     totals: ByLimit, controls: Sequence[ControlTotal], inks: SetupStyles
 ) -> Drawing | None:
-    """R and F3 of each budget, a panel each; None where no budgets were tried, or nothing was at
-    stake."""
+    """Draw R and F3 by budget, a panel each; return None without budgets or needed facts."""
     drawn: list[Drawing] = []
     titles: list[str] = []
     for limit, each in totals.items():
@@ -147,10 +146,10 @@ def draw_budgets(
 
 
 def draw_differences(found: Sequence[SetupDifference], inks: SetupStyles) -> Drawing | None:
-    """Cost and F3 against the first setup, with intervals; a panel each and limit.
+    """Draw cost and F3 against the first setup, with intervals; one panel each per limit.
 
-    Of what nothing is known there is no panel; for a cost, that of the tokens. What has no
-    end is told in the table alone.
+    Unknown values have no panel; an unknown cost is replaced by tokens. Infinite values are only in
+    the table.
     """
     found = [one for one in found if _is_drawable(one)]
     known = {one.metric for one in found}
@@ -173,7 +172,7 @@ def draw_differences(found: Sequence[SetupDifference], inks: SetupStyles) -> Dra
     height = (180 + 26 * len(rows)) * -(-len(titles) // len(measures))
     layout = make_layout(titles, x="", y="", columns=len(measures), height=height, rows=rows)
     for panel, measure in enumerate(shown):
-        # Nothing is where two setups are alike: it has to be seen on which side a bar is.
+        # Mark zero, where setups are equal, so that the side of each bar is visible.
         layout[f"xaxis{panel + 1 if panel else ''}"] |= {
             "rangemode": "tozero",
             "tickformat": "+.0%" if measure.is_amount else "+.2f",
@@ -253,7 +252,7 @@ def _make_error_bars(estimates: Sequence[IntervalEstimate], color: str) -> Drawi
 
 
 def _clip_bar(length: float) -> float | None:
-    """A resample may come to nothing, against which all is infinitely much: no bar is so long."""
+    """Return the length; None if a resample of zero makes it infinite."""
     return length if isfinite(length) else None
 
 
@@ -266,7 +265,7 @@ def _scale(found: IntervalEstimate, factor: float) -> IntervalEstimate:
 
 
 def _group_by_policy(totals: Sequence[SetupTotal]) -> dict[str, list[SetupTotal]]:
-    """Setups that differ by nothing but their budgets, by label without these."""
+    """Group setups that differ only in budget, by their label without it."""
     found: dict[str, list[SetupTotal]] = {}
     for total in sorted(totals, key=lambda one: one.setup.budget or 0):
         if total.setup.budget is not None and total.cells:
@@ -312,7 +311,7 @@ def _draw_line(
 
 
 def _keep_first_legend(drawn: Sequence[Drawing]) -> list[Drawing]:
-    """Each name once in the legend, however many panels it is in."""
+    """Show each name once in the legend, whatever number of panels it is in."""
     told: set[str] = set()
     found = []
     for line in drawn:

@@ -1,4 +1,4 @@
-"""HTML and JSON for a page, with all that comes from sessions made harmless."""
+"""Writes HTML and JSON for a page, escaping all text from sessions."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -9,17 +9,17 @@ Inline = str | int | float | None
 
 
 def escape_surrogates(text: str) -> str:
-    """The text as UTF-8 can have it: half a surrogate pair is written as its escape."""
+    """Make a text valid UTF-8: write an unpaired surrogate as its escape."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def escape_label(text: str) -> str:
-    """A name in a drawing, whose tags would otherwise be obeyed."""
+    """Escape a name in a drawing, where Plotly would interpret tags."""
     return escape_surrogates(text).replace("&", "&amp;").replace("<", "&lt;")
 
 
 def escape_html(value: Inline) -> str:
-    """A value between tags, or within an attribute's quotes."""
+    """Escape a value between tags, or in a quoted attribute."""
     if value is None:
         return "-"
     if isinstance(value, int):
@@ -35,9 +35,9 @@ def make_code(value: str) -> str:
 
 
 def make_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[Inline]]) -> str:
-    """A table whose first column names its rows; numbers, and what is like them, stand right.
+    """Make a table whose first column names its rows; numbers are right-aligned.
 
-    Each cell names its column as well: on a narrow screen rows are lists.
+    Each cell also names its column, because narrow screens show rows as lists.
     """
     rows = list(rows)
     like = [_cell_class(value) for value in rows[0]] if rows else [""] * len(headings)
@@ -50,7 +50,7 @@ def make_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[In
 
 
 def wrap_table(caption: str, head: str, body: str, look: str = "wide") -> str:
-    """A table of which the cells are HTML already."""
+    """Make a table from cells that are already HTML."""
     return (
         f'<div class="{look}" tabindex="0" role="region" aria-label="{escape_html(caption)}">\n'
         f"<table><caption>{escape_html(caption)}</caption>\n"
@@ -59,12 +59,12 @@ def wrap_table(caption: str, head: str, body: str, look: str = "wide") -> str:
 
 
 def make_data_cell(heading: str, value: str, attributes: str = "") -> str:
-    """A cell of a table, with what its column is called; the value is HTML already."""
+    """Make a cell with its column name; the value is already HTML."""
     return f'<td data-label="{escape_html(heading)}"{attributes}>{value}</td>'
 
 
 def make_section(name: str, heading: str, *parts: str) -> str:
-    """One part of the page; `name` is its id, and has to be unique."""
+    """Make one part of the page; `name` is its id and must be unique."""
     body = "\n".join(filter(None, parts))
     return (
         f'<section aria-labelledby="{name}">\n<h2 id="{name}">{escape_html(heading)}</h2>\n'
@@ -77,15 +77,17 @@ def make_paragraph(words: str) -> str:
 
 
 def make_figure(name: str, says: str, drawing: dict[str, Any]) -> str:
-    """A place for a drawing, what it says to who cannot see it, and its data."""
+    """Make a place for a drawing, with its text alternative and its data."""
     return (
-        f'<figure>\n<div class="drawing" id="{name}" role="img" aria-label="{escape_html(says)}"></div>\n'
-        f"<figcaption>{escape_html(says)}</figcaption>\n</figure>\n{make_data_script(f'{name}-data', drawing)}"
+        f'<figure>\n<div class="drawing" id="{name}" role="img" '
+        f'aria-label="{escape_html(says)}"></div>\n'
+        f"<figcaption>{escape_html(says)}</figcaption>\n</figure>\n"
+        f"{make_data_script(f'{name}-data', drawing)}"
     )
 
 
 def make_data_script(name: str, document: Any) -> str:
-    """JSON in a page: no text in it can end the element that holds it."""
+    """Embed JSON in a page; no text in it can end its element."""
     said = json.dumps(document, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     harmless = said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return f'<script type="application/json" id="{name}">{harmless}</script>'

@@ -1,4 +1,4 @@
-"""The facts that a setup lost, those first that were needed most often."""
+"""Finds the lost facts that were needed most often."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from .....domain.backtest.totals import SetupTotal
 
 @dataclass(frozen=True)
 class LostFactCount:
-    """One fact of one session that the view lacked when the agent went on to use it."""
+    """One fact of one session that the view lacked when the agent used it."""
 
     cell: Cell
     first: MissedFact
     times: int
-    """Between how many boundaries it was missed."""
+    """The number of boundary intervals in which it was missed."""
 
 
 def find_most_missed(total: SetupTotal, number: int) -> Sequence[LostFactCount]:
-    """So many, by how often they were missed, then in the order of the sessions."""
+    """Return the `number` most missed facts, then in session order."""
     found: dict[tuple[str, str, str], list[tuple[Cell, MissedFact]]] = {}
     for cell in total.cells:
         for lost in cell.lost:

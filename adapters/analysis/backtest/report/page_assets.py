@@ -1,4 +1,4 @@
-"""How the page looks, and what it does once it is open; both stand in the page itself."""
+"""Holds the style sheet and the script that the page contains."""
 
 PAGE_STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d5dae0;

@@ -1,20 +1,19 @@
-"""Panels side by side and below each other, with axes of their own."""
+"""Lays out panels side by side and below each other, each with its own axes."""
 
 from collections.abc import Sequence
 from typing import Any
 
 PANEL_GAP = 0.1
-"""Between panels side by side, as a part of the drawing."""
+"""The gap between panels side by side, as a fraction of the drawing."""
 _MAX_NAME_CHARACTERS = 40
-"""Characters that are shown of a row's name."""
 _PANEL_HEIGHT = 420
 """Pixels of a line of panels."""
 BOTTOM_MARGIN = 90
-"""Pixels between a line of panels and the next, for numbers and headings."""
+"""Pixels between two lines of panels, for numbers and headings."""
 
 
 def panel_axes(panel: int) -> dict[str, str]:
-    """Which axes a line in a panel has; panels count from 1."""
+    """Return the axes of a panel; panels count from 1."""
     number = "" if panel == 1 else str(panel)
     return {"xaxis": f"x{number}", "yaxis": f"y{number}"}
 
@@ -29,9 +28,9 @@ def make_layout(
     height: int | None = None,
     rows: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The layout of one panel a title, in lines of `columns`, or of three.
+    """Return the layout of one panel for each title, in lines of `columns`, or of three.
 
-    `rows` are what stands upward in each panel where that is no number, the first at the top.
+    `rows` are the names on the vertical axis of each panel if it is not numeric, top first.
     """
     across = max(1, min(len(titles), columns or 3))
     down = max(1, -(-len(titles) // across))
@@ -39,14 +38,14 @@ def make_layout(
     layout: dict[str, Any] = {
         "height": height,
         "margin": {"l": 60, "r": 20, "t": 40, "b": 60},
-        # At the bottom of the drawing, however many lines it has: never over an axis' title.
+        # At the bottom of the drawing, where it never covers an axis title.
         "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
         "annotations": [],
         "hovermode": "closest",
     }
     for number, title in enumerate(titles):
         across_from, across_to = _panel_domain(number % across, across, PANEL_GAP)
-        # Rows count from above, and parts from below.
+        # Rows count from the top, fractions from the bottom.
         down_from, down_to = _panel_domain(
             down - 1 - number // across, down, BOTTOM_MARGIN / height
         )
@@ -81,7 +80,7 @@ def make_layout(
 
 
 def _row_axis(rows: Sequence[str], *, is_first: bool) -> dict[str, Any]:
-    """Long names are shown shortened, and stay apart."""
+    """Return an axis that shows long names shortened, and keeps them apart."""
     return {
         "type": "category",
         "categoryorder": "array",

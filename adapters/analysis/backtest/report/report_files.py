@@ -1,4 +1,4 @@
-"""Writes what a backtest measured: a page for people, tables and JSON for programs."""
+"""Writes the results of a backtest: a page for people, tables and JSON for programs."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _PACKAGES_MISSING = (
 
 
 def check_report(folder: Path) -> None:
-    """Raise ExportError if no report can be written there, before hours are spent on measuring."""
+    """Raise ExportError if no report can be written there, before hours of measuring."""
     if any(find_spec(name) is None for name in REQUIRED_PACKAGES):
         raise ExportError(_PACKAGES_MISSING)
     nearest = folder
@@ -37,10 +37,10 @@ def check_report(folder: Path) -> None:
 def write_report(measured: BacktestResult, folder: Path, command: str | None = None) -> list[Path]:
     """Write `report.html`, `cells.parquet`, `controls.parquet`, `measured.json`, `seconds.json`.
 
-    All files but the last hold no time, so that equal measurements give equal bytes. `command` is
-    what was run, as the page shows it; without one it is told from the setups. Files of these names
-    are replaced. Returns their paths; raises ExportError where they cannot be written, or where
-    what draws the page is not installed.
+    Only the last file holds times, so that equal results give equal bytes in the others. `command`
+    is the command that the page shows; without it, one is made from the setups. Existing files are
+    replaced. Returns the paths. Raises ExportError if a file cannot be written, or if the drawing
+    package is not installed.
     """
     timeless = drop_seconds(measured)
     made: dict[str, Callable[[], bytes]] = {
@@ -70,7 +70,9 @@ def _encode_json(document: object) -> bytes:
 
 
 def _write_files(contents: dict[Path, bytes]) -> list[Path]:
-    """Beside their names until all are written: no half takes the place of an earlier report."""
+    """Write all files under temporary names first, so that no partial report replaces an earlier
+    one.
+    """
     beside = {target: target.with_name(f".{target.name}.{os.getpid()}.part") for target in contents}
     try:
         for target, content in contents.items():

@@ -1,4 +1,4 @@
-"""One self-contained page: its data, drawings and program stand in it, and it asks no network."""
+"""Renders one self-contained page that holds its data, drawings and program."""
 
 from itertools import chain
 
@@ -19,7 +19,7 @@ from .html_parts import (
 from .page_assets import PAGE_SCRIPT, PAGE_STYLE
 from .setup_styles import SetupStyle, assign_styles
 
-# What stands in the page runs; nothing is loaded, whatever a session's text may hold.
+# Allow only the page's own scripts and load nothing, whatever a session's text holds.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
@@ -48,8 +48,8 @@ GLOSSARY = {
 
 
 def render_report_page(measured: BacktestResult, command: str) -> str:
-    """The page as HTML, ready to be written as UTF-8."""
-    # Only a report needs it: it carries the program that draws.
+    """Return the page as HTML, ready to be encoded as UTF-8."""
+    # Only a report needs it: it contains the drawing program.
     from plotly.offline import get_plotlyjs  # noqa: PLC0415
 
     body = "\n".join(_render_sections(measured, command))
@@ -58,7 +58,8 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_SECURITY_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Backtest of compaction policies</title>\n<style>{PAGE_STYLE}</style>\n</head>\n<body>\n"
+        "<title>Backtest of compaction "
+        f"policies</title>\n<style>{PAGE_STYLE}</style>\n</head>\n<body>\n"
         f"<main>\n<h1>Backtest of compaction policies</h1>\n{body}\n</main>\n"
         f"<script>{plotly}</script>\n<script>{PAGE_SCRIPT}</script>\n</body>\n</html>\n"
     )

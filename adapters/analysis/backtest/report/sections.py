@@ -1,4 +1,4 @@
-"""The parts of a report, each as HTML: what was run, what it came to, and what it does not say."""
+"""Renders the parts of a report as HTML: setups, results and caveats."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,17 +34,16 @@ from .lost_facts import find_most_missed
 
 NUMBER_CLASS = ' class="n"'
 _MAX_FACTS = 15
-"""Lost facts that are shown of a setup."""
 MAX_TABLE_ROWS = 200
-"""Of failures and of what was left out; the tables in Parquet have all."""
+"""Failures and skipped sessions shown; the Parquet tables have all."""
 
 
 def render_run(measured: BacktestResult, command: str) -> str:
-    """Sessions by format, setups, and the command."""
+    """Render sessions by format, setups, and the command."""
     sources = Counter(
         {(cell.namespace, cell.session): cell.source for cell in measured.cells}.values()
     )
-    # What failed may not know how long its session is.
+    # A failed cell may not know how long its session is.
     by_length = sorted(measured.cells, key=lambda cell: cell.calls)
     once = {(cell.namespace, cell.session): cell for cell in by_length}.values()
     rows: list[Sequence[Inline]] = [
@@ -71,7 +70,7 @@ def render_run(measured: BacktestResult, command: str) -> str:
 
 
 def render_headline(totals: Sequence[SetupTotal]) -> str:
-    """One limit's setups: cost, and fidelity on the boundaries that all share."""
+    """Render one limit's setups: cost, and fidelity on the boundaries that all share."""
     limit = f"limit {totals[0].setup.limit:,} tokens"
     costs = (
         "policy", "sessions", "compactions", "tokens a call", "prompt tokens", "cost",
@@ -89,7 +88,7 @@ def render_headline(totals: Sequence[SetupTotal]) -> str:
 
 
 def render_own_boundaries(totals: Sequence[SetupTotal]) -> str:
-    """The same scores where each setup itself cut, beside the most that could be had there."""
+    """Render the scores at each setup's own boundaries, with the maximum possible there."""
     return make_table(
         f"On their own boundaries, limit {totals[0].setup.limit:,}",
         (
@@ -135,7 +134,7 @@ def render_controls(found: Iterable[ControlTotal]) -> str:
 
 
 def render_differences(found: Sequence[SetupDifference]) -> str:
-    """By limit, against its first setup."""
+    """Render the differences from the first setup, by limit."""
     tables = []
     for limit in dict.fromkeys(one.setup.limit for one in found):
         here = [one for one in found if one.setup.limit == limit]
@@ -162,7 +161,7 @@ def render_differences(found: Sequence[SetupDifference]) -> str:
 
 
 def render_lost_kinds(totals: ByLimit) -> str:
-    """The numbers of the drawing, for who reads them."""
+    """Render the numbers of the drawing."""
     found = [one for each in totals.values() for one in each if one.cells]
     kinds = sorted({kind for one in found for kind in count_lost_kinds(one)})
     return make_table(
@@ -183,7 +182,7 @@ def render_lost_kinds(totals: ByLimit) -> str:
 
 
 def render_lost_facts(totals: ByLimit) -> str:
-    """Of each setup the facts that were missed most often, and how to see them."""
+    """Render the most missed facts of each setup, and the commands that show them."""
     parts = []
     for each in totals.values():
         for total in each:
@@ -213,7 +212,7 @@ def render_lost_facts(totals: ByLimit) -> str:
 
 
 def render_trouble(totals: ByLimit) -> str:
-    """Plans that would have broken a history, and prompts that no model would have taken."""
+    """Render plans that would have broken a history, and prompts too large for any model."""
     return make_table(
         "What would have gone wrong",
         ("policy", "limit", "calls", "compactions", "prompts refused", "came to nothing",
@@ -237,7 +236,7 @@ def render_trouble(totals: ByLimit) -> str:
 
 
 def render_failures(measured: BacktestResult) -> str:
-    """Cells without a result, and sessions that were left out: each with its reason."""
+    """Render cells without a result, and skipped sessions, each with its reason."""
     failed = [cell for cell in measured.cells if cell.outcome is not CellOutcome.DONE]
     remarked = [cell for cell in measured.cells if cell.outcome is CellOutcome.DONE and cell.why]
     parts = [
@@ -299,7 +298,7 @@ def _format_dollars(amount: float | None) -> str:
 
 
 def _repair_columns(total: SetupTotal) -> Sequence[Inline]:
-    """Of plans and of summaries, what had to be mended."""
+    """Return the repairs of plans and of summaries."""
     if not has_texts(total.setup):
         return (NOT_KNOWN,) * 4
     broken, orphaned = total.sum_field("broken"), total.sum_field("orphaned")
@@ -329,7 +328,7 @@ def _render_cells(caption: str, cells: Sequence[Cell]) -> str:
 
 
 def _render_remarks(cells: Sequence[Cell]) -> str:
-    """By setup, how many sessions have one, and what it is of the first."""
+    """Render by setup how many sessions have a remark, and the first one."""
     by_setup: dict[tuple[str, int], list[Cell]] = {}
     for cell in cells:
         by_setup.setdefault((cell.setup.label, cell.setup.limit), []).append(cell)

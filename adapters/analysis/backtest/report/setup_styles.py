@@ -1,11 +1,11 @@
-"""Colours, dashes and marks of the setups, so that one setup looks alike in each drawing."""
+"""Assigns colors, dashes and marks to setups, the same in each drawing."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .....domain.backtest.cell import Setup
 
-# Told apart by all kinds of sight, on light and on dark.
+# Distinct with any color vision, on light and on dark.
 STYLE_COLORS = (
     "#0072b2",
     "#d55e00",
@@ -28,7 +28,7 @@ class SetupStyle:
 
 
 def assign_styles(setups: Iterable[Setup]) -> dict[str, SetupStyle]:
-    """By label, in the order of the setups; where colours run out, dashes and marks differ."""
+    """Assign styles by label, in order; when colors run out, dashes and marks differ."""
     labels = dict.fromkeys(setup.label for setup in setups)
     return {
         label: SetupStyle(

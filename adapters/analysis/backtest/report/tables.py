@@ -1,4 +1,4 @@
-"""Cells and controls as Parquet: typed columns, one row each, nested settings as JSON text."""
+"""Writes cells and controls as Parquet: typed columns, and nested settings as JSON text."""
 
 import io
 import json
@@ -28,14 +28,12 @@ COUNT_COLUMNS = (
     "peak_tokens",
 )
 _RATIO_COLUMNS = ("recall", "context", "prose", "f3", "precision")
-"""Beside their counts, for who reads one session; over several they have to be added up first."""
+"""Columns for readers of one session; over several sessions, add the counts up first."""
 
 
 class ReportTable(Protocol):
-    """Rows of one shape."""
-
     def column_types(self) -> dict[str, str]:
-        """Columns in order: `text`, `count`, `number`, `counts` or `lost`."""
+        """Return the columns in order: `text`, `count`, `number`, `counts` or `lost`."""
         ...
 
     def iter_rows(self) -> Iterable[dict[str, Any]]: ...
@@ -86,8 +84,7 @@ class ControlTable:
 
 
 def encode_parquet(table: ReportTable) -> bytes:
-    """The table as one Parquet file."""
-    # Only a report needs it, and it takes long to load.
+    # Only a report needs it, and it is slow to load.
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Parts the time that a backtest took from what it measured, which is the same each time."""
+"""Separates measured times from results, which are the same in each run."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from .....domain.backtest.result import BacktestResult
 
 
 def drop_seconds(measured: BacktestResult) -> BacktestResult:
-    """The same for the same sessions and setups, whatever machine measured them."""
+    """Drop times; equal sessions and setups then give equal results on any machine."""
     cells = tuple(cell.model_copy(update={"seconds": 0.0}) for cell in measured.cells)
     return measured.model_copy(update={"cells": cells})
 
 
 def list_seconds(measured: BacktestResult) -> list[dict[str, Any]]:
-    """Seconds of one processor, a row a cell."""
+    """Return processor seconds, one row for each cell."""
     return [
         {
             "namespace": cell.namespace,

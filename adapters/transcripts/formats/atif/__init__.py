@@ -1,4 +1,4 @@
-"""The Agent Trajectory Interchange Format: a step for all that happens at once."""
+"""Reads and writes the Agent Trajectory Interchange Format, which groups events into steps."""
 
 from ..format import Format
 from .atif_reader import FORMAT_NAME, read, recognizes

@@ -1,4 +1,4 @@
-"""Reads the Agent Trajectory Interchange Format: one JSON object, and steps in it."""
+"""Reads the Agent Trajectory Interchange Format: one JSON object with a list of steps."""
 
 import json
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ STEPS_FIELD = "steps"
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a trajectory that says its version."""
+    """Return whether this is a trajectory with a schema version."""
     if len(source.first_values) > 1:
         return False
     document = source.document
@@ -45,7 +45,7 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """The trajectory as one session, step by step."""
+    """Yield the trajectory as one session, step by step."""
     document = source.document
     value = document.value if document else None
     if (
@@ -69,7 +69,6 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 
 def read_step_parts(step: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:  # noqa: ARG001 - as others
-    """What a step holds, in the order in which it was said."""
     match require_field(step, "source", str):
         case "system":
             yield from _read_content(step, "message", Kind.DEVELOPER)
@@ -133,7 +132,7 @@ def _read_call(item: Any, index: int, line: SourceLine) -> MessagePart:
 
 
 def _read_results(item: Any, at: JsonPath) -> Iterator[MessagePart]:
-    """What answers a call; what answers none is told by the program."""
+    """Yield results; one that answers no call is a message of the program."""
     try:
         if not isinstance(item, dict):
             raise MalformedError("expected an object")  # noqa: TRY301 - as take does
@@ -169,7 +168,7 @@ def _read_answer(at: JsonPath, item: Any) -> ResultPart:
 
 
 def _parse_call_fields(raw: str) -> dict[str, Any] | None:
-    """What a step says of its call: all tokens of the prompt, and the cached ones among them."""
+    """Parse a step's metrics: the tokens of the prompt, and the cached ones among them."""
     match json.loads(raw):
         case {"source": "agent", "metrics": {"prompt_tokens": int(sent)} as metrics, **step}:
             cached = metrics.get("cached_tokens")

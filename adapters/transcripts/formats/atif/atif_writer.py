@@ -1,4 +1,4 @@
-"""Writes a session as an ATIF trajectory: as it came, or made of its messages."""
+"""Writes a session as an ATIF trajectory: the original, or one built from its messages."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ ATIF_VERSION = "ATIF-v1.6"
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The trajectory as it came, or one made of the session's messages."""
+    """Yield the original trajectory, or one built from the session's messages."""
     came = restore_original(outgoing, ATIF_DIALECT, FORMAT_NAME)
     if came is not None:
         yield from encode_messages(*came.make_body())
@@ -39,13 +39,13 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 class _StepBuilder:
-    """The steps of a session that came from elsewhere."""
+    """The steps of a session from another source."""
 
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.steps: list[JsonDict] = []
         self.asked: dict[str, JsonDict] = {}
-        """The step that made each call that waits."""
+        """The step of each open call."""
 
     def build(self) -> list[JsonDict]:
         if prompt := self.outgoing.system_prompt:

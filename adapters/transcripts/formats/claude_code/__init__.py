@@ -1,4 +1,4 @@
-"""Claude Code's session files, with sub-agents, rewinds and its own compactions."""
+"""Reads and writes Claude Code's session files, with sub-agents, rewinds and compactions."""
 
 from ..format import Format, make_line_read
 from .claude_code_reader import begin_reading, recognizes

@@ -1,7 +1,7 @@
-"""What Claude Code tells the model unasked: its attachments, as text.
+"""Converts Claude Code's attachments to the text that the model saw.
 
-Newer transcripts hold, as `rendered`, the very words that the model saw; of older ones each known
-type is put into words here. The attachment itself stays in the block's origin.
+Newer transcripts hold this text as `rendered`; for older ones, the text of each known type is
+rebuilt here. The attachment itself stays in the block's origin.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from .content import UnknownItemError, read_user_item
 
 _WITHOUT_TEXT = frozenset(
     (
-        # For the person.
+        # Only shown to the user.
         *("already_read_file", "command_permissions", "credential_org", "dynamic_skill"),
         *("hook_cancelled", "hook_error_during_execution", "hook_non_blocking_error"),
         *("hook_permission_decision", "hook_system_message", "structured_output"),
-        # The program makes its words anew each time that it sends them.
+        # The program rebuilds this text for each request.
         *("agent_mention", "auto_mode", "auto_mode_exit", "output_style", "plan_mode"),
         *("plan_mode_exit", "plan_mode_reentry"),
     )
@@ -26,8 +26,9 @@ _WITHOUT_TEXT = frozenset(
 
 
 def read_attachment(entry: JsonDict, line: SourceLine) -> list[Block]:
-    """The blocks of an attachment entry; none where it is for the person, or says nothing, or
-    does not hold the text that the model saw."""
+    """Return the blocks of an attachment entry; none if it is only for the user, is empty, or lacks
+    the text that the model saw.
+    """
     attachment = require_field(entry, "attachment", dict)
     kind = require_field(attachment, "type", str)
     if kind == "queued_command":
@@ -49,7 +50,7 @@ def read_attachment(entry: JsonDict, line: SourceLine) -> list[Block]:
 
 
 def _render_queued(entry: JsonDict, attachment: JsonDict, line: SourceLine) -> list[Any]:
-    # What a person typed while the agent worked is that person's word, however it was wrapped.
+    # Text that the user typed while the agent worked is a user message, however it is wrapped.
     prompt = attachment.get("prompt")
     items = prompt if isinstance(prompt, list) else [{"type": "text", "text": prompt}]
     typed = attachment.get("commandMode", "prompt") == "prompt"
@@ -72,7 +73,7 @@ def _drop_empty(pieces: list[Any]) -> list[str]:
             case {"content": list(inner)}:
                 texts += _drop_empty(inner)
             case {"type": str()}:
-                pass  # an image: the text says that there is one
+                pass  # the text mentions the image
             case _:
                 raise MalformedError("rendered: expected pieces of text")
     return texts

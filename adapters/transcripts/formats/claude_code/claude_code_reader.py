@@ -1,4 +1,4 @@
-"""Tells the transcripts of Claude Code, and begins to read one."""
+"""Recognizes Claude Code transcripts, and starts reading them."""
 
 from typing import Any
 
@@ -9,12 +9,10 @@ from .entries import KEPT_ENTRY_TYPES, SKIPPED_ENTRY_TYPES
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a transcript of Claude Code."""
     return any(_is_entry(value) for value in source.first_values)
 
 
 def begin_reading(source: TranscriptSource) -> ClaudeTranscriptReader:
-    """The reader of a transcript's lines."""
     return ClaudeTranscriptReader(source.stem, _find_first_entry(source))
 
 
@@ -33,7 +31,7 @@ def _is_entry(value: Any) -> bool:
 
 
 def _find_first_entry(source: TranscriptSource) -> JsonDict:
-    """The first entry of a conversation: it says whose file this is."""
+    """Return the first entry of a conversation, which identifies the session."""
     for line in source.read_lines():
         match line.value:
             case {"type": "user" | "assistant", "sessionId": str()}:

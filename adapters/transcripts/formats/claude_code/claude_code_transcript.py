@@ -1,4 +1,4 @@
-"""Folds the lines of a Claude Code transcript into steps."""
+"""Converts the lines of a Claude Code transcript to steps."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,8 +16,6 @@ from .waiting_lines import WaitingLines
 
 
 class ClaudeTranscriptReader:
-    """What is known of a file at some line of it."""
-
     def __init__(self, stem: str, first: JsonDict) -> None:
         self.sessions = ConversationMap(stem, first)
         self.report = LineReport(self.sessions.home)
@@ -27,31 +25,31 @@ class ClaudeTranscriptReader:
         self.audit = RequestAudit()
         self.waiting = WaitingLines()
         self.untold: SourceLine | None = None
-        """The newest line, until its end was told."""
+        """The newest line, until its outcome is reported."""
         self.seen: dict[str, int] = {}
-        """Ids of the entries that were taken in, each with a hash of what it said."""
+        """Ids of the entries read, each with a hash of its content."""
 
     def read(self, line: SourceLine) -> list[ImportStep]:
-        """The steps of one line, and of those that waited for it; none where it has to wait."""
-        # How a line ends that waits still is not known when the next one comes: not as an error.
+        """Return the steps of one line, and of those that waited for it; none if it has to wait."""
+        # A line that still waits when the next one comes counts as imported.
         steps: list[ImportStep] = [EntryEnd("imported", self.untold.end)] if self.untold else []
         self.untold = line
         return steps + self._read_all(self.waiting.take(line))
 
     def close(self, *, final: bool = False) -> list[ImportStep]:
-        """The steps that the end of the file brings."""
+        """Return the steps at the end of the file."""
         steps = self._read_all(self.waiting.release()) if final else []
         self.report.begin_line()
         for conversation in self.sessions.conversations.values():
             self.report.add_steps(conversation, conversation.finish_message())
             if boundary := conversation.boundary:
-                # No compaction yet: its summary may be the very next line to be written.
+                # No compaction yet: its summary may be the very next line.
                 reason = "the file ends between a compaction and its summary"
                 self.report.add_problem(boundary.line, reason)
         return steps + self.report.steps
 
     def _read_all(self, lines: Iterable[SourceLine]) -> list[ImportStep]:
-        """The steps of these lines, and the end of the newest of the file if it is among them."""
+        """Return the steps of these lines, and the outcome of the newest one if included."""
         steps: list[ImportStep] = []
         end: EntryEnd | None = None
         for line in lines:
@@ -130,7 +128,7 @@ class ClaudeTranscriptReader:
         return ClaudeEntry(item, kind, line, conversation, node)
 
     def _skip_entry(self, entry: ClaudeEntry) -> None:
-        """An entry that is not kept: whatever follows it comes after what it follows itself."""
+        """Skip an entry; its children follow its parent instead."""
         node = entry.node
         if node.id not in self.seen:
             above = entry.item.get("parentUuid") or ""

@@ -1,4 +1,4 @@
-"""Writes a session as Claude Code does: its own entries as they were, all others in its shape."""
+"""Writes a session as Claude Code does: own entries unchanged, all others converted."""
 
 import json
 from collections import Counter
@@ -27,27 +27,24 @@ _LogPart = OutgoingEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The session as a file, line by line."""
     shape = ClaudeEntryBuilder(outgoing)
     is_empty = True
     for entry in _write_entries(outgoing, shape):
         is_empty = False
         yield _encode_line(entry)
     if is_empty:
-        yield _encode_line(
-            shape.build_mode()
-        )  # a session in which nothing was said is one all the same
+        yield _encode_line(shape.build_mode())  # an empty session still needs an entry
     _count_missing(outgoing)
 
 
 def _encode_line(entry: Any) -> bytes:
     if isinstance(entry, bytes):
-        return entry + b"\n"  # it was no JSON when it was read
+        return entry + b"\n"  # it was not valid JSON
     return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _write_entries(outgoing: OutgoingSession, shape: ClaudeEntryBuilder) -> Iterator[Any]:
-    """All entries of the file, each told to the shape, which goes on from there."""
+    """Yield all entries of the file, each after the one that it follows."""
     titles: dict[str, str] = {}
     parts: Iterator[_LogPart] = (
         outgoing.read_parts() if outgoing.is_view else _order_by_line(outgoing)
@@ -74,7 +71,7 @@ def _write_entries(outgoing: OutgoingSession, shape: ClaudeEntryBuilder) -> Iter
 
 
 def _order_by_line(outgoing: OutgoingSession) -> Iterator[_LogPart]:
-    """The parts of the log, its own entries in the order of their lines.
+    """Yield the parts of the log, own entries in the order of their lines.
 
     A line that was written before the one that it follows was read after it.
     """
@@ -106,10 +103,10 @@ def _line_number(part: _LogPart) -> int | None:
 
 
 def _file_order(lines: list[int]) -> list[int]:
-    """The order in which entries of these lines stood in their files, as indexes.
+    """Return the indexes of entries in the order of their lines in their files.
 
-    Lines that were read late are a few; a line that comes twice is of another file, which begins
-    where the numbers last went down.
+    Few lines were read late; a repeated line number belongs to another file, which begins where the
+    numbers last went down.
     """
     order: list[int] = []
     begin = fallen = 0
@@ -125,7 +122,7 @@ def _file_order(lines: list[int]) -> list[int]:
 
 
 def _restore_own_entry(entry: OutgoingEntry) -> Iterator[Any]:
-    """An entry of Claude Code's as it stood; none for a note about a part of another entry."""
+    """Yield an own entry unchanged; skip notes about a part of another entry."""
     origin = entry.outgoing_blocks[0].block.origin
     if origin is None or origin.line is None:
         return
@@ -144,7 +141,7 @@ def _restore_own_entry(entry: OutgoingEntry) -> Iterator[Any]:
 
 
 def _select_foreign(outgoing: OutgoingSession, run: Iterable[_LogPart]) -> Iterator[OutgoingPart]:
-    """What came from elsewhere, or was said here, without what was kept raw beside it."""
+    """Yield the parts from other sources, without raw entries."""
     kept_raw = outgoing.source == FORMAT_NAME and not outgoing.is_view
     parts = (
         part
@@ -183,7 +180,7 @@ def _count_missing(outgoing: OutgoingSession) -> None:
     if outgoing.forks:
         outgoing.count_loss("branches", len(outgoing.forks))
     if outgoing.source == FORMAT_NAME:
-        return  # it has neither in its transcripts
+        return  # the format has no place for either
     if outgoing.system_prompt:
         outgoing.count_loss("system prompts")
     if outgoing.tools:

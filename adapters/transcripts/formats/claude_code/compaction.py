@@ -1,4 +1,4 @@
-"""What Claude Code says of its compactions: why, how much, what stays, and what is shortened."""
+"""Reads Claude Code's compactions: trigger, sizes, kept entries and shortened results."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,28 +15,26 @@ _METADATA = "compactMetadata."
 
 @dataclass(slots=True)
 class PendingCompaction:
-    """A compaction whose summary was not read yet."""
+    """A compaction whose summary has not been read yet."""
 
     line: SourceLine
     node: EntryNode
-    trigger: Trigger = Trigger.THRESHOLD  # where the source does not say, nobody asked for it
+    trigger: Trigger = Trigger.THRESHOLD  # the default if the source names no trigger
     pre_tokens: int | None = None
     post_tokens: int | None = None
     time: str | None = None
     kept_ids: list[str] = field(default_factory=list)
-    """Ids of older entries that stay in context."""
     is_partial: bool = False
-    """Says that older entries stay in context."""
+    """Whether older entries stay in context."""
     partial_reason: str | None = None
-    """What it does not say."""
+    """What the entry leaves out."""
     later_ids: list[str] = field(default_factory=list)
-    """Ids of entries with blocks that came before the summary did: they stay, too."""
+    """Ids of entries with blocks between the boundary and its summary; they stay too."""
 
 
 def read_boundary(
     entry: JsonDict, line: SourceLine, node: EntryNode, tree: EntryTree
 ) -> PendingCompaction:
-    """What a `compact_boundary` entry says."""
     metadata = get_field(entry, "compactMetadata", dict) or {}
     kept = _kept_ids(metadata, tree)
     return PendingCompaction(
@@ -52,10 +50,10 @@ def read_boundary(
 
 
 def _kept_ids(metadata: JsonDict, tree: EntryTree) -> list[str] | None:
-    """Ids of what stays; None where it is said that something does, and not what."""
+    """Return the ids of kept entries; None if something is kept but not listed."""
     messages = get_field(metadata, "preservedMessages", dict, _METADATA)
     if messages is not None:
-        # `uuids` is one way through the tree; `allUuids` has the parallel branches as well.
+        # `uuids` is one path through the tree; `allUuids` includes the parallel branches.
         field = "allUuids" if messages.get("allUuids") is not None else "uuids"
         return [
             id
@@ -71,11 +69,11 @@ def _kept_ids(metadata: JsonDict, tree: EntryTree) -> list[str] | None:
 
 
 CLEARED_RESULT_TEXT = "[Old tool result content cleared]"
-"""What the model sees in the place of a tool result that was cleared."""
+"""The text that the model sees instead of a cleared tool result."""
 
 
 def read_cleared(entry: JsonDict, key: str, answered: Mapping[str, str]) -> SourceShortening:
-    """What a `microcompact_boundary` entry cleared; `answered` has the entry of each result."""
+    """Return what a `microcompact_boundary` cleared; `answered` has the entry of each result."""
     within = "microcompactMetadata"
     metadata = get_field(entry, within, dict) or {}
     within += "."
@@ -101,7 +99,7 @@ def read_cleared(entry: JsonDict, key: str, answered: Mapping[str, str]) -> Sour
 
 
 def read_replaced(entry: JsonDict, key: str, answered: Mapping[str, str]) -> SourceShortening:
-    """What a `content-replacement` entry shows in the place of tool results."""
+    """Return the texts that a `content-replacement` entry shows instead of tool results."""
     instead: list[ReplacementText] = []
     for one in require_field(entry, "replacements", list):
         match one:
@@ -116,7 +114,6 @@ SHORTENING_READERS: dict[str, Callable[[JsonDict, str, Mapping[str, str]], Sourc
     "system/microcompact_boundary": read_cleared,
     "content-replacement": read_replaced,
 }
-"""Types of entries that shorten earlier ones, and how they tell which."""
 
 
 def _read_trigger(metadata: JsonDict, within: str) -> Trigger:

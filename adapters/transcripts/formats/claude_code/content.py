@@ -1,4 +1,4 @@
-"""What the content of a Claude Code message becomes, item by item."""
+"""Converts the content items of Claude Code messages to blocks."""
 
 from typing import Any, Literal
 
@@ -25,11 +25,10 @@ MediaKind = Literal["image", "document"]
 
 
 class UnknownItemError(ValueError):
-    """An item of a type that this reader does not know."""
+    """An item of an unknown type."""
 
 
 def read_user_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBlock:
-    """One item of a user entry's content."""
     match _item_type(item):
         case "text":
             text = require_field(item, "text", str)
@@ -47,10 +46,9 @@ def read_user_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBlock:
 
 
 def read_assistant_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBlock:
-    """One item of an assistant entry's content."""
     match _item_type(item):
         case "text" if entry.get("isApiErrorMessage") is True:
-            # Claude Code's own words: the provider refused, and no model saw this.
+            # Claude Code's own text after a provider error; no model saw it.
             return Block.note(require_field(item, "text", str), name="api_error")
         case "text":
             native = _make_native(item, line) if item.get("citations") else None
@@ -61,7 +59,7 @@ def read_assistant_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBloc
         case "redacted_thinking":
             return Block.thinking("", native=_make_native(item, line))
         case "tool_use":
-            # Who called matters only where a program of the model's did.
+            # Keep the caller only if it was a program of the model's.
             direct = item.get("caller") in (None, {"type": "direct"})
             return ToolCall(
                 tool_call_id=_read_id(item, "id"),
@@ -70,7 +68,7 @@ def read_assistant_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBloc
                 native=None if direct else _make_native(item, line),
             )
         case kind if kind.endswith(("_tool_use", "_tool_result")):
-            # The provider ran the tool itself: call and result go back to it as they came.
+            # The provider ran this tool, and gets the call and its result back unchanged.
             return Block.assistant("", name=kind, native=_make_native(item, line))
         case unheard:
             raise UnknownItemError(unheard)
@@ -118,7 +116,7 @@ def _read_media_block(item: JsonDict, what: MediaKind, line: SourceLine) -> Bloc
 
 
 def _read_media(item: JsonDict, what: MediaKind) -> Media | None:
-    """None where only the provider can find the bytes: a file that was uploaded to it."""
+    """Return the media; None for a file uploaded to the provider, whose bytes only it has."""
     source = require_field(item, "source", dict)
     match require_field(source, "type", str):
         case "base64":

@@ -1,4 +1,4 @@
-"""One conversation of a transcript: its open calls, model calls, compactions and rewinds."""
+"""Tracks one conversation of a transcript: open calls, model calls, compactions and rewinds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from .entries import read_claude_usage
 from .entry_tree import EntryContext, EntryNode, EntryTree
 
 SYNTHETIC_MODEL = "<synthetic>"
-"""The model of messages that no model wrote."""
+"""The model name of messages that no model wrote."""
 
 
 class OrphanResultError(MalformedError):
@@ -21,7 +21,7 @@ class OrphanResultError(MalformedError):
 
 @dataclass(slots=True)
 class ProviderMessage:
-    """A message of the provider's, which stands on several lines; the last ones know its cost."""
+    """A provider message, which spans several lines; the last ones have its usage."""
 
     id: str
     first_entry_id: str
@@ -31,19 +31,19 @@ class ProviderMessage:
     usage: Usage | None = None
 
     def update(self, message: JsonDict) -> None:
-        """Take in what one more line says of the message."""
+        """Add the content of one more line of the message."""
         self.model = get_field(message, "model", str, "message.") or self.model
         stop_reason = get_field(message, "stop_reason", str, "message.")
         self.stop_reason = stop_reason or self.stop_reason
         if usage := read_claude_usage(message):
-            # Output is counted while it streams: the largest count is that of the whole message.
+            # Output is counted while it streams, so the largest count is the final one.
             before = (self.usage and self.usage.output) or 0
             if usage.output is None or usage.output < before:
                 usage = usage.model_copy(update={"output": before})
             self.usage = usage
 
     def report_call(self) -> ReportedCall | None:
-        """The call that it answered. Its key changes only as the message grows."""
+        """Return the call that it answered. Its key changes only as the message grows."""
         if self.model == SYNTHETIC_MODEL:
             return None
         output = self.usage.output if self.usage else None
@@ -62,28 +62,27 @@ class ProviderMessage:
 
 @dataclass(slots=True)
 class ClaudeConversation:
-    """What is known of one conversation at some line of the file."""
+    """The state of one conversation at a line of the file."""
 
     begin: SessionStart
     context: EntryContext = field(init=False)
     open_calls: set[str] = field(default_factory=set)
     """Tool calls without a result."""
     answer_entries: dict[str, str] = field(default_factory=dict)
-    """Tool calls that were answered, each with the entry that did last."""
+    """Answered tool calls, each with the entry of its last result."""
     prompt_calls: dict[int, str] = field(default_factory=dict)
-    """The newest call that asked for something, by a hash of its prompt."""
+    """The newest call that started a sub-agent, by a hash of its prompt."""
     message_entries: dict[str, str] = field(default_factory=dict)
     """Messages that have begun, each with its first entry."""
     message: ProviderMessage | None = None
     reported_calls: set[str] = field(default_factory=set)
-    """Keys of the calls that were reported."""
     boundary: PendingCompaction | None = None
 
     def __post_init__(self) -> None:
         self.context = EntryContext(self.begin.key)
 
     def begin_message(self, id: str, entry: str, time: str | None) -> bool:
-        """An entry holds a piece of this message; tells whether it is the first piece."""
+        """Record that an entry holds a piece of this message; return whether it is the first."""
         begins = id not in self.message_entries
         first = self.message_entries.setdefault(id, entry)
         if self.message is None:
@@ -91,17 +90,16 @@ class ClaudeConversation:
         return begins
 
     def update_message(self, id: str, message: JsonDict) -> None:
-        """Take in what an entry says of the message."""
         if self.message and self.message.id == id:
             self.message.update(message)
 
     def find_asking_call(self, prompt: str) -> str | None:
-        """The open call that asked for this."""
+        """Return the open call with this prompt."""
         call = self.prompt_calls.get(hash(prompt))
         return call if call in self.open_calls else None
 
     def finish_message(self, next_id: str | None = None) -> Iterator[ImportStep]:
-        """Report the call that the last message answered, unless that one goes on."""
+        """Yield the call that the last message answered, unless that message goes on."""
         if self.message is None or self.message.id == next_id:
             return
         call, self.message = self.message.report_call(), None
@@ -110,7 +108,9 @@ class ClaudeConversation:
             yield call
 
     def check_pairing(self, node: EntryNode, block: AnyBlock, item: JsonDict) -> None:
-        """Hold the block, made of `item`, to the rule that a result answers an open call."""
+        """Check that the block, read from `item`, keeps the rule that a result answers an open
+        call.
+        """
         match block:
             case ToolCall(tool_call_id=id):
                 if id in self.open_calls:
@@ -129,7 +129,7 @@ class ClaudeConversation:
                 pass
 
     def rewind(self, node: EntryNode) -> Iterator[ImportStep]:
-        """Go back to where this prompt hangs, if that leaves anything out."""
+        """Go back to the parent of this prompt, if that removes anything from context."""
         stay = self.context.count_staying(node)
         if stay is None:
             return
@@ -143,10 +143,9 @@ class ClaudeConversation:
     def compact(
         self, boundary: PendingCompaction, summary: str | None, tree: EntryTree
     ) -> Iterator[ImportStep]:
-        """Report a compaction: `boundary`, and the text that stands for what is gone."""
         self.boundary = None
         if boundary.node.last_id is None:
-            return  # there was nothing to compact: the file begins with it
+            return  # nothing precedes it in the file
         yield from self.finish_message()
         kept = [id for id in boundary.kept_ids if self._holds_blocks_of(tree.nodes.get(id))]
         yield SourceCompaction(

@@ -1,4 +1,4 @@
-"""Which session an entry of a transcript belongs to: the file's own, or a sub-agent's."""
+"""Finds the session of a transcript's entry: the file's own, or a sub-agent's."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from .entry_tree import EntryNode
 
 @dataclass(slots=True)
 class ClaudeEntry:
-    """An entry, and where it stands."""
+    """An entry with its line and its position in the tree."""
 
     item: JsonDict
     kind: str
@@ -26,7 +26,7 @@ class ClaudeEntry:
     message_id: str | None = None
 
     def pair_blocks(self, held: IndexedBlocks) -> Iterator[tuple[int, AnyBlock]]:
-        """Its blocks, each with where it came from; the first tells all the rest of the entry."""
+        """Yield blocks with their origins; the first origin holds the rest of the entry."""
         rest: str | None = remove_block_content(self.item, self.line, held)
         follows = self.node.previous_id
         for index, block in held.items():
@@ -46,8 +46,8 @@ class ClaudeEntry:
 class ConversationMap:
     """The conversations of a file.
 
-    Its own session is the one it is named by, or else that of its first entry. It may begin with
-    entries copied from another one, which it resumes: they stay in this one.
+    The file's own session is the one in its name, or else that of its first entry. A file may begin
+    with entries copied from a session that it resumes; they stay in this one.
     """
 
     def __init__(self, stem: str, first: JsonDict) -> None:
@@ -71,13 +71,12 @@ class ConversationMap:
     def find_conversation(
         self, entry: JsonDict, id: str, parent: EntryNode | None
     ) -> ClaudeConversation:
-        """The conversation of an entry."""
         if not get_field(entry, "isSidechain", bool):
             return self.home
         if agent := get_field(entry, "agentId", str):
             return self._find_agent(agent)
-        # Older versions: the sub-agent's entries lie between those of the session itself, and
-        # only their parents tell which of them belong together.
+        # Older versions mix the sub-agent's entries with those of the session itself; only their
+        # parents show which of them belong together.
         if self.home.begin.parent_key:
             return self.home
         if parent and parent.context is not self.home.context:
@@ -88,7 +87,7 @@ class ConversationMap:
     def link_sub_agent(
         self, entry: JsonDict, conversation: ClaudeConversation, call: str
     ) -> Iterator[SubAgentLink]:
-        """The sub-agent that a call's result tells of: its own file does not name the call."""
+        """Yield the sub-agent that a call's result names: its own file does not name the call."""
         match entry.get("toolUseResult"):
             case {"agentId": str(agent)}:
                 yield SubAgentLink(self._agent_key(agent), conversation.begin.key, call)
@@ -96,13 +95,13 @@ class ConversationMap:
                 pass
 
     def is_main_request(self, request: JsonDict) -> bool:
-        """Whether a request is of the file's own session, and not of a sub-agent's."""
+        """Return whether a request belongs to the file's own session, not to a sub-agent."""
         agent = get_field(request, "agentId", str)
         return agent is None or self._agent_key(agent) == self.home.begin.key
 
     def set_title(self, kind: str, title: str) -> bool:
-        """Name the file's own session; tells whether that changed its title."""
-        outranked = self.titled_by == "custom-title" != kind  # a person's title is kept
+        """Set the title of the file's own session; return whether it changed."""
+        outranked = self.titled_by == "custom-title" != kind  # a user's title takes precedence
         if outranked or title == self.home.begin.title:
             return False
         self.titled_by = kind
@@ -110,7 +109,7 @@ class ConversationMap:
         return True
 
     def _call_of(self, entry: JsonDict) -> str | None:
-        # The call that started it is open, and asked for what the sub-agent is told first.
+        # Its call is open, and its prompt is the sub-agent's first message.
         return self.home.find_asking_call(read_message_text(entry))
 
     def _find_agent(self, agent: str) -> ClaudeConversation:

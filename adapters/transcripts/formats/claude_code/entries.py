@@ -1,4 +1,4 @@
-"""What an entry of a Claude Code transcript says beside its content: whence, who, how much."""
+"""Reads the metadata of Claude Code entries: kind, usage and text."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _HARNESS_PREFIXES = (
     "<task-notification>",
     "[Request interrupted by user",
 )
-"""How text begins that has the user's role and that no person typed."""
+"""Prefixes of text in the user's role that the user did not type."""
 
 _AUDIT = "audit of a request"
 _BACKUP = "backups of edited files"
@@ -33,16 +33,16 @@ SKIPPED_ENTRY_TYPES = {
     "api-request-resumed": _AUDIT,
     "api-request-shape": _AUDIT,
 }
-"""Types of entries that say nothing a session holds, and why."""
+"""Types of entries without session content, and the reasons."""
 
 KEPT_ENTRY_TYPES = frozenset(
     (
-        # The state of the program, which it takes up again.
+        # Program state, which Claude Code restores.
         *("agent-color", "agent-name", "agent-setting", "agent_metadata", "ai-title"),
         *("atis-latch", "bridge-session", "continued-in", "cost-state", "custom-title"),
         *("fork-context-ref", "frame-link", "history-suppression", "last-prompt", "mode"),
         *("permission-mode", "pr-link", "queue-operation", "relocated", "tag", "tools-used"),
-        # What only the person was shown: other entries name it as the one that they follow.
+        # Only shown to the user; other entries name it as their parent.
         *("system/agents_killed", "system/api_error", "system/away_summary"),
         *("system/bridge_status", "system/file_snapshot", "system/informational"),
         *("system/memory_saved", "system/model_fallback", "system/permission_retry"),
@@ -50,14 +50,14 @@ KEPT_ENTRY_TYPES = frozenset(
         "system/turn_duration",
     )
 )
-"""Types of entries that no model was sent, and without which the session cannot go on."""
+"""Types of entries that no model was sent, but that are needed to resume the session."""
 
 TITLE_FIELDS = {"ai-title": "aiTitle", "custom-title": "customTitle"}
-"""Types of entries that name the session, and the field that does."""
+"""Types of entries that title the session, and the title's field."""
 
 
 def classify_user_text(entry: JsonDict, text: str) -> Kind:
-    """Whether a person said it: what the harness adds has the user's role as well."""
+    """Return whether the user wrote it: the harness also adds text in the user's role."""
     origin = entry.get("origin")
     by_harness = (
         entry.get("isMeta") is True
@@ -68,7 +68,7 @@ def classify_user_text(entry: JsonDict, text: str) -> Kind:
 
 
 def read_claude_usage(message: JsonDict) -> Usage | None:
-    """What the provider reported of the call so far."""
+    """Return the usage that the provider has reported so far."""
     usage = get_field(message, "usage", dict, "message.")
     if usage is None:
         return None
@@ -90,7 +90,7 @@ def read_claude_usage(message: JsonDict) -> Usage | None:
 
 
 def read_message_items(message: JsonDict) -> list[Any]:
-    """The items of a message: plain text is one item."""
+    """Return the items of a message; plain text is one item."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -98,7 +98,6 @@ def read_message_items(message: JsonDict) -> list[Any]:
 
 
 def read_message_text(entry: JsonDict) -> str:
-    """The text of an entry's message, as far as there is any."""
     match entry.get("message"):
         case {"content": str(text)}:
             return text

@@ -1,4 +1,4 @@
-"""Entries in Claude Code's shape, for what was not said in one of its own transcripts."""
+"""Builds Claude Code entries for content from other sources."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,13 +30,12 @@ from .conversation import SYNTHETIC_MODEL
 from .entry_remainder import block_to_item
 
 CLAUDE_CODE_VERSION = "2.1.235"
-"""The newest version of Claude Code whose transcripts were seen."""
+"""The newest Claude Code version with known transcripts."""
 
 _SHARED_FIELDS = (
     *("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"),
     *("slug", "agentId"),
 )
-"""What entries of a session have in common."""
 _LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _STOP_REASONS = {
     "stop": "end_turn",
@@ -47,23 +46,23 @@ _STOP_REASONS = {
 
 
 class ClaudeEntryBuilder:
-    """Makes entries one after the other: each names the one that it follows."""
+    """A builder of entries in order; each names the one that it follows."""
 
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.last: str | None = None
         self.envelope = _shared_fields(outgoing)
         self.calls: dict[str, tuple[str, str]] = {}
-        """Tool calls by their ids: the id that each has here, and the entry that made it."""
+        """Tool calls by id: their exported id, and the entry that made them."""
         self.given: set[str] = set()
-        """Ids of tool calls that were given."""
+        """Exported ids of tool calls."""
         self.covered: Ranges | None = None
-        """What the last summary stands for, where there was one."""
+        """What the last summary covers, if there is one."""
         self.written: dict[int, str] = {}
-        """Positions, and the entries that hold them."""
+        """The entries by position."""
 
     def follow_entry(self, entry: JsonDict, said: Sequence[OutgoingBlock]) -> None:
-        """An entry of Claude Code's own was written: what comes next goes on from it."""
+        """Continue after one of Claude Code's own entries."""
         if not isinstance(id := entry.get("uuid"), str):
             return
         for one in said:
@@ -77,7 +76,7 @@ class ClaudeEntryBuilder:
             self.envelope |= {name: entry[name] for name in _SHARED_FIELDS if name in entry}
 
     def build_message(self, message: OutgoingMessage) -> Iterator[JsonDict]:
-        """A message: what a model wrote is an entry for each of its pieces."""
+        """Yield the entries of a message: one for each piece of a model's answer."""
         first = message.outgoing_blocks[0]
         match message.role:
             case Role.ASSISTANT:
@@ -108,9 +107,9 @@ class ClaudeEntryBuilder:
                     )
 
     def build_compaction(self, compacted: OutgoingCompaction) -> Iterator[JsonDict]:
-        """A boundary and its summary; what stayed is named by its entries.
+        """Yield a boundary and its summary, naming the entries that stay.
 
-        Nothing of one that only shows something shortened: that is said among what is lost.
+        Yield nothing for one that only shortens results; it is reported as a loss.
         """
         boundary = compacted.boundary
         summary = compacted.summary
@@ -132,11 +131,10 @@ class ClaudeEntryBuilder:
         yield from self._build_boundary(boundary.after, summary.text, time, metadata)
 
     def build_mode(self) -> JsonDict:
-        """How the program works, which says nothing of what was said."""
+        """Return the entry of the program's mode, which has no content."""
         return {"type": "mode", "mode": "normal", "sessionId": self.envelope["sessionId"]}
 
     def build_title(self, title: str) -> JsonDict:
-        """What the session is called."""
         return {
             "type": "custom-title",
             "customTitle": title,
@@ -173,7 +171,6 @@ class ClaudeEntryBuilder:
     def _build_user_entry(
         self, said: Sequence[OutgoingBlock], content: Any, **more: Any
     ) -> JsonDict:
-        """An entry in the user's role."""
         id = self._make_id(said[0].position, "user")
         self.written |= {one.position: id for one in said}
         message = {"message": {"role": "user", "content": content}}
@@ -214,7 +211,7 @@ class ClaudeEntryBuilder:
         yield self._build_user_entry([said], [item], **more)
 
     def _build_answer_item(self, block: AnyBlock, entry: str) -> JsonDict | None:
-        """A piece of what a model wrote; None where it can have no place here."""
+        """Return a piece of a model's answer; None if it cannot be written here."""
         native = sendable_json.parse_native_item(block.native, CLAUDE_CODE_PROVIDER)
         match block:
             case ToolCall(tool_call_id=id, name=name):
@@ -242,7 +239,7 @@ class ClaudeEntryBuilder:
                 return None
 
     def _build_prompt_item(self, block: AnyBlock) -> JsonDict | None:
-        """A piece of what a person said."""
+        """Return a piece of a user message."""
         if native := sendable_json.parse_native_item(block.native, CLAUDE_CODE_PROVIDER):
             return native
         if isinstance(block, Block) and block.media:
@@ -276,7 +273,7 @@ class ClaudeEntryBuilder:
         return {"_raw": call.arguments}
 
     def _legal_id(self, id: str, call: ToolCall) -> str:
-        """An id that Anthropic takes, and that no other call has."""
+        """Return an id that Anthropic accepts, and that no other call has."""
         if id in self.given or not _LEGAL_ID.fullmatch(id):
             number = len(self.given)
             made = uuid5(NAMESPACE_URL, f"{self.outgoing.key}/{number}/{id}/{call.name}")
@@ -285,7 +282,7 @@ class ClaudeEntryBuilder:
         return id
 
     def _make_id(self, position: int, what: str) -> str:
-        """An id that is the same at every export."""
+        """Return an id that is the same in each export."""
         return str(uuid5(NAMESPACE_URL, f"{self.outgoing.key}/{position}/{what}"))
 
     def _build_entry(self, kind: str, id: str, time: str, more: JsonDict) -> JsonDict:
@@ -301,7 +298,7 @@ class ClaudeEntryBuilder:
 
 
 def _shared_fields(outgoing: OutgoingSession) -> JsonDict:
-    """What all entries have in common, where none of Claude Code's own tells it."""
+    """Return the shared fields, if no own entry has them."""
     works_for = outgoing.parent
     envelope = {
         "isSidechain": works_for is not None,
@@ -317,7 +314,7 @@ def _shared_fields(outgoing: OutgoingSession) -> JsonDict:
 
 
 def _session_id(key: str) -> str:
-    """The key where it is a UUID, which is all that Claude Code takes; else one made of it."""
+    """Return the key if it is a UUID, as Claude Code requires; else one derived from it."""
     try:
         return str(UUID(key))
     except ValueError:
@@ -329,7 +326,7 @@ def _block_time(said: OutgoingBlock) -> str:
 
 
 def _format_source_time(told: str | None, otherwise: datetime) -> str:
-    """The source's own time, as Claude Code writes times; where it tells none, another one."""
+    """Format the source's time as Claude Code does, or else the other time."""
     try:
         time = datetime.fromisoformat(told) if told else otherwise
         time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

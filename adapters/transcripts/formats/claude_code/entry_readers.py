@@ -1,4 +1,4 @@
-"""What each type of entry of a Claude Code transcript says."""
+"""Reads each type of entry of a Claude Code transcript."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,29 +24,29 @@ _ItemReader = Callable[[JsonDict, Any, SourceLine], AnyBlock]
 
 @dataclass(slots=True)
 class _ReadItems:
-    """What became of a content's items."""
+    """The result of reading a content's items."""
 
     blocks: list[tuple[int, Any, AnyBlock]] = field(default_factory=list)
-    """Each with the place of the item that it was made of, and that item."""
+    """Each with the index of its item, and the item."""
     unknown_items: list[tuple[int, str, Any]] = field(default_factory=list)
     malformed_items: list[tuple[int, str, Any]] = field(default_factory=list)
     orphan_results: IndexedBlocks = field(default_factory=dict)
 
     def refuse(self, index: int, error: MalformedError, item: Any) -> None:
-        """Note that the item of that index cannot be read."""
+        """Record that the item at that index cannot be read."""
         self.malformed_items.append((index, f"message.content[{index}]: {error}", item))
 
 
 @dataclass(slots=True)
 class EntryReaders:
-    """Readers of entries. Each tells whether it took the entry in."""
+    """Readers of entries. Each returns whether it accepted the entry."""
 
     sessions: ConversationMap
     tree: EntryTree
     report: LineReport
 
     def find_reader(self, kind: str) -> Callable[[ClaudeEntry], bool] | None:
-        """The reader of a type of entries."""
+        """Return the reader of a type of entries."""
         match kind:
             case "user":
                 return self.read_user
@@ -111,7 +111,6 @@ class EntryReaders:
         return self._append_aside(entry, made) if made else self.keep(entry)
 
     def keep(self, entry: ClaudeEntry) -> bool:
-        """Keep an entry as it stands."""
         self.report.keep(entry.line, entry.kind)
         return True
 
@@ -129,7 +128,6 @@ class EntryReaders:
         return True
 
     def append_queued_prompt(self, entry: ClaudeEntry, prompt: str) -> None:
-        """A prompt that the queue tells of, and no other entry."""
         kind = classify_user_text({}, prompt)
         self._append_aside(entry, [Block(kind=kind, text=prompt)])
 
@@ -137,13 +135,13 @@ class EntryReaders:
         conversation = entry.conversation
         self._finish_boundary(conversation)
         entry.node.nearest_above = (
-            None  # what follows begins anew, whatever the entry names as its parent
+            None  # the next entry starts a new chain, whatever parent it names
         )
         conversation.context.add_entry(entry.node, begins=True, blocks=False)
         conversation.boundary = read_boundary(entry.item, entry.line, entry.node, self.tree)
         last = entry.item.get("logicalParentUuid")
         if isinstance(last, str) and (passed := self.tree.nodes.get(last)):
-            self.report.previous_id = passed.skipped_parent_id  # for it has no parent
+            self.report.previous_id = passed.skipped_parent_id  # it has no parent
         return self.keep(entry)
 
     def read_summary(self, entry: ClaudeEntry, text: str) -> bool:
@@ -171,7 +169,7 @@ class EntryReaders:
         return True
 
     def _append_inherited_summary(self, entry: ClaudeEntry, text: str) -> bool:
-        """A summary with nothing before it tells what another file holds."""
+        """Append a summary of another file's content, if nothing precedes it."""
         entry.conversation.boundary = None
         if not text:
             return self.keep(entry)
@@ -180,7 +178,7 @@ class EntryReaders:
         return True
 
     def _read_items(self, entry: ClaudeEntry, message: JsonDict, read: _ItemReader) -> _ReadItems:
-        """The blocks of a message, each with its place in the content."""
+        """Return the blocks of a message, each with its index in the content."""
         made = _ReadItems()
         for index, item in enumerate(read_message_items(message)):
             try:
@@ -195,9 +193,9 @@ class EntryReaders:
         return made
 
     def _append(self, entry: ClaudeEntry, made: _ReadItems) -> list[AnyBlock]:
-        """Say the blocks that keep to the rules, and then what is wrong with the others.
+        """Append the valid blocks, then report what is wrong with the others.
 
-        Where none is left, the entry is kept as it stands.
+        If no block is left, the entry is kept unchanged.
         """
         held: IndexedBlocks = {}
         for index, item, block in made.blocks:
@@ -237,7 +235,7 @@ class EntryReaders:
         self.report.add_steps(entry.conversation, _make_appends(entry, held))
 
     def _append_aside(self, entry: ClaudeEntry, blocks: list[Any]) -> bool:
-        """Say what is neither prompt nor answer. Nothing goes back to it past what was said."""
+        """Append what is neither prompt nor answer. It is never a point to rewind to."""
         conversation = entry.conversation
         self._append_blocks(entry, dict(enumerate(blocks)))
         if conversation.context.count_staying(entry.node) is None:
@@ -247,7 +245,7 @@ class EntryReaders:
         return True
 
     def _finish_boundary(self, conversation: ClaudeConversation) -> None:
-        """A boundary that no summary followed is a compaction all the same."""
+        """Record a boundary without a summary as a compaction."""
         if conversation.boundary:
             self.report.add_steps(
                 conversation, conversation.compact(conversation.boundary, None, self.tree)
@@ -260,7 +258,7 @@ def _make_appends(entry: ClaudeEntry, held: IndexedBlocks) -> Iterator[Append]:
 
 
 def _read_summary_text(item: JsonDict) -> str | None:
-    """The text of a summary: Claude Code's own, or one that cutbank marked as it exported it."""
+    """Return the text of a summary: Claude Code's own, or one that cutbank marked on export."""
     text = read_message_text(item)
     if told := find_marked_summary(item, text):
         return told.text

@@ -1,8 +1,8 @@
-"""What of an entry its blocks do not hold, and the entry put together again.
+"""Removes from an entry what its blocks hold, and restores the entry.
 
-Of each item of the content, the rest says what its block does not: nothing in most cases, and then
-the content is an empty list. An item that no block holds stands there whole, in a pair with false;
-in a pair with true, where a block was made of it that does not tell all of it.
+For each item of the content, the remainder holds what the block does not. It is usually empty, and
+then the content is an empty list. An item without a block is kept whole, as a pair with false; an
+item of which the block holds only a part is a pair with true.
 """
 
 import json
@@ -24,7 +24,7 @@ from ..json_lines import SourceLine
 from ..reading.fields import JsonDict
 
 IndexedBlocks = dict[int, AnyBlock]
-"""The blocks of a content, by the index of their item."""
+"""The blocks of a content, by item index."""
 
 _TEXT = frozenset({"type", "text"})
 _CALL = frozenset({"type", "id", "name", "input"})
@@ -32,10 +32,10 @@ _RESULT = frozenset({"type", "tool_use_id", "content"})
 
 
 def remove_block_content(entry: JsonDict, line: SourceLine, held: IndexedBlocks) -> str:
-    """The entry as JSON text, without what its blocks hold.
+    """Return the entry as JSON text, without what its blocks hold.
 
     `toolUseResult` repeats the content in the tool's own shape, often at many times its size: only
-    the sub-agent that it names is kept.
+    the sub-agent's id is kept.
     """
     rest = dict(entry)
     match rest.pop("toolUseResult", None):
@@ -62,7 +62,7 @@ def remove_block_content(entry: JsonDict, line: SourceLine, held: IndexedBlocks)
 
 
 def restore_claude_entry(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict:
-    """The entry whole again."""
+    """Return the whole entry."""
     match rest:
         case {"message": {"content": ""}}:
             rest["message"]["content"] = blocks[0].text
@@ -79,7 +79,7 @@ def restore_claude_entry(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict
 
 
 def block_to_item(block: AnyBlock, extra: JsonDict | None = None) -> JsonDict:
-    """A block as an item of a message's content."""
+    """Return a block as an item of a message's content."""
     more = dict(extra or {})
     if block.native is not None:
         found: JsonDict = json.loads(block.native.item)

@@ -1,8 +1,8 @@
-"""Which entries of a conversation are still in its context: parent pointers, and rewinds.
+"""Tracks which entries of a conversation are in its context, by parent pointers and rewinds.
 
-Every entry names the one that it follows, so a transcript is a tree. Nearly all of its branches
-are parallel tool calls, whose entries are all in context, in file order. Only where a later prompt
-leaves out what was said before it did a person go back.
+Every entry names the one that it follows, so a transcript is a tree. Nearly all branches are
+parallel tool calls, whose entries are all in context, in file order. The user rewound only if a
+later prompt leaves out earlier messages.
 """
 
 from dataclasses import dataclass, field
@@ -13,24 +13,24 @@ MAX_SEGMENT_ENTRIES = 1_000
 
 @dataclass(slots=True, eq=False)
 class EntryNode:
-    """An entry of the tree. Its parent stands before it in the file, so no chain has a cycle."""
+    """An entry of the tree. Its parent precedes it in the file, so no chain has a cycle."""
 
     id: str
     context: "EntryContext"
     parent: "EntryNode | None" = None
     nearest_above: "EntryNode | None" = None
-    """The parent, or a nearer way to the newest ancestor in context."""
+    """The parent, or a shortcut to the newest ancestor in context."""
     is_root: bool = False
-    """Says itself that it has no parent."""
+    """Whether the entry itself says that it has no parent."""
     previous_id: str | None = None
-    """The nearest entry above it that is kept, where its parent is not; empty where none is."""
+    """The nearest kept ancestor, if its parent is not kept; empty if there is none."""
     skipped_parent_id: str | None = None
-    """For an entry that is not kept: what its children follow instead."""
+    """For a skipped entry, the entry that its children follow instead."""
     index: int = -1
     message_count: int = 0
-    """How many prompts and messages began in context up to here."""
+    """The number of prompts and messages that began in context up to here."""
     root_count: int = 0
-    """How many entries in context up to here have no ancestor there."""
+    """The number of entries in context up to here without an ancestor in context."""
     last_id: str | None = None
     """The newest entry with blocks up to here."""
     calls: list[tuple[str, bool]] = field(default_factory=list)
@@ -50,11 +50,11 @@ class EntryContext:
         return self.nodes[-1].last_id if self.nodes else None
 
     def is_in_context(self, node: EntryNode) -> bool:
-        """Whether the entry is in context. Once out of it, it never comes back."""
+        """Return whether the entry is in context. Once removed, it never returns."""
         return 0 <= node.index < len(self.nodes) and self.nodes[node.index] is node
 
     def add_entry(self, node: EntryNode, *, begins: bool = False, blocks: bool = True) -> None:
-        """The entry follows; `begins` where it is a prompt, or the first of a message."""
+        """Add an entry; `begins` marks a prompt, or the first entry of a message."""
         last = self.nodes[-1] if self.nodes else EntryNode("", self)
         branch, end = self._find_nearest(node)
         node.message_count = last.message_count + begins
@@ -64,10 +64,10 @@ class EntryContext:
         self.nodes.append(node)
 
     def count_staying(self, node: EntryNode) -> int | None:
-        """How many entries stay in context when this one follows; None where all do.
+        """Return the number of entries that stay in context before this one; None if all do.
 
-        Entries that are left out stay all the same where they only call tools, or answer
-        calls, for a message that is not left out: those are the branches of parallel calls.
+        Entries on another branch also stay if they only call tools, or answer calls, for a message
+        that stays: these are parallel calls.
         """
         if not self.nodes:
             return None
@@ -75,17 +75,17 @@ class EntryContext:
         branch, end = self._find_nearest(node)
         if branch:
             return branch.index + 1 if last.message_count > branch.message_count else None
-        # A second root is a new beginning only where all the rest hangs together.
+        # A second root is a new beginning only if the rest is connected.
         return 0 if end.is_root and last.root_count == 1 and last.message_count else None
 
     def rewind(self, stay: int) -> list[EntryNode]:
-        """Take the newest entries out of context and return them, newest first."""
+        """Remove the newest entries from context and return them, newest first."""
         gone = self.nodes[stay:]
         del self.nodes[stay:]
         return gone[::-1]
 
     def _find_nearest(self, start: EntryNode) -> tuple[EntryNode | None, EntryNode]:
-        """The newest entry in context above this one, and where the way there ended."""
+        """Return the nearest ancestor in context, and the last node on the way there."""
         node = start
         passed = [start]
         while node.nearest_above:
@@ -106,7 +106,7 @@ class EntryTree:
         self.nodes: dict[str, EntryNode] = {}
 
     def add(self, id: str, parent: str | None, context: EntryContext, *, rooted: bool) -> EntryNode:
-        """An entry. A parent that is unknown so far is missing, whatever may come."""
+        """Add an entry. A parent that is unknown now counts as missing, even if it comes later."""
         above = self.nodes.get(parent) if parent else None
         up = above if above and above.context is context else None
         follows = above.skipped_parent_id if above else None
@@ -118,7 +118,7 @@ class EntryTree:
         return node
 
     def keep(self, ids: list[str], summary: EntryNode) -> None:
-        """These entries stay in context, where they now follow the summary."""
+        """Keep these entries in context, as descendants of the summary."""
         for id in ids:
             node = self.nodes.get(id)
             if (
@@ -129,7 +129,7 @@ class EntryTree:
                 node.index, node.nearest_above = -1, summary
 
     def find_segment(self, head: str, tail: str) -> list[str]:
-        """Ids from head to tail, oldest first; empty where tail does not lead to head."""
+        """Return the ids from head to tail, oldest first; empty if tail does not lead to head."""
         ids: list[str] = []
         node = self.nodes.get(tail)
         while node and len(ids) < MAX_SEGMENT_ENTRIES:

@@ -1,4 +1,4 @@
-"""What is reported of a line: its steps, and how the entry ended."""
+"""Collects the steps of each line, and the outcome of its entry."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,15 +11,14 @@ from .conversation import ClaudeConversation
 
 @dataclass(slots=True)
 class LineReport:
-    """The steps of a line, each under the session that it belongs to."""
+    """The steps of a line, each under its session."""
 
     home: ClaudeConversation
-    """Where it is kept what belongs to no conversation."""
+    """The conversation for what belongs to no other."""
     current: ClaudeConversation | None = None
     steps: list[ImportStep] = field(default_factory=list)
     outcome: str = "imported"
     owning_conversation: ClaudeConversation = field(init=False)
-    """The conversation of the line's entry."""
     id: str | None = None
     previous_id: str | None = None
     """As in the origin of a block."""
@@ -29,34 +28,31 @@ class LineReport:
         self.owning_conversation = self.home
 
     def begin_line(self) -> None:
-        """A line begins."""
         self.steps, self.outcome = [], "imported"
         self.owning_conversation, self.id, self.previous_id = self.home, None, None
 
     def add_steps(self, conversation: ClaudeConversation, steps: Iterable[ImportStep]) -> None:
-        """Report steps of a conversation."""
         for step in steps:
             self._enter_conversation(conversation)
             self.steps.append(step)
 
     def report_title(self, conversation: ClaudeConversation) -> None:
-        """Report a conversation's title."""
         self.current = None
         self._enter_conversation(conversation)
 
     def skip(self, kind: str, reason: str) -> None:
-        """The entry is known and says nothing."""
+        """Record that the entry is known and has no content."""
         self.outcome = "skipped"
         self.steps.append(SkippedEntry(kind, reason))
 
     def keep(self, line: SourceLine, kind: str) -> None:
-        """The entry is known, and kept as it stands: no model was sent it."""
+        """Keep a known entry unchanged; no model was sent it."""
         self._enter_conversation(self.owning_conversation)
         key = f"{self.id}:entry" if self.id else self.name_line(line)
         self.steps.append(RawEntry(key, kind, line.text, self.id, line.number, self.previous_id))
 
     def add_unknown(self, line: SourceLine, kind: str) -> None:
-        """The entry is of no known type, or nothing in it is."""
+        """Record an entry of unknown type, or with only unknown items."""
         self._count_unknown()
         key = self.name_line(line)
         self.steps.append(
@@ -64,14 +60,16 @@ class LineReport:
         )
 
     def add_unknown_item(self, line: SourceLine, kind: str, raw: str, index: int) -> None:
-        """The item of that index is of no known type. The rest of the entry holds it as well."""
+        """Record an item of unknown type. The rest of the entry holds it too."""
         self._count_unknown()
         self.steps.append(UnknownEntry(f"{line.digest}:{index}", kind, raw))
 
     def add_problem(
         self, line: SourceLine, reason: str, raw: str | None = None, append: Append | None = None
     ) -> None:
-        """The entry cannot be read, or a part of it. `raw` is the entry, where none of it is."""
+        """Record that all or part of the entry cannot be read. `raw` is the entry if nothing was
+        read.
+        """
         self.outcome = "error"
         if raw is None:
             self.steps.append(SourceProblem(line.number, reason))
@@ -82,14 +80,14 @@ class LineReport:
             self.steps.append(problem)
 
     def add_problem_item(self, line: SourceLine, reason: str, raw: str, index: int) -> None:
-        """The item of that index cannot be read. The rest of the entry holds it as well."""
+        """Record that an item cannot be read. The rest of the entry holds it too."""
         self.outcome = "error"
         self._enter_conversation(self.owning_conversation)
         key = f"{line.digest}:{index}"
         self.steps.append(SourceProblem(line.number, reason, key, raw, is_part=True))
 
     def name_line(self, line: SourceLine) -> str:
-        """A key for a line without an id: the same line may stand there more than once."""
+        """Return a unique key for a line without an id; the same line may occur more than once."""
         self.key_counts[line.digest] += 1
         times = self.key_counts[line.digest]
         return line.digest if times == 1 else f"{line.digest}:{times}"

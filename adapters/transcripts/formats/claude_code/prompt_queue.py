@@ -1,22 +1,22 @@
-"""Prompts that a person typed while the agent worked."""
+"""Tracks prompts that the user typed while the agent worked."""
 
 from ..reading.fields import JsonDict, get_field, require_field
 
 
 class PromptQueue:
-    """The prompts that wait, as `queue-operation` entries tell it."""
+    """The queued prompts, according to `queue-operation` entries."""
 
     def __init__(self) -> None:
         self.waiting: list[str] = []
         self.told_otherwise = False
-        """Whether the version writes attachments, which tell of these prompts as well."""
+        """Whether this version writes attachments, which also hold these prompts."""
 
     def read_operation(self, entry: JsonDict) -> str:
-        """The prompt that the model was given by this operation, if no other entry says so.
+        """Return the prompt that this operation sent to the model, if no other entry has it.
 
-        `dequeue` makes a turn of a prompt, which follows as a user's entry, and `popAll` hands
-        them back to the person. `remove` adds a prompt to the turn that runs: newer versions say
-        so by an attachment, older ones only here.
+        `dequeue` starts a turn with a prompt, which follows as a user entry, and `popAll` returns
+        the prompts to the user. `remove` adds a prompt to the current turn: newer versions also
+        write an attachment, older ones only this.
         """
         operation = require_field(entry, "operation", str)
         content = get_field(entry, "content", str) or ""

@@ -1,4 +1,4 @@
-"""What the audit of requests tells beside the messages: system prompt, tools and settings."""
+"""Reads the system prompt, tools and settings from Claude Code's request audit."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,20 +7,19 @@ from ..reading.fields import JsonDict, get_field, require_field
 from ..steps import RequestParameters
 
 _AGENT_SOURCES = ("repl_main_thread", "sdk", "agent:")
-"""How the sources of requests begin that go on with the conversation: others are asides."""
+"""Prefixes of the sources of requests that continue the conversation; others are side requests."""
 
 
 @dataclass(slots=True)
 class RequestAudit:
-    """The shapes that were told, by their hashes, and the one that requests have now."""
+    """The request shapes by hash, and the current one."""
 
     shapes: dict[str, JsonDict] = field(default_factory=dict)
     pending_request: tuple[str, JsonDict] | None = None
-    """A request whose shape was not told yet, and the key of what it asked."""
     current: tuple[str, Any] | None = None
 
     def read_shape(self, entry: JsonDict) -> RequestParameters | None:
-        """The system prompt and the tools that requests of one hash share."""
+        """Read the system prompt and the tools that requests with one hash share."""
         name = require_field(entry, "shapeHash", str)
         self.shapes[name] = require_field(entry, "shape", dict)
         if self.pending_request and self.pending_request[1]["shapeHash"] == name:
@@ -29,7 +28,7 @@ class RequestAudit:
         return None
 
     def read_request(self, entry: JsonDict, key: str) -> RequestParameters | None:
-        """What a request holds, where that is not what the one before it held."""
+        """Return what a request holds, if it differs from the request before."""
         source = get_field(entry, "querySource", str)
         if source is not None and not source.startswith(_AGENT_SOURCES):
             return None

@@ -1,7 +1,7 @@
 """Holds back lines that Claude Code wrote before the line that they follow.
 
-Where tools run side by side, a result may be written before the line of its call. It waits for
-that line, and so does what hangs on it, until the model or a person goes on from there.
+With parallel tools, a result may be written before the line of its call. The result and its
+descendants wait for that line, at most until the model or the user continues.
 """
 
 from collections.abc import Iterator
@@ -13,19 +13,17 @@ from ..json_lines import SourceLine
 
 @dataclass(slots=True)
 class WaitingLines:
-    """The lines that wait, in groups: a result without its call, and what hangs on it."""
+    """The waiting lines, in groups: a result without its call, and its descendants."""
 
     known_calls: set[str] = field(default_factory=set)
-    """Ids of the tool calls so far."""
     groups: dict[int, list[SourceLine]] = field(default_factory=dict)
-    """By the number of each group's first line."""
+    """Groups by the number of their first line."""
     group_of: dict[str, int] = field(default_factory=dict)
-    """The group of each entry that waits, by its id."""
+    """The group of each waiting entry, by id."""
     wanted_calls: dict[str, set[int]] = field(default_factory=dict)
-    """Calls that groups wait for."""
 
     def take(self, line: SourceLine) -> Iterator[SourceLine]:
-        """Yield the lines that can be read now, in order: none where this one has to wait."""
+        """Yield the lines that can be read now, in order; none if this one has to wait."""
         item = line.value if isinstance(line.value, dict) else {}
         answered = list(_call_ids(item, "user", "tool_result", "tool_use_id"))
         above = item.get("parentUuid")
@@ -65,7 +63,7 @@ class WaitingLines:
 
 
 def _call_ids(item: dict[str, Any], kind: str, part: str, field: str) -> Iterator[str]:
-    """The ids of tool calls that an entry of this kind holds, or answers."""
+    """Yield the ids of tool calls that an entry of this kind makes or answers."""
     message = item.get("message") if item.get("type") == kind else None
     content = message.get("content") if isinstance(message, dict) else None
     for one in content if isinstance(content, list) else ():

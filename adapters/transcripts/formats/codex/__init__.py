@@ -1,4 +1,4 @@
-"""Codex's rollouts, with resumed threads, sub-agents, rollbacks and its own compactions."""
+"""Reads and writes Codex rollouts, with resumed threads, sub-agents, rollbacks and compactions."""
 
 from ..format import Format, make_line_read
 from .codex_reader import begin_reading, recognizes

@@ -1,4 +1,4 @@
-"""Tells the rollouts of Codex, and begins to read one."""
+"""Recognizes Codex rollouts, and starts reading them."""
 
 from typing import Any
 
@@ -9,12 +9,10 @@ _LINE_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "co
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a rollout of Codex."""
     return any(_is_entry(value) for value in source.first_values)
 
 
 def begin_reading(source: TranscriptSource) -> CodexTranscriptReader:
-    """The reader of a rollout's lines."""
     return CodexTranscriptReader(source)
 
 

@@ -1,4 +1,4 @@
-"""Folds the lines of a Codex rollout into steps."""
+"""Converts the lines of a Codex rollout to steps."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -46,8 +46,6 @@ from .token_counts import UsageTracker
 
 
 class CodexTranscriptReader:
-    """What is known of a rollout at some line of it."""
-
     def __init__(self, source: TranscriptSource) -> None:
         self.source = source
         self.begin: SessionStart | None = None
@@ -56,15 +54,14 @@ class CodexTranscriptReader:
         self.meter = UsageTracker()
         self.prompt: str | None = None
         self.compaction: CodexCompaction | None = None
-        """One of which the next token count tells how much it left."""
+        """The compaction whose remaining tokens the next token count has."""
         self.open: set[str] = set()
         """Calls without an output."""
         self.answered: dict[str, tuple[SourceLine, JsonDict]] = {}
-        """By the calls that they answer, events that tell it before the output does."""
+        """Events with the answer of a call, before its output comes."""
         self.now = EntrySteps(0, 0)
 
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
-        """The steps of one line."""
         self.now = EntrySteps(line.number, line.end)
         if line.problem:
             self.now.refuse(line, line.problem)
@@ -78,8 +75,8 @@ class CodexTranscriptReader:
         return self.now.finish()
 
     def close(self, *, final: bool = False) -> Iterable[ImportStep]:
-        """The steps that the end of the file brings."""
-        # None is forgotten: the count may be the very next line to be written.
+        """Return the steps at the end of the file."""
+        # Keep the compaction: the count may be the very next line.
         steps = list(self.compaction.make_steps()) if self.compaction else []
         if final:
             steps += [_make_raw_entry(MCP_END_EVENT, line) for line, _ in self.answered.values()]
@@ -121,7 +118,7 @@ class CodexTranscriptReader:
                 self.now.add_unknown(kind, line.text)
 
     def _read_bare_item(self, entry: JsonDict, line: SourceLine) -> None:
-        """A line of the oldest versions: an item that nothing is wrapped around."""
+        """Read an item without a wrapper, as in the oldest versions."""
         if "type" in entry:
             self._append_item(read_item(entry, line), None, line)
         elif "record_type" in entry:
@@ -152,7 +149,7 @@ class CodexTranscriptReader:
             self.now.add(RequestParameters(f"{_line_key(line)}:asked", system_prompt=prompt))
 
     def _append_item(self, read: ItemContent, entry: JsonDict | None, line: SourceLine) -> None:
-        """An item of the conversation; `entry` is what is wrapped around it."""
+        """Append an item of the conversation; `entry` is its wrapper."""
         payload = line.value if entry is None else entry["payload"]
         time = get_field(line.value, "timestamp", str)
         self._finish_compaction()
@@ -185,11 +182,11 @@ class CodexTranscriptReader:
         if read.is_by_model:
             self.meter.first_answer_id = self.meter.first_answer_id or name
         elif kind == PROMPT_KIND:
-            self.meter.first_answer_id = None  # whatever was answered before, nobody counted it
+            self.meter.first_answer_id = None  # no count came for earlier answers
         self._link_spawned(read, payload)
 
     def _record_summary(self, summary: str, line: SourceLine, time: str | None) -> None:
-        """A message was a summary: what precedes it left, and it is nobody's own words."""
+        """Record a message as a summary: everything before it left the context."""
         self._keep_raw("summary", line)
         if len(self.context):
             self.now.add(make_compaction_step(summary, _line_key(line), time))
@@ -245,7 +242,7 @@ class CodexTranscriptReader:
                 self.now.add_unknown(f"event_msg/{kind}", line.text)
 
     def _read_mcp_end(self, payload: JsonDict, line: SourceLine) -> None:
-        """What an MCP server answered: kept where the output of the call does not say the same."""
+        """Keep the answer of an MCP server if the output of the call does not repeat it."""
         call = get_field(payload, "call_id", str)
         if call in self.open:
             self.answered[call] = (line, payload)
@@ -254,7 +251,7 @@ class CodexTranscriptReader:
             self._keep_raw(MCP_END_EVENT, line)
 
     def _keep_event_answer(self, call: str, payload: JsonDict) -> None:
-        """The output of a call: what an event told of it is kept where this leaves some out."""
+        """Compare the output of a call with its event; keep the event if the output has less."""
         self.open.discard(call)
         if (told := self.answered.pop(call, None)) and not _contains_texts(payload, told[1]):
             self._keep_raw(MCP_END_EVENT, told[0])
@@ -311,7 +308,7 @@ def _make_raw_entry(kind: str, line: SourceLine) -> RawEntry:
 
 
 def _contains_texts(output: JsonDict, event: JsonDict) -> bool:
-    """Whether an output holds each text of what an MCP server answered, as it is or as JSON."""
+    """Return whether an output holds each text of an MCP server's answer, directly or as JSON."""
     said = "\n".join(_find_texts(output))
     return all(
         text in said or json.dumps(text, ensure_ascii=False)[1:-1] in said
@@ -320,7 +317,7 @@ def _contains_texts(output: JsonDict, event: JsonDict) -> bool:
 
 
 def _find_texts(value: Any) -> Iterator[str]:
-    """All texts in a value that are no name of a type, at whatever depth."""
+    """Yield all texts in a value at any depth, except type names."""
     left = [value]
     while left:
         match left.pop():
@@ -335,5 +332,5 @@ def _find_texts(value: Any) -> Iterator[str]:
 
 
 def _line_key(line: SourceLine) -> str:
-    """A line's name: nothing in it is distinct, for a copied history has one time for all."""
+    """Return a line's name; a copied history has one time for all lines."""
     return f"{line.digest}:{line.number}"

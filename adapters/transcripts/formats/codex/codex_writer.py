@@ -39,28 +39,25 @@ from .rollout_lines import (
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The rollout, line by line."""
     return RolloutWriter(outgoing).write_lines()
 
 
 class RolloutWriter:
-    """A rollout that is being written."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.fresh = CodexItemBuilder(outgoing)
         self.totals = TokenTotals()
         self.model: str | None = None
-        """What the last turn context named."""
+        """The model of the last turn context."""
         self.title: str | None = None
-        """What the last event named the thread."""
+        """The thread name in the last event."""
         self.rolled_back = 0
-        """Where the last rollback stands: what precedes it was said, though it was taken back."""
+        """The position of the last rollback."""
         self.has_header = False
         self.is_bare = False
-        """Written as the oldest versions did: items with nothing wrapped around them."""
+        """Whether items have no wrappers, as in the oldest versions."""
         self.has_compactions = False
-        """Compactions of Codex's own are in the log as the lines that they were."""
+        """Whether the log holds Codex's own compaction lines."""
         compactions: list[OutgoingCompaction] = []
         for part in outgoing.read_parts():
             self._look_ahead(part, compactions)
@@ -156,7 +153,7 @@ class RolloutWriter:
         return not said.is_retracted or said.position < self.rolled_back
 
     def _note_raw_line(self, note: AnyBlock) -> None:
-        """What a line that was kept raw says of the thread from here on."""
+        """Update the thread's state from a raw line."""
         if isinstance(note, Block) and note.name in ("turn_context", "thread_name_updated"):
             payload = json.loads(note.text)["payload"]
             if note.name == "turn_context":
@@ -165,7 +162,7 @@ class RolloutWriter:
                 self.title = payload.get("thread_name") or self.title
 
     def _write_new_items(self, said: Sequence[OutgoingBlock]) -> Iterator[bytes]:
-        """Items of blocks that came otherwise: from another format, or from cutbank itself."""
+        """Yield items of blocks from another format, or from cutbank."""
         if not said:
             return
         items = [*self.fresh.build_items(said)]
@@ -181,7 +178,7 @@ class RolloutWriter:
     def _write_with_event(
         self, whole: JsonDict, blocks: Sequence[AnyBlock], time: str
     ) -> Iterator[bytes]:
-        """A line, and the event that shows it to the person."""
+        """Yield a line, and the event that shows it to the user."""
         yield encode_rollout_line(whole)
         if self.is_bare:
             return
@@ -219,7 +216,7 @@ class RolloutWriter:
             content = [{"type": "input_text", "text": text, **SUMMARY_MARK}]
             history.append({"type": "message", "role": "user", "content": content})
         elif self.outgoing.is_view:
-            return  # nothing stands for what was left out
+            return  # nothing replaces what left
         if self.is_bare:
             yield from (encode_rollout_line(item) for item in history)
             return
@@ -247,7 +244,6 @@ def _continues_message(
     held: list[OutgoingBlock],
     part: OutgoingEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction,
 ) -> bool:
-    """Whether this is one more part of the message that is held: of a user's, say."""
     name = held[0].block.message_id
     return (
         isinstance(part, OutgoingBlock)

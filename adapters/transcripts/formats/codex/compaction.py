@@ -1,4 +1,4 @@
-"""What a `compacted` line says: the new context, of which most was in the old one."""
+"""Reads `compacted` lines, which hold the new context, mostly items of the old one."""
 
 from dataclasses import dataclass, field, replace
 
@@ -15,9 +15,9 @@ from .item_content import ItemContent, rollback_kind
 from .items import read_item
 
 HISTORY_FIELD = "replacement_history"
-"""The type of the entry that blocks come from which a compaction brought into context.
+"""The entry type of blocks that a compaction added to the context.
 
-The line of the compaction holds them, and is kept as it is.
+The line of the compaction holds them, and is kept unchanged.
 """
 
 _SUMMARY_ENCRYPTED = "the summary is encrypted"
@@ -29,7 +29,7 @@ _INPUT_KINDS = (Kind.USER, Kind.DEVELOPER)
 
 @dataclass(slots=True)
 class CodexCompaction:
-    """A compaction, until it is known how much it left."""
+    """A compaction, until its remaining tokens are known."""
 
     key: str
     time: str | None
@@ -41,14 +41,13 @@ class CodexCompaction:
     """Whether there was anything to compact."""
     line: SourceLine
     replacements: tuple[ReplacementText, ...] = ()
-    """Answers that it kept shortened."""
+    """Answers that were kept in shortened form."""
     is_whole: bool = False
-    """Whether it kept all that there was."""
     new_appends: list[Append] = field(default_factory=list)
-    """What is in the new context and was not in the old one."""
+    """The items of the new context that were not in the old one."""
 
     def make_steps(self, post_tokens: int | None = None) -> list[ImportStep]:
-        """The boundary, and what came into context with it."""
+        """Return the boundary, and the items that came into context with it."""
         if self.replacements and self.is_whole and not self.summary:
             return [self._make_shortening(post_tokens), *self.new_appends]
         if self.has_predecessors:
@@ -80,23 +79,23 @@ class CodexCompaction:
 
 
 def make_compaction_step(summary: str | None, key: str, time: str | None) -> SourceCompaction:
-    """All that precedes left."""
+    """Return a compaction that removed everything before it."""
     return SourceCompaction(
         key=f"{key}:compacted",
-        trigger=Trigger.THRESHOLD,  # where the source does not say, nobody asked for it
+        trigger=Trigger.THRESHOLD,  # the default if the source names no trigger
         summary=summary,
         source_time=time,
     )
 
 
 def append_inherited_summary(summary: str, key: str, line: SourceLine, time: str | None) -> Append:
-    """Where nothing precedes a summary, it tells what another rollout holds."""
+    """Append a summary of another rollout's content, if nothing precedes it."""
     told = Block.developer(summary, name="summary", origin=_origin(line, 0, time))
     return Append(f"{key}:summary", told)
 
 
 def find_summary(read: ItemContent, item: JsonDict) -> str | None:
-    """The summary that an item is, written by cutbank, if it is that and nothing else."""
+    """Return the summary if an item is exactly one written by cutbank."""
     if len(read.factories) != 1 or read.factories[0].keywords.get("kind") not in _INPUT_KINDS:
         return None
     found = find_marked_summary(item, read.factories[0].keywords.get("text"))
@@ -112,7 +111,7 @@ def read_compaction(
     time: str | None,
     size: int | None,
 ) -> CodexCompaction:
-    """What the line says; the context becomes what it is after the compaction."""
+    """Read a compaction line and update the context."""
     message = get_field(payload, "message", str) or ""
     history = get_field(payload, "replacement_history", list)
     items = [require_object(item, "replacement_history: ") for item in history or []]
@@ -161,7 +160,7 @@ def read_compaction(
 
 
 def _answer_text(read: ItemContent) -> str | None:
-    """The text of an answer that is nothing but text."""
+    """Return the text of an answer that has only text."""
     match [piece.keywords.get("content") for piece in read.factories]:
         case [str(text)] if read.call_id:
             return text or None
@@ -170,7 +169,7 @@ def _answer_text(read: ItemContent) -> str | None:
 
 
 def _match_call_pairs(matched: list[int | None], read: list[ItemContent]) -> list[int | None]:
-    """A call and its answer were both kept, or are both new."""
+    """Match calls with their answers: both are kept, or both are new."""
     broken = {one.call_id for one, index in zip(read, matched, strict=True) if index is None}
     return [
         None if one.call_id and one.call_id in broken else index
@@ -204,7 +203,7 @@ def _origin(line: SourceLine, place: int, time: str | None, *, again: bool = Fal
 
 
 def _message_text(item: JsonDict) -> str | None:
-    """The text of a message that holds nothing else."""
+    """Return the text of a message that has only text."""
     match item:
         case {"type": "message", "content": [{"text": str(text)}]}:
             return text

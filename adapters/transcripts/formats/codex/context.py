@@ -1,4 +1,4 @@
-"""Which items Codex has in its context: what a compaction kept, and how far back a turn lies."""
+"""Tracks the items in Codex's context through compactions and rollbacks."""
 
 from array import array
 from bisect import bisect_right
@@ -9,17 +9,17 @@ from ..reading.fields import JsonDict
 from .entries import PASSTHROUGH_FIELD
 
 _IGNORED_FIELDS = frozenset({PASSTHROUGH_FIELD, "id", "phase", "status", "metadata", "end_turn"})
-"""Fields that a compaction leaves out of the items that it keeps, or changes."""
+"""Fields that a compaction removes from kept items, or changes."""
 _ANSWER_FIELDS = frozenset({"output"})
-"""What a compaction may shorten of an item that it keeps."""
+"""The field of a kept item that a compaction may shorten."""
 _HASH_MASK = 0xFFFF_FFFF_FFFF_FFFF
 
 PROMPT_KIND, INPUT_KIND, OTHER_KIND = b"p", b"t", b"o"
-"""What an item is for those that go back: a person's prompt, a harness's words, or neither."""
+"""The item's role in a rollback: a user's prompt, a harness's message, or neither."""
 
 
 def hash_item(item: JsonDict, line: SourceLine) -> int:
-    """A number that items have in common which say the same, or answer the same call."""
+    """Return the same number for items with equal content, or that answer the same call."""
     if item.get("type") == "message" and isinstance(content := item.get("content"), list):
         said: Any = [item.get("role"), [_comparable_part(part) for part in content]]
     else:
@@ -29,7 +29,7 @@ def hash_item(item: JsonDict, line: SourceLine) -> int:
 
 
 def hash_answer(item: JsonDict, line: SourceLine) -> int:
-    """A number that answers have in common which are the same."""
+    """Return the same number for equal answers."""
     return hash(line.to_json(item.get("output"))) & _HASH_MASK
 
 
@@ -40,15 +40,15 @@ def _comparable_part(part: Any) -> Any:
 
 
 class ItemContext:
-    """The items in context, oldest first: 33 bytes for each, however long they are."""
+    """The items in context, oldest first, at 33 bytes each, whatever their size."""
 
     def __init__(self) -> None:
         self.hashes = array("Q")
         self.answers = array("Q")
-        """What they answered at first, however a compaction showed it since."""
+        """The original answers, even if a compaction shortened them since."""
         self.lines = array("Q")
         self.parts = array("Q")
-        """The place in a compaction's line, from 1 on; 0 for a line of its own."""
+        """The index in a compaction's line, from 1 on; 0 for a line of its own."""
         self.kinds = bytearray()
 
     def __len__(self) -> int:
@@ -62,11 +62,11 @@ class ItemContext:
         self.kinds += kind
 
     def source_id_at(self, index: int) -> str:
-        """The source id of an item's blocks."""
+        """Return the source id of an item's blocks."""
         return make_source_id(self.lines[index], self.parts[index])
 
     def match_items(self, hashes: list[int]) -> list[int | None]:
-        """For each of these, in order, the item in context that it says again; each only once."""
+        """For each item, in order, return the matching item in context; use each only once."""
         places: dict[int, list[int]] = {hashed: [] for hashed in hashes}
         for index, hashed in enumerate(self.hashes):
             if hashed in places:
@@ -81,20 +81,19 @@ class ItemContext:
         return found
 
     def prompt_indexes(self) -> list[int]:
-        """Where a person's prompts are."""
         return [index for index, kind in enumerate(self.kinds) if kind == PROMPT_KIND[0]]
 
     def keep(self, kept: list[int]) -> None:
-        """Leave out all others."""
+        """Remove all other items."""
         for column in (self.hashes, self.answers, self.lines, self.parts):
             column[:] = array("Q", [column[index] for index in kept])
         self.kinds = bytearray(self.kinds[index] for index in kept)
 
     def drop_turns(self, turns: int) -> int | None:
-        """Leave out the last turns; tells how many items are left, None where nothing changes.
+        """Remove the last turns; return the number of remaining items, None if nothing changes.
 
-        What precedes the first prompt always stays; what a harness said just before a later one
-        goes with it.
+        Items before the first prompt always stay; harness messages just before a prompt leave with
+        it.
         """
         prompts = self.prompt_indexes()
         if turns <= 0 or not prompts:
@@ -108,5 +107,5 @@ class ItemContext:
 
 
 def make_source_id(line: int, part: int = 0) -> str:
-    """What the entry of a line is called; `part` is the place in a compaction's line, from 1 on."""
+    """Return the source id of a line; `part` is the index in a compaction's line, from 1 on."""
     return f"line:{line}:{part}" if part else f"line:{line}"

@@ -1,13 +1,13 @@
-"""Which types of lines a Codex rollout has, and which of its texts no person typed."""
+"""Lists the line types of Codex rollouts, and recognizes texts that the user did not type."""
 
 import re
 
 FORMAT_NAME = "codex"
 CODEX_PROVIDER = "openai-responses"
-"""Whose items the rollout's response items are."""
+"""The provider whose format the rollout's response items have."""
 
 PASSTHROUGH_FIELD = "internal_chat_message_metadata_passthrough"
-"""What Codex notes on an item for itself: no part of what a provider said."""
+"""Codex's own metadata on an item, not part of the provider's data."""
 
 RAW_LINE_TYPES = frozenset(
     {
@@ -18,7 +18,7 @@ RAW_LINE_TYPES = frozenset(
         "world_state",
     }
 )
-"""Types of lines that no model was sent as they are, and that Codex may need to go on."""
+"""Types of lines that no model was sent unchanged, but that Codex may need to resume."""
 
 REPEATED_LINE = "shown to the person; another line says the same"
 _RUNNING = "shown while a tool ran; its result is a response item"
@@ -32,9 +32,9 @@ NO_USAGE = "a token count without usage"
 REPEATED_USAGE = "usage that was told before"
 
 TURN_END_EVENTS = frozenset({"task_complete", "turn_complete"})
-"""Events that end a turn; what went wrong in it is told nowhere else."""
+"""Events that end a turn; only they report its errors."""
 MCP_END_EVENT = "mcp_tool_call_end"
-"""The event that tells what a tool of an MCP server answered: mostly an item says it again."""
+"""The event with the answer of an MCP tool; usually an item repeats it."""
 
 EVENT_REASONS = {
     **dict.fromkeys(
@@ -101,7 +101,7 @@ EVENT_REASONS = {
         _AGENTS,
     ),
 }
-"""Types of `event_msg` that say nothing a session holds, and why."""
+"""Types of `event_msg` without session content, and the reasons."""
 
 _TAGS = (
     "apps_instructions collaboration_mode environment_context environments_instructions "
@@ -118,7 +118,7 @@ _INJECTED = re.compile(
 
 
 def is_injected(text: str) -> bool:
-    """Whether Codex said it in the user's role: no person typed it."""
-    # Of a text of megabytes, only its beginning decides whether the rest is looked at.
+    """Return whether Codex wrote it in the user's role."""
+    # The beginning of a text decides whether its remaining megabytes are searched.
     stripped = text.strip()
     return stripped[:1] in "<#" and _INJECTED.fullmatch(stripped) is not None

@@ -1,4 +1,4 @@
-"""Says blocks as response items that did not come as ones."""
+"""Builds response items for blocks from other sources."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,30 +23,29 @@ _FUNCTION, _CUSTOM = "function_call_output", "custom_tool_call_output"
 
 
 class CodexItemBuilder:
-    """Makes items of blocks, and says what a rollout cannot hold of them."""
+    """A builder of items, which reports what a rollout cannot hold."""
 
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.taken: set[str] = set()
-        """Ids of calls that were written."""
+        """Ids of written calls."""
         self.ids: dict[str, str] = {}
-        """Open calls of which another id was written."""
+        """Open calls that were written with another id."""
         self.answers: dict[str, tuple[str, bool]] = {}
-        """The type of item that answers an open call, and whether the call was made here."""
+        """The type of item that answers an open call, and whether the call was built here."""
 
     def note_original_call(self, call: ToolCall, item: JsonDict) -> None:
-        """A call is written as it came."""
         self.taken.add(call.tool_call_id)
         is_custom = item.get("type") == "custom_tool_call"
         self.answers[call.tool_call_id] = (_CUSTOM if is_custom else _FUNCTION, False)
 
     def required_output_type(self, result: ToolResult) -> str | None:
-        """The type that a result as it came has to have, where its call did not stay as it came."""
+        """Return the required type of an original result, if its call was not written unchanged."""
         kind, is_made_here = self.answers.pop(result.tool_call_id, (None, False))
         return kind if is_made_here else None
 
     def build_items(self, said: Sequence[OutgoingBlock]) -> Iterator[JsonDict]:
-        """The items of a message: one of what was told, one for each piece of a model's."""
+        """Yield the items of a message: one for input, one for each piece of a model's answer."""
         content: list[JsonDict] = []
         role = ""
         for one in said:
@@ -81,7 +80,7 @@ class CodexItemBuilder:
     def _build_media(self, found: Media) -> JsonDict:
         if found.type == "image":
             return {"type": "input_image", "image_url": make_media_address(found)}
-        self.outgoing.count_loss("documents")  # at most their words stand there
+        self.outgoing.count_loss("documents")  # documents become text at most
         return {
             "type": "input_text",
             "text": media_parts.decode_text(found) or media_parts.describe_media(found),
@@ -105,12 +104,12 @@ class CodexItemBuilder:
         return None
 
     def _build_model_text(self, block: Block) -> JsonDict | None:
-        """What a model wrote: words or thoughts."""
+        """Return an item for a model's text or thoughts."""
         own = find_native_item(block)
         if own is not None and own.get("type") not in _PAIRED_CALLS:
             return own
         if block.kind is Kind.THINKING:
-            # A thought without its provider's proof would be refused by it.
+            # A provider rejects a thought without its signature.
             self.outgoing.count_loss("thoughts of models of other providers")
         elif block.text:
             return _make_message("assistant", [{"type": "output_text", "text": block.text}])
@@ -165,7 +164,7 @@ class CodexItemBuilder:
 
 
 def _role_of(block: AnyBlock) -> str:
-    """The role of what is told to the model; nothing for the model's own, and for what is not."""
+    """Return the role of input; empty for the model's own blocks, and for notes."""
     match block:
         case Block(kind=Kind.DEVELOPER, name="summary"):
             return "user"

@@ -1,4 +1,4 @@
-"""An item that was read: the blocks that it becomes, and the rest that they do not hold."""
+"""Defines an item after reading: its blocks, and the remainder that they do not hold."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,24 +11,23 @@ from .context import INPUT_KIND, OTHER_KIND, PROMPT_KIND
 from .entries import CODEX_PROVIDER, PASSTHROUGH_FIELD
 
 BlockFactory = partial[Any]
-"""A block, all but its origin."""
+"""A block without its origin."""
 
 
 @dataclass(slots=True)
 class ItemContent:
-    """The blocks of an item, without their origin, and what they do not hold of it."""
+    """The blocks of an item, without their origins, and the remainder."""
 
     rest: JsonDict
     factories: list[BlockFactory] = field(default_factory=list)
     is_by_model: bool = False
     is_server_tool: bool = False
-    """A call that the provider answered itself."""
     call_id: str | None = None
     """The id of the call that it makes or answers."""
 
 
 def rollback_kind(read: ItemContent) -> bytes:
-    """What the item is for those that go back."""
+    """Return the item's role in a rollback."""
     kinds = {piece.keywords.get("kind") for piece in read.factories}
     if kinds & PROMPT_KINDS:
         return PROMPT_KIND
@@ -44,7 +43,7 @@ def make_native_content(
     served: bool = False,
     call: str | None = None,
 ) -> ItemContent:
-    """An item that goes back to its provider as it came."""
+    """Return the content of an item that goes back to its provider unchanged."""
     native = Native(
         provider=CODEX_PROVIDER, item=line.to_json(drop_item_fields(item, PASSTHROUGH_FIELD))
     )

@@ -1,4 +1,4 @@
-"""What a response item becomes: blocks, and the rest of the item that no block holds."""
+"""Converts a response item to blocks, and the remainder that no block holds."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,15 +23,15 @@ OPAQUE_ITEM_TYPES = frozenset(
 )
 """Items that only the provider understands, and that no model wrote."""
 RAW_ITEM_TYPES = frozenset({"ghost_snapshot", "compaction_trigger"})
-"""Items that are kept as they are: no model is sent them again."""
+"""Items that are kept unchanged; no model is sent them again."""
 
 
 class UnknownCodexItemError(ValueError):
-    """An item, or a part of one, of a type that this reader does not know."""
+    """An item, or a part of one, of an unknown type."""
 
 
 def read_item(item: JsonDict, line: SourceLine) -> ItemContent:
-    """What is in a response item. Without pieces it is to be kept as it is."""
+    """Read a response item. An item without pieces is kept unchanged."""
     kind = require_field(item, "type", str)
     if reader := _READERS.get(kind):
         return reader(item, line)
@@ -54,10 +54,10 @@ def _read_message(item: JsonDict, line: SourceLine) -> ItemContent:
         piece = _read_part(part, role)
         if piece is not None:
             pieces.append(piece)
-            part = {name: part[name] for name in part if name not in ("text", "image_url")}  # noqa: PLW2901 - what is left of it
+            part = {name: part[name] for name in part if name not in ("text", "image_url")}  # noqa: PLW2901 - the remainder
         rests.append(part)
     if len(pieces) > 1 and role != "assistant":
-        # One message of several parts is never parted.
+        # One message of several parts is never split.
         pieces = [partial(piece, message_id=f"line:{line.number}") for piece in pieces]
     return ItemContent({**item, "content": rests}, pieces, is_by_model=role == "assistant")
 
@@ -97,7 +97,7 @@ def _texts(item: JsonDict, field: str) -> list[str]:
 
 
 def _read_image(item: JsonDict, line: SourceLine) -> ItemContent:
-    # The person looked at it; what the model knows of it stands around it.
+    # The user looked at it; the surrounding text tells the model about it.
     found = decode_exact_base64(get_field(item, "result", str) or "")
     if not found:
         said = partial(Block.assistant, "", name="image_generation_call")
@@ -130,7 +130,7 @@ def _is_text(part: JsonDict) -> bool:
 
 
 def read_communication(item: JsonDict) -> ItemContent:
-    """What another agent said to this one, where it is a line of its own."""
+    """Read a message of another agent that has its own line."""
     text = require_field(item, "content", str)
     author = get_field(item, "author", str) or "agent"
     if not text:

@@ -1,4 +1,4 @@
-"""Puts an item back together: what its blocks hold, and the rest that was kept with the first."""
+"""Restores an item from its blocks and the remainder in the first origin."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _CONTENT_ITEM_TYPES = frozenset({"message", "agent_message"})
 
 
 def restore_line(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict | None:
-    """The line that the rest and the blocks were; None where something of them is gone."""
+    """Return the original line; None if a part of it is gone."""
     payload = rest.get("payload", rest)
     item = _restore_item(payload, blocks)
     if item is None:
@@ -31,7 +31,6 @@ def restore_line(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict | None:
 
 
 def find_native_item(block: AnyBlock) -> JsonDict | None:
-    """The item that a block keeps as it came."""
     if block.native is None or block.native.provider != CODEX_PROVIDER:
         return None
     item = json.loads(block.native.item)
@@ -55,7 +54,7 @@ def _restore_item(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict | None
         case Block(media=Media(data=data)) if kind == "image_generation_call":
             return {**rest, "result": bytes_to_base64(data)}
         case Block(text=text) if kind is None:
-            return {**rest, "content": text}  # what another agent said, in a line of its own
+            return {**rest, "content": text}  # another agent's message, on a line of its own
         case _:
             return None
 

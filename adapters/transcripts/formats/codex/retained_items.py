@@ -1,4 +1,4 @@
-"""What of a session that is written has to be said again where it was compacted."""
+"""Finds the items that must be written again at a compaction."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ _WrittenItems = tuple[list[JsonDict], Sequence[OutgoingBlock]]
 
 
 class RetainedItems:
-    """The items that a later compaction keeps; no others."""
+    """The items that a later compaction keeps."""
 
     def __init__(self, compactions: Iterable[OutgoingCompaction]) -> None:
         self._wanted: list[Ranges] = [Ranges()]
@@ -22,7 +22,7 @@ class RetainedItems:
         self._held: dict[int, _WrittenItems] = {}
 
     def hold(self, items: list[JsonDict], said: Sequence[OutgoingBlock]) -> None:
-        """These items were written; they say these blocks."""
+        """Record written items with their blocks."""
         wanted = self._wanted[-1]
         for one in said:
             if wanted.runs and one.position in wanted:
@@ -31,7 +31,7 @@ class RetainedItems:
     def find_kept(
         self, compacted: OutgoingCompaction
     ) -> list[tuple[list[JsonDict] | None, Sequence[OutgoingBlock]]]:
-        """What it kept, in order: items, or None for blocks that it shows otherwise."""
+        """Return kept items in order; None for blocks that the compaction shows in another form."""
         boundary = compacted.boundary
         instead = {one.position: one.text for one in boundary.replacements}
         trims = {one.position: one for one in boundary.trims}
@@ -64,7 +64,7 @@ def _show_replacement(said: OutgoingBlock, text: str | None) -> OutgoingBlock:
 def _replace_text(block: AnyBlock, text: str) -> AnyBlock:
     match block:
         case ToolCall():
-            return block  # its answer names it: it stays as it is
+            return block  # its answer names it, so it stays unchanged
         case ToolResult():
             return block.model_copy(update={"content": text, "native": None})
         case Block():

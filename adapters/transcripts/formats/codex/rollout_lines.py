@@ -1,4 +1,4 @@
-"""Spells the lines of a rollout that is written: what is wrapped around items, and events."""
+"""Builds the lines of a rollout: wrappers of items, and events."""
 
 import json
 from datetime import UTC, datetime
@@ -11,11 +11,11 @@ from ..outgoing import OutgoingSession
 from ..reading.fields import JsonDict
 
 _NO_FOLDER = "/"
-"""The working folder, where the session knows none."""
+"""The working folder if the session has none."""
 
 
 def encode_rollout_line(value: Any) -> bytes:
-    """One line. Whatever was read is written: large integers, and numbers that are none."""
+    """Encode one line; large integers, NaN and infinities are allowed."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
@@ -28,17 +28,17 @@ def make_event(kind: str, time: str, **fields: Any) -> JsonDict:
 
 
 def format_block_time(recorded: datetime, told: str | None = None) -> str:
-    """When it was said, as its source told it, or else was recorded."""
+    """Format a time: the source's, or else the time of recording."""
     moment = (parse_source_time(told) if told else None) or recorded
     try:
         utc = moment.astimezone(UTC)
-    except OverflowError:  # a moment at the end of all years, in another zone
+    except OverflowError:  # a time at the end of year 9999, in another zone
         utc = recorded.astimezone(UTC)
     return utc.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def make_thread_id(key: str) -> str:
-    """The key, where it can be a thread's id, or an id that is made of it."""
+    """Return the key if it is a valid thread id; else an id derived from it."""
     try:
         return str(UUID(key)) if str(UUID(key)) == key else _derive_uuid(key)
     except ValueError:
@@ -50,7 +50,6 @@ def _derive_uuid(key: str) -> str:
 
 
 def make_session_meta(outgoing: OutgoingSession) -> JsonDict:
-    """A rollout's first line."""
     time = format_block_time(outgoing.opened_at)
     meta: JsonDict = {
         "id": make_thread_id(outgoing.key),
@@ -71,7 +70,7 @@ def make_session_meta(outgoing: OutgoingSession) -> JsonDict:
 
 
 def make_turn_context(model: str, time: str) -> JsonDict:
-    """Which model answers from here on. It grants nothing: Codex asks before it does a thing."""
+    """Return the entry that names the model from here on. It grants no permissions."""
     payload = {
         "cwd": _NO_FOLDER,
         "approval_policy": "on-request",
@@ -83,7 +82,7 @@ def make_turn_context(model: str, time: str) -> JsonDict:
 
 
 class TokenTotals:
-    """The usage of a thread so far, as its token counts tell it."""
+    """The usage of a thread so far, as its token counts have it."""
 
     def __init__(self) -> None:
         self._total: dict[str, int] = dict.fromkeys(
@@ -95,14 +94,14 @@ class TokenTotals:
         )
 
     def add_call(self, usage: Usage, time: str, window: int | None) -> JsonDict:
-        """The event after a model's call."""
+        """Return the event after a model's call."""
         last = _usage_fields(usage)
         for field, count in last.items():
             self._total[field] = self._total.get(field, 0) + count
         return self._make_event(last, time, window)
 
     def report_remaining(self, tokens: int, time: str) -> JsonDict:
-        """The event after a compaction: how much it left."""
+        """Return the event after a compaction, with the remaining tokens."""
         return self._make_event({**dict.fromkeys(self._total, 0), "total_tokens": tokens}, time)
 
     def _make_event(self, last: dict[str, int], time: str, window: int | None = None) -> JsonDict:

@@ -1,4 +1,4 @@
-"""Whose a rollout is: its own thread's, which another one may have started."""
+"""Finds the session of a rollout: its own thread, which another one may have started."""
 
 import json
 from typing import Any
@@ -12,9 +12,9 @@ _UUID_LENGTH = 36
 
 
 def read_session_start(first: Any, source: TranscriptSource) -> SessionStart:
-    """The session of a rollout, told by its first line.
+    """Return the session of a rollout, from its first line.
 
-    A child's rollout may go on with a copy of its parent's: the first line is the child's own.
+    A child's rollout may continue with a copy of its parent's: the first line is the child's own.
     """
     for value in (first, *source.first_values):
         meta = read_session_meta(value)
@@ -27,7 +27,7 @@ def read_session_start(first: Any, source: TranscriptSource) -> SessionStart:
 
 
 def read_session_meta(value: Any) -> JsonDict | None:
-    """What a line says of the session, if it says whose it is."""
+    """Return the session metadata of a line, if it has an id."""
     match value:
         case {"type": "session_meta", "payload": {"id": str(id)} as meta} if id:
             return dict(meta)
@@ -48,15 +48,17 @@ def _parent_key(meta: JsonDict) -> str | None:
 
 
 class SpawnedAgents:
-    """Which call of this session started which other one, as the call's output says."""
+    """The calls that started other sessions, according to their outputs."""
 
     def __init__(self) -> None:
         self.copied = False
-        """Whether the rollout began with its parent's: whose call it was cannot be told."""
+        """Whether the rollout began with a copy of its parent's; then the owner of a call is
+        unknown.
+        """
         self._calls: set[str] = set()
 
     def find_agent(self, call: str | None, item: JsonDict) -> str | None:
-        """The session that the call started, where the item is its output."""
+        """Return the session that the call started, if the item is its output."""
         if call is None or self.copied:
             return None
         match item:

@@ -1,4 +1,4 @@
-"""What a rollout tells of model calls: token counts after each of them, often more than once."""
+"""Reads model calls from token counts, which may repeat."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,24 +10,21 @@ from ..steps import ReportedCall
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """What a token count says."""
-
     usage: Usage
     context_tokens: int | None
-    """Tokens in context after it, as Codex counts them."""
+    """Tokens in context after it, by Codex's count."""
     is_new_call: bool
-    """Whether it tells of a call that was not told before."""
 
     @property
     def has_prompt(self) -> bool:
-        """Whether anything was sent: after a compaction, a count tells only how much is left."""
+        """Whether a prompt was sent: after a compaction, a count has only the remaining tokens."""
         usage = self.usage
         return bool((usage.input or 0) + (usage.cache_read or 0) + (usage.output or 0))
 
 
 @dataclass(slots=True)
 class UsageTracker:
-    """Tells a new call from one that was told before: only a new one changes the total."""
+    """A tracker that tells new calls from repeated counts: only a new call changes the total."""
 
     model: str | None = None
     first_answer_id: str | None = None
@@ -36,10 +33,10 @@ class UsageTracker:
     """Tokens in context at the last count."""
     total: JsonDict | None = None
     window: int | None = None
-    """Tokens that the model's context holds, as Codex last said."""
+    """The size of the model's context, from the last report."""
 
     def read_count(self, last: JsonDict, total: JsonDict | None, within: str) -> TokenCount:
-        """Take in a count of the last call and of all of them."""
+        """Read a count of the last call and of all calls."""
         count = TokenCount(
             usage=_parse_usage(last, within),
             context_tokens=_parse_count(last, "total_tokens", within),
@@ -50,11 +47,11 @@ class UsageTracker:
         return count if count.has_prompt else replace(count, is_new_call=False)
 
     def note_window(self, told: JsonDict, within: str) -> None:
-        """Take in the size of the context, where this says it."""
+        """Update the size of the context, if reported."""
         self.window = _parse_count(told, "model_context_window", within) or self.window
 
     def make_call(self, id: str, key: str, usage: Usage, time: str | None) -> ReportedCall:
-        """The call that the last answer came of."""
+        """Return the call of the last answer."""
         fields: dict[str, Any] = {
             "call_id": id,
             "model": self.model,
@@ -68,7 +65,7 @@ class UsageTracker:
 
 
 def _parse_usage(usage: JsonDict, within: str) -> Usage:
-    """The provider's report; what Codex calls input are all tokens of the prompt."""
+    """Parse the provider's report; Codex's input tokens are all tokens of the prompt."""
     read = _parse_count(usage, "input_tokens", within)
     cached = _parse_count(usage, "cached_input_tokens", within)
     written = _parse_count(usage, "cache_write_input_tokens", within)

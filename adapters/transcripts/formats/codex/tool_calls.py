@@ -1,4 +1,4 @@
-"""What calls of tools become, and what their outputs do."""
+"""Reads tool calls and their outputs from response items."""
 
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ def read_function_call(item: JsonDict, _: SourceLine) -> ItemContent:
 
 
 def read_custom_tool_call(item: JsonDict, line: SourceLine) -> ItemContent:
-    # Its input is no JSON: as an object it suits every provider, and its own gets it back whole.
+    # Its input is not JSON: an object suits every provider, and Codex gets the original back.
     call = require_name(item, "call_id")
     piece = partial(
         ToolCall,
@@ -80,7 +80,7 @@ def read_output(item: JsonDict, line: SourceLine) -> ItemContent:
     content: str | tuple[ResultPart, ...]
     if isinstance(output, str):
         content = output
-    elif isinstance(output, dict):  # older versions: text, and whether it went well
+    elif isinstance(output, dict):  # older versions: text, and whether the call succeeded
         content = require_field(output, "content", str, "output.")
         is_error = get_field(output, "success", bool, "output.") is False
         rest["output"] = drop_item_fields(output, "content")

@@ -1,1 +1,1 @@
-"""What the entries of all formats are made of: what blocks hold of them, bytes, and times."""
+"""Provides parts that all formats share: placeholders, media and times."""

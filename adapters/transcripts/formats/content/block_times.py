@@ -1,4 +1,4 @@
-"""When a block was said, as its source told it."""
+"""Finds and formats the time of a block."""
 
 from datetime import UTC, datetime
 
@@ -7,16 +7,15 @@ from ..outgoing import OutgoingBlock
 
 
 def get_block_time(said: OutgoingBlock) -> datetime:
-    """When it was said; where the source tells no time, when it was recorded."""
+    """Return the source's time, or else the time of recording."""
     origin = said.block.origin
     return (parse_source_time(origin.time) if origin and origin.time else None) or said.time
 
 
 def to_milliseconds(moment: datetime) -> int:
-    """Milliseconds since 1970."""
     return int(moment.timestamp() * 1000)
 
 
 def to_iso(moment: datetime) -> str:
-    """ISO 8601 with milliseconds, in UTC."""
+    """Format as ISO 8601 with milliseconds, in UTC."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Puts back into the rest of an entry what its blocks hold: the entry is as it came."""
+"""Restores an entry by filling its placeholders from its blocks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _NONE: Mapping[int, Any] = MappingProxyType({})
 def fill_entry(
     rest: dict[str, Any], blocks: Sequence[AnyBlock], earlier: Mapping[int, Any] = _NONE
 ) -> Any:
-    """The entry as it was; `earlier` are those before it, by their number."""
+    """Return the original entry; `earlier` are the entries before it, by number."""
     entry = rest["entry"]
     for hole in rest["holes"]:
         if "line" in hole:
@@ -32,7 +32,7 @@ def fill_entry(
 
 
 def get_at_path(entry: Any, at: Sequence[str | int]) -> Any:
-    """The value that stands there. Raises LookupError or TypeError where there is none."""
+    """Return the value at that path. Raises LookupError or TypeError if there is none."""
     for step in at:
         entry = entry[step]
     return entry

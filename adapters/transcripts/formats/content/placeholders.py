@@ -1,6 +1,6 @@
-"""Takes out of a source's entry what its blocks hold: each place becomes a hole that says what.
+"""Replaces what blocks hold of a source entry by placeholders.
 
-What is left is stored with the first block as the rest of the entry, and export fills the holes.
+The remainder is stored with the first block, and export fills the placeholders.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,34 +11,32 @@ from typing import Any, Literal
 from .....domain.blocks import AnyBlock, Block, Text, ToolCall, ToolResult
 
 JsonPath = tuple[str | int, ...]
-"""The way to a value: the fields and indexes that lead to it, from the entry down."""
+"""The fields and indexes that lead from the entry to a value."""
 
 PlaceholderForm = Literal["text", "json", "argument", "native", "base64", "address", "words"]
-"""How what a block holds is written where it stood: as its text, as what this text says as JSON,
-as one of a call's arguments, as the provider's own item or a field of it, as the base64 or the
-address of its bytes, or as the words that these bytes are."""
+"""The encoding of the block's content in the entry: its text, the JSON value of its text, one of a
+call's arguments, the provider's own item or a field of it, or its bytes as base64, URL or words.
+"""
 
 MIN_COPY_CHARACTERS = 32
-"""Characters from which on a copy of what a block holds is left out."""
+"""The minimum length in characters of a copy that is replaced."""
 _MAX_DEPTH = 16
-"""Levels that are searched for such copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A place of an entry, and the block that holds what stood there."""
+    """A path in an entry, and the block that holds its value."""
 
     path: JsonPath
     form: PlaceholderForm = "text"
     part: str | int | None = None
-    """Which part of a result, argument of a call, or field of a native item; None for all."""
+    """The part of a result, argument of a call, or field of a native item; None for all."""
     block_index: int = 0
-    """Which block of the entry."""
     span: tuple[int, int] | None = None
-    """From which character of the text to which, where not all of it stood there."""
+    """The range of characters of the text; None for all of it."""
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON, without what goes without saying."""
+        """Return plain JSON, without default values."""
         told: dict[str, Any] = {"at": self.path, "block": self.block_index}
         if self.form != "text":
             told["form"] = self.form
@@ -49,7 +47,7 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class EarlierValue:
-    """A value that stands in an earlier entry as well: all of it, or of a text a stretch."""
+    """A value, or a range of a text, that an earlier entry also has."""
 
     path: JsonPath
     line: int
@@ -58,13 +56,13 @@ class EarlierValue:
     span: tuple[int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON, without what goes without saying."""
+        """Return plain JSON, without default values."""
         told: dict[str, Any] = {"at": self.path, "line": self.line, "there": self.earlier_path}
         return told if self.span is None else told | {"span": self.span}
 
 
 def make_remainder(entry: Any, holes: Sequence[Placeholder | EarlierValue]) -> dict[str, Any]:
-    """The entry without what blocks or earlier entries hold, and what goes where."""
+    """Return the entry without what blocks or earlier entries hold, and its placeholders."""
     left = _blank_paths(entry, [hole.path for hole in holes])
     return {"entry": left, "holes": [hole.to_json() for hole in holes]}
 
@@ -72,7 +70,7 @@ def make_remainder(entry: Any, holes: Sequence[Placeholder | EarlierValue]) -> d
 def find_copies(
     entry: Any, blocks: Sequence[AnyBlock], holes: Sequence[Placeholder | EarlierValue]
 ) -> Iterator[Placeholder]:
-    """Where else in the entry the very texts stand that its blocks hold."""
+    """Find other places in the entry with exactly the texts of its blocks."""
     taken = {hole.path for hole in holes}
     known: dict[str, tuple[int, PlaceholderForm, str | int | None]] = {}
     for number, block in enumerate(blocks):
@@ -94,7 +92,7 @@ def find_copies(
 
 
 def _blank_paths(entry: Any, ats: Sequence[JsonPath]) -> Any:
-    """A copy with null at these places; what lies beside the way to them is shared."""
+    """Return a copy with null at these paths; everything else is shared."""
     if () in ats:
         return None
     copied: dict[JsonPath, Any] = {(): copy(entry)}

@@ -1,4 +1,6 @@
-"""Sessions of GitHub Copilot CLI: a file of events, each naming the one before it."""
+"""Reads and writes sessions of GitHub Copilot CLI: event files in which each event names its
+parent.
+"""
 
 from ..format import Format, make_line_read
 from .copilot_cli_reader import begin_reading, recognizes

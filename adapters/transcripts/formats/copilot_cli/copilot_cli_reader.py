@@ -1,4 +1,4 @@
-"""Tells the sessions of Copilot CLI, and reads one event by event."""
+"""Recognizes sessions of Copilot CLI, and reads them event by event."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -31,47 +31,42 @@ from .event_content import (
 from .event_types import KEPT_EVENT_TYPES, SKIPPED_EVENT_TYPES, is_from_sub_agent
 
 _USER_SOURCES = (None, "", "user")
-"""Sources of user messages that a person wrote."""
+"""Sources of messages that the user wrote."""
 _KEPT_UNKNOWN = "which messages stayed in context is not told"
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a session of Copilot CLI."""
     return any(_is_event(value) for value in source.first_values)
 
 
 def begin_reading(source: TranscriptSource) -> "CopilotReader":
-    """The reader of a session's lines."""
     for value in source.first_values:
         match value:
             case {"type": "session.start", "data": {"sessionId": str(id)} as data} if id:
                 return CopilotReader(id, find_text(data, "context", "cwd"))
             case _:
                 pass
-    # The file of a session is `events.jsonl` in a folder with the session's id.
+    # A session's file is `events.jsonl` in a folder with the session's id.
     return CopilotReader(source.path.parent.name if source.stem == "events" else source.stem)
 
 
 class CopilotReader:
-    """A session while its lines are read."""
-
     def __init__(self, key: str, project: str | None = None) -> None:
         self.begin = SessionStart(key, project=project)
         self.has_begun = False
         self.has_said = False
         self.seen: dict[str, str | None] = {}
-        """Ids of events, each with that of the event that was kept before it."""
+        """Ids of events, each with the id of the event that was kept before it."""
         self.digests: dict[str, str] = {}
-        """The digest of each event by its id."""
         self.kept: str | None = None
         """The last event that was kept."""
         self.skipped: dict[str, str | None] = {}
-        """Events that were skipped, each with the last one kept before."""
+        """Skipped events, each with the last one kept before."""
         self.calls: dict[str, str] = {}
-        """Tool calls without a result: the ids that the source and the session know them by."""
+        """Open tool calls: their ids in the source and in the session."""
         self.arguments: dict[str, Any] = {}
         self.answers: dict[str, str] = {}
-        """Calls of the model, each with the first event that it answered with."""
+        """Calls of the model, each with the first event of its answer."""
         self.system_prompt: str | None = None
 
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
@@ -153,7 +148,7 @@ class CopilotReader:
             entry.add(SourceCompaction(f"{id}:compacted", Trigger.MANUAL, found.text))
             return
         if found and content.blocks:
-            content.holes.clear()  # the mark stays in the rest of the event
+            content.holes.clear()  # the mark stays in the remainder of the event
             bare = {"name": "summary", "text": found.text}
             content.blocks[0] = content.blocks[0].model_copy(update=bare)
         self._append_content(entry, line, content)
@@ -188,7 +183,7 @@ class CopilotReader:
             case "tool.execution_start", {"toolCallId": str(call), "arguments": arguments} if (
                 call in self.arguments and self.arguments[call] == arguments
             ):
-                # The request holds them: they come back from there.
+                # The request event holds them, and export restores them from there.
                 told = told | {"data": _drop_field(data, "arguments")}
             case "system.message", {"content": str(text)}:
                 if text == self.system_prompt:
@@ -256,7 +251,7 @@ class CopilotReader:
 
 
 def _raw_text(line: SourceLine) -> str:
-    """The event as it stands, but for what is no text: half a surrogate pair."""
+    """Return the original event, with unpaired surrogates replaced."""
     return line.to_json(line.value) if line.has_odd_numbers else line.text
 
 

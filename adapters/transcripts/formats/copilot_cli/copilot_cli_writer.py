@@ -1,4 +1,4 @@
-"""Writes a session as Copilot CLI's events: its own as they came, others in their shape."""
+"""Writes a session as Copilot CLI events: own events unchanged, others converted."""
 
 import json
 from collections.abc import Iterator
@@ -28,12 +28,12 @@ COPILOT_VERSION = "1.0.0"
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The session's events, one a line."""
+    """Yield the session's events, one per line."""
     yield from map(json_bytes.encode_line, CopilotEventWriter(outgoing).write_events())
 
 
 class CopilotEventWriter:
-    """The events of a session on its way out. Each names the one that was written before it."""
+    """The events of an exported session. Each names the one that was written before it."""
 
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
@@ -54,7 +54,7 @@ class CopilotEventWriter:
                 yield from self._make_events(one)
 
     def _restore_event(self, entry: OutgoingEntry) -> Iterator[JsonDict]:
-        """An event as it came. One that follows an event which was skipped follows the last."""
+        """Restore an event. If its parent was skipped, it follows the last event."""
         if entry.raw is not None:
             event: JsonDict = json.loads(entry.raw)
             self._restore_repeats(event)
@@ -81,7 +81,7 @@ class CopilotEventWriter:
         yield event
 
     def _restore_repeats(self, event: JsonDict) -> None:
-        """Put back what other events say as well."""
+        """Restore the fields that repeat other events."""
         data = event.get("data")
         match event:
             case {"type": "tool.execution_start", "data": {"toolCallId": str(call)}}:

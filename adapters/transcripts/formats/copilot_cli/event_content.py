@@ -1,4 +1,4 @@
-"""What the events of a Copilot CLI session say, block by block."""
+"""Converts the events of a Copilot CLI session to blocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from .event_types import FORMAT_NAME
 
 @dataclass
 class EventContent:
-    """The blocks of an event, and where in it their content stood."""
+    """The blocks of an event, and the places of their content in it."""
 
     event: JsonDict
     line: SourceLine
@@ -27,7 +27,7 @@ class EventContent:
     holes: list[Placeholder] = field(default_factory=list)
 
     def add(self, made: AnyBlock) -> int:
-        """Add a block: its number."""
+        """Add a block; return its index."""
         origin = Origin(
             format=FORMAT_NAME,
             id=self.id,
@@ -40,7 +40,7 @@ class EventContent:
         return len(self.blocks) - 1
 
     def finish_blocks(self) -> list[AnyBlock]:
-        """The blocks; the first one tells the rest of the event."""
+        """Return the blocks; the first one holds the remainder of the event."""
         if not self.blocks:
             return []
         first, *others = self.blocks
@@ -52,7 +52,7 @@ class EventContent:
 
 
 def read_user_message(content: EventContent, data: JsonDict, *, by_harness: bool) -> None:
-    """What a person said: the model got `transformedContent` in its place."""
+    """Read a user message; the model got its `transformedContent`."""
     said = get_field(data, "content", str, "data.") or ""
     sent = get_field(data, "transformedContent", str, "data.")
     text = sent or said
@@ -77,9 +77,9 @@ def read_user_message(content: EventContent, data: JsonDict, *, by_harness: bool
 def read_assistant_message(
     content: EventContent, data: JsonDict, calls: Mapping[str, str]
 ) -> dict[str, str]:
-    """What a model said: the ids that its calls have in the source, and are known by.
+    """Read a model's message; return its calls' source ids with their unique ids.
 
-    `calls` are those that wait for their results.
+    `calls` are the open calls.
     """
     opened: dict[str, str] = {}
     thought = get_field(data, "reasoningText", str, "data.")
@@ -110,7 +110,7 @@ def read_assistant_message(
 
 
 def read_tool_result(content: EventContent, data: JsonDict, call: str) -> None:
-    """What a tool answered: the model got `result.content`, or the error's message."""
+    """Read a tool's answer: the model got `result.content`, or the error's message."""
     failed = require_field(data, "success", bool, "data.") is False
     result = get_field(data, "result", dict, "data.")
     owner, field = (result, "content") if result else (data.get("error"), "message")
@@ -139,7 +139,7 @@ def read_tool_result(content: EventContent, data: JsonDict, call: str) -> None:
 
 
 def read_copilot_usage(data: JsonDict) -> Usage:
-    """What is told of a call: mostly no more than what it wrote."""
+    """Return the usage of a call, usually only its output."""
     counts = {
         ours: get_field(data, theirs, int, "data.")
         for ours, theirs in (
@@ -157,7 +157,7 @@ def read_copilot_usage(data: JsonDict) -> Usage:
 
 
 def _read_attachment(file: Any) -> tuple[Media | None, str]:
-    """The bytes of an attachment that holds them; others lie beside the session, or nowhere."""
+    """Return the bytes of an attachment if it holds them; others are not in the file."""
     match file:
         case {"type": "blob", "data": str(data), "mimeType": str(mime)}:
             name = file.get("displayName")

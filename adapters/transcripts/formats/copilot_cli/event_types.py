@@ -1,4 +1,4 @@
-"""The types of a Copilot CLI session's events, and what becomes of each."""
+"""Lists the event types of Copilot CLI sessions, and the treatment of each."""
 
 from ..reading.fields import JsonDict
 
@@ -30,7 +30,7 @@ SKIPPED_EVENT_TYPES = {
         _STREAMED,
     ),
 }
-"""Types of events that Copilot does not need to go on, and why."""
+"""Types of events that Copilot does not need to resume, and the reasons."""
 
 KEPT_EVENT_TYPES = {
     *("session.start", "session.resume", "session.model_change", "session.mode_changed"),
@@ -45,9 +45,9 @@ KEPT_EVENT_TYPES = {
     *("subagent.started", "subagent.completed", "subagent.failed", "subagent.selected"),
     *("subagent.deselected", "system.message", "system.notification"),
 }
-"""Types of events that no model was sent, and that are kept as they came."""
+"""Types of events that no model was sent, and that are kept unchanged."""
 
 
 def is_from_sub_agent(event: JsonDict, data: JsonDict) -> bool:
-    """Whether a sub-agent said it: its events lie between those of the session."""
+    """Return whether a sub-agent wrote it: sub-agents share the session's file."""
     return isinstance(data.get("parentToolCallId"), str) or isinstance(event.get("agentId"), str)

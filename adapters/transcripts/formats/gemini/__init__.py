@@ -1,1 +1,1 @@
-"""Sessions of Gemini CLI, and the histories that it sends."""
+"""Reads and writes sessions of Gemini CLI, and Gemini API histories."""

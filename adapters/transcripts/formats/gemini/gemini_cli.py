@@ -1,4 +1,4 @@
-"""Sessions that Gemini CLI records: one JSON document of messages, each with its tool calls."""
+"""Reads Gemini CLI sessions: one JSON document of messages, each with its tool calls."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,6 @@ _DISPLAY_TYPES = ("info", "warning", "error")
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a session that Gemini CLI recorded."""
     document = source.document
     match document.value if document else None:
         case {"sessionId": str(), "projectHash": _, "startTime": _, "messages": list()}:
@@ -26,7 +25,6 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """The steps of a recorded session."""
     line = source.document
     if line is None or line.problem or not isinstance(line.value, dict):
         yield SourceProblem(1, (line and line.problem) or "not one JSON object")
@@ -36,8 +34,6 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 
 class GeminiSessionReader:
-    """A recorded session while it is read."""
-
     def __init__(self, line: SourceLine, stem: str) -> None:
         self.line = line
         self.document: JsonDict = line.value
@@ -80,9 +76,8 @@ class GeminiSessionReader:
             return
         raw = self.line.to_json(message.envelope)
         key = f"{id}:{digest_text(raw)}"
-        entry.add(
-            RawEntry(key, f"{GEMINI_MESSAGE_PREFIX}{kind}", raw, id)
-        )  # told again, it is no piece of another
+        # A new version, not a piece of another entry.
+        entry.add(RawEntry(key, f"{GEMINI_MESSAGE_PREFIX}{kind}", raw, id))
         entry.add(*message.said)
         self.known.has_content |= any(isinstance(one, Append) for one in message.said)
 

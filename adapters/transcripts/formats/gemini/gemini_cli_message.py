@@ -1,4 +1,4 @@
-"""What a message that Gemini CLI recorded becomes: its blocks, its tool calls and their results."""
+"""Converts a recorded Gemini CLI message to blocks, tool calls and results."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,8 +28,6 @@ _CALL_FIELDS = ("id", "name", "args", "displayName", "description", "renderOutpu
 
 @dataclass(slots=True)
 class SessionProgress:
-    """What is known of a session at one of its messages."""
-
     line: SourceLine
     open_calls: set[str] = field(default_factory=set)
     """Tool calls without a result."""
@@ -37,7 +35,7 @@ class SessionProgress:
 
 
 class GeminiMessageReader:
-    """A message while it is read. What its blocks do not hold stays in its envelope."""
+    """The state of reading a message. Its envelope keeps what its blocks do not hold."""
 
     def __init__(self, of: SessionProgress, entry: EntrySteps, item: JsonDict, id: str) -> None:
         self.of = of
@@ -87,7 +85,7 @@ class GeminiMessageReader:
             self.said.append(ReportedCall(f"{self.id}:call", fields, first_answer_id=self.id))
 
     def _content_parts(self) -> Iterator[tuple[list[str | int], Any, str | None]]:
-        """The texts and other parts of the content: where each is, its owner, and its text."""
+        """Yield texts and other parts of the content: path, owner and text."""
         content = self.item.get("content")
         if content is None or isinstance(content, str):
             if content:
@@ -106,7 +104,7 @@ class GeminiMessageReader:
 
     def _append_text(self, at: list[str | int], owner: Any, block: Block, text: str) -> None:
         holes: list[Placeholder] = []
-        if block.text == text:  # a summary is without its mark, which stays in the rest
+        if block.text == text:  # a summary's mark stays in the remainder
             holes.append(Placeholder(("value",) if owner is None else ("value", "text")))
         key = f"{self.id}:{'/'.join(map(str, at))}:{digest_text(block.text)}"
         self._append_block(key, at, (text if owner is None else owner, holes), block)
@@ -137,7 +135,7 @@ class GeminiMessageReader:
         self._append_block(key, at, (thought, holes), Block.thinking(whole))
 
     def _append_call(self, call: Any, index: int) -> None:
-        """A call and its result. What is told of the result is the rest of the result."""
+        """Append a call and its result. The result's remainder keeps its other fields."""
         if not isinstance(call, dict):
             raise MalformedError("expected an object")
         name = require_field(call, "name", str)
@@ -197,7 +195,7 @@ class GeminiMessageReader:
     def _append_block(
         self, key: str, at: list[str | int], piece: tuple[Any, list[Placeholder]], block: AnyBlock
     ) -> None:
-        """A block; its rest is the piece of the message that stands there."""
+        """Append a block; its remainder is the piece of the message at that path."""
         value, holes = piece
         rest = self.line.to_json(make_remainder({"at": at, "value": value}, holes))
         origin = Origin(
@@ -209,7 +207,7 @@ class GeminiMessageReader:
         self._blank_content(at)
 
     def _blank_content(self, at: list[str | int]) -> None:
-        """Take out of the envelope what blocks hold; its place in a list stays."""
+        """Blank what blocks hold in the envelope; list positions stay."""
         if len(at) == 1:
             self.envelope.pop(str(at[0]), None)
             return
@@ -220,7 +218,7 @@ class GeminiMessageReader:
 
 
 def _read_usage(item: JsonDict) -> Usage | None:
-    """The tokens of a call: the prompt's are told with those that came from a cache."""
+    """Return the tokens of a call; its prompt tokens include cached ones."""
     tokens = get_field(item, "tokens", dict)
     if tokens is None:
         return None

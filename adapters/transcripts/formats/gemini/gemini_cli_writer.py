@@ -29,11 +29,10 @@ FORMAT_NAME = "gemini-cli"
 GEMINI_SESSION_ENTRY = "session"
 """The type of the note that holds the document without its messages."""
 GEMINI_MESSAGE_PREFIX = "message/"
-"""How the type begins of a note that holds a message without what blocks hold of it."""
+"""The type prefix of a note that holds the remainder of a message."""
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The session as one document."""
     recording = GeminiDocument(outgoing)
     recording.put_all()
     if outgoing.system_prompt:
@@ -42,20 +41,19 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 class GeminiDocument:
-    """A document in the making. What came under one id twice is there once, as it came last."""
+    """A document that is being built. Of entries with one id, it holds the last version."""
 
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.header: JsonDict | None = None
         self.messages: dict[str, JsonDict] = {}
         self.calls: dict[str, JsonDict] = {}
-        """Tool calls by the ids that the session knows them by."""
+        """Tool calls by their ids in the session."""
         self.pieces: dict[str, list[tuple[JsonDict, AnyBlock]]] = {}
-        """What blocks hold of each message that came in the format."""
+        """The blocks of each message from this format."""
         self.last = to_iso(outgoing.opened_at)
 
     def build(self) -> JsonDict:
-        """The document."""
         header = self.header or {
             "sessionId": _session_id(self.outgoing.key),
             "projectHash": sha256(b"/").hexdigest(),
@@ -66,7 +64,7 @@ class GeminiDocument:
         return header | {"messages": list(self.messages.values())}
 
     def put_all(self) -> None:
-        """The log: messages as they came, and what cutbank added."""
+        """Add the log: own messages unchanged, and what cutbank added."""
         for one in group_own_entries(self.outgoing, FORMAT_NAME):
             if isinstance(one, OutgoingEntry):
                 self._restore(one)
@@ -91,7 +89,7 @@ class GeminiDocument:
             and origin.id
         ):
             self.messages[origin.id] = json.loads(block.text)
-            # A message that was told again keeps the pieces that were put in it before.
+            # A repeated message keeps the pieces that were added to it before.
             for piece, held in self.pieces.get(origin.id, []):
                 self._place_piece(self.messages[origin.id], piece, held)
 
@@ -109,7 +107,6 @@ class GeminiDocument:
             self.calls[block.tool_call_id] = owner[place]
 
     def _add_message(self, message: OutgoingMessage | OutgoingCompaction) -> None:
-        """Messages of another source, as Gemini CLI would record them."""
         if isinstance(message, OutgoingCompaction):
             if text := make_summary_text(self.outgoing, message):
                 id = self._make_id(f"{message.boundary.after}/summary")
@@ -140,7 +137,7 @@ class GeminiDocument:
         )
 
     def _add_gemini(self, message: OutgoingMessage) -> None:
-        """A message says its words before its calls: what comes after calls is another one."""
+        """In one message, text precedes calls, so text after calls starts another message."""
         spoken: list[OutgoingBlock] = []
         called: list[OutgoingBlock] = []
         for said in message.outgoing_blocks:

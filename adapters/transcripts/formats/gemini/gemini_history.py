@@ -1,4 +1,4 @@
-"""Histories of the Gemini API: an array of contents, bare or in a checkpoint of Gemini CLI."""
+"""Reads Gemini API histories: an array of contents, bare or in a Gemini CLI checkpoint."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _NATIVE_PARTS = ("executableCode", "codeExecutionResult")
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a history of Gemini API contents."""
+    """Return whether this is a history of Gemini API contents."""
     document = source.document
     match document.value if document else None:
         case [{"role": _, "parts": list()}, *_] as contents:
@@ -50,7 +50,6 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """The steps of a history."""
     line = source.document
     if line is None or line.problem:
         yield SourceProblem(1, (line and line.problem) or "not one JSON array")
@@ -62,7 +61,7 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 @dataclass(frozen=True, slots=True)
 class PartLocation:
-    """Where a part stands in its content, and which of the content's blocks it is."""
+    """The path of a part in its content, and the index of its block."""
 
     holes: list[Placeholder]
     content_index: int
@@ -71,12 +70,12 @@ class PartLocation:
 
 
 class GeminiHistoryReader:
-    """A history while it is read. Calls are paired by their ids, or else by their names."""
+    """The state of reading a history. Calls are paired by id, or else by name."""
 
     def __init__(self, line: SourceLine) -> None:
         self.line = line
         self.open: dict[str, list[str]] = {}
-        """Calls without a response: the ids that the session knows them by, oldest first."""
+        """Calls without a response: their session ids, oldest first."""
         self.taken: set[str] = set()
         self.has_said = False
 
@@ -89,7 +88,6 @@ class GeminiHistoryReader:
             yield from read_entry_steps(self.line, number, self._read_content, content)
 
     def _read_checkpoint(self, entry: EntrySteps, checkpoint: JsonDict) -> None:
-        """What stands in a checkpoint around the history."""
         rest = {name: value for name, value in checkpoint.items() if name != "history"}
         raw = self.line.to_json(rest)
         entry.add(RawEntry(f"{CHECKPOINT_ENTRY}:{digest_text(raw)}", CHECKPOINT_ENTRY, raw, line=0))
@@ -132,7 +130,7 @@ class GeminiHistoryReader:
             entry.add(Append(f"{id}:{index}", block.model_copy(update=shared), id))
 
     def _read_compaction(self, content: JsonDict, id: str) -> SourceCompaction | None:
-        """A summary that cutbank exported, where something stands before it."""
+        """Return a summary that cutbank exported, if anything precedes it."""
         match content:
             case {"role": "user", "parts": [{"text": str(text)}]} if self.has_said:
                 found = find_marked_summary(content, text)
@@ -169,7 +167,7 @@ class GeminiHistoryReader:
                 place.holes.append(Placeholder(at, "json", block_index=place.block_index))
                 return Block.note(self.line.to_json(part), name="code")
             case {"thoughtSignature": _} if len(part) == 1:
-                return None  # it stays in the rest of the content
+                return None  # it stays in the remainder of the content
             case _:
                 kind = "part/" + "+".join(sorted(part))
                 entry.add_unknown(kind, self.line.to_json(part))
@@ -180,7 +178,7 @@ class GeminiHistoryReader:
         if not text:
             return None
         if role != "model" and (found := find_marked_summary(part, text)):
-            # Its mark stays in the rest of the content.
+            # Its mark stays in the remainder of the content.
             return Block.developer(found.text, name="summary")
         place.holes.append(
             Placeholder(("parts", place.content_index, "text"), block_index=place.block_index)
@@ -214,16 +212,16 @@ class GeminiHistoryReader:
         answer = read_function_response(response, at, self.line, block=place.block_index)
         place.holes.extend(answer.holes)
         waiting = self.open.get(told or f"name:{name}")
-        # One that answers no call is refused later, and kept as a note.
+        # A response without a call is refused later, and kept as a note.
         known = waiting.pop(0) if waiting else told or f"response-{place.name}"
         said = make_result_content(answer.parts)
         return ToolResult(tool_call_id=known, content=said, is_error=answer.is_error)
 
 
 def _make_key(line: SourceLine) -> str:
-    """A history has no id. It is known by how it begins, up to the model's first words.
+    """Return a key from the start of a history, which has no id, up to the model's first text.
 
-    So a checkpoint that was saved later, under another name, goes on with the same session.
+    A checkpoint saved later under another name thus continues the same session.
     """
     value = line.value
     contents = value.get("history") if isinstance(value, dict) else value

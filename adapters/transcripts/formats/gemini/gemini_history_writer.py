@@ -17,11 +17,11 @@ from .summary_text import make_summary_text
 
 FORMAT_NAME = "gemini-history"
 CHECKPOINT_ENTRY = "checkpoint"
-"""The type of the note that holds what stands around the contents."""
+"""The type of the note that holds the rest of the checkpoint."""
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The session as one array, or as the checkpoint that it came from."""
+    """Yield the session as one array, or as its original checkpoint."""
     history = GeminiContents(outgoing)
     history.put_all()
     if outgoing.system_prompt:
@@ -33,17 +33,15 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 class GeminiContents:
-    """The contents of a session on its way out."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.contents: list[JsonDict] = []
         self.around: JsonDict | None = None
         self.names: dict[str, str] = {}
-        """Tool calls, each with its tool's name."""
+        """The tool name of each tool call."""
 
     def put_all(self) -> None:
-        """The log: contents as they came, and what cutbank added."""
+        """Add the log: own contents unchanged, and what cutbank added."""
         for one in group_own_entries(self.outgoing, FORMAT_NAME):
             if isinstance(one, OutgoingEntry):
                 self._restore(one)
@@ -66,7 +64,6 @@ class GeminiContents:
             self.contents.append(json.loads(entry.raw or "{}"))
 
     def _add_message(self, message: OutgoingMessage | OutgoingCompaction) -> None:
-        """Messages of another source as contents."""
         if isinstance(message, OutgoingCompaction):
             if text := make_summary_text(self.outgoing, message):
                 self.contents.append({"role": "user", "parts": [{"text": text, **SUMMARY_MARK}]})
@@ -106,7 +103,7 @@ class GeminiContents:
                 self.outgoing.count_loss("a provider's own items")
 
     def _add_answer(self, message: OutgoingMessage) -> None:
-        """Responses to the calls of one content stand together in the next."""
+        """Group the responses to the calls of one content in the next content."""
         parts: list[JsonDict] = []
         for said in message.outgoing_blocks:
             result = said.block

@@ -1,4 +1,4 @@
-"""What the parts of a Gemini API content become: texts, calls, responses and bytes."""
+"""Converts the parts of a Gemini API content: texts, calls, responses and bytes."""
 
 from dataclasses import dataclass
 
@@ -14,24 +14,24 @@ _HARNESS_PREFIXES = (
     "<state_snapshot>",
     "This is the Gemini CLI. We are setting up the context for our chat.",
 )
-"""How text begins that has the user's role and that no person typed."""
+"""Prefixes of text in the user's role that the user did not type."""
 _CONTINUE_PROMPT = "System: Please continue."
 _SNAPSHOT = "<state_snapshot>"
 
 
 def classify_gemini_text(text: str) -> Kind:
-    """Whether a person said it."""
+    """Return whether the user wrote it."""
     by_harness = text == _CONTINUE_PROMPT or text.lstrip().startswith(_HARNESS_PREFIXES)
     return Kind.DEVELOPER if by_harness else Kind.USER
 
 
 def is_snapshot(text: str) -> bool:
-    """Whether it is the summary that Gemini CLI puts in the place of a history."""
+    """Return whether it is Gemini CLI's summary of a compressed history."""
     return text.lstrip().startswith(_SNAPSHOT)
 
 
 def read_media_part(part: JsonDict) -> Media | None:
-    """The bytes of a part, or where they are; None where it holds none."""
+    """Return the media of a part; None if it has none."""
     match part:
         case {"inlineData": {"mimeType": str(mime), "data": str(data)}}:
             raw = media_text.base64_to_bytes(data)
@@ -49,7 +49,7 @@ def read_media_part(part: JsonDict) -> Media | None:
 def make_media_placeholders(
     item: JsonDict, media: Media, at: JsonPath, part: int | None = None, block: int = 0
 ) -> list[Placeholder]:
-    """The place of the bytes in a part, where they give the same text again."""
+    """Return the place of the bytes in a part, if encoding them gives the same text."""
     if media.data and media_text.is_base64_of(media, item["inlineData"]["data"]):
         return [Placeholder((*at, "inlineData", "data"), "base64", part, block)]
     return []
@@ -57,8 +57,6 @@ def make_media_placeholders(
 
 @dataclass(frozen=True, slots=True)
 class FunctionResponse:
-    """What a functionResponse says."""
-
     parts: list[Text | Media]
     holes: list[Placeholder]
     is_error: bool
@@ -67,7 +65,7 @@ class FunctionResponse:
 def read_function_response(
     response: JsonDict, at: JsonPath, line: SourceLine, first: int = 0, block: int = 0
 ) -> FunctionResponse:
-    """The answer that stands `at` there; in the block its parts are those from `first` on."""
+    """Read the response at a path; its first part has the index `first` in the block."""
     said = require_field(response, "response", dict, "functionResponse.")
     match said:
         case {"output": str(text)} if len(said) == 1:
@@ -89,7 +87,7 @@ def read_function_response(
 
 
 def make_result_content(parts: list[Text | Media]) -> str | tuple[Text | Media, ...]:
-    """A tool result's content: plain text where it is no more than that."""
+    """Return a tool result's content: a string if it has only text."""
     match parts:
         case []:
             return ""
@@ -100,7 +98,6 @@ def make_result_content(parts: list[Text | Media]) -> str | tuple[Text | Media, 
 
 
 def make_inline_part(media: Media) -> JsonDict:
-    """Bytes as a part."""
     if media.url:
         return {"fileData": {"mimeType": media.mime, "fileUri": media.url}}
     return {"inlineData": {"mimeType": media.mime, "data": media_text.bytes_to_base64(media.data)}}

@@ -1,11 +1,11 @@
-"""A compaction as the formats of Gemini hold it, which have none: a text in the user's role."""
+"""Writes a compaction as a user message, since Gemini's formats have no compactions."""
 
 from .....projections.rendering import summary_message
 from ..outgoing import OutgoingCompaction, OutgoingSession
 
 
 def make_summary_text(outgoing: OutgoingSession, compacted: OutgoingCompaction) -> str | None:
-    """The summary in its mark, by which it is known again; None where there is none."""
+    """Return the summary in its mark, by which the reader recognizes it; None without a summary."""
     if compacted.summary is None:
         outgoing.count_loss("compactions without a summary")
         return None

@@ -1,1 +1,1 @@
-"""Message arrays as providers take them, one module a provider: `FORMAT` is in each."""
+"""Reads and writes message arrays, with a module for each provider that defines `FORMAT`."""

@@ -1,4 +1,4 @@
-"""Anthropic Messages: content in typed blocks, the system prompt beside the messages."""
+"""Defines Anthropic Messages: typed content blocks, and a separate system prompt."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,6 @@ from .message_reader import Dialect, RequestFields
 
 
 def read_anthropic_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:  # noqa: ARG001 - as others
-    """What a message holds, in the order in which it was said."""
     role = require_field(message, "role", str)
     if role not in {"user", "assistant", "system"}:
         yield UnknownPart(f"role/{role}", message)
@@ -83,7 +82,7 @@ def _make_placeholders(at: JsonPath, item: JsonDict, block: AnyBlock) -> Iterato
 
 
 def _source_placeholders(at: JsonPath, item: JsonDict, part: int | None) -> Iterator[Placeholder]:
-    """The bytes of an image or a document, where they stand in the message."""
+    """Yield placeholders for the bytes of an image or a document in the message."""
     source = item["source"]
     if source["type"] == "text":
         yield Placeholder((*at, "source", "data"), "words", part)

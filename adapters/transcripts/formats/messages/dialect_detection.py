@@ -1,4 +1,4 @@
-"""Tells whose messages an array holds: by what is in them, and never by a name."""
+"""Detects the dialect of an array of messages by its content."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,11 +38,10 @@ _OTHER_FORMAT_FIELDS = frozenset(
 )
 """Fields of agents' own files that hold messages as well."""
 _MAX_MESSAGES_EXAMINED = 1_000
-"""Messages that are looked at."""
 
 
 def make_recognizer(name: str) -> Callable[[TranscriptSource], bool]:
-    """What recognises the files of one provider's messages."""
+    """Return the recognizer of one provider's files."""
 
     def recognises(source: TranscriptSource) -> bool:
         return detect_dialect(source) == name
@@ -51,7 +50,7 @@ def make_recognizer(name: str) -> Callable[[TranscriptSource], bool]:
 
 
 def detect_dialect(source: TranscriptSource) -> str | None:
-    """Whose messages the file holds; None where it is no file of messages."""
+    """Return the dialect of the file's messages; None if it has none."""
     if is_body_per_line(source):
         names = [detect_value_dialect(value) for value in source.first_values]
         if None in names:
@@ -64,14 +63,14 @@ def detect_dialect(source: TranscriptSource) -> str | None:
 
 
 def is_body_per_line(source: TranscriptSource) -> bool:
-    """Whether there is a body on each line."""
+    """Return whether there is a body on each line."""
     return len(source.first_values) > 1 and all(
         isinstance(value, dict) for value in source.first_values
     )
 
 
 def detect_value_dialect(value: Any) -> str | None:
-    """Whose messages a value is: an array of them, or the body of a request or an answer."""
+    """Return the dialect of a value: an array of messages, or a request or response body."""
     if isinstance(value, list):
         is_messages = value and _is_message(value[0]) and not has_bash_messages(value)
         return _choose_dialect(value, {}) if is_messages else None
@@ -87,7 +86,7 @@ def detect_value_dialect(value: Any) -> str | None:
 
 
 def is_tau_record(value: Any) -> bool:
-    """Whether a value is one record of a tau-bench run."""
+    """Return whether a value is one record of a tau-bench run."""
     match value:
         case {"traj": [first, *_]}:
             return _is_message(first) and detect_value_dialect(value["traj"]) == CHAT_MESSAGES
@@ -132,7 +131,7 @@ def _choose_dialect(messages: list[Any], body: dict[str, Any]) -> str:
         if isinstance(message, dict):
             signs.update(_message_signs(message))
     named = (CHAT_MESSAGES, ANTHROPIC_MESSAGES, RESPONSES_ITEMS)
-    return max(named, key=lambda name: signs[name])  # the first, where none tells
+    return max(named, key=lambda name: signs[name])  # the first, if there is no sign
 
 
 def _body_signs(body: dict[str, Any]) -> Iterator[str]:

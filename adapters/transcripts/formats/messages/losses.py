@@ -16,7 +16,7 @@ _MEDIA = frozenset({"image", "document", "image_url", "file", "input_image", "in
 def count_losses(
     outgoing: OutgoingSession, view: HistoryView, provider: str, messages: list[Any]
 ) -> None:
-    """Report what is in the view and not in its messages."""
+    """Report the parts of a view that its messages lack."""
     held, said = Counter(_view_contents(view, provider)), Counter(_message_contents(messages))
     for what, count in held.items():
         if count > said[what]:
@@ -56,7 +56,6 @@ def _block_contents(block: AnyBlock, provider: str) -> Iterator[str]:
 
 
 def _message_contents(messages: list[Any]) -> Iterator[str]:
-    """What the messages hold of it, however deep it lies."""
     left: list[Any] = [messages]
     while left:
         match left.pop():

@@ -1,4 +1,4 @@
-"""Images and documents in a message: as bytes where they stand in it, else as an address."""
+"""Reads images and documents in a message: as bytes if it holds them, else as a URL."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ MediaKind = Literal["image", "document"]
 def read_media_url(
     url: str, what: MediaKind, name: str | None = None
 ) -> tuple[Media, PlaceholderForm | None]:
-    """What an address shows, and how it is written again; None where the address stays."""
+    """Return the media at a URL, and its encoding; None if the URL stays."""
     if not url.startswith("data:"):
         mime = "image/*" if what == "image" else "application/octet-stream"
         return Media(type=what, mime=mime, url=url, name=name), None
@@ -27,7 +27,7 @@ def read_media_url(
 
 
 def decode_media(encoded: str) -> tuple[bytes, bool]:
-    """The bytes, and whether encoding them gives the same text again."""
+    """Return the bytes, and whether encoding them gives the same text."""
     data = media_text.base64_to_bytes(encoded)
     if data is None:
         raise MalformedError("not base64")

@@ -1,4 +1,4 @@
-"""Reads files of messages: an array, a body with one, or a body a line."""
+"""Reads files of messages: an array, a body with one, or a body on each line."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -22,13 +22,13 @@ from .dialect_detection import detect_value_dialect, is_body_per_line
 from .message_reader import Dialect, MessageReader, RequestFields
 
 BODY_ENTRY = "body"
-"""What the note is called that keeps a body without its messages."""
+"""The type of the note that keeps a body without its messages."""
 
 _NO_MESSAGES = "expected messages, or a body that holds them"
 
 
 def make_message_reader(dialect: Dialect) -> Callable[[TranscriptSource], Iterator[ImportStep]]:
-    """The `read` of the format of that dialect."""
+    """Return the `read` function of a dialect's format."""
 
     def read(source: TranscriptSource) -> Iterator[ImportStep]:
         keys = SessionKeys(source.stem)
@@ -54,17 +54,16 @@ def make_message_reader(dialect: Dialect) -> Callable[[TranscriptSource], Iterat
 
 @dataclass
 class SessionKeys:
-    """Names sessions after the file and the words that they begin with.
+    """The names of sessions, made of file name and first text.
 
-    Files of one name are common, and none of them says what it is. Whatever begins alike in one
-    file is numbered; a file that is named after its session holds it.
+    File names alone are not unique. Sessions with the same beginning in one file are numbered; a
+    file named after a session holds only that session.
     """
 
     stem: str
     taken: set[str] = field(default_factory=set)
 
     def make_key(self, messages: list[Any], line: SourceLine) -> str:
-        """The key of the session that these messages are."""
         first = next((at for at, one in enumerate(messages) if not _is_system(one)), 0)
         try:
             mark = digest_text(line.to_json(messages[: first + 1]))[:8]
@@ -73,7 +72,7 @@ class SessionKeys:
         return self.make_distinct(self.stem if mark in self.stem else f"{self.stem}-{mark}")
 
     def make_distinct(self, key: str) -> str:
-        """The key, numbered where the file has it already."""
+        """Return the key, numbered if the file has it already."""
         number, name = 1, key
         while name in self.taken:
             number += 1
@@ -83,7 +82,7 @@ class SessionKeys:
 
 
 def _has_messages(dialect: Dialect, line: SourceLine) -> bool:
-    """Whether there are messages that this dialect has a place for."""
+    """Return whether there are messages that this dialect has a place for."""
     value = line.value
     if line.problem or detect_value_dialect(value) is None:
         return False
@@ -91,7 +90,7 @@ def _has_messages(dialect: Dialect, line: SourceLine) -> bool:
 
 
 def report_no_session(line: SourceLine, reason: str) -> Iterator[ImportStep]:
-    """An entry that is no session."""
+    """Report an entry that is not a session."""
     yield make_line_problem(line, reason)
     yield EntryEnd("error", line.end)
 
@@ -99,7 +98,7 @@ def report_no_session(line: SourceLine, reason: str) -> Iterator[ImportStep]:
 def read_messages(
     conversation: MessageReader, messages: list[Any], before: int, first: int = 1
 ) -> Iterator[ImportStep]:
-    """The steps of all messages; how far they are is reckoned by their number."""
+    """Yield the steps of all messages; progress is the share of messages read."""
     size = conversation.line.end - before
     for index, message in enumerate(messages):
         offset = before + size * (index + 1) // len(messages)
@@ -133,7 +132,6 @@ def _as_list(messages: Any) -> list[Any]:
 
 
 def read_request_parameters(asking: RequestFields, body: JsonDict) -> RequestParameters:
-    """What a body asks for beside its messages."""
     tools: Any = body
     for name in asking.tools_path:
         tools = tools.get(name) if isinstance(tools, dict) else None
@@ -149,7 +147,7 @@ def read_request_parameters(asking: RequestFields, body: JsonDict) -> RequestPar
 def read_body_steps(
     conversation: MessageReader, body: JsonDict, held: list[tuple[str, list[Any]]]
 ) -> Iterator[ImportStep]:
-    """What a body says beside its messages: as it was asked, and as it stands."""
+    """Yield the steps of a body without its messages: the request, and the body itself."""
     line = conversation.line
     rest = {name: value for name, value in body.items() if name not in dict(held)}
     counts: list[list[Any]] = [[name, _describe_position(body[name], some)] for name, some in held]
@@ -167,7 +165,7 @@ def _describe_position(messages: Any, some: list[Any]) -> int | str:
 
 
 def _prompt_text(prompt: Any) -> str | None:
-    """A system prompt: a text, or a list of them."""
+    """Return a system prompt that is a text, or a list of texts."""
     if not isinstance(prompt, list):
         return prompt if isinstance(prompt, str) else None
     said = [item["text"] for item in prompt if _is_text(item)]
@@ -183,7 +181,7 @@ def _is_system(message: Any) -> bool:
 
 
 def _read_call(body: JsonDict, line: SourceLine) -> Iterator[ImportStep]:
-    """The call whose answer a body is, where it says what that cost."""
+    """Yield the call that a response body reports, if it has usage."""
     try:
         usage = _read_usage(body)
         if usage is None:

@@ -1,4 +1,4 @@
-"""Writes a session as messages: as they came, or as its view is sent to a model."""
+"""Writes a session as messages: the original ones, or its view as a model is sent it."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +31,7 @@ from .message_reader import Dialect, find_system_prompt
 
 
 def make_message_writer(dialect: Dialect) -> Callable[[OutgoingSession], Iterator[bytes]]:
-    """The `write` of the format of that dialect."""
+    """Return the `write` function of a dialect's format."""
 
     def write(outgoing: OutgoingSession) -> Iterator[bytes]:
         came = restore_original(outgoing, dialect, dialect.name)
@@ -46,14 +46,14 @@ def make_message_writer(dialect: Dialect) -> Callable[[OutgoingSession], Iterato
 
 @dataclass
 class OriginalMessages:
-    """A session's own messages, put together again."""
+    """A session's original messages."""
 
     header: JsonDict | None = None
-    """What the body says beside its messages; None of a plain array."""
+    """The fields of the body without its messages; None for a plain array."""
     messages: list[Any] = field(default_factory=list)
 
     def make_body(self) -> tuple[JsonDict, dict[str | None, list[Any]]]:
-        """The body's fields, and its lists by their names; a plain array's has none."""
+        """Return the body's fields, and its lists by name; a plain array's name is None."""
         if self.header is None:
             return {}, {None: self.messages}
         rest: JsonDict = dict(self.header["body"])
@@ -70,9 +70,9 @@ class OriginalMessages:
 def restore_original(
     outgoing: OutgoingSession, dialect: Dialect, own: str
 ) -> OriginalMessages | None:
-    """The messages as they were imported in the format `own`.
+    """Restore the messages that were imported in the format `own`.
 
-    None where there is anything else to be written: then all of it is rendered.
+    Return None if there is any other content: then everything is rendered.
     """
     if outgoing.source != own or outgoing.is_view:
         return None
@@ -105,7 +105,7 @@ def restore_original(
 def _has_same_request(
     outgoing: OutgoingSession, came: OriginalMessages, dialect: Dialect, own: str
 ) -> bool:
-    """Whether nobody set the system prompt or the tools anew since the session was imported."""
+    """Return whether the system prompt and tools are unchanged since the import."""
     body = came.header["body"] if came.header and own == dialect.name else {}
     asked = read_request_parameters(dialect.request_fields, body)
     prompt = asked.system_prompt
@@ -116,7 +116,7 @@ def _has_same_request(
             pass
     before = (prompt, asked.tools or [], asked.settings or {})
     now = (outgoing.system_prompt, list(outgoing.tools), outgoing.settings)
-    # What is stored has null where a file has NaN, which is not JSON and equals nothing.
+    # Stored values have null for NaN, which is not JSON and equals nothing.
     return json.dumps(before).replace("NaN", "null") == json.dumps(now)
 
 
@@ -130,12 +130,12 @@ def _read_prompt(first: JsonDict, dialect: Dialect) -> str | None:
 def render_outgoing(
     outgoing: OutgoingSession, dialect: Dialect
 ) -> tuple[JsonDict, dict[str | None, list[Any]]]:
-    """All of it, as the view is sent to a model; what cannot be said is reported as lost."""
+    """Render the view as a model is sent it; report what cannot be written as a loss."""
     view = outgoing.view if outgoing.is_view else _view_with_summaries(outgoing, dialect.name)
     summaries = frozenset(_find_summaries(view))
     view = _reword_summaries(view, summaries)
     if outgoing.source not in (None, dialect.name) and view.settings:
-        # Another provider's settings mean nothing here, or something else.
+        # Another provider's settings do not apply here.
         outgoing.count_loss("request settings", len(view.request_settings))
         view = replace(view, settings=None)
     body = PLAIN_RENDERERS[dialect.name](view)
@@ -146,7 +146,7 @@ def render_outgoing(
 
 
 def encode_messages(body: JsonDict, lists: dict[str | None, list[Any]]) -> Iterator[bytes]:
-    """The JSON text, a message on each line; an array alone where there is nothing beside it."""
+    """Encode as JSON, a message on each line; only the array if there are no other fields."""
     if None in lists:
         yield from _join_messages(lists[None])
         yield b"\n"
@@ -174,9 +174,9 @@ def _encode_text(text: str) -> bytes:
 
 
 def _view_with_summaries(outgoing: OutgoingSession, provider: str) -> HistoryView:
-    """The whole log, each summary where it was made: marked, so that it is known again.
+    """Return the whole log with marked summaries where they were made.
 
-    One that the provider encrypted stands in the log itself, and goes back to it as it came.
+    A summary that the provider encrypted is in the log, and goes back to it unchanged.
     """
     view = outgoing.view
     encrypted = any(_is_compaction(entry.block, provider) for entry in view.entries)
@@ -206,7 +206,6 @@ def _is_compaction(block: AnyBlock, provider: str) -> bool:
 
 
 def _find_summaries(view: HistoryView) -> Iterator[str]:
-    """What the summaries of a view say, as they are sent."""
     yield summary_message.render_summary(view)
     yield from (
         make_marked_text(entry.block) for entry in view.entries if is_imported_summary(entry.block)
@@ -214,7 +213,7 @@ def _find_summaries(view: HistoryView) -> Iterator[str]:
 
 
 def _reword_summaries(view: HistoryView, summaries: frozenset[str]) -> HistoryView:
-    """The view with its summaries in a user's role; a user's copy of one is escaped."""
+    """Return the view with its summaries in the user's role; escape a user's copy of one."""
     entries = tuple(
         replace(entry, block=Block.user(make_marked_text(entry.block)))
         if is_imported_summary(entry.block)
@@ -229,7 +228,7 @@ def _reword_summaries(view: HistoryView, summaries: frozenset[str]) -> HistoryVi
 
 
 def _mark_summaries(value: Any, summaries: frozenset[str]) -> Any:
-    """Mark what holds the text of a summary: no words that a user pastes have such a field."""
+    """Mark the fields with summary text; text that a user pastes has no such field."""
     match value:
         case list():
             return [_mark_summaries(part, summaries) for part in value]

@@ -1,4 +1,4 @@
-"""What one message of an array is made of, and where in the message each piece stood."""
+"""Defines the pieces of a message, and their places in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ..reading.fields import JsonDict, MalformedError, json_name, require_field
 
 @dataclass(frozen=True, slots=True)
 class ReadBlock:
-    """A block, and the places in the message that it fills again."""
+    """A block, and its placeholders in the message."""
 
     block: AnyBlock
     placeholders: tuple[Placeholder, ...]
@@ -19,7 +19,7 @@ class ReadBlock:
 
 @dataclass(frozen=True, slots=True)
 class ProviderCompaction:
-    """What the provider put in the place of all that precedes it."""
+    """A provider's replacement for everything before it."""
 
     summary: str | None
     partial_reason: str | None = None
@@ -27,15 +27,13 @@ class ProviderCompaction:
 
 @dataclass(frozen=True, slots=True)
 class UnknownPart:
-    """A piece of a type that this reader does not know."""
-
     type: str
     item: Any
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedPart:
-    """A piece that cannot be read, and why."""
+    """A piece that cannot be read, and the reason."""
 
     reason: str
     item: Any
@@ -45,9 +43,9 @@ MessagePart = ReadBlock | ProviderCompaction | UnknownPart | MalformedPart
 
 
 def read_texts(owner: JsonDict, field: str) -> Iterator[tuple[JsonPath, Any]]:
-    """The items of a content that is a text or a list, each with its place; none where it is null.
+    """Yield the items of a content that is a text or a list, each with its path; none for null.
 
-    A text is one item, of the type `text`; its place is that of the text itself.
+    A text is one item of type `text`; its path is that of the text itself.
     """
     content = owner.get(field)
     if content is None:
@@ -60,12 +58,11 @@ def read_texts(owner: JsonDict, field: str) -> Iterator[tuple[JsonPath, Any]]:
 
 
 def read_item_type(item: Any) -> str:
-    """The type of an item of a list."""
+    """Return the type of a list's item."""
     if not isinstance(item, dict):
         raise MalformedError(f"expected an object, got {json_name(item)}")
     return require_field(item, "type", str)
 
 
 def text_path(at: JsonPath) -> JsonPath:
-    """The place of the words of a text item."""
     return (*at, "text") if isinstance(at[-1], int) else at

@@ -1,4 +1,4 @@
-"""Reads the messages of one session, one after the other, in the dialect of their provider."""
+"""Reads the messages of one session in the dialect of their provider."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -26,56 +26,53 @@ from ..summary_mark import find_marked_summary
 from .message_parts import MalformedPart, MessagePart, ProviderCompaction, ReadBlock, UnknownPart
 
 _CALL_NOTE_PREFIX = "[from the tool call "
-"""How the words begin that stand before media which a tool's message could not hold."""
+"""The prefix of text before media that a tool's message could not hold."""
 _KEPT_UNKNOWN = "what it kept is not told"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFields:
-    """What a request holds beside the messages."""
+    """The fields of a request in addition to the messages."""
 
     system_field: str | None
-    """The field of the system prompt; None where it is a message."""
+    """The field of the system prompt; None if it is a message."""
     settings: frozenset[str]
     tools_path: tuple[str, ...] = ("tools",)
-    """The way to the tools' definitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one provider writes messages down."""
+    """The message format of one provider."""
 
     name: str
-    """The format's name, and the renderer's, and the provider's."""
+    """The name of the format, the renderer and the provider."""
     message_lists: tuple[str, ...]
-    """The fields of a body that hold messages."""
     read_parts: Callable[[JsonDict, SourceLine, int], Iterator[MessagePart]]
     request_fields: RequestFields
     is_of_items: bool = False
     """Whether each piece of a model's answer is an item of its own."""
     read_call_fields: Callable[[str], dict[str, Any] | None] | None = None
-    """What a message, as JSON text, says of the call that it answered; None if nothing."""
+    """Returns the call fields of a message in JSON text; None if it has none."""
 
 
 @dataclass
 class MessageReader:
-    """What is known of a session at one of its messages."""
+    """The state of a session at a message."""
 
     dialect: Dialect
     format: str
     line: SourceLine
-    """Where the messages stand: a document, or a line of its own."""
+    """The document with the messages, or the line of one."""
     is_on_a_line: bool
     has_system_prompt: bool = False
-    """Whether the system prompt is known: it is told first, and by one message."""
+    """Whether the system prompt is known: only the first message can set it."""
     has_messages: bool = False
     """Whether there is a block."""
     first_answer_id: str | None = None
-    """The model's answer that goes on, where each piece is an item."""
+    """The model's current answer, if each piece is an item."""
     steps: list[ImportStep] = field(default_factory=list)
 
     def read(self, number: int, message: Any, offset: int) -> list[ImportStep]:
-        """The steps of a message."""
         self.steps = []
         try:
             outcome = self._read(number, message)
@@ -116,7 +113,7 @@ class MessageReader:
     def _read_blocks(
         self, pieces: list[MessagePart], key: str, message: JsonDict
     ) -> Iterator[ReadBlock]:
-        """The blocks; compactions come before all that their message says beside them."""
+        """Yield the blocks; compactions precede the other content of their message."""
         made: list[ReadBlock] = []
         for index, piece in enumerate(pieces):
             match piece:
@@ -199,8 +196,9 @@ class MessageReader:
     def _report_unread(
         self, number: int, key: str, raw: str, pieces: list[MessagePart], *, is_empty: bool
     ) -> str:
-        """Report what could not be read; what is left of the message holds it, where there are
-        blocks, and else the whole of it is kept."""
+        """Report what could not be read. Keep it in the remainder of the message, or, without
+        blocks, keep the whole message.
+        """
         outcome = "imported"
         for index, piece in enumerate(pieces):
             whole = is_empty and outcome == "imported"
@@ -231,17 +229,17 @@ class MessageReader:
 
 
 def find_system_prompt(message: JsonDict, pieces: list[MessagePart]) -> str | None:
-    """What a first message sets as the system prompt, if it does nothing else."""
+    """Return the system prompt of a first message that has no other content."""
     said = [one.block.text for one in pieces if isinstance(one, ReadBlock)]
     role = message.get("role", message.get("source"))
     if message.get("extra") == {"role": "developer"}:
-        return None  # as cutbank writes a harness's words where a form has no such role
+        return None  # cutbank's form for harness messages where a format has no role for them
     is_prompt = role == "system" and len(said) == len(pieces)
     return "\n".join(said) or None if is_prompt else None
 
 
 def _is_missing_result_note(text: str) -> bool:
-    """Whether it stands for a result that never came, as a view says it."""
+    """Return whether a view wrote it in place of a missing result."""
     was_abandoned = text.startswith("[abandoned: ") and text.endswith("]")
     return was_abandoned or text == tool_calls.NO_RESULT_TEXT
 

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions messages, as many other servers take and write them too."""
+"""Defines OpenAI Chat Completions messages, also as other servers write them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -36,11 +36,10 @@ from .message_parts import (
 from .message_reader import Dialect, RequestFields
 
 _THOUGHTS = ("reasoning_content", "reasoning")
-"""Where servers put what a model thought, as text."""
+"""Fields in which servers put a model's thoughts."""
 
 
 def read_chat_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
-    """What a message holds, in the order in which it was said."""
     match require_field(message, "role", str):
         case "system" | "developer":
             yield from _read_content(message, line, Kind.DEVELOPER)
@@ -94,7 +93,7 @@ def _read_call(item: Any, index: int, number: int, line: SourceLine) -> MessageP
 
 def _make_call(id: str, function: JsonDict, at: JsonPath, line: SourceLine) -> ReadBlock:
     arguments = function.get("arguments")
-    if isinstance(arguments, dict):  # some servers send what the text would say
+    if isinstance(arguments, dict):  # some servers send an object instead of its JSON text
         call = ToolCall(
             tool_call_id=id,
             name=require_field(function, "name", str),
@@ -110,7 +109,7 @@ def _make_call(id: str, function: JsonDict, at: JsonPath, line: SourceLine) -> R
 
 
 def _function_id(name: str) -> str:
-    """Calls of the older kind have no id: the next message of that function answers them."""
+    """Return an id for an older function call; the function's next message answers it."""
     return f"function-{name}"
 
 
@@ -183,7 +182,7 @@ def _make_document(found: Media) -> AnyBlock:
 
 
 def _keep_native(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
-    """Sound, film, and what was uploaded before: only the provider can do anything with it."""
+    """Audio, video and uploaded files, which only the provider can use."""
     block = Block(
         kind=Kind.DOCUMENT, name=require_field(item, "type", str), native=_make_native(item, line)
     )

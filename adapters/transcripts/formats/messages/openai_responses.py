@@ -1,4 +1,4 @@
-"""OpenAI Responses items: messages, reasoning, calls and outputs, each an item of its own."""
+"""Defines OpenAI Responses items: messages, reasoning, calls and outputs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -41,12 +41,11 @@ _CALL_FIELDS = {
     "apply_patch_call": "operation",
     "computer_call": "action",
 }
-"""Calls of the provider's own tools that somebody else runs, and where they say what to do."""
+"""Calls of the provider's own tools that the client runs, and the field with the action."""
 _WHOLE_ITEM: JsonPath = ()
 
 
 def read_response_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
-    """What an item holds."""
     match message.get("type", "message"):
         case "message":
             yield from _read_message(message, line)
@@ -107,7 +106,7 @@ def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> Message
 
 
 def _read_media(item: JsonDict) -> tuple[Media, str, PlaceholderForm | None] | None:
-    """None where only the provider can find the bytes: a file that was uploaded to it."""
+    """Return the media; None for an uploaded file, whose bytes only the provider has."""
     name = get_field(item, "filename", str)
     for field in ("image_url", "file_data", "file_url"):
         if address := get_field(item, field, str):
@@ -135,7 +134,7 @@ def _read_call(message: JsonDict, number: int) -> ReadBlock:
 
 
 def _read_custom_call(message: JsonDict, line: SourceLine, number: int) -> ReadBlock:
-    """A call with one text, which need be no JSON."""
+    """Read a call with one text argument, which need not be JSON."""
     call = ToolCall(
         tool_call_id=get_field(message, "call_id", str) or f"call-{number}",
         name=require_field(message, "name", str),

@@ -1,4 +1,4 @@
-"""Runs of tau-bench: an array of records, each a session in the messages of OpenAI Chat."""
+"""Reads and writes tau-bench runs: an array of records with OpenAI Chat messages."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ _KEY_FIELDS = ("task_id", "trial")
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is an array of records of tau-bench."""
+    """Return whether this is an array of records of tau-bench."""
     first = source.first_values
     if len(first) > 1 or (first and not isinstance(first[0], list)):
         return False
@@ -31,7 +31,7 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """A session a record."""
+    """Yield a session for each record."""
     document = source.document
     if document is None or document.problem:
         reason = document.problem if document else None
@@ -69,7 +69,7 @@ def _make_key(stem: str, record: JsonDict) -> str:
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """An array of one record; of a session that is no run of tau-bench, one with messages only."""
+    """Write an array of one record; of a session from another source, it has only messages."""
     came = restore_original(outgoing, CHAT_DIALECT, TAU_MESSAGES)
     lists: dict[str | None, list[Any]] = {}
     if came is not None:

@@ -1,4 +1,4 @@
-"""mini-SWE-agent: trajectories, a file each."""
+"""Reads and writes mini-SWE-agent trajectories, one per file."""
 
 from ..format import Format
 from . import mini_swe_agent_reader, mini_swe_agent_writer

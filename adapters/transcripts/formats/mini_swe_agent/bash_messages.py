@@ -1,4 +1,4 @@
-"""The talk of the versions that called no tools: their commands stand in the text."""
+"""Recognizes versions without tool calls, whose commands are in the text."""
 
 import re
 from typing import Any
@@ -6,12 +6,11 @@ from typing import Any
 FENCED_COMMAND = re.compile(
     r"^```(?:mswea_bash_command|bash)\s*\n(.*?)\n?^```", re.DOTALL | re.MULTILINE
 )
-"""A command in the text."""
 _ROLES = frozenset({"system", "user", "assistant"})
 
 
 def has_bash_messages(messages: list[Any]) -> bool:
-    """Only system, user and model speak, and the model's first message has a command."""
+    """Return whether only system, user and model speak, and the model starts with a command."""
     for message in messages:
         match message:
             case {"role": str(role), "content": str(), **more} if role in _ROLES and not more:

@@ -1,4 +1,4 @@
-"""What each message of a trajectory of mini-SWE-agent becomes."""
+"""Converts the messages of a mini-SWE-agent trajectory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,20 +26,17 @@ FORMAT_NAME = "mini-swe-agent"
 SHELL_TOOL = "bash"
 """The only tool of this agent."""
 AUTHOR_FIELD = "by"
-"""The field of `extra` that says who spoke in a user's role, where cutbank wrote it."""
+"""The field of `extra` that names the author in a user's role, written by cutbank."""
 
 
 @dataclass(slots=True)
 class MiniSweMessageReader:
-    """What is known of a trajectory at some message of it."""
-
     line: SourceLine
     model: str | None = None
     open_calls: list[str] = field(default_factory=list)
     has_messages: bool = False
 
     def read(self, message: Any, number: int, key: str, raw: str) -> list[ImportStep]:
-        """The steps of one message."""
         if not isinstance(message, dict):
             raise MalformedError(f"expected an object, got {json_name(message)}")
         extra = get_field(message, "extra", dict) or {}
@@ -90,10 +87,10 @@ class MiniSweMessageReader:
     def _find_commands(
         self, pieces: EntryBlocks, message: dict[str, Any], whence: EntryLocation
     ) -> None:
-        """The command that stands in the text, where the message calls no tool."""
+        """Add the command in the text, if the message calls no tool."""
         if any(isinstance(block, ToolCall) for block in pieces.blocks):
             return
-        # Older versions tell nothing beside the text, newer ones which actions they found in it.
+        # Older versions have only the text, newer ones also the actions that they found in it.
         match message:
             case {"extra": {"actions": [_, *_]}}:
                 pass
@@ -106,7 +103,7 @@ class MiniSweMessageReader:
             for block in pieces.blocks
             for match in FENCED_COMMAND.finditer(block.text or "")
         ]
-        # The agent runs a command only where there is just one.
+        # The agent runs a command only if there is exactly one.
         if len(found) == 1:
             arguments = self.line.to_json({"command": found[0]})
             pieces.add(_make_call(f"call-{whence.number}", SHELL_TOOL, arguments))
@@ -144,7 +141,7 @@ class MiniSweMessageReader:
         yield from self._make_steps(pieces, message, whence, raw)
 
     def _is_output(self, call: str, extra: dict[str, Any]) -> bool:
-        # A call that was found in the text is answered by a user's message, and by no other role.
+        # Only a user's message answers a call that was found in the text.
         return call.startswith("call-") and not isinstance(extra.get("interrupt_type"), str)
 
     def _read_answer(

@@ -1,4 +1,4 @@
-"""Reads a trajectory of mini-SWE-agent: one object, or in older versions a bare list."""
+"""Reads a mini-SWE-agent trajectory: one object, or in older versions a bare list."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,14 +12,13 @@ from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceProblem,
 from .bash_messages import has_bash_messages
 from .messages import FORMAT_NAME, MiniSweMessageReader
 
-__all__ = ["AROUND", "FORMAT_NAME", "read", "recognizes"]
+__all__ = ["FORMAT_NAME", "TRAJECTORY_ENTRY", "read", "recognizes"]
 
 TRAJECTORY_ENTRY = "trajectory"
-"""The type of what stands around the messages."""
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a trajectory: one that says so, or a list of messages with commands."""
+    """Return whether this is a trajectory: it says so, or is a list of messages with commands."""
     if source.is_folder or not _is_candidate(source):
         return False
     document = source.document
@@ -35,7 +34,7 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """The messages one by one, then what stands around them."""
+    """Yield the messages one by one, then the fields around them."""
     document = source.document
     match document.value if document else None:
         case {"messages": list(messages)} if document:
@@ -87,7 +86,7 @@ def _read_remainder(rest: dict[str, Any], document: SourceLine) -> Iterator[Impo
 
 
 def _make_key(named: Any, messages: list[Any], document: SourceLine) -> str:
-    """A session's key: the file says no id of the run, but how it began."""
+    """Return a session's key from its first messages, since the file has no id of the run."""
     began: list[Any] = [named]
     for message in messages:
         began.append(drop_cache_marks(message))

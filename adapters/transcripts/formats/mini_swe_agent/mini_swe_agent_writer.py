@@ -24,7 +24,7 @@ from .mini_swe_agent_reader import TRAJECTORY_ENTRY
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The trajectory as one document; as a list, where it was one."""
+    """Yield the trajectory as one document, or as a list if it was one."""
     run = _TrajectoryBuilder(outgoing)
     run.fill()
     listed = run.around is None and outgoing.source == FORMAT_NAME and run.owned and not run.made
@@ -34,13 +34,11 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 class _TrajectoryBuilder:
-    """What was written of a session so far."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.restorer = EntryRestorer()
         self.around: JsonDict | None = None
-        """What the source told beside its messages; None where it told nothing."""
+        """The source's fields around its messages; None if it had none."""
         self.owned = self.made = False
         """Whether there are messages of the source, and others."""
         self.messages: list[Any] = []

@@ -1,4 +1,4 @@
-"""opencode's session exports: one JSON document, with its compactions and sub-agents."""
+"""Reads and writes opencode session exports, with compactions and sub-agents."""
 
 from ..format import Format
 from .names import FORMAT_NAME

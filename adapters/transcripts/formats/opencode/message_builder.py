@@ -1,4 +1,4 @@
-"""Makes opencode messages of what another source, or cutbank itself, recorded."""
+"""Builds opencode messages from content of other sources or of cutbank."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ OPENCODE_VERSION = "1.0.0"
 
 
 def make_session_id(outgoing: OutgoingSession, header: JsonDict | None = None) -> str:
-    """The session's id, as opencode writes ids."""
+    """Return the session's id in opencode's form."""
     match header:
         case {"info": {"id": str(id)}}:
             return id
@@ -40,12 +40,12 @@ def make_session_id(outgoing: OutgoingSession, header: JsonDict | None = None) -
 
 
 def derive_opencode_id(key: str) -> str:
-    """A key that is no opencode id becomes one, always the same."""
+    """Derive an opencode id from a key, always the same."""
     return key if key.startswith("ses_") else f"ses_{_make_digest(key)}"
 
 
 class OpencodeMessageBuilder:
-    """The messages that were made so far."""
+    """The messages that were built so far."""
 
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
@@ -53,23 +53,23 @@ class OpencodeMessageBuilder:
         self.prompt: str | None = None
         """The id of the last user message."""
         self.calls: dict[str, JsonDict] = {}
-        """The parts of tool calls that wait for their results."""
+        """The parts of open tool calls."""
         self.ids: list[tuple[int, str]] = []
-        """For each message its first position and its id."""
+        """For each message, its first position and its id."""
         self.number = 0
         self.last = to_milliseconds(outgoing.opened_at)
 
     def note_open_call(self, call: str, part: JsonDict) -> None:
-        """A call that opencode recorded may be answered by what cutbank recorded."""
+        """Record an open call of opencode, which cutbank's result may answer."""
         self.calls[call] = part
 
     def follow_message(self, info: JsonDict, id: str) -> None:
-        """What is made follows this message."""
+        """Continue after this message."""
         if info.get("role") == "user":
             self.prompt = id
 
     def make_header(self) -> JsonDict:
-        """The header of a session that did not come from opencode."""
+        """Return the header of a session from another source."""
         opened = to_milliseconds(self.outgoing.opened_at)
         parent = self.outgoing.parent
         return {
@@ -84,7 +84,7 @@ class OpencodeMessageBuilder:
         }
 
     def build_message(self, message: OutgoingMessage) -> list[JsonDict]:
-        """The message; none for results, which stand in the parts of their calls."""
+        """Return the message; none for results, which are part of their calls."""
         first = message.outgoing_blocks[0]
         self.last = to_milliseconds(get_block_time(first))
         if isinstance(first.block, ToolResult):
@@ -96,7 +96,7 @@ class OpencodeMessageBuilder:
         return self._build_assistant(message)
 
     def build_compaction(self, compacted: OutgoingCompaction) -> list[JsonDict]:
-        """A compaction as opencode's own: who asks for it, and the summary that answers."""
+        """Return a compaction in opencode's form: the request, and the summary as its answer."""
         if compacted.summary is None:
             self.outgoing.count_loss("compactions without a summary")
             return []
@@ -260,7 +260,6 @@ def _finish_reason(message: OutgoingMessage, call: ModelCalled | None) -> str:
 
 
 def _make_metadata(native: Native | None) -> JsonDict | None:
-    """What opencode keeps of a thought for its provider."""
     item = json.loads(native.item) if native else None
     match item:
         case {"type": "thinking", "signature": str(signature)}:

@@ -1,4 +1,4 @@
-"""What a part of an opencode message becomes."""
+"""Converts the parts of an opencode message."""
 
 import json
 from dataclasses import dataclass
@@ -16,16 +16,15 @@ from .names import ANTHROPIC, FORMAT_NAME, RESPONSES
 
 @dataclass(frozen=True, slots=True)
 class OpencodePart:
-    """A part of a message, and where it stands."""
+    """A part of a message, and its location."""
 
     item: JsonDict
     id: str
     number: int
-    """Which entry of the document it is."""
     line: SourceLine
 
     def make_origin(self, holes: list[Placeholder], entry: JsonDict | None = None) -> Origin:
-        """Whence a block of it is, with what no block says of the part, or of `entry` in it."""
+        """Return the origin of a block, with the remainder of the part, or of `entry` in it."""
         time = self.item.get("time")
         if time is None and isinstance(state := self.item.get("state"), dict):
             time = state.get("time")
@@ -36,7 +35,7 @@ class OpencodePart:
 
 
 def read_thought_native(part: JsonDict, text: str) -> Native | None:
-    """What the provider must get back of a thought; what opencode keeps of it is in `metadata`."""
+    """Return the provider's data of a thought, which opencode keeps in `metadata`."""
     match part.get("metadata"):
         case {"anthropic": {"signature": str(signature)}}:
             item = {"type": "thinking", "thinking": text, "signature": signature}
@@ -54,9 +53,9 @@ def read_thought_native(part: JsonDict, text: str) -> Native | None:
 
 
 def read_file_media(file: JsonDict) -> Media | None:
-    """The bytes of a file part, or where they are.
+    """Return the media of a file part.
 
-    None where no model was sent any: text files are sent as text parts of their own.
+    Return None if no model was sent any: text files are sent as text parts.
     """
     mime, url = require_field(file, "mime", str), require_field(file, "url", str)
     what = media_text.media_kind_of(mime)
@@ -75,7 +74,7 @@ def read_file_media(file: JsonDict) -> Media | None:
 
 
 def make_file_block(part: OpencodePart) -> Block | None:
-    """An image or a document; None where no model was sent it."""
+    """Return an image or a document; None if no model was sent it."""
     media = read_file_media(part.item)
     if media is None:
         return None
@@ -84,7 +83,7 @@ def make_file_block(part: OpencodePart) -> Block | None:
 
 
 def make_tool_call(part: OpencodePart, call: str, message: str) -> ToolCall:
-    """The call that a tool part holds. Its rest is the part without what its result says."""
+    """Return the call of a tool part. Its remainder is the part without its result."""
     state = require_field(part.item, "state", dict)
     arguments = require_field(state, "input", dict, "state.")
     done = state.get("status") in ("completed", "error")
@@ -99,7 +98,7 @@ def make_tool_call(part: OpencodePart, call: str, message: str) -> ToolCall:
 
 
 def make_tool_result(part: OpencodePart, call: str) -> ToolResult:
-    """The result that a tool part holds. Its rest is the part's state without the input."""
+    """Return the result of a tool part. Its remainder is the part's state without the input."""
     told: JsonDict = part.item["state"]
     state: JsonDict = {name: value for name, value in told.items() if name != "input"}
     failed = state["status"] == "error"
@@ -131,7 +130,7 @@ def make_tool_result(part: OpencodePart, call: str) -> ToolResult:
 
 
 def read_pruned_time(part: JsonDict) -> Any:
-    """When opencode took the result out of the context; None where it did not."""
+    """Return when opencode removed the result from the context; None if it did not."""
     match part["state"]:
         case {"time": {"compacted": time}}:
             return time
@@ -140,7 +139,7 @@ def read_pruned_time(part: JsonDict) -> Any:
 
 
 def read_opencode_usage(owner: JsonDict) -> Usage | None:
-    """The tokens of a step or of a message. Their output is told without the reasoning."""
+    """Return the tokens of a step or of a message. Their output excludes reasoning."""
     tokens = get_field(owner, "tokens", dict)
     if tokens is None:
         return None
@@ -157,7 +156,7 @@ def read_opencode_usage(owner: JsonDict) -> Usage | None:
 
 
 def read_cost(owner: JsonDict) -> float | None:
-    """What a step cost, in dollars."""
+    """Return the cost of a step, in dollars."""
     match owner.get("cost"):
         case bool():
             return None
@@ -174,6 +173,6 @@ def _read_count(owner: JsonDict, field: str, within: str) -> int | None:
 def _make_placeholders(
     media: Media, url: str, at: JsonPath, part: int | None = None
 ) -> list[Placeholder]:
-    """The place of an address, where the bytes give the same one again."""
+    """Return the place of a URL, if encoding the bytes gives the same one."""
     is_same = bool(media.data) and media_text.make_media_address(media) == url
     return [Placeholder(at, "address", part)] if is_same else []

@@ -1,4 +1,4 @@
-"""Tells opencode's exports, and reads one: its header, its messages, and their parts."""
+"""Recognizes opencode exports, and reads their header, messages and parts."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -40,11 +40,10 @@ _KNOWN_PART_TYPES = {
     *("agent", "compaction", "patch", "retry", "snapshot", "step-finish", "step-start"),
     "subtask",
 }
-"""Types of parts that no model is sent as they are, and that opencode needs to go on."""
+"""Types of parts that no model is sent unchanged, but that opencode needs to resume."""
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a session that opencode exported."""
     document = source.document
     match document.value if document else None:
         case {"info": {"id": str(), "directory": _, "time": _}, "messages": list()}:
@@ -54,7 +53,6 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """The steps of an export."""
     line = source.document
     if line is None or line.problem or not isinstance(line.value, dict):
         yield SourceProblem(1, (line and line.problem) or "not one JSON object")
@@ -65,14 +63,12 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 @dataclass(slots=True)
 class OpencodeMessage:
-    """A message while its parts are read."""
-
     item: JsonDict
     id: str
     role: str | None
     index: int
     step: int = 0
-    """How many calls of the model it has told of."""
+    """The number of model calls so far."""
     summary: list[str] | None = None
     """The texts of a message that is the summary of a compaction."""
     texts: list[str] = field(default_factory=list)
@@ -80,13 +76,11 @@ class OpencodeMessage:
 
     @property
     def message_id(self) -> str:
-        """What the pieces share that one call answered with."""
+        """The id that the pieces of one answer share."""
         return f"{self.id}#{self.step}" if self.step else self.id
 
 
 class OpencodeExportReader:
-    """One exported session."""
-
     def __init__(self, line: SourceLine, stem: str) -> None:
         self.line = line
         self.stem = stem
@@ -95,11 +89,10 @@ class OpencodeExportReader:
         self.open: set[str] = set()
         """Tool calls without a result."""
         self.seen: set[str] = set()
-        """Ids of parts."""
         self.context: list[OpencodeMessage] = []
-        """The messages that are in context, the newest last."""
+        """The messages in context, the newest last."""
         self.last: dict[str, str | None] = {}
-        """For each message the source id of what stands before it."""
+        """For each message, the source id of the part before it."""
         self.newest: str | None = None
         self.compactions: dict[str, JsonDict] = {}
         """Messages that ask for a compaction, each with that part."""
@@ -273,7 +266,7 @@ class OpencodeExportReader:
         self._append_block(entry, f"{id}:result", answer, id)
         if pruned := read_pruned_time(part):
             raw = self.line.to_json({"id": id, "compacted": pruned})
-            entry.add(RawEntry(f"{id}:pruned", PRUNED_TEXT, raw))  # no piece of the result
+            entry.add(RawEntry(f"{id}:pruned", PRUNED_TEXT, raw))  # not a piece of the result
         match part:
             case {"tool": "task", "state": {"metadata": {"sessionId": str(child)}}}:
                 entry.add(SubAgentLink(child, self.key, call))
@@ -283,8 +276,8 @@ class OpencodeExportReader:
     def _append_text(
         self, entry: EntrySteps, part: JsonDict, id: str, block: Block, message: OpencodeMessage
     ) -> None:
-        """A block of a part's text. Its key tells the text: a part grows while it is written."""
-        # A summary is without its mark, which stays in the rest.
+        """Append a part's text. Its key includes the text, since a part grows over time."""
+        # A summary's mark stays in the remainder.
         holes = [Placeholder(("text",))] if block.text == part["text"] else []
         more: dict[str, Any] = {
             "origin": OpencodePart(part, id, entry.number, self.line).make_origin(holes)
@@ -319,7 +312,7 @@ class OpencodeExportReader:
         )
 
     def _finish_message(self, message: OpencodeMessage) -> Iterator[ImportStep]:
-        """What is known once all parts of a message were read."""
+        """Yield the steps that need all parts of a message."""
         if message.role == "assistant" and message.step == 0 and message.item.get("finish"):
             try:
                 yield self._make_call(message, message.item, message.id)
@@ -342,7 +335,7 @@ class OpencodeExportReader:
             yield Append(f"{message.id}:summary", block, message.id)
 
     def _kept_ids(self, tail: Any = None, asked: str | None = None) -> tuple[str, ...]:
-        """All left the context but for the messages from `tail` to `asked`: their source ids."""
+        """Return the source ids of the messages from `tail` to `asked`; all others left."""
         ids = [one.id for one in self.context]
         first = ids.index(tail) if tail in ids else len(ids)
         last = ids.index(asked) if asked in ids else len(ids)

@@ -1,4 +1,4 @@
-"""Writes a session as an opencode export: its own entries as they came, others in its shape."""
+"""Writes a session as an opencode export: own entries unchanged, others converted."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,6 @@ from .names import (
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The session as one document."""
     document = OpencodeDocument(outgoing)
     document.put_all()
     if outgoing.system_prompt:
@@ -29,20 +28,18 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 class OpencodeDocument:
-    """An export in the making. What came under one id twice is there once, as it came last."""
+    """An export that is being built. Of entries with one id, it holds the last version."""
 
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.header: JsonDict | None = None
         self.messages: dict[str, JsonDict] = {}
         self.parts: dict[str, dict[str, JsonDict]] = {}
-        """The parts of each message, by their ids."""
         self.places: dict[str, JsonDict] = {}
-        """All parts by their ids."""
         self.made = OpencodeMessageBuilder(outgoing)
 
     def put_all(self) -> None:
-        """Entries of opencode's own as they came, and what came from elsewhere in their shape."""
+        """Add own entries unchanged, and convert the others."""
         for one in group_own_entries(self.outgoing, FORMAT_NAME):
             if isinstance(one, OutgoingEntry):
                 self._restore(one)
@@ -55,7 +52,7 @@ class OpencodeDocument:
             )
 
     def _drop_reverted(self) -> None:
-        """What opencode reverted is gone as soon as something follows."""
+        """Remove what opencode reverted, as opencode does when something follows."""
         match self.header:
             case {"info": {"revert": revert} as info}:
                 del info["revert"]
@@ -67,7 +64,7 @@ class OpencodeDocument:
                 pass
 
     def build(self) -> JsonDict:
-        """The document. A message that was made names the session as opencode would."""
+        """Return the document. A new message gets a session title as in opencode."""
         header = self.header or {"info": self.made.make_header()}
         for id, message in self.messages.items():
             message["parts"] = list(self.parts[id].values())
@@ -118,6 +115,6 @@ class OpencodeDocument:
         self.places[id] = part
 
     def _is_retracted(self, entry: OutgoingEntry) -> bool:
-        """Whether cutbank took it back: opencode itself says in the header what it reverted."""
+        """Return whether cutbank retracted it; opencode's own reverts are in the header."""
         reverted = "revert" in (self.header or {}).get("info", {})
         return not reverted and all(one.is_retracted for one in entry.outgoing_blocks)

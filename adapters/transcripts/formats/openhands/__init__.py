@@ -1,4 +1,4 @@
-"""OpenHands: conversations of its SDK, and trajectories of the versions before it."""
+"""Reads and writes OpenHands conversations of its SDK, and older trajectories."""
 
 from ..format import Format
 from . import v0_reader, v0_writer, v1_reader, v1_writer

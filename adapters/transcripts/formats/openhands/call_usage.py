@@ -1,4 +1,4 @@
-"""What OpenHands tells of its calls of models: tokens, costs and how long they took."""
+"""Reads the tokens, costs and durations of OpenHands' model calls."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +8,6 @@ from .....domain.session_events import Usage
 
 @dataclass(frozen=True, slots=True)
 class CallUsage:
-    """What one call used."""
-
     model: str | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
@@ -17,7 +15,7 @@ class CallUsage:
 
 
 def read_response_usage(state: Any) -> dict[str, CallUsage]:
-    """What each response used, by its id, as the conversation's state tells it."""
+    """Return the usage of each response by id, from the conversation's state."""
     found: dict[str, CallUsage] = {}
     stats = state.get("stats") if isinstance(state, dict) else None
     if not isinstance(stats, dict):
@@ -31,7 +29,7 @@ def read_response_usage(state: Any) -> dict[str, CallUsage]:
 
 
 def read_openhands_usage(report: Any) -> Usage | None:
-    """The tokens of one call; what was read from the cache is part of the prompt's tokens."""
+    """Return the tokens of one call; the prompt's tokens include cached ones."""
     if not isinstance(report, dict):
         return None
     prompt = _read_count(report, "prompt_tokens")
@@ -62,7 +60,7 @@ def read_openhands_usage(report: Any) -> Usage | None:
 
 
 def make_usage_report(usage: Usage) -> dict[str, int]:
-    """The tokens of one call as OpenHands tells them."""
+    """Return the tokens of one call in OpenHands' form."""
     read, write = usage.cache_read or 0, usage.cache_write or 0
     return {
         "prompt_tokens": (usage.input or 0) + read + write,
@@ -74,7 +72,7 @@ def make_usage_report(usage: Usage) -> dict[str, int]:
 
 
 def as_number(value: Any) -> float | None:
-    """A number that can be counted with."""
+    """Return a finite number; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -97,7 +95,7 @@ def _read_metrics(metrics: dict[str, Any]) -> dict[str, CallUsage]:
         if not isinstance(response, str) or not response:
             continue
         model = report.get("model")
-        # A cost names no response: where each call has one, they stand in the same order.
+        # Costs have no response ids; if each call has one, they are in the same order.
         cost = costs[index].get("cost") if len(costs) == len(usages) else None
         found[response] = CallUsage(
             model=model if isinstance(model, str) else None,
@@ -114,8 +112,8 @@ def _dict_items(owner: dict[str, Any], field: str) -> list[dict[str, Any]]:
 
 
 def _uncached_tokens(prompt: int, read: int, write: int) -> int:
-    # Whether what was written to the cache is part of the prompt differs from version to version:
-    # where it is, no less than that is left besides what was read.
+    # Whether the prompt includes tokens written to the cache depends on the version: if it does, at
+    # least that many remain besides those read.
     rest = max(0, prompt - read)
     return rest - write if rest >= write else rest
 

@@ -1,4 +1,4 @@
-"""The folder of an OpenHands conversation: its state, and its events, a file each."""
+"""Reads the folder of an OpenHands conversation: its state, and a file for each event."""
 
 import re
 from collections.abc import Iterator
@@ -9,15 +9,15 @@ from ..json_lines import SourceLine
 from ..source import TranscriptSource
 
 _EVENT_NAME = re.compile(r"event-(\d{5,18})-([0-9a-fA-F-]{8,})\.json")
-"""How an event's file is called: its number, and the event's id."""
+"""The file name of an event: its number, and its id."""
 STATE_FILE_NAMES = ("base_state.json", "meta.json")
 _EVENT_FOLDERS = ("", "event_service/")
-"""Where the events may lie: in the conversation's folder, or a server's folder below it."""
+"""Where the events may be: in the conversation's folder, or a server's folder below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderFile:
-    """A file of the folder: what it says, or why it is not read."""
+    """A file of the folder: its value, or the reason why it is not read."""
 
     name: str
     number: int
@@ -31,28 +31,27 @@ class EventFolder:
         self.source = source
         self.within = within
         self.read = 0
-        """Bytes read so far."""
 
     def read_states(self) -> Iterator[FolderFile]:
-        """The files beside the events."""
+        """Yield the files that are not events."""
         for name in STATE_FILE_NAMES:
             if (self.source.path / self.within / name).exists():
                 yield self.read_file(f"{self.within}{name}", 0)
 
     def read_events(self) -> Iterator[FolderFile]:
-        """The events, in the order of their numbers."""
+        """Yield the events, ordered by number."""
         numbered = sorted((int(found[1]), found[0]) for found in self._event_names())
         for number, name in numbered:
             yield self.read_file(f"{self.within}events/{name}", number)
 
     def read_other_files(self) -> Iterator[FolderFile]:
-        """JSON files among the events that have no event's name."""
+        """Yield JSON files among the events that have no event's name."""
         for name in sorted(_file_names(self.source.path / self.within / "events")):
             if name.endswith(".json") and _EVENT_NAME.fullmatch(name) is None:
                 yield self.read_file(f"{self.within}events/{name}", 0)
 
     def read_file(self, name: str, number: int) -> FolderFile:
-        """A file of the folder; one that lies elsewhere is not followed."""
+        """Read a file of the folder; a link to a file elsewhere is not followed."""
         file = self.source.path / name
         try:
             if not file.resolve().is_relative_to(self.source.path.resolve()):
@@ -73,7 +72,6 @@ class EventFolder:
 
 
 def find_event_folder(source: TranscriptSource) -> EventFolder | None:
-    """The folder of events, where the source is one."""
     if not source.is_folder:
         return None
     for within in _EVENT_FOLDERS:

@@ -1,4 +1,4 @@
-"""What OpenHands before its SDK tells of its calls: metrics that add up from event to event."""
+"""Computes the usage of each call from the running totals of older OpenHands versions."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,13 +11,13 @@ _COUNT_FIELDS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cac
 
 @dataclass(slots=True)
 class RunningMetrics:
-    """The metrics so far: what a call used is how much they grew."""
+    """The last totals; a call's usage is their increase."""
 
     counts: dict[str, int] = field(default_factory=dict)
     cost: float = 0.0
 
     def take_call(self, metrics: Any, response: dict[str, Any] | None) -> CallUsage | None:
-        """What the call used that this event came of; None where nothing tells of a call."""
+        """Return the usage of the call that made this event; None if no call is known."""
         told = metrics if isinstance(metrics, dict) else {}
         grown, cost = (
             self._usage_growth(told.get("accumulated_token_usage")),
@@ -39,7 +39,7 @@ class RunningMetrics:
         now = {name: count for name, count in counts.items() if type(count) is int}
         grown = {name: count - self.counts.get(name, 0) for name, count in now.items()}
         self.counts = now
-        # They begin anew where the agent was started again.
+        # The totals restart when the agent restarts.
         report = grown if all(count >= 0 for count in grown.values()) else now
         return read_openhands_usage(report) if any(report.values()) else None
 

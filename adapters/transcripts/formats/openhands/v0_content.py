@@ -1,4 +1,4 @@
-"""What the events of OpenHands before its SDK say, piece by piece."""
+"""Reads the content of events of older OpenHands versions, piece by piece."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ METADATA_FIELD = "tool_call_metadata"
 RESPONSE_PATH: JsonPath = (METADATA_FIELD, "model_response")
 MESSAGE_PATH: JsonPath = (*RESPONSE_PATH, "choices", 0, "message")
 _NON_ARGUMENTS = frozenset({"thought", "confirmation_state", "security_risk", "blocking", "hidden"})
-"""Arguments of an action that are no part of what the model asked."""
+"""Arguments of an action that were not in the model's call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """An action as the call of a tool that it is."""
+    """An action as a tool call."""
 
     call_id: str
     tool: str
     response: dict[str, Any] | None
-    """The model's own answer, where it is told."""
+    """The model's original answer, if recorded."""
     response_id: str | None
 
 
 def find_action_call(event: dict[str, Any], name: str) -> ActionCall:
-    """Which call an action is: the model's own, or for older agents one named after the event."""
+    """Return an action's call: the model's own, or for older agents one named after the event."""
     metadata = get_field(event, METADATA_FIELD, dict)
     if metadata is None:
         return ActionCall(f"event-{name}", require_field(event, "action", str), None, None)
@@ -43,7 +43,7 @@ def find_action_call(event: dict[str, Any], name: str) -> ActionCall:
 def read_v0_action(
     event: dict[str, Any], asked: ActionCall, line: SourceLine, *, first: bool
 ) -> EntryBlocks:
-    """What the model thought, said and asked of a tool; `first` of the calls of its answer."""
+    """Read a model's thoughts, text and tool call; `first` marks the first call of its answer."""
     pieces = EntryBlocks()
     args = require_field(event, "args", dict)
     message = _response_message(asked.response)
@@ -69,7 +69,7 @@ def read_v0_action(
 
 
 def read_command(event: dict[str, Any]) -> EntryBlocks:
-    """What a person did in the agent's workspace: the model is told of it."""
+    """Read a user's command in the agent's workspace, which the model sees."""
     pieces = EntryBlocks()
     args = require_field(event, "args", dict)
     for field in ("command", "code", "path", "url", "content"):
@@ -81,7 +81,7 @@ def read_command(event: dict[str, Any]) -> EntryBlocks:
 
 
 def read_v0_message(event: dict[str, Any]) -> EntryBlocks:
-    """A message of a person, of the model, or of the program."""
+    """Read a message of the user, of the model, or of the program."""
     pieces = EntryBlocks()
     args = require_field(event, "args", dict)
     kinds = {"user": Kind.USER, "agent": Kind.ASSISTANT}
@@ -96,13 +96,12 @@ def read_v0_message(event: dict[str, Any]) -> EntryBlocks:
 
 
 def read_answer(event: dict[str, Any], call: str) -> EntryBlocks:
-    """The answer to a call."""
     pieces = EntryBlocks()
     extras = get_field(event, "extras", dict) or {}
     about = extras.get("metadata")
     metadata = about if isinstance(about, dict) else {}
     parts: list[tuple[str | SourceImage, JsonPath]] = []
-    # What the shell printed is shown between these two.
+    # The shell's output appears between these two.
     if isinstance(metadata.get("prefix"), str) and metadata["prefix"]:
         parts.append((metadata["prefix"], ("extras", "metadata", "prefix")))
     parts.append((require_field(event, "content", str), ("content",)))
@@ -115,7 +114,7 @@ def read_answer(event: dict[str, Any], call: str) -> EntryBlocks:
 
 
 def read_recall(event: dict[str, Any]) -> EntryBlocks:
-    """What was looked up for the model: about its workspace, or knowledge that a word called up."""
+    """Read what was retrieved for the model: workspace facts, or knowledge triggered by a word."""
     pieces = EntryBlocks()
     extras = get_field(event, "extras", dict) or {}
     for field in (
@@ -138,7 +137,7 @@ def read_recall(event: dict[str, Any]) -> EntryBlocks:
 
 
 def read_notice(event: dict[str, Any]) -> EntryBlocks:
-    """What happened without having been called for."""
+    """Read an observation that answers no call."""
     pieces = EntryBlocks()
     name = require_field(event, "observation", str)
     pieces.add_text(Kind.DEVELOPER, require_field(event, "content", str), ("content",), name=name)

@@ -1,4 +1,4 @@
-"""What each event of OpenHands before its SDK becomes."""
+"""Converts the events of older OpenHands versions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ _STATE_ACTIONS = frozenset(
         *("recall", "resume", "send_pr", "start", "stop", "summarize"),
     }
 )
-"""Actions that no model was sent, and that say what the agent did."""
+"""Actions that no model was sent, and that record the agent's state."""
 _TOOL_ACTIONS = frozenset(
     {
         *("browse", "browse_interactive", "call_tool_mcp", "delegate", "edit", "finish", "read"),
@@ -43,7 +43,7 @@ _SHOWN_OBSERVATIONS = frozenset(
         *("success", "task_tracking", "think", "user_rejected", "write", "chat", "message"),
     }
 )
-"""Observations that the model is told of, called for or not."""
+"""Observations that the model sees, whether they answer a call or not."""
 _RAW_OBSERVATIONS = frozenset(
     {"agent_state_changed", "condense", "loop_detection", "null", "server_ready"},
 )
@@ -51,7 +51,7 @@ _RAW_OBSERVATIONS = frozenset(
 
 @dataclass(slots=True)
 class EventSteps:
-    """What an event became."""
+    """The result of reading an event."""
 
     steps: list[ImportStep]
     outcome: str = "imported"
@@ -60,19 +60,16 @@ class EventSteps:
 
 @dataclass(slots=True)
 class V0EventReader:
-    """What is known of a session at some event of it."""
-
     line: SourceLine
     view: CondensedView = field(default_factory=CondensedView)
     open_calls: set[str] = field(default_factory=set)
     calls: dict[Any, str] = field(default_factory=dict)
     """Each action's call, by the event's id."""
     responses: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Answers of the model that were told: where, and what they said."""
+    """The model's answers so far: their entries and texts."""
     metrics: RunningMetrics = field(default_factory=RunningMetrics)
 
     def read(self, event: Any, number: int, key: str, raw: str) -> EventSteps:
-        """What one event says."""
         if not isinstance(event, dict):
             raise MalformedError(f"expected an object, got {json_name(event)}")
         id = event.get("id")
@@ -138,8 +135,7 @@ class V0EventReader:
         whence: EntryLocation,
         pieces: EntryBlocks,
     ) -> str:
-        """Refer to the answer where it was told before: each of its calls, and each of their
-        results, tells it again."""
+        """Replace a repeated answer by a reference: each of its calls and results repeats it."""
         del whence
         said = self.line.to_json(asked.response) if asked.response and asked.response_id else ""
         if told and told[1] == said:

@@ -1,4 +1,4 @@
-"""Reads sessions of OpenHands before its SDK: lists of actions and observations."""
+"""Reads sessions of older OpenHands versions: lists of actions and observations."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,11 +13,11 @@ from .v0_events import FORMAT_NAME, EventSteps, V0EventReader
 __all__ = ["FORMAT_NAME", "LINE_ENTRY", "read", "recognizes"]
 
 LINE_ENTRY = "line"
-"""The type of what stands around the events, on a line that is a session."""
+"""The type of the entry around the events, if a line is a session."""
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a file of sessions, one a line, or one session's list of events."""
+    """Return whether this is a file with a session per line, or one session's list of events."""
     if source.is_folder:
         return False
     if isinstance(source.first_line, dict):
@@ -30,7 +30,6 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """Every session of the file."""
     if isinstance(source.first_line, dict):
         for line in source.read_lines():
             yield from _read_line(line)
@@ -48,7 +47,7 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 
 def make_v0_key(name: str, events: list[Any]) -> str:
-    """A session's key: the file says no id, but when and how it began."""
+    """Return a session's key from its first events, since the file has no id."""
     match events:
         case [{"id": id, "timestamp": time, **more}, *_]:
             told = f"{id}\n{time}\n{more.get('message')}"

@@ -1,4 +1,4 @@
-"""Writes a session as OpenHands did before its SDK: a list of actions and observations."""
+"""Writes a session in the older format of OpenHands: a list of actions and observations."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ EventObject = dict[str, Any]
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The list of events; or the line that the session was, where it was one."""
+    """Yield the list of events, or the original line if the session was one."""
     session = _V0SessionWriter(outgoing)
     events = list(session.write_events())
     whole = {**session.line, "history": events} if session.line is not None else events
@@ -31,19 +31,17 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 class _V0SessionWriter:
-    """What was written of a session so far."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.restorer = EntryRestorer()
         self.line: EventObject | None = None
-        """What stands around the events."""
+        """The original fields around the events."""
         self.next = 0
         """The id of the next event."""
         self.shown: dict[int, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
         self.causes: dict[str, tuple[int, EventObject]] = {}
-        """Each tool call's event, and what is told of the call."""
+        """Each tool call's event and metadata."""
         self.prompted = False
 
     def write_events(self) -> Iterator[EventObject]:
@@ -124,7 +122,7 @@ class _V0SessionWriter:
         return self._place_event(event, said)
 
     def _make_recall(self, said: OutgoingBlock) -> EventObject:
-        # What the program told the model has no other place than beside what it looked up.
+        # The only place for the program's text is a recall observation.
         name = said.block.name if isinstance(said.block, Block) else None
         known = {"name": name or "", "trigger": "", "content": said.block.text}
         event = self._make_event(

@@ -1,4 +1,4 @@
-"""What the events of an OpenHands conversation say, piece by piece."""
+"""Reads the content of OpenHands SDK events, piece by piece."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ from ..reading.fields import MalformedError, get_field, json_name, require_field
 from ..summary_mark import find_marked_summary
 
 ContentPart = tuple[str | SourceImage, JsonPath]
-"""A text or an image, and where it stands."""
+"""A text or an image, and its path."""
 
 _TEXT_FIELDS = ("output", "content", "message", "text", "error", "rejection_reason")
-"""Fields of an observation that say it in words, in the order in which they are read."""
+"""The text fields of an observation, in reading order."""
 
 
 def read_v1_message(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """A message of a person, of the model, or of the program."""
+    """Read a message of the user, of the model, or of the program."""
     said = require_field(event, "llm_message", dict)
     role = require_field(said, "role", str, "llm_message.")
     pieces = EntryBlocks()
@@ -34,14 +34,14 @@ def read_v1_message(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     elif role == "user" and event.get("source") == "user":
         kind = Kind.USER
     else:
-        kind = Kind.DEVELOPER  # the program's own words, in whatever role
+        kind = Kind.DEVELOPER  # the program's own text, in any role
     _read_content(said.get("content"), ("llm_message", "content"), kind, pieces)
     _read_content(event.get("extended_content"), ("extended_content",), Kind.DEVELOPER, pieces)
     return pieces
 
 
 def read_v1_action(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """What the model thought, said and asked of a tool."""
+    """Read a model's thoughts, text and tool call."""
     pieces = EntryBlocks()
     _read_thoughts(event, line, (), pieces)
     _read_content(event.get("thought"), ("thought",), Kind.ASSISTANT, pieces)
@@ -59,14 +59,14 @@ def read_v1_action(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
 
 
 def read_observation(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """A tool's answer."""
+    """Read a tool's answer."""
     del line
     said = require_field(event, "observation", dict)
     pieces = EntryBlocks()
     parts: list[ContentPart] = []
     about = said.get("metadata")
     metadata = about if isinstance(about, dict) else {}
-    # What the shell printed is shown between these two.
+    # The shell's output appears between these two.
     _read_part(metadata, "prefix", ("observation", "metadata"), parts)
     for field in _TEXT_FIELDS:
         _read_part(said, field, ("observation",), parts)
@@ -79,7 +79,7 @@ def read_observation(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
 
 
 def read_rejection(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """A person, or a hook, did not let the tool run."""
+    """Read a user's or a hook's rejection of a tool call."""
     del line
     pieces = EntryBlocks()
     reason = get_field(event, "rejection_reason", str) or ""
@@ -89,7 +89,7 @@ def read_rejection(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
 
 
 def read_error(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """The call could not be made."""
+    """Read the error of a call that could not be made."""
     del line
     pieces = EntryBlocks()
     text = require_field(event, "error", str)
@@ -98,7 +98,7 @@ def read_error(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
 
 
 def read_summary_event(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """A summary that stands where nothing was said before."""
+    """Read a summary with nothing before it."""
     del line
     pieces = EntryBlocks()
     pieces.add_summary(require_field(event, "summary", str), ("summary",))
@@ -106,14 +106,14 @@ def read_summary_event(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
 
 
 def read_id(event: dict[str, Any], field: str) -> str:
-    """An id, which must not be empty."""
+    """Return an id, which must not be empty."""
     if found := require_field(event, field, str):
         return found
     raise MalformedError(f"{field}: expected an id, but it is empty")
 
 
 def find_exported_summary(event: dict[str, Any]) -> SummaryMessage | None:
-    """The summary that the event says, where cutbank wrote it."""
+    """Return the event's summary, if cutbank wrote it."""
     match event:
         case {"llm_message": {"role": "user", "content": [{"type": "text", "text": str(text)}]}}:
             return find_marked_summary(event, text)
@@ -154,7 +154,7 @@ def _read_reasoning(item: dict[str, Any], line: SourceLine) -> Block:
 
 
 def _read_content(content: Any, at: JsonPath, kind: Kind, pieces: EntryBlocks) -> None:
-    """Texts and images, each a block."""
+    """Add a block for each text and image."""
     for value, place in _read_parts(content, at):
         if isinstance(value, str):
             pieces.add_text(kind, value, place)
@@ -168,7 +168,7 @@ def _read_part(owner: dict[str, Any], field: str, at: JsonPath, parts: list[Cont
 
 
 def _read_parts(content: Any, at: JsonPath) -> list[ContentPart]:
-    """Texts, and images with their addresses, each with its place."""
+    """Return texts, and images with their URLs, each with its path."""
     if content is None or content == "":
         return []
     if isinstance(content, str):

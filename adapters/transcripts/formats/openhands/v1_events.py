@@ -1,4 +1,4 @@
-"""Makes events of the OpenHands SDK for what other agents, or cutbank itself, said."""
+"""Builds OpenHands SDK events from content of other agents or of cutbank."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ from ..writing.marked_text import make_marked_text
 
 EventObject = dict[str, Any]
 PlacedEvent = tuple[EventObject, tuple[int, ...]]
-"""An event, and the positions of the blocks that it says."""
+"""An event, and the positions of its blocks."""
 
 
 class V1EventBuilder:
-    """The events of one conversation in the making."""
+    """The events of one conversation that is being built."""
 
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
@@ -36,7 +36,7 @@ class V1EventBuilder:
         """Each tool call's event and tool."""
 
     def build_events(self, message: OutgoingMessage) -> Iterator[PlacedEvent]:
-        """A message as events: an action for each call, with what was said before it."""
+        """Yield the events of a message: an action for each call, with the text before it."""
         if message.role is Role.TOOL_RESULT:
             for said in message.outgoing_blocks:
                 yield self._build_observation(said)
@@ -52,7 +52,6 @@ class V1EventBuilder:
             yield self._build_message(message.role, pending, response)
 
     def build_system_event(self, prompt: str, tools: list[Any]) -> EventObject:
-        """What was asked beside the messages."""
         return {
             "kind": "SystemPromptEvent",
             "id": self._make_id("system"),
@@ -63,7 +62,7 @@ class V1EventBuilder:
         }
 
     def build_condensation(self, part: OutgoingCompaction, gone: list[str]) -> EventObject:
-        """A compaction: the summary stands behind the system prompt."""
+        """Return a compaction whose summary follows the system prompt."""
         prompted = self.outgoing.system_prompt is not None or bool(self.outgoing.tools)
         return {
             "kind": "Condensation",
@@ -103,7 +102,7 @@ class V1EventBuilder:
         return event | {
             "thought": self._build_content(blocks),
             **self._build_thoughts(blocks),
-            # OpenHands leaves it empty where it cannot tell which of its tools was meant.
+            # OpenHands leaves it empty if it does not know which tool was meant.
             "action": None,
             "tool_name": call.name,
             "tool_call_id": call.tool_call_id,
@@ -207,13 +206,13 @@ class V1EventBuilder:
 
 
 def format_local_time(said: OutgoingBlock) -> str:
-    """When it was said, in the form of OpenHands: local, without a zone."""
+    """Return the block's time in OpenHands' form: local, without a zone."""
     origin = said.block.origin
     if origin and origin.time:
         try:
             return _local_time(datetime.fromisoformat(origin.time))
         except ValueError:
-            pass  # other formats write their times in other ways: when it was recorded, then
+            pass  # another format's notation: use the time of recording
     return _local_time(said.time)
 
 

@@ -1,4 +1,4 @@
-"""Reads a conversation of the OpenHands SDK: its state, then event by event."""
+"""Reads an OpenHands SDK conversation: its state, then event by event."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -45,7 +45,7 @@ _RAW_EVENT_TYPES = frozenset(
         *("SecurityAnalyzerConfigurationEvent", "UserActionEvent", "WarningEvent"),
     }
 )
-"""Kinds that no model was sent, and that the agent needs to go on."""
+"""Kinds of events that no model was sent, and that the agent needs to resume."""
 _SKIPPED_EVENT_TYPES = {
     "LLMCompletionLogEvent": "a log of a request: its events say the same",
     "StreamingDeltaEvent": "pieces of a message that comes again whole",
@@ -54,12 +54,11 @@ _SKIPPED_EVENT_TYPES = {
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is the folder of a conversation."""
     return find_event_folder(source) is not None
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """The conversation's state, then its events in the order of their numbers."""
+    """Yield the conversation's state, then its events, ordered by number."""
     folder = find_event_folder(source)
     if folder is None:
         return
@@ -70,8 +69,6 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 
 class _ConversationReader:
-    """What is known of a conversation at some event of it."""
-
     def __init__(self, folder: EventFolder, state: dict[str, Any]) -> None:
         self.folder = folder
         self.state = state

@@ -17,11 +17,11 @@ EventObject = dict[str, Any]
 
 
 def write_folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
-    """The events, a file each, and the conversation's state at last."""
+    """Yield the events, a file each, and finally the conversation's state."""
     conversation = _ConversationWriter(outgoing)
     for number, event in enumerate(conversation.write_events()):
         id = str(event.get("id") or uuid5(NAMESPACE_OID, f"{outgoing.key}:{number}"))
-        # A name has no other characters: whatever the source's id is, the folder stays readable.
+        # Replace other characters, so that any source id makes a valid file name.
         named = id if _is_plain(id) else str(uuid5(NAMESPACE_OID, id))
         yield f"events/event-{number:05d}-{named}.json", _encode_json(event)
     states = conversation.states or {"base_state.json": conversation.make_state()}
@@ -30,8 +30,6 @@ def write_folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
 
 
 class _ConversationWriter:
-    """What was written of a conversation so far."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.states: dict[str, Any] = {}
@@ -40,7 +38,6 @@ class _ConversationWriter:
         self.shown: dict[str, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
         self.prompted = False
-        """Whether the system prompt was written."""
         self.usages: list[dict[str, Any]] = []
 
     def write_events(self) -> Iterator[EventObject]:
@@ -60,7 +57,7 @@ class _ConversationWriter:
         yield from self._write_prompt()
 
     def make_state(self) -> dict[str, Any]:
-        """The state of a conversation that OpenHands never had."""
+        """Return the state of a conversation from another source."""
         model = self.outgoing.model or "unknown"
         return {
             "id": str(_make_uuid(self.outgoing.key)),

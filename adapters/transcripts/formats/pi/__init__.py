@@ -1,4 +1,4 @@
-"""Sessions of pi and of its fork oh-my-pi: lists, and trees with branches."""
+"""Reads and writes sessions of pi and its fork oh-my-pi: lists, and trees with branches."""
 
 from functools import partial
 

@@ -1,7 +1,7 @@
-"""The entries of a session as a tree: which branch each is on, and what a compaction kept.
+"""Tracks a session's entries as a tree: the branch of each, and what a compaction kept.
 
-An entry that follows the newest of its parent's branch goes on with it. Any other one begins a
-branch of its own, and the branch that it leaves may go on later.
+An entry after the newest of its parent's branch continues that branch. Any other entry begins a new
+branch, and the old branch may continue later.
 """
 
 from collections.abc import Iterator
@@ -12,50 +12,47 @@ from ..reading.fields import MalformedError
 from ..steps import SessionStart
 
 MAX_BRANCH_DEPTH = 200
-"""Branches that may leave one another, one after the other."""
 MAX_KEPT_MESSAGES = 10_000
-"""Messages that a compaction may keep."""
 
 
 @dataclass(eq=False, slots=True)
 class SessionBranch:
-    """A session in the making."""
+    """A session that is being read."""
 
     begin: SessionStart
     depth: int = 0
     fork_node: "BranchNode | None" = None
-    """The entry at which it leaves another one; None for the first, and where it shares nothing."""
+    """The entry at which it leaves another branch; None for the first, and if it shares nothing."""
     newest: "BranchNode | None" = None
     has_content: bool = False
-    """Whether anybody has said anything in it."""
+    """Whether it has a user message."""
 
 
 @dataclass(eq=False, slots=True)
 class BranchNode:
-    """An entry. Its parent stands before it in the file, so no way up has a cycle."""
+    """An entry. Its parent precedes it in the file, so no path up has a cycle."""
 
     id: str
     parent: "BranchNode | None"
     branch: SessionBranch
     depth: int
     line_hash: int
-    """A hash of all that the entry says."""
     message_hash: int | None = None
-    """A hash of the message that it is; None where it is none."""
+    """A hash of the entry's message; None if it is not a message."""
     stored_node: "BranchNode | None" = None
-    """The nearest one up to here that became something in the store."""
+    """The nearest node, from this one up, that became something in the store."""
     message_node: "BranchNode | None" = None
-    """The nearest one up to here that is a message."""
+    """The nearest node, from this one up, that is a message."""
 
     def iter_messages(self) -> "Iterator[BranchNode]":
-        """The messages above it, nearest first."""
+        """Yield the messages above it, nearest first."""
         node = self.parent and self.parent.message_node
         while node:
             yield node
             node = node.parent and node.parent.message_node
 
     def is_above(self, other: "BranchNode") -> bool:
-        """Whether the other one follows it, at whatever distance."""
+        """Return whether the other one is a descendant."""
         node: BranchNode | None = other
         while node and node.branch is not self.branch:
             node = node.branch.fork_node
@@ -71,7 +68,7 @@ class BranchTree:
         self.newest: BranchNode | None = None
 
     def add(self, id: str, parent: BranchNode | None, line: int) -> BranchNode:
-        """An entry that follows `parent`, or that nothing precedes."""
+        """Add an entry after `parent`, or as a root."""
         branch = self._begin_branch(id, parent)
         node = BranchNode(id, parent, branch, parent.depth + 1 if parent else 0, line)
         if parent:
@@ -80,7 +77,7 @@ class BranchTree:
         return node
 
     def set_title(self, title: str) -> None:
-        """Name the session, and every branch that begins from now on."""
+        """Set the title of the session and of all later branches."""
         self.home.begin = replace(self.home.begin, title=title)
 
     def _begin_branch(self, id: str, parent: BranchNode | None) -> SessionBranch:
@@ -109,9 +106,9 @@ class BranchTree:
 
 
 def find_kept_from(node: BranchNode, first: BranchNode | None) -> tuple[str, ...] | None:
-    """Ids of the messages from `first` to before `node`, not more than the newest `MOST_KEPT`.
+    """Return ids of the messages from `first` to before `node`, at most `MAX_KEPT_MESSAGES`.
 
-    None where `first` is not above it.
+    Return None if `first` is not above `node`.
     """
     if first is None or not first.is_above(node):
         return None
@@ -121,7 +118,7 @@ def find_kept_from(node: BranchNode, first: BranchNode | None) -> tuple[str, ...
 
 
 def match_kept(node: BranchNode, messages: list[int]) -> tuple[tuple[str, ...], bool]:
-    """Ids of the newest messages above `node` that say what these say; whether that is all."""
+    """Return ids of the newest messages above `node` with this content; and whether all match."""
     kept: list[str] = []
     left = messages[-MAX_KEPT_MESSAGES:]
     for above in islice(node.iter_messages(), 2 * len(left)):

@@ -1,4 +1,4 @@
-"""What a compaction of pi says: its summary, and from which entry on the messages stayed."""
+"""Reads a compaction of pi: its summary, and the first kept entry."""
 
 from typing import Any
 
@@ -16,14 +16,13 @@ _SOME_KEPT_MISSING = "some of the messages that stayed are not in the file"
 def read_compaction_entry(
     entry: JsonDict, node: BranchNode, tree: BranchTree, places: list[BranchNode | None]
 ) -> SourceCompaction:
-    """The compaction that an entry tells of."""
     kept, partial = _find_kept(entry, node, tree, places)
     preserved = get_field(entry, "preserveData", dict)
     if preserved and preserved.get("openaiRemoteCompaction") is not None:
         partial = _MESSAGES_ENCRYPTED
     return SourceCompaction(
         f"{node.id}:compaction",
-        Trigger.THRESHOLD,  # where the source does not say, nobody asked for it
+        Trigger.THRESHOLD,  # the default if the source names no trigger
         require_field(entry, "summary", str),
         kept,
         pre_tokens=get_field(entry, "tokensBefore", int),
@@ -42,7 +41,7 @@ def _find_kept(
         return kept, None if is_all else _SOME_KEPT_MISSING
     index = get_field(entry, "firstKeptEntryIndex", int)
     if index is not None:
-        # The header has a place as well: whoever keeps from there keeps everything.
+        # The header counts as an entry: a compaction that keeps from there keeps everything.
         following = (places[place] for place in range(max(0, index), len(places)))
         first = next(filter(None, following), None)
         found = find_kept_from(node, first)

@@ -1,4 +1,4 @@
-"""What an entry of pi says beside its content: whence, how much, and what it stands for."""
+"""Reads the metadata of pi entries: model, usage, title and message."""
 
 import json
 from typing import Any
@@ -11,19 +11,19 @@ RAW_ENTRY_TYPES = {
     *("active_tools_change", "archive", "credential_pin", "label", "leaf", "mode_change"),
     *("model_usage", "service_tier_change", "thinking_level_change", "ttsr_injection"),
 }
-"""Types that no model was sent, and that the agent needs to go on."""
+"""Types that no model was sent, and that the agent needs to resume."""
 
 PI_TITLE_FIELDS = {"session_info": "name", "title_change": "title"}
-"""Types that name the session, and the field that does."""
+"""Types that title the session, and the title's field."""
 
 
 def is_valid_id(id: Any) -> bool:
-    """Whether it can name a session or an entry."""
+    """Return whether the id is valid for a session or an entry."""
     return isinstance(id, str) and id != "" and "\0" not in id
 
 
 def read_model_change(entry: JsonDict) -> str | None:
-    """The model that a `model_change` asks for; None where it is the model of a side task."""
+    """Return the model of a `model_change`; None for the model of a side task."""
     if "modelId" in entry:
         return require_field(entry, "modelId", str)
     if get_field(entry, "role", str) not in (None, "default"):
@@ -33,7 +33,7 @@ def read_model_change(entry: JsonDict) -> str | None:
 
 
 def read_call_fields(message: JsonDict, source_id: str, time: str | None) -> dict[str, Any]:
-    """The fields of the call that a message answered."""
+    """Return the fields of the call that a message answered."""
     usage = get_field(message, "usage", dict, "message.") or {}
     cost = get_field(usage, "cost", dict, "message.usage.") or {}
     lasted = _read_number(message, "duration")
@@ -49,7 +49,7 @@ def read_call_fields(message: JsonDict, source_id: str, time: str | None) -> dic
 
 
 def read_system_prompt(entry: JsonDict) -> str:
-    """The system prompt that a `session_init` tells: a text, or one in pieces."""
+    """Return the system prompt of a `session_init`: a text, or a list of texts."""
     prompt = entry.get("systemPrompt")
     if isinstance(prompt, str):
         return prompt
@@ -60,7 +60,7 @@ def read_system_prompt(entry: JsonDict) -> str:
 
 
 def digest_message(message: JsonDict) -> int:
-    """Tells messages apart by the words that they say, wherever they stand."""
+    """Return the same number for messages with equal content, wherever they are."""
     content = message.get("content")
     said = [message.get(name) for name in ("role", "summary", "command", "output", "toolCallId")]
     for item in content if isinstance(content, list) else [content]:
@@ -69,7 +69,7 @@ def digest_message(message: JsonDict) -> int:
 
 
 def entry_to_message(entry: JsonDict) -> JsonDict:
-    """The message that an entry is to a model."""
+    """Return an entry as the message that a model is sent."""
     match entry.get("type"):
         case "custom_message":
             return {"role": "custom", "content": entry.get("content")}
@@ -81,7 +81,6 @@ def entry_to_message(entry: JsonDict) -> JsonDict:
 
 
 def encode_entry(entry: JsonDict) -> bytes:
-    """An entry as a line."""
     return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 

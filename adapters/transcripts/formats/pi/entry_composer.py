@@ -1,4 +1,4 @@
-"""Says in pi's words what came from elsewhere: messages, results, compactions, an entry each."""
+"""Builds pi entries for messages, results and compactions of other sources."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _NO_SUMMARY_TEXT = "[Earlier messages left the context, and no summary of them w
 
 @dataclass(frozen=True, slots=True)
 class WrittenEntry:
-    """An entry with blocks that was written: where those stand in the log, and it in the file."""
+    """A written entry, its place in the file, and the positions of its blocks."""
 
     first: int
     last: int
@@ -32,24 +32,23 @@ class WrittenEntry:
 
 @dataclass
 class EntryComposer:
-    """Writes the entries of one session, each after the one before."""
+    """A writer of one session's entries, each after the one before."""
 
     outgoing: OutgoingSession
     ids: set[str]
-    """Ids that the file has already."""
+    """Ids that the file already has."""
     parent: str | None = None
     is_list: bool = False
-    """Whether the file is of the first version, whose entries have no ids."""
+    """Whether the file has the first version's format, without ids."""
     next_index: int = 0
-    """How many entries the file has, its header among them."""
+    """The number of entries in the file, including its header."""
     written_entries: list[WrittenEntry] = field(default_factory=list)
     call_ids: dict[str, str] = field(default_factory=dict)
-    """Tools by the ids of their calls."""
+    """Tool names by call id."""
 
     def compose_entries(
         self, said: Iterator[OutgoingMessage | OutgoingCompaction]
     ) -> Iterator[JsonDict]:
-        """The entries that say this."""
         for one in said:
             if isinstance(one, OutgoingCompaction):
                 if one.boundary.trims or one.boundary.replacements:
@@ -68,7 +67,7 @@ class EntryComposer:
             )
 
     def compose_entry(self, seed: str, time: datetime, /, **fields: Any) -> JsonDict:
-        """An entry that follows the last one; its seed tells it from all others of the session."""
+        """Return an entry that follows the last one; `seed` makes its id unique in the session."""
         pointers: JsonDict = {}
         if not self.is_list:
             pointers = {"id": self._new_id(seed), "parentId": self.parent}
@@ -215,7 +214,7 @@ class EntryComposer:
         )
         if self.is_list:
             return entry | {"firstKeptEntryIndex": kept.index if kept else place}
-        # It keeps nothing where it names itself: no entry before it is that one.
+        # An entry that names itself keeps nothing, since no earlier entry has its id.
         return entry | {"firstKeptEntryId": kept.id if kept else entry["id"]}
 
     def _count_shortened(self) -> None:
@@ -223,7 +222,7 @@ class EntryComposer:
             self.outgoing.count_loss("messages that were shortened by a compaction")
 
     def _first_kept(self, one: OutgoingCompaction) -> WrittenEntry | None:
-        """The oldest entry from which on all stayed; what stayed before it cannot be said."""
+        """Return the oldest entry from which all stayed; pi cannot record gaps."""
         kept, found, lost = one.boundary.kept, None, 0
         is_whole = True
         for written in reversed(self.written_entries):

@@ -1,7 +1,7 @@
-"""What a message of pi becomes, item by item, and what is left of the entry without that.
+"""Converts the items of a pi message to blocks, and keeps the remainder of the entry.
 
-In what is left, each item that became a block is without its text, and one that could not be read
-stands whole in a list of its own.
+In the remainder, each item that became a block has no text; items that could not be read are in a
+separate list.
 """
 
 from collections.abc import Callable
@@ -15,22 +15,21 @@ from ..reading.fields import JsonDict, MalformedError, get_field, json_name, req
 from .signatures import read_native
 
 ConvertedItem = tuple[Any, JsonDict]
-"""What an item became, and the item without it."""
+"""The result of converting an item, and the item without it."""
 
 
 @dataclass
 class EntryContent:
-    """What an entry says, in blocks; the rest of the entry; and what could not be read."""
+    """The blocks of an entry, its remainder, and the problems."""
 
     remainder: JsonDict
     blocks: list[AnyBlock] = field(default_factory=list)
     problems: list[tuple[str, Any]] = field(default_factory=list)
-    """What is wrong, and with which item."""
 
     def convert_items(
         self, owner: JsonDict, make: Callable[[Any, int], ConvertedItem], within: str
     ) -> list[Any]:
-        """Make something of each item of `owner`'s content; leaves the content without it."""
+        """Convert each item of `owner`'s content, and remove the converted parts from it."""
         content = owner.get("content")
         if isinstance(content, str):
             owner["content"] = ""
@@ -50,7 +49,7 @@ class EntryContent:
 
 
 def read_user_content(entry: JsonDict, kind: Kind) -> EntryContent:
-    """Of a message of a person, or of one that has that role."""
+    """Read a message in the user's role."""
     content, message = _begin_content(entry)
     content.blocks = content.convert_items(
         message, lambda item, _: _convert_input(item, kind), "message."
@@ -59,7 +58,7 @@ def read_user_content(entry: JsonDict, kind: Kind) -> EntryContent:
 
 
 def read_custom_content(entry: JsonDict, owner: str | None) -> EntryContent:
-    """Of a message that an extension added: the entry itself, or the message in it."""
+    """Read a message of an extension: the entry itself, or the message in it."""
     content, message = _begin_content(entry) if owner else (EntryContent({**entry}), {})
     message = message if owner else content.remainder
     name = get_field(message, "customType", str)
@@ -72,7 +71,7 @@ def read_custom_content(entry: JsonDict, owner: str | None) -> EntryContent:
 
 
 def read_assistant_content(entry: JsonDict, line: SourceLine, source_id: str) -> EntryContent:
-    """Of a model's message."""
+    """Read a model's message."""
     content, message = _begin_content(entry)
     api = message.get("api")
     content.blocks = content.convert_items(
@@ -84,7 +83,7 @@ def read_assistant_content(entry: JsonDict, line: SourceLine, source_id: str) ->
 
 
 def read_result_content(entry: JsonDict) -> EntryContent:
-    """Of a tool's answer, which is one block."""
+    """Read a tool's answer, which is one block."""
     content, message = _begin_content(entry)
     call = require_field(message, "toolCallId", str, "message.")
     if not call:
@@ -106,7 +105,7 @@ def read_result_content(entry: JsonDict) -> EntryContent:
 
 
 def read_execution_content(entry: JsonDict, command: str, how: str) -> EntryContent:
-    """Of what a person ran beside the conversation, and what came of it."""
+    """Read a command that the user ran, and its output."""
     content, message = _begin_content(entry)
     ran = require_field(message, command, str, "message.")
     output = require_field(message, "output", str, "message.")
@@ -125,7 +124,7 @@ def read_execution_content(entry: JsonDict, command: str, how: str) -> EntryCont
 
 
 def read_summary_content(entry: JsonDict, name: str, lead: str, owner: str | None) -> EntryContent:
-    """Of a summary that stands for other messages: the entry itself, or the message in it."""
+    """Read a summary of other messages: the entry itself, or the message in it."""
     content, message = _begin_content(entry) if owner else (EntryContent({**entry}), {})
     message = message if owner else content.remainder
     summary = require_field(message, "summary", str, owner or "")
@@ -178,7 +177,7 @@ def _convert_output(item: Any, api: Any, line: SourceLine, place: str) -> Conver
             return Block.assistant(require_field(item, "text", str)), drop_fields(item, "text")
         case "thinking":
             native, thought = read_native(item, api, line)
-            # What stands there for a redacted thought is no thought, and stays where it is.
+            # The text of a redacted thought is only a placeholder, and stays there.
             said = item if item.get("redacted") is True else drop_fields(item, "thinking")
             stub = drop_fields(said, "thinkingSignature") if native else said
             return Block.thinking(thought, native=native), stub
@@ -206,5 +205,4 @@ def _read_image(item: JsonDict) -> tuple[Media | str, JsonDict]:
 
 
 def drop_fields(item: JsonDict, *fields: str) -> JsonDict:
-    """The item without these fields."""
     return {name: value for name, value in item.items() if name not in fields}

@@ -1,4 +1,4 @@
-"""Tells the sessions of pi from those of oh-my-pi, and begins to read one."""
+"""Recognizes sessions of pi and of oh-my-pi, and starts reading them."""
 
 from typing import Any
 
@@ -20,17 +20,15 @@ _OH_MY_PI_TYPES = {
 
 
 def is_pi(source: TranscriptSource) -> bool:
-    """Whether this is a session of pi."""
     return find_header(source) is not None and not _has_signs_of_oh_my_pi(source.first_values)
 
 
 def is_oh_my_pi(source: TranscriptSource) -> bool:
-    """Whether this is a session of oh-my-pi."""
+    """Return whether this is a session of oh-my-pi."""
     return find_header(source) is not None and _has_signs_of_oh_my_pi(source.first_values)
 
 
 def begin_reading(name: str, source: TranscriptSource) -> PiTranscriptReader:
-    """The reader of a session's lines."""
     header = find_header(source) or {}
     id = header.get("id")
     key = id if isinstance(id, str) and is_valid_id(id) else source.stem
@@ -38,7 +36,7 @@ def begin_reading(name: str, source: TranscriptSource) -> PiTranscriptReader:
 
 
 def find_header(source: TranscriptSource) -> JsonDict | None:
-    """The line that a session begins with, but for a line that may hold its title."""
+    """Return the header: the first line, or the second after a title line."""
     for value in source.first_values[:2]:
         match value:
             case {"type": "session", "id": str(), "timestamp": str()}:

@@ -1,4 +1,4 @@
-"""Folds the lines of a session of pi into steps."""
+"""Converts the lines of a pi session to steps."""
 
 from collections.abc import Callable, Iterator
 
@@ -46,8 +46,6 @@ SUMMARY_LEAD = "What follows sums up the conversation so far:"
 
 
 class PiTranscriptReader:
-    """What is known of a file at some line of it."""
-
     def __init__(self, name: str, key: str, header: JsonDict) -> None:
         self.name = name
         title, project = find_text(header, "title"), find_text(header, "cwd")
@@ -55,12 +53,11 @@ class PiTranscriptReader:
         version = header.get("version")
         self.is_list = not isinstance(version, int) or version < 2
         self.places: list[BranchNode | None] = []
-        """What stands at each place of the file, for a list names its entries by that."""
+        """Entries by place in the file, which identifies the entries of a list."""
         self.current: SessionBranch | None = None
         self.outcome = ""
 
     def read(self, line: SourceLine) -> Iterator[ImportStep]:
-        """The steps of one line."""
         self.outcome = "imported"
         if line.problem:
             self.outcome = "error"
@@ -77,7 +74,7 @@ class PiTranscriptReader:
         yield EntryEnd(self.outcome, line.end)
 
     def close(self, *, final: bool = False) -> list[ImportStep]:  # noqa: ARG002 - nothing waits
-        """Nothing is held back until the end."""
+        """Return no steps: nothing is held back until the end."""
         return []
 
     def _read(self, line: SourceLine) -> Iterator[ImportStep]:
@@ -191,7 +188,7 @@ class PiTranscriptReader:
                 return None
 
     def _classify_user(self, message: JsonDict, branch: SessionBranch) -> Kind:
-        """A person, but for what an agent says after the task that a sub-agent begins with."""
+        """Return USER, or DEVELOPER for an agent's message after a sub-agent's task."""
         is_prompt = message.get("attribution") != "agent" or not branch.has_content
         branch.has_content = True
         return Kind.USER if is_prompt else Kind.DEVELOPER
@@ -199,7 +196,7 @@ class PiTranscriptReader:
     def _append_content(
         self, said: EntryContent, entry: JsonDict, node: BranchNode, line: SourceLine, kind: str
     ) -> Iterator[ImportStep]:
-        """The blocks of an entry; one without any is kept raw."""
+        """Append the blocks of an entry; an entry without blocks is kept raw."""
         for number, (problem, item) in enumerate(said.problems):
             self.outcome = "error"
             if number == 0 and not said.blocks:
@@ -236,7 +233,7 @@ class PiTranscriptReader:
             yield ReportedCall(f"{node.id}:call", fields, first_answer_id=node.id)
 
     def _read_title_slot(self, entry: JsonDict, line: SourceLine) -> Iterator[ImportStep]:
-        """The line before the header, which is written anew whenever the title changes."""
+        """Read the line before the header, which is rewritten when the title changes."""
         if title := get_field(entry, "title", str):
             yield from self._set_title(title)
         yield from self._enter_branch(self.tree.home)
@@ -255,7 +252,7 @@ class PiTranscriptReader:
         yield SkippedEntry(kind, "repeated id")
 
     def _entry_id(self, entry: JsonDict, line: SourceLine) -> str:
-        """The entry's own id, or else its place and what it says."""
+        """Return the entry's own id, or else one made of its place and content."""
         id = None if self.is_list else get_field(entry, "id", str)
         if id is None:
             return f"{len(self.places)}:{line.digest[5:21]}"
@@ -264,7 +261,7 @@ class PiTranscriptReader:
         return id
 
     def _find_parent(self, entry: JsonDict) -> tuple[BranchNode | None, str | None]:
-        """The entry that this one follows, and what is wrong with how it says so."""
+        """Return the parent entry, and the problem with its reference."""
         if self.is_list or "parentId" not in entry:
             return self.tree.newest, None
         named = get_field(entry, "parentId", str)

@@ -1,4 +1,4 @@
-"""Writes a session as pi does: its own entries as they were, and what else was said after them."""
+"""Writes a session as pi does: own entries unchanged, followed by later content."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,6 @@ PI_SESSION_VERSION = 3
 
 
 def write(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The session as a file, line by line."""
     if _is_complete_copy(name, outgoing):
         yield from _ContinuedSession(name, outgoing).write_lines()
     else:
@@ -40,7 +39,7 @@ def write(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 def _is_complete_copy(name: str, outgoing: OutgoingSession) -> bool:
-    """Whether it came in this format, and goes out with every entry that it had."""
+    """Return whether it came in this format and still has every entry."""
     first = next((part for part in outgoing.read_parts() if isinstance(part, OutgoingBlock)), None)
     return first is not None and not outgoing.is_view and _is_from_format(name, first)
 
@@ -72,7 +71,7 @@ def _write_foreign(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 def _make_header_id(key: str) -> str:
-    """What a session may be called in a header, and in the name of its file."""
+    """Return an id that is valid in a header and in a file name."""
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", key):
         return key
     return str(uuid5(NAMESPACE_URL, f"cutbank:pi:{key}"))
@@ -80,17 +79,15 @@ def _make_header_id(key: str) -> str:
 
 @dataclass
 class _WrittenBranch:
-    """What was written of one of the sessions that share a file."""
-
     outgoing: OutgoingSession
     written_entries: list[WrittenEntry] = field(default_factory=list)
     newest: str | None = None
     calls: dict[str, str] = field(default_factory=dict)
-    """Tools by the ids of their calls that were not answered."""
+    """Tool names of unanswered calls by call id."""
 
 
 class _ContinuedSession:
-    """A session that came in this format, its branches, and what was added to them since."""
+    """A session that came in this format, with its branches and later content."""
 
     def __init__(self, name: str, outgoing: OutgoingSession) -> None:
         self.name = name
@@ -101,13 +98,13 @@ class _ContinuedSession:
         self.is_list = False
         self.title: str | None = None
         self.titles: set[str] = set()
-        """Titles that the source's entries tell: which of them counts is the reader's to say."""
+        """Titles in the source's entries; the reader decides which one applies."""
 
     def write_lines(self) -> Iterator[bytes]:
         streams = [self._own_entries(branch) for branch in self.branches.values()]
         for _, branch, entry in merge(*streams, key=itemgetter(0)):
             yield self._restore_line(branch, entry)
-        # What one of them was forked off comes before it.
+        # The session that a fork left precedes it.
         for branch in sorted(self.branches.values(), key=self._fork_depth):
             yield from self._write_added(branch)
 
@@ -127,7 +124,7 @@ class _ContinuedSession:
         if item is None:
             parsed = parse_line(line.strip())
             if parsed.problem:
-                return line  # where entries are counted, it is none
+                return line  # a title line does not count as an entry
             item = parsed.value
         if not isinstance(item, dict):
             self.place += 1
@@ -144,7 +141,7 @@ class _ContinuedSession:
         return line
 
     def _note_entry(self, branch: _WrittenBranch, entry: OutgoingEntry, item: JsonDict) -> None:
-        """Remember where the entry stands, and that others may follow it."""
+        """Record the entry's place, so that others can follow it."""
         id = item.get("id")
         named = id if isinstance(id, str) else None
         if entry.remainder is not None:
@@ -178,11 +175,11 @@ class _ContinuedSession:
             self.title = title
         if self.outgoing.fork is None:
             return line
-        # A branch by itself is a session of its own, and not the one that it left.
+        # A branch exported alone is a session of its own.
         return encode_entry(item | {"id": _make_header_id(self.outgoing.key)})
 
     def _write_added(self, branch: _WrittenBranch) -> Iterator[bytes]:
-        """What was said in the session since it was imported."""
+        """Yield the content that was added since the import."""
         outgoing, path = branch.outgoing, self._written_path(branch)
         shared = len(path) - len(branch.written_entries)
         composer = EntryComposer(
@@ -211,7 +208,9 @@ class _ContinuedSession:
             self.outgoing.losses.update(outgoing.losses)
 
     def _foreign_parts(self, outgoing: OutgoingSession) -> Iterator[OutgoingPart]:
-        """The parts that did not come in this format; what the source recorded it says itself."""
+        """Yield the parts from other sources; calls and compactions of the source are its own
+        entries.
+        """
         is_ours = False
         for part in outgoing.read_parts():
             match part:
@@ -227,21 +226,20 @@ class _ContinuedSession:
                         yield part
 
     def _find_tip(self, branch: _WrittenBranch) -> str | None:
-        """The entry that what was added follows."""
+        """Return the entry that the added content follows."""
         if branch.newest or branch.outgoing.fork is None:
             return branch.newest
         path = self._written_path(branch)
         return path[-1].id if path else None
 
     def _fork_depth(self, branch: _WrittenBranch) -> int:
-        """How many of these sessions left one another down to this one."""
+        """Return the number of ancestor branches among these sessions."""
         depth, fork = 0, branch.outgoing.fork
         while fork and fork.key in self.branches:
             depth, fork = depth + 1, self.branches[fork.key].outgoing.fork
         return depth
 
     def _written_path(self, branch: _WrittenBranch) -> list[WrittenEntry]:
-        """What was written from the root to the newest of the branch."""
         fork = branch.outgoing.fork
         if fork is None or fork.key not in self.branches:
             return list(branch.written_entries)

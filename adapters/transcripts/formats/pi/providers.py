@@ -1,4 +1,4 @@
-"""Which provider and interface pi is told that a model's message came from, and why it ended."""
+"""Chooses the provider, interface and stop reason of exported model messages for pi."""
 
 import re
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from .signatures import ANTHROPIC_PROVIDER, RESPONSES_PROVIDER, make_signature
 
 @dataclass(frozen=True, slots=True)
 class PiProvider:
-    """A provider and an interface of its, by pi's names."""
+    """A provider and its interface, by pi's names."""
 
     name: str
     api: str
     native_provider: str | None = None
-    """Whose items its thoughts carry."""
+    """The provider of the native items in its thoughts."""
 
 
 _ANTHROPIC = PiProvider("anthropic", "anthropic-messages", ANTHROPIC_PROVIDER)
@@ -41,7 +41,7 @@ _REASON_BY_SOURCE = {
 
 
 def find_pi_provider(model: str, blocks: Sequence[AnyBlock]) -> PiProvider:
-    """Told by what a provider must be given back, or else by the model's name."""
+    """Return the provider of the message's native items, or else of the model's name."""
     for block in blocks:
         if block.native and make_signature(block.native):
             return _ANTHROPIC if block.native.provider == ANTHROPIC_PROVIDER else _OPENAI
@@ -49,5 +49,4 @@ def find_pi_provider(model: str, blocks: Sequence[AnyBlock]) -> PiProvider:
 
 
 def to_pi_stop_reason(reason: str | None, *, called: bool) -> str:
-    """Why the model stopped, in pi's words."""
     return _REASON_BY_SOURCE.get(reason or "", "toolUse" if called else "stop")

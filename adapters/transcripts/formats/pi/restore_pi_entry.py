@@ -1,4 +1,4 @@
-"""Puts an entry of pi's own back together: what its blocks hold, into the rest of it."""
+"""Restores pi entries from their blocks and remainders."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,10 @@ from .entries import encode_entry
 from .signatures import make_signature
 
 TITLE_SLOT_BYTES = 256
-"""How long the line is that oh-my-pi writes anew for every title."""
+"""The length of the line that oh-my-pi rewrites for each title."""
 
 
 def restore_entry_line(entry: OutgoingEntry) -> bytes:
-    """The entry as the line that it was."""
     if entry.remainder is None:
         return (entry.raw or "").encode() + b"\n"
     return encode_entry(
@@ -25,7 +24,7 @@ def restore_entry_line(entry: OutgoingEntry) -> bytes:
 
 
 def make_title_slot(title: str, time: str) -> bytes:
-    """The line before the header, always of one length: it is written over in place."""
+    """Return the line before the header, whose constant length allows rewriting it in place."""
     while True:
         slot = {"type": "title", "v": 1, "title": title, "updatedAt": time, "pad": ""}
         if (short := TITLE_SLOT_BYTES - len(encode_entry(slot))) >= 0:
@@ -67,12 +66,12 @@ def _block_pieces(blocks: Sequence[AnyBlock]) -> Iterator[Any]:
 
 def _restore_item(stub: Any, pieces: Iterator[Any]) -> Any:
     if isinstance(stub, list):
-        return stub[0]  # it could not be read, and became nothing
+        return stub[0]  # an item that could not be read
     return stub | _piece_fields(stub, next(pieces))
 
 
 def _piece_fields(stub: JsonDict, piece: Any) -> JsonDict:
-    """What the piece holds of the item, and the stub does not say itself."""
+    """Return the item's fields that the piece holds and the stub lacks."""
     held: JsonDict = {}
     match piece:
         case ToolCall():

@@ -1,4 +1,4 @@
-"""A provider's own item of a thought: what pi keeps of it is a signature, which is put back."""
+"""Converts between the signatures that pi keeps of thoughts and the provider's native items."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ _RESPONSES_APIS = ("openai-responses", "openai-codex-responses", "azure-openai-r
 
 
 def read_native(item: JsonDict, api: Any, line: SourceLine) -> tuple[Native | None, str]:
-    """The provider's item of a thought, where its signature tells it, and what was thought."""
+    """Return the native item in a thought's signature, if any, and the thought."""
     thought = require_field(item, "thinking", str)
     signature = get_field(item, "thinkingSignature", str)
     if item.get("redacted") is True:
@@ -32,7 +32,7 @@ def read_native(item: JsonDict, api: Any, line: SourceLine) -> tuple[Native | No
 
 
 def make_signature(native: Native) -> str | None:
-    """What pi keeps of a provider's item; None where it is none that pi keeps."""
+    """Return the signature of a native item; None for one that pi does not keep."""
     if native.provider == RESPONSES_PROVIDER and _is_reasoning(native.item):
         return native.item
     if native.provider != ANTHROPIC_PROVIDER:
@@ -47,7 +47,7 @@ def make_signature(native: Native) -> str | None:
 
 
 def is_redacted(native: Native) -> bool:
-    """Whether the provider shows nothing of the thought."""
+    """Return whether the provider hides the thought."""
     match json.loads(native.item) if native.provider == ANTHROPIC_PROVIDER else None:
         case {"type": "redacted_thinking"}:
             return True

@@ -1,1 +1,1 @@
-"""What readers of several formats share: taking fields, and saying what an entry says."""
+"""Provides helpers that several readers share, such as field access."""

@@ -1,4 +1,4 @@
-"""The content of messages in the chat form that SWE-agent and its like keep: texts and images."""
+"""Reads the content of chat messages as SWE-agent and similar agents keep them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ _CACHE_MARK = "cache_control"
 
 
 def read_contents(message: JsonDict) -> list[tuple[str | SourceImage, JsonPath]]:
-    """The texts and images of a message, each with its place."""
+    """Return the texts and images of a message, each with its path."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return [(content, ("content",))] if content else []
@@ -34,7 +34,7 @@ def read_contents(message: JsonDict) -> list[tuple[str | SourceImage, JsonPath]]
 
 
 def drop_cache_marks(message: Any) -> Any:
-    """The message without its marks for the prompt cache: they move on as the history grows."""
+    """Return the message without its prompt cache marks, which move as the history grows."""
     if not isinstance(message, dict):
         return message
     plain = {name: value for name, value in message.items() if name != _CACHE_MARK}
@@ -49,7 +49,6 @@ def drop_cache_marks(message: Any) -> Any:
 
 
 def add_message_blocks(pieces: EntryBlocks, kind: Kind, message: JsonDict) -> None:
-    """All that a message says, as blocks."""
     for value, at in read_contents(message):
         if isinstance(value, SourceImage):
             pieces.add_image(value, at)
@@ -58,7 +57,7 @@ def add_message_blocks(pieces: EntryBlocks, kind: Kind, message: JsonDict) -> No
 
 
 def add_thoughts(pieces: EntryBlocks, message: JsonDict, line: SourceLine) -> None:
-    """What the model thought before it said it."""
+    """Add the model's thoughts."""
     signed = message.get("thinking_blocks")
     if isinstance(signed, list) and signed and all(isinstance(item, dict) for item in signed):
         for index, item in enumerate(signed):
@@ -68,7 +67,6 @@ def add_thoughts(pieces: EntryBlocks, message: JsonDict, line: SourceLine) -> No
 
 
 def read_tool_calls(message: JsonDict) -> Iterator[tuple[int, JsonDict]]:
-    """The calls of a message, each with its index."""
     calls = message.get("tool_calls")
     if calls is None:
         return

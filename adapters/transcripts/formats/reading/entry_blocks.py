@@ -1,4 +1,4 @@
-"""The blocks of one entry in the making, each with the place that it was taken from."""
+"""Collects the blocks of one entry, each with its path in the entry."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,13 +30,11 @@ from ..steps import Append
 
 @dataclass(frozen=True, slots=True)
 class EntryLocation:
-    """Where an entry stands."""
-
     format: str
     key: str
     """Its append identity."""
     line: SourceLine
-    """What it was read from: spells its parts."""
+    """The line that it was read from, which encodes its parts."""
     number: int
     id: str | None = None
     time: str | None = None
@@ -53,43 +51,41 @@ class SourceImage:
 
 @dataclass(slots=True)
 class EntryBlocks:
-    """What an entry says, piece by piece."""
+    """The content of an entry, piece by piece."""
 
     blocks: list[AnyBlock] = field(default_factory=list)
     placeholders: list[Placeholder] = field(default_factory=list)
     earlier_values: list[EarlierValue] = field(default_factory=list)
 
     def add(self, block: AnyBlock, at: JsonPath | None = None) -> None:
-        """A block; `at` is where its text stands, if it does."""
+        """Add a block; `at` is the path of its text, if it has any."""
         if at is not None:
             self.placeholders.append(Placeholder(at, block_index=len(self.blocks)))
         self.blocks.append(block)
 
     def add_text(self, kind: Kind, text: str, at: JsonPath, **more: Any) -> None:
-        """A text, unless it is empty."""
+        """Add a text, unless it is empty."""
         if text:
             self.add(Block(kind=kind, text=text, **more), at)
 
     def add_image(self, picture: SourceImage, at: JsonPath, **more: Any) -> None:
-        """An image."""
         self._add_media_placeholder(picture, at, None)
         self.blocks.append(Block(kind=Kind.IMAGE, media=picture.media, **more))
 
     def add_summary(self, text: str, at: JsonPath) -> None:
-        """A summary that stands where nothing was said before: nobody's own words."""
+        """Add a summary of content outside the session."""
         self.add_text(Kind.DEVELOPER, text, at, name="summary")
 
     def mark_as_summary(self, text: str) -> None:
-        """The first text turned out to be a summary: its mark stays in the entry."""
+        """Convert the first text to a summary; its mark stays in the entry."""
         self.placeholders = [hole for hole in self.placeholders if hole.block_index != 0]
         self.blocks[0] = Block.developer(text, name="summary")
 
     def name_blocks(self, name: str) -> None:
-        """Say of all blocks what they are about."""
         self.blocks = [block.model_copy(update={"name": name}) for block in self.blocks]
 
     def add_native(self, block: Block, at: JsonPath) -> None:
-        """A piece that goes back to its provider as it came: its native item stands there."""
+        """Add a piece with the provider's native item at this path."""
         self.placeholders.append(Placeholder(at, "native", block_index=len(self.blocks)))
         self.blocks.append(block)
 
@@ -101,7 +97,7 @@ class EntryBlocks:
         is_error: bool = False,
         **more: Any,
     ) -> None:
-        """A tool's answer: texts and images, each with its place."""
+        """Add a tool's answer: texts and images, each with its path."""
         kept: list[ResultPart] = []
         for value, at in parts:
             if isinstance(value, str):
@@ -120,7 +116,7 @@ class EntryBlocks:
     def make_appends(
         self, whence: EntryLocation, entry: Any, message_id: str | None = None
     ) -> Iterator[Append]:
-        """The blocks as steps; the first one has the rest of the entry."""
+        """Yield the blocks as steps; the first one has the remainder of the entry."""
         line = whence.line
         holes: list[Placeholder | EarlierValue] = [*self.placeholders, *self.earlier_values]
         holes += find_copies(entry, self.blocks, holes)
@@ -137,13 +133,13 @@ class EntryBlocks:
             yield Append(f"{whence.key}:{index}", said, whence.id or whence.key)
 
     def _add_media_placeholder(self, picture: SourceImage, at: JsonPath, part: int | None) -> None:
-        # What would not be spelt the same again stays in the entry as well.
+        # Media whose encoding would differ stay in the entry as well.
         if media_text.encode_media(picture.media, picture.form) == picture.text:
             self.placeholders.append(Placeholder(at, picture.form, part, len(self.blocks)))
 
 
 def image_from_address(address: str) -> SourceImage | None:
-    """An image by its address: bytes where it holds them."""
+    """Return the image at a URL, with its bytes if the URL holds them."""
     if not address:
         return None
     found = media_text.split_data_url(address)
@@ -152,13 +148,13 @@ def image_from_address(address: str) -> SourceImage | None:
 
 
 def image_from_data(data: str, mime: str) -> SourceImage | None:
-    """An image by its bytes as text."""
+    """Return the image of base64 data."""
     media = _make_media(data, mime)
     return SourceImage(media, data, "base64") if media else None
 
 
 def make_thinking_block(item: dict[str, Any], line: SourceLine) -> Block:
-    """A thought that was signed: it goes back to the provider as it came."""
+    """Return a signed thought, which the provider gets back unchanged."""
     thought = item.get("thinking")
     native = Native(provider="anthropic", item=line.to_json(item))
     return Block.thinking(thought if isinstance(thought, str) else "", native=native)

@@ -1,4 +1,4 @@
-"""Takes fields out of an item whose types nobody has checked."""
+"""Reads fields of unvalidated items, and checks their types."""
 
 from typing import Any, TypeVar
 
@@ -17,44 +17,44 @@ _NAMES: dict[type, str] = {
 
 
 class MalformedError(ValueError):
-    """A field that is missing or of a wrong type: says which, and what was expected."""
+    """A field that is missing or has the wrong type; the message names it and the expected type."""
 
 
 def json_name(value: Any) -> str:
-    """What JSON calls a value of this type."""
+    """Return the JSON name of a value's type."""
     return _NAMES[type(value)]
 
 
 def require_object(value: Any, what: str = "") -> JsonDict:
-    """The value, which must be an object."""
+    """Return the value, which must be an object."""
     if isinstance(value, dict):
         return value
     raise MalformedError(f"{what}expected an object, got {json_name(value)}")
 
 
 def require_field(owner: JsonDict, field: str, kind: type[_T], within: str = "") -> _T:
-    """A field that must be there and be of that type; `within` says where its owner is."""
+    """Return a required field of that type; `within` names its owner."""
     value = owner.get(field)
-    if type(value) is not kind:  # true and false are no numbers here
+    if type(value) is not kind:  # booleans are not numbers here
         got = f"got {json_name(value)}" if field in owner else "but it is missing"
         raise MalformedError(f"{within}{field}: expected {_NAMES[kind]}, {got}")
     return value
 
 
 def get_field(owner: JsonDict, field: str, kind: type[_T], within: str = "") -> _T | None:
-    """A field that may be missing or null."""
+    """Return a field that may be missing or null."""
     return None if owner.get(field) is None else require_field(owner, field, kind, within)
 
 
 def find_text(owner: Any, *names: str) -> str | None:
-    """The text that a path of fields leads to; None where there is none, or it is empty."""
+    """Return the text at a path of fields; None if it is missing or empty."""
     for name in names:
         owner = owner.get(name) if isinstance(owner, dict) else None
     return owner if isinstance(owner, str) and owner else None
 
 
 def require_name(owner: JsonDict, field: str, within: str = "") -> str:
-    """A text that names something: it may not be empty."""
+    """Return a required text that may not be empty."""
     if found := require_field(owner, field, str, within):
         return found
     raise MalformedError(f"{within}{field}: expected an id, but it is empty")

@@ -1,4 +1,4 @@
-"""SWE-agent: trajectories, a file each, from its first versions on."""
+"""Reads and writes SWE-agent trajectories of all versions, one per file."""
 
 from ..format import Format
 from . import swe_agent_reader, swe_agent_writer

@@ -1,4 +1,4 @@
-"""What each message of SWE-agent's history becomes."""
+"""Converts the messages of SWE-agent's history."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,28 +16,24 @@ from ..summary_mark import find_marked_summary
 
 FORMAT_NAME = "swe-agent-traj"
 SHELL_TOOL = "bash"
-"""The tool that a command is for which the model wrote into its text."""
+"""The tool of a command that the model wrote in its text."""
 DEVELOPER_AGENT = "developer"
 USER_AGENT = "user"
-"""Tags of messages that are no observation, though the role is a user's: by whom they are."""
+"""Authors of messages in the user's role that are not observations, by tag."""
 DEMONSTRATION_ENTRY = "demonstration"
 
 
 @dataclass(slots=True)
 class SweHistoryReader:
-    """What is known of a history at some message of it."""
-
     line: SourceLine
     open_calls: list[str] = field(default_factory=list)
     """Calls without an answer, oldest first."""
     last_model_message: int = 0
-    """Which message the model spoke last."""
     has_messages: bool = False
     unkept_messages: set[int] = field(default_factory=set)
-    """Messages that could not even be kept as they came."""
+    """Messages that could not be kept even as raw notes."""
 
     def read(self, message: Any, number: int, key: str, raw: str) -> list[ImportStep]:
-        """The steps of one message."""
         if not isinstance(message, dict):
             raise MalformedError(f"expected an object, got {json_name(message)}")
         whence = EntryLocation(FORMAT_NAME, key, self.line, number)
@@ -76,7 +72,7 @@ class SweHistoryReader:
             function = call["function"]
             pieces.add(_make_call(call["id"], function["name"], function["arguments"]), at)
         if not calls and action and action.strip():
-            # Older versions: the call is a stretch of the text, and its id is made of its place.
+            # Older versions: the call is a range of the text, and its id is made of its place.
             at_call = Placeholder(("action",), "argument", "command", len(pieces.blocks))
             pieces.placeholders.append(at_call)
             arguments = self.line.to_json({"command": action})
@@ -112,7 +108,7 @@ class SweHistoryReader:
             add_message_blocks(pieces, Kind.DEVELOPER, message)
             pieces.name_blocks(DEMONSTRATION_ENTRY)
         else:
-            # After its first words the model hears from the program, unless it is said who speaks.
+            # After the model's first message, unmarked user messages come from the program.
             by_person = USER_AGENT in tags or not (
                 self.last_model_message or DEVELOPER_AGENT in tags
             )

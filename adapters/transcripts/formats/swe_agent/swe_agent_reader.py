@@ -1,4 +1,4 @@
-"""Reads a trajectory of SWE-agent: its history, its steps, and what stands around them."""
+"""Reads a trajectory of SWE-agent: its history, its steps, and the fields around them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,14 +12,13 @@ from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceProblem,
 from .history_reader import FORMAT_NAME, SweHistoryReader
 from .trajectory_steps import TrajectorySteps, UnansweredCall
 
-__all__ = ["AROUND", "FORMAT_NAME", "read", "recognizes"]
+__all__ = ["FORMAT_NAME", "TRAJECTORY_ENTRY", "read", "recognizes"]
 
 TRAJECTORY_ENTRY = "trajectory"
-"""The type of what stands around history and steps."""
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Whether this is a trajectory: a JSON object that holds steps and a history."""
+    """Return whether this is a trajectory: a JSON object with steps and a history."""
     if source.is_folder or not _is_candidate(source):
         return False
     document = source.document
@@ -31,7 +30,7 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """The history message by message, then the steps, then the rest."""
+    """Yield the history message by message, then the steps, then the remainder."""
     document = source.document
     if document is None or document.problem or not isinstance(document.value, dict):
         problem = document.problem if document else None
@@ -51,7 +50,7 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 
 def _find_unanswered(reader: SweHistoryReader, rest: dict[str, Any]) -> UnansweredCall | None:
-    """The call that ended the run: of its answer only the step tells."""
+    """Return the call that ended the run, whose answer only its step has."""
     match rest.get("info"):
         case {"exit_status": str(status)} if status and reader.open_calls:
             return UnansweredCall(reader.last_model_message, reader.open_calls[0])
@@ -118,7 +117,7 @@ def _read_remainder(rest: dict[str, Any], document: SourceLine) -> Iterator[Impo
 
 
 def _make_key(rest: dict[str, Any], history: list[Any], document: SourceLine) -> str:
-    """A session's key: the file says no id, but what was run, and how it began."""
+    """Return a session's key from its task and first messages, since the file has no id."""
     began: list[Any] = [rest.get("environment"), rest.get("replay_config")]
     for message in history:
         began.append(drop_cache_marks(message))

@@ -19,7 +19,6 @@ from .trajectory_steps import STEP_ENTRY
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """The trajectory as one document."""
     run = _TrajectoryBuilder(outgoing)
     run.fill()
     around = run.around or {"info": {"exit_status": None, "submission": None, "model_stats": {}}}
@@ -28,17 +27,15 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 class _TrajectoryBuilder:
-    """What was written of a session so far."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.restorer = EntryRestorer()
         self.around: JsonDict = {}
         self.kept: dict[int, JsonDict] = {}
-        """Steps that the source told, by their number; the last that was told of each counts."""
+        """Steps of the source, by number; the last version of each."""
         self.history: list[Any] = []
         self.made: list[JsonDict] = []
-        """Steps for what was said since."""
+        """Steps for later content."""
         self.prompted = False
 
     @property
@@ -155,6 +152,6 @@ def _make_message(role: str, content: str | list[JsonDict], kind: str, **more: A
 
 
 def _shell_command(call: ToolCall) -> str:
-    """The call as the line of a shell, for people who look at the steps."""
+    """Return the call as a shell command, for people who read the steps."""
     command = call.parse_arguments().get("command")
     return command if isinstance(command, str) else f"{call.name} {call.arguments}"

@@ -1,4 +1,4 @@
-"""The steps of a trajectory: what they repeat of the history is said by where it stands there."""
+"""Reads the steps of a trajectory; what they repeat of the history becomes references."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from ..steps import ImportStep, RawEntry
 from .history_reader import FORMAT_NAME
 
 STEP_ENTRY = "trajectory/step"
-"""The type of a step that is kept as it came."""
+"""The type of a step that is kept unchanged."""
 PROMPT_FIELDS = ("query", "messages")
-"""What the model was sent at a step: the history again, up to there."""
+"""The model's prompt at a step, which repeats the history."""
 _REPEATED_FIELDS: dict[str, JsonPath] = {
     "response": ("content",),
     "thought": ("content",),
     "action": ("action",),
 }
-"""Fields of a step, and of the model's message that holds the same."""
+"""Fields of a step, and the fields of the model's message with the same value."""
 _FIRST_TEXT: JsonPath = ("content", 0, "text")
 
 
 @dataclass(frozen=True, slots=True)
 class UnansweredCall:
-    """A call that the history leaves without an answer, and the message that made it."""
+    """A call without an answer in the history, and its message."""
 
     message_number: int
     call_id: str
@@ -40,12 +40,14 @@ class TrajectorySteps:
 
     history: list[Any]
     unkept_messages: set[int]
-    """Messages that nothing can refer to."""
+    """Messages that cannot be referred to."""
     document: SourceLine
     unanswered_call: UnansweredCall | None
 
     def read(self, step: Any, number: int, spoken: int | None) -> Iterator[ImportStep]:
-        """A step without its prompt, and without what the message `spoken` and its answer hold."""
+        """Yield a step without its prompt, and without what the message `spoken` and its answer
+        hold.
+        """
         if not isinstance(step, dict):
             raise MalformedError(f"expected an object, got {json_name(step)}")
         kept = {name: value for name, value in step.items() if name not in PROMPT_FIELDS}

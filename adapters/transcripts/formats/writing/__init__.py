@@ -1,1 +1,1 @@
-"""What writers of several formats share: the session on its way out, entry by entry."""
+"""Provides helpers that several writers share."""

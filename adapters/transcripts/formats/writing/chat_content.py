@@ -1,4 +1,4 @@
-"""The content of messages in the chat form that SWE-agent and its like keep, written."""
+"""Writes the content of chat messages as SWE-agent and similar agents keep them."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .marked_text import make_marked_text
 def make_chat_content(
     blocks: Sequence[AnyBlock], outgoing: OutgoingSession
 ) -> str | list[JsonDict]:
-    """What blocks say, as a message's content: plain text where that is all."""
+    """Return a message's content for blocks: a string if they are only text."""
     items: list[JsonDict] = []
     for block in blocks:
         match block:
@@ -38,7 +38,7 @@ def make_chat_content(
 
 
 def make_answer_content(result: ToolResult, outgoing: OutgoingSession) -> str | list[JsonDict]:
-    """What a tool answered, as a message's content."""
+    """Return a message's content for a tool's answer."""
     if isinstance(result.content, str):
         return result.content
     items: list[JsonDict] = []
@@ -56,7 +56,7 @@ def make_answer_content(result: ToolResult, outgoing: OutgoingSession) -> str | 
 
 
 def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -> JsonDict:
-    """What the model thought, as fields of its message."""
+    """Return the model's thoughts as fields of its message."""
     signed: list[Any] = []
     plain: list[str] = []
     for block in blocks:

@@ -1,4 +1,4 @@
-"""What has no role of its own in a format, as a text of which it is known again what it is."""
+"""Writes blocks that have no role in a format as marked text, which readers recognize."""
 
 from .....domain.blocks import AnyBlock, Kind
 from .....domain.ranges import Ranges
@@ -9,9 +9,9 @@ _REMINDER = "<system-reminder>"
 
 
 def make_marked_text(block: AnyBlock) -> str:
-    """The text of a block; that of a summary with its mark, so that it is known again.
+    """Return the text of a block; a summary has its mark.
 
-    A summary is a block where an import began with it: what it covers lies in another file.
+    A block is a summary if an import began with it: what it covers is in another file.
     """
     if is_imported_summary(block) and not summary_message.parse_summary_message(block.text):
         return summary_message.wrap_summary(block.text, Ranges())
@@ -19,7 +19,7 @@ def make_marked_text(block: AnyBlock) -> str:
 
 
 def make_user_text(block: AnyBlock) -> str:
-    """The same for a format that knows no developer: it has the mark of a reminder, once."""
+    """Return the text for a format without a developer role, marked once as a reminder."""
     text = make_marked_text(block)
     is_marked = text.lstrip().startswith(_REMINDER) or is_imported_summary(block)
     if block.kind is not Kind.DEVELOPER or is_marked:

@@ -1,4 +1,4 @@
-"""A session on its way out as its format's own entries, and what cutbank added as messages."""
+"""Groups a session to export into its format's own entries and new messages."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,17 +20,17 @@ from ..outgoing import (
 )
 
 REFUSED_ENTRY = "refused"
-"""The name of the notes that hold what a reader could not read."""
+"""The name of notes that hold what a reader could not read."""
 
 
 def group_own_entries(
     outgoing: OutgoingSession, own: str, *, with_refused: bool = False
 ) -> Iterator[OutgoingEntry | OutgoingMessage | OutgoingCompaction]:
-    """The source's own entries to be put back together, and messages where there are none.
+    """Yield the source's own entries, and messages for everything else.
 
-    Calls and compactions that the source recorded are among its entries. What was refused is among
-    them only `with_refused`: some agents cannot go on with what they cannot read. A view is all
-    messages: what it keeps of an entry need not be all of it.
+    Calls and compactions of the source are among its entries. Refused entries are included only
+    `with_refused`: some agents cannot resume with entries that they cannot read. A view is all
+    messages, since it may keep only a part of an entry.
     """
     if outgoing.is_view or outgoing.source != own:
         yield from group_outgoing_messages(outgoing.read_parts())
@@ -57,25 +57,26 @@ def group_own_entries(
 
 
 def is_partial_note(entry: OutgoingEntry) -> bool:
-    """Whether it is a note about a part of another entry, which could not be read."""
+    """Return whether it is a note about an unreadable part of another entry."""
     origin = entry.outgoing_blocks[0].block.origin
     return read_entry_type(entry) == REFUSED_ENTRY and (origin is None or origin.line is None)
 
 
 def is_json(text: str) -> bool:
-    """Whether a text that was kept raw is JSON: a line that could not be read may be anything."""
+    """Return whether a raw text is JSON: an unreadable line may be anything."""
     return parse_line(text.encode()).problem is None
 
 
 @dataclass(slots=True)
 class EntryRestorer:
-    """Puts entries back together, one after the other: later ones refer to earlier ones."""
+    """An object that restores entries in order, since later ones refer to earlier ones."""
 
     earlier: dict[int, Any] = field(default_factory=dict)
 
     def restore(self, entry: OutgoingEntry) -> Any:
-        """The entry as it came, from what its blocks hold and the rest of it, or as it was kept;
-        None where it was taken back since."""
+        """Return the original entry, from its blocks and its remainder, or as it was kept; None if
+        it was retracted since.
+        """
         blocks: Sequence[AnyBlock] = [said.block for said in entry.outgoing_blocks]
         if entry.remainder is None:
             whole = json.loads(entry.raw or "null")
@@ -91,6 +92,6 @@ class EntryRestorer:
 
 
 def read_entry_type(entry: OutgoingEntry) -> str:
-    """What kind of entry was kept raw; nothing where blocks were made of it."""
+    """Return the type of an entry that was kept raw; empty for an entry with blocks."""
     block = entry.outgoing_blocks[0].block
     return (block.name or "") if entry.raw is not None and isinstance(block, Block) else ""
