@@ -15,14 +15,14 @@ from anthropic.types import Message
 from pydantic import JsonValue
 
 import cutbank
-from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank import Block, LoopOptions, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 from cutbank.projections.history_view import HistoryView
-from cutbank.projections.rendering.catalog import render
+from cutbank.projections.rendering.catalog import render_view
 
 MODEL = "claude-sonnet-4-6"
 CHEAPER_MODEL = "anthropic:claude-haiku-4-5"
@@ -60,16 +60,20 @@ class Agent:
         self.loop: AgentLoop = session.loop(
             policy=ReserveHeadroom(reserve_tokens=limit // 20, keep_tokens=limit // 4),
             limit=limit,
-            summarisers=[Llm(CHEAPER_MODEL, base_url=str(self.client.base_url).rstrip("/"))],
             model=MODEL,
+            options=LoopOptions(
+                summarizers=[
+                    LlmSummarizer(CHEAPER_MODEL, base_url=str(self.client.base_url).rstrip("/"))
+                ]
+            ),
         )
-        session.set_system_prompt(SYSTEM)
-        session.set_tools(TOOLS)
+        session.configure(system_prompt=SYSTEM)
+        session.configure(tools=TOOLS)
 
     def run(self, turns: int) -> None:
         """Go on until so many turns are done."""
         while True:
-            state = self.session.state
+            state = self.session.log.state
             if state.open_calls:
                 self.answer_calls()
             elif self.is_asked():
@@ -90,7 +94,7 @@ class Agent:
         try:
             message = self.send(view)
         except anthropic.BadRequestError as error:
-            view = self.loop.overflowed(error)  # raises what is no overflow again
+            view = self.loop.handle_overflow(error)  # raises what is no overflow again
             message = self.send(view)
         used = message.usage
         self.append(*said(message))
@@ -109,12 +113,12 @@ class Agent:
 
     def send(self, view: HistoryView) -> Message:
         return self.client.messages.create(
-            model=MODEL, max_tokens=1_000, **render(view, "anthropic")
+            model=MODEL, max_tokens=1_000, **render_view(view, "anthropic")
         )
 
     def answer_calls(self) -> None:
         """Run the tools whose results are missing, be it that their process was killed."""
-        for name, position in self.session.state.open_calls.items():
+        for name, position in self.session.log.state.open_calls.items():
             (call,) = self.session.recall(position)
             assert isinstance(call.block, ToolCall)
             self.append(ToolResult(tool_call_id=name, content=read(call.block)))
@@ -132,7 +136,7 @@ def prompt(turn: int) -> str:
 
 def read(call: ToolCall) -> str:
     """The tool: what a file holds."""
-    path = call.parsed().get("path")
+    path = call.parse_arguments().get("path")
     return "\n".join(f"{number:3}: # what {path} says here" for number in range(1, 41))
 
 

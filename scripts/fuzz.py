@@ -73,15 +73,17 @@ def fuzz(name: str, minutes: float, findings: Path) -> None:
     # pyright: ignore below: atheris has no types, and the tests are found by the path above.
     readers = ["cutbank.adapters.transcripts.formats"]
     with atheris.instrument_imports(include=readers):  # pyright: ignore[reportAttributeAccessIssue]
-        from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise  # noqa: PLC0415
-        from cutbank.adapters.transcripts.formats.source import Source  # noqa: PLC0415
+        from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format  # noqa: PLC0415
+        from cutbank.adapters.transcripts.formats.source import TranscriptSource  # noqa: PLC0415
     from mutations import mutated  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
     from reading_rules import check_read  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
     from transcripts import real, samples  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
 
     found = FORMATS[name]
-    small = [path for path in real() if Source(path).size <= LONGEST_INPUT]
-    own = [path for path in [*samples(), *small] if recognise(Source(path)) is found]
+    small = [path for path in real() if TranscriptSource(path).size <= LONGEST_INPUT]
+    own = [
+        path for path in [*samples(), *small] if recognize_format(TranscriptSource(path)) is found
+    ]
     if not own:
         sys.exit(f"{name}: there is no sample to begin with")
 
@@ -93,7 +95,7 @@ def fuzz(name: str, minutes: float, findings: Path) -> None:
 
     def once(data: bytes) -> None:
         unfold(data, place, is_folder=own[0].is_dir())
-        if recognise(Source(place)) is found:
+        if recognize_format(TranscriptSource(place)) is found:
             check_read(found, place)
 
     def mutate(data: bytes, most: int, seed: int) -> bytes:

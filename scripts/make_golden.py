@@ -36,16 +36,20 @@ from eventsourcing.persistence import JSONTranscoder
 from pydantic import AwareDatetime, JsonValue
 
 import cutbank.domain
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.settings.context_settings import ContextSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.storage.event_log.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor
+from cutbank.adapters.storage.event_log.event_mapper import (
+    MIN_BODY_BYTES,
+    EventMapper,
+    ZstdCompressor,
+)
 from cutbank.adapters.storage.event_log.recorder import ImportRow
 from cutbank.adapters.storage.event_log.stored_row import StoredRow
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
-from cutbank.domain.compaction import RECORDED
+from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.compaction_events import Summary, Trigger, Trim
 from cutbank.domain.event import Event
 from cutbank.domain.ranges import Ranges
@@ -116,7 +120,7 @@ def events() -> Iterator[tuple[str, Event]]:
         block = Block(kind=block_kind, text=f"words of {block_kind}")
         yield f"a block of kind {block_kind}", _event(BlockAppended, block=block, turn=1)
     odd = "a lone \ud800, NUL \0, \U0001f600, two halves \ud83d\ude00, \u2028, </script>, \x1b[0m"
-    large, many = f"{odd} and many more words\n" * (BODY_SIZE // 60), BODY_SIZE // 4
+    large, many = f"{odd} and many more words\n" * (MIN_BODY_BYTES // 60), MIN_BODY_BYTES // 4
     arguments = '{"_type_": "uuid_hex", "_data_": "00", "nan": NaN, "big": 123456789012345678901}'
     call = ToolCall(tool_call_id="call \U0001f600", name="tool", arguments=arguments)
     image = Media(type="image", mime="image/png", data=b"\x89PNG" * many)
@@ -245,7 +249,7 @@ def tree_of(value: Any) -> Any:
         case bytes():
             # Media are large, and a hash says whether they are the same.
             return f"{len(value)} bytes {blake2b(value, digest_size=16).hexdigest()}"
-        case str() if len(value) >= BODY_SIZE:
+        case str() if len(value) >= MIN_BODY_BYTES:
             content = value.encode("utf-8", "surrogatepass")
             return f"{len(value)} characters {blake2b(content, digest_size=16).hexdigest()}"
         case datetime():
@@ -306,7 +310,7 @@ class _Says:
     text: str
     name: str = "golden"
 
-    def summarise(self, _: Material) -> Draft:
+    def summarize(self, _: Material) -> Draft:
         usage = Usage(input=100, cache_read=10, cache_write=1, output=20, reasoning=5)
         return Draft(text=self.text, sections={"Goal": self.text}, model="a model", usage=usage)
 
@@ -327,7 +331,10 @@ def _tell(database: Path) -> list[dict[str, Any]]:
         fork = session.fork("fork", at=session.position - 3)
         fork.append(Block.user("In the fork the story goes on."))
         look(fork)
-        fork.compact(_CutAt(fork.position), summariser=_Says("The fork's own summary."))
+        fork.compact(
+            _CutAt(fork.position),
+            options=CompactionOptions(summarizers=[_Says("The fork's own summary.")]),
+        )
         look(fork)
         _recorded(store)
         look(store.session("imported"))
@@ -345,14 +352,16 @@ def _tell(database: Path) -> list[dict[str, Any]]:
         session.close("the story ends")
         look(session)
         verdict = verify(store)
-        assert verdict.ok, verdict.violations
+        assert verdict.is_ok, verdict.violations
     return served
 
 
 def _first_turns(session: StoredSession) -> None:
-    session.set_system_prompt("You keep to the story.")
-    session.set_tools([{"name": "read", "input_schema": {"type": "object"}}])
-    session.set_request_settings(model="a model", max_tokens=1_000, temperature=0.5)
+    session.configure(system_prompt="You keep to the story.")
+    session.configure(tools=[{"name": "read", "input_schema": {"type": "object"}}])
+    session.configure(
+        request_settings={"model": "a model", "max_tokens": 1_000, "temperature": 0.5}
+    )
     for number in range(1, 6):
         message = f"message {number}"
         native = Native(provider="anthropic", item='{"type":"thinking","signature":"c2ln"}')
@@ -377,7 +386,7 @@ def _first_turns(session: StoredSession) -> None:
         text = f"line of file {number}.\n"
         session.append(ToolResult(tool_call_id=f"call {number}.1", content=text * (size // 20)))
         if number == 4:
-            session.abandon("call 4.0", "the user pressed escape")
+            session.cancel_tool_call("call 4.0", "the user pressed escape")
         else:
             parts = (Text(text="a picture"), Media(type="image", mime="image/png", data=b"\x89PNG"))
             session.append(ToolResult(tool_call_id=f"call {number}.0", content=parts))
@@ -401,17 +410,21 @@ def _compactions(session: StoredSession, look: Callable[[StoredSession], None]) 
     session.pin(asked[0])
     session.hide(results[1], replacement="[not for you]")
     session.hide(asked[2])
-    session.compact(_CutAt(asked[2]), summariser=_Says("The first summary."))
+    session.compact(
+        _CutAt(asked[2]), options=CompactionOptions(summarizers=[_Says("The first summary.")])
+    )
     look(session)
     session.unpin(asked[0])
     session.append(Block.user("After the first boundary. " * 30))
     session.compact(
         _CutAt(asked[4]),
-        summariser=_Says("   "),
-        trigger=Trigger.THRESHOLD,
-        instructions="keep the names",
-        idempotency_key="second",
-        activate=False,
+        options=CompactionOptions(
+            summarizers=[_Says("   ")],
+            trigger=Trigger.THRESHOLD,
+            instructions="keep the names",
+            idempotency_key="second",
+            activate=False,
+        ),
     )
     session.append(Block.assistant("While it was only prepared."))
     look(session)
@@ -419,15 +432,23 @@ def _compactions(session: StoredSession, look: Callable[[StoredSession], None]) 
     look(session)
     session.record_call(session.view(), call_id="after the second boundary")
     words = session.append(Block.user("More words, to be compacted once more. " * 30)).last
-    session.compact(_CutAt(words), summariser=_Says("Of what is not served."), activate=False)
-    session.compactor().drop(session.prepared() or 0, "it does not fit")
+    session.compact(
+        _CutAt(words),
+        options=CompactionOptions(summarizers=[_Says("Of what is not served.")], activate=False),
+    )
+    session.log.compactor().drop(session.log.find_prepared() or 0, "it does not fit")
     look(session)
     session.schedule_wake(datetime(2026, 2, 1, tzinfo=UTC), "the nightly build")
-    session.compact(_CutAt(words), summariser=_Says("The third summary."))
+    session.compact(
+        _CutAt(words), options=CompactionOptions(summarizers=[_Says("The third summary.")])
+    )
     look(session)
     session.revert()
     look(session)
-    session.compact(_CutAt(asked[3]), summariser=_Says("Of another lineage."), lineage="what if")
+    session.compact(
+        _CutAt(asked[3]),
+        options=CompactionOptions(summarizers=[_Says("Of another lineage.")], lineage="what if"),
+    )
 
 
 def _takes_back(session: StoredSession) -> None:
@@ -445,15 +466,15 @@ def _recorded(store: SessionStore) -> None:
     session = store.session("imported", source="claude-code")
     for number in range(4):
         session.append(Block.user(f"Question {number}."), Block.assistant(f"Answer {number}."))
-    lineage = store.events.opened_compaction("default", "imported", RECORDED)
+    lineage = store.events.open_compaction("default", "imported", RECORDED_LINEAGE)
     head = session.position
-    lineage.draw(
+    lineage.record_boundary(
         {
             "after": head,
             "first_kept": head - 2,
             "kept": Ranges.span(head - 2, head),
             "trigger": Trigger.OVERFLOW,
-            "policy": RECORDED,
+            "policy": RECORDED_LINEAGE,
             "pre_tokens": 100,
             "post_tokens": 10,
             "source_time": "2026-01-01T00:00:00Z",
@@ -461,10 +482,10 @@ def _recorded(store: SessionStore) -> None:
         {
             "text": "What the source's own summary said.",
             "covers": Ranges.span(1, head - 3),
-            "summariser": RECORDED,
+            "summariser": RECORDED_LINEAGE,
             "tokens": 9,
         },
-        planned_on=0,
+        based_on=0,
         activate_at=head,
     )
     row = ImportRow("default", "a file", "claude-code", "imported", 1_234, complete=True)

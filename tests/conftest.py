@@ -8,7 +8,7 @@ import pytest
 from clock import Clock
 from databases import new_schema, postgres_address
 from hypothesis import HealthCheck, settings
-from processes import Killed
+from processes import Killed, Processes, processes
 from unpinned import UNPINNED
 
 import cutbank
@@ -63,6 +63,15 @@ def clock() -> Clock:
 
 
 @pytest.fixture(scope="session")
+def run() -> Iterator[Processes]:
+    """Processes that do what `victims` can do, alone or together, and may be killed."""
+    if not hasattr(os, "fork"):
+        pytest.skip("copies of processes are POSIX's")
+    with processes() as run:
+        yield run
+
+
+@pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of the run's PostgreSQL server."""
     root = tmp_path_factory.getbasetemp()
@@ -77,10 +86,10 @@ def postgres_database(postgres: str) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def engine(request: pytest.FixtureRequest) -> str:
-    """Which database a test runs on: once on each, unless it is marked `on_sqlite`."""
-    return str(request.param)
+@pytest.fixture
+def engine() -> str:
+    """Return the database of a test: SQLite, or each where it is marked `each_database`."""
+    return "sqlite"
 
 
 @pytest.fixture

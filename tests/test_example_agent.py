@@ -149,7 +149,7 @@ def check_log(session: StoredSession, acknowledged: list[tuple[int, str]]) -> No
     assert len(acknowledged) == len({position for position, _ in acknowledged})
     # What was under way at a kill may be stored without that anybody heard of it.
     assert 0 <= len(stored) - len(acknowledged) <= 2 * 2
-    assert not session.state.open_calls
+    assert not session.log.state.open_calls
     assert isinstance(list(stored.values())[-1], Block)
 
 

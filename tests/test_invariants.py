@@ -1,6 +1,7 @@
 """The ten invariants of docs/design.md hold whatever is done, on both databases."""
 
 import pytest
+from databases import each_database
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 from the_invariants import TheInvariants
@@ -14,13 +15,17 @@ def on(engine: str, request: pytest.FixtureRequest) -> type[TheInvariants]:
     return type("TheInvariantsOnPostgres", (TheInvariants,), {"server": server})
 
 
+@each_database
 def test_the_invariants_hold_whatever_is_done(engine: str, request: pytest.FixtureRequest) -> None:
     run_state_machine_as_test(
         on(engine, request),
-        settings=settings(max_examples=40, stateful_step_count=30, deadline=None),
+        settings=settings(
+            max_examples=20 if engine == "sqlite" else 8, stateful_step_count=30, deadline=None
+        ),
     )
 
 
+@each_database
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_the_invariants_hold_in_two_thousand_examples(

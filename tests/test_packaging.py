@@ -54,19 +54,17 @@ def test_the_tree_names_no_index_and_nobodys_home() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_leak_is_seen() -> None:
+    texts = [
         f"--index-url https://{INDEX_HOSTS[0]}/simple",
         f"see /{'home'}/maria/cutbank",
         f"cd /{'Users'}/maria/cutbank",
         f"C:\\{'Users'}\\maria\\cutbank",
         f'"C:\\\\{"Users"}\\\\maria\\\\cutbank"',
         f"/{'root'}/cutbank",
-    ],
-)
-def test_a_leak_is_seen(text: str) -> None:
-    assert leaks(text)
+    ]
+
+    assert not [text for text in texts if not leaks(text)]
 
 
 @pytest.mark.slow

@@ -5,8 +5,10 @@ from itertools import groupby, islice
 from operator import itemgetter
 from random import Random
 
-from cutbank import StoredSession
+import cutbank
+from cutbank import CompactionOptions, StoredSession
 from cutbank.adapters.analysis.auditing.audited_call import AuditedCall
+from cutbank.adapters.analysis.auditing.call_index import find_calls
 from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .figure import Figure, Found, Options
@@ -29,20 +31,22 @@ def audits(options: Options) -> Found:
             blocks += served(session, islice(pieces, size - blocks), blocks)
             of = f"of {blocks:,} blocks"
             fresh = store.session("audited")
-            seconds = elapsed(fresh.call_index.calls)
-            calls = fresh.call_index.calls()
+            seconds = elapsed(find_calls(fresh).read_calls)
+            calls = find_calls(fresh).read_calls()
             yield Figure(f"counting the calls {of} for the first time", "ms", seconds * 1e3)
             fresh = store.session("audited")
-            ms = elapsed(fresh.call_index.calls) * 1e3
+            ms = elapsed(find_calls(fresh).read_calls) * 1e3
             yield Figure(f"finding the calls {of} that another has counted", "ms", ms)
             chosen = Random(SEED)  # noqa: S311 - nothing here is secret
             numbers = chosen.choices(range(1, len(calls) + 1), k=30)
             ms = alone(numbers, partial(proved, fresh)) * 1e3
             what = f"audit --call N {of}, counted"
             yield Figure(what, "ms", ms, target=f"<= {MOST} ms", met=ms <= MOST)
-            told = [call.told.originator_version for call in calls if call.told]
+            told = [call.record.originator_version for call in calls if call.record]
             records = chosen.choices(told, k=30)
-            ms = alone(records, lambda at: store.session("audited").audited_call(at=at)) * 1e3
+            ms = (
+                alone(records, lambda at: cutbank.audit_call(store.session("audited"), at=at)) * 1e3
+            )
             what = f"audit --call '#N' {of}, by the handle of its record"
             yield Figure(what, "ms", ms, target=f"<= {MOST} ms", met=ms <= MOST)
             seconds = elapsed(told_whole, fresh)
@@ -59,15 +63,15 @@ def served(session: StoredSession, pieces: object, before: int) -> int:
         session.record_call(view, call_id=f"{before}-{number}", renderer="anthropic/1")
         count += len(turn)
         if len(view.entries) >= COMPACTED_EACH:
-            session.compact(KeepNewest(), summariser=SaysTheSame())
+            session.compact(KeepNewest(), options=CompactionOptions(summarizers=[SaysTheSame()]))
     return count
 
 
 def proved(session: StoredSession, number: int) -> AuditedCall:
-    call = session.audited_call(number)
+    call = cutbank.audit_call(session, number)
     assert not call.shown.is_refuted, call.shown
     return call
 
 
 def told_whole(session: StoredSession) -> int:
-    return sum(1 for _ in session.audit().between())
+    return sum(1 for _ in cutbank.audit(session).read_between())

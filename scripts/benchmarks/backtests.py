@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
-from cutbank.adapters.analysis.backtest.imported_transcripts import imported
+import cutbank
+from cutbank.adapters.analysis.backtest.imported_transcripts import import_temporarily
 from cutbank.adapters.interfaces.sample.sample_session import write_sample
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
-from cutbank.domain.backtest.result import Measured
+from cutbank.domain.backtest.result import BacktestResult
 from cutbank.domain.policies.catalog import POLICIES
 
 from .figure import Figure, Found, Options
@@ -35,9 +36,9 @@ def backtests(options: Options) -> Found:
     yield Figure("replays and scores of it, of one processor", "s", replays)
 
 
-def timed(store: SessionStore, cache: Path) -> tuple[float, Measured]:
+def timed(store: SessionStore, cache: Path) -> tuple[float, BacktestResult]:
     began = perf_counter()
-    measured = store.backtest([*POLICIES], limits=LIMITS, jobs=PROCESSES, cache=cache)
+    measured = cutbank.backtest(store, [*POLICIES], limits=LIMITS, jobs=PROCESSES, cache=cache)
     return perf_counter() - began, measured
 
 
@@ -48,5 +49,5 @@ def sessions(options: Options, recorded: str | None) -> Iterator[SessionStore]:
     if recorded is None:
         folder.mkdir()
         write_sample(folder / "sample.jsonl")
-    with imported(folder) as (store, _):
+    with import_temporarily(folder) as (store, _):
         yield store

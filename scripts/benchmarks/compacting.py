@@ -4,17 +4,17 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
-from cutbank import SessionStore, StoredSession
+from cutbank import CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.interfaces.sample.sample_session import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction_events import Digest
-from cutbank.domain.digest import digest_of
+from cutbank.domain.digest import build_digest
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.gate import check
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank.domain.summaries.gate import check_draft
 from cutbank.domain.summaries.summarizer import Material
 
 from .figure import Figure, Found, Options
@@ -35,7 +35,7 @@ def compacting(options: Options) -> Found:
     with open_store(options.folder / "compacting.db") as store:
         for name, session in (("the sample", sample(options, store)), ("turns", told(store))):
             material = hidden(session)
-            size = f"{sum(item.tokens for item in material.gone) // 1_000}k hidden tokens"
+            size = f"{sum(item.tokens for item in material.removed_items) // 1_000}k hidden tokens"
             taken = alone(range(rounds), partial(summarised, material)) * 1e3
             what = f"extractive over {size} of {name}"
             yield Figure(what, "ms", taken, target=f"<= {MOST} ms", met=taken <= MOST)
@@ -71,12 +71,12 @@ def hidden(session: StoredSession) -> Material:
         for entry in session.view().entries
     )
     covers = Ranges.span(1, gone[-1].position)
-    return Material(gone, covers, budget=BUDGET, digest=digest_of(gone, Digest()))
+    return Material(gone, covers, budget=BUDGET, digest=build_digest(gone, Digest()))
 
 
 def summarised(material: Material, _: object) -> object:
     forget()
-    return Extractive().summarise(material)
+    return ExtractiveSummarizer().summarize(material)
 
 
 def forget() -> None:
@@ -90,11 +90,11 @@ def forget() -> None:
 
 def beside(material: Material, name: str, rounds: int) -> Iterator[Figure]:
     """What a compaction does with the same material besides."""
-    draft = Extractive().summarise(material)
-    users = [item.block.text for item in material.gone if item.kind is Kind.USER]
-    taken = alone(range(rounds), lambda _: check(draft, material, user_texts=users))
+    draft = ExtractiveSummarizer().summarize(material)
+    users = [item.block.text for item in material.removed_items if item.kind is Kind.USER]
+    taken = alone(range(rounds), lambda _: check_draft(draft, material, user_texts=users))
     yield Figure(f"the gate, for {name}", "ms", taken * 1e3)
-    taken = alone(range(rounds), lambda _: digest_of(material.gone, Digest()))
+    taken = alone(range(rounds), lambda _: build_digest(material.removed_items, Digest()))
     yield Figure(f"the digest, for {name}", "ms", taken * 1e3)
 
 
@@ -107,5 +107,5 @@ def warm(session: StoredSession, key: str) -> StoredSession:
 
 def compacted(session: StoredSession) -> None:
     forget()
-    outcome = session.compact(limit=LIMIT, settings=KEPT)
-    assert outcome.summariser == "extractive", outcome
+    outcome = session.compact(limit=LIMIT, options=CompactionOptions(settings=KEPT))
+    assert outcome.summarizer == "extractive", outcome

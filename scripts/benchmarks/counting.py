@@ -10,18 +10,23 @@ from time import perf_counter
 
 from cutbank import SessionStore
 from cutbank.adapters.interfaces.sample.sample_session import write_sample
-from cutbank.adapters.models.vocabularies import VOCABULARIES, TiktokenCounter, encoding, is_at_hand
+from cutbank.adapters.models.vocabularies import (
+    VOCABULARIES,
+    TiktokenCounter,
+    is_available,
+    load_encoding,
+)
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.storage.view_reader import ViewReader
-from cutbank.domain.compaction import RECORDED
+from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
-from cutbank.projections.compaction_window import window_of
-from cutbank.projections.context_usage import Reckoning
-from cutbank.projections.history_view import History
-from cutbank.projections.view_token_counts import Tally
+from cutbank.projections.compaction_window import make_window
+from cutbank.projections.context_usage import ContextUsageTracker
+from cutbank.projections.history_view import HistoryFold
+from cutbank.projections.view_token_counts import TokenCounts
 
 from .figure import Figure, Found, Options
 from .timing import alone
@@ -88,8 +93,10 @@ def _foreseen(store: SessionStore) -> Found:
         yield f"counting: {len(compacted)} first calls after a compaction"
         yield from _figures("first call after a compaction", compacted)
     yield from _figures(f"{SELDOM}th call after a recorded one", list(_seldom(store)))
-    for name in filter(is_at_hand, VOCABULARIES):
-        exact = [one for one in _guesses(store, Tally(TiktokenCounter(name))) if not one.is_first]
+    for name in filter(is_available, VOCABULARIES):
+        exact = [
+            one for one in _guesses(store, TokenCounts(TiktokenCounter(name))) if not one.is_first
+        ]
         yield from _figures(f"next call, counted by {name}", exact)
 
 
@@ -114,40 +121,40 @@ def _by_session(guesses: list[Guess]) -> dict[str, list[Guess]]:
     return found
 
 
-def _guesses(store: SessionStore, tally: Tally | None) -> Iterator[Guess]:
+def _guesses(store: SessionStore, tally: TokenCounts | None) -> Iterator[Guess]:
     """Each call, from what stood in the log before its report: read anew each time."""
-    store.events.tally = tally or Tally()
+    store.events.tally = tally or TokenCounts()
     for key, calls in _calls(store):
-        reader = ViewReader(store.events, "default", key, RECORDED)
+        reader = ViewReader(store.events, "default", key, RECORDED_LINEAGE)
         for at, call in calls:
-            history, _ = reader.history(at - 1, call.lineage_version)
+            history, _ = reader.read_history(at - 1, call.lineage_version)
             yield _guess(key, history, call)
 
 
-def _guess(key: str, history: History, call: ModelCalled) -> Guess:
+def _guess(key: str, history: HistoryFold, call: ModelCalled) -> Guess:
     shown = tuple(one for one in history.entries.values() if one.position <= call.position)
-    use = history.reckoning.use(shown, history.request)
+    use = history.reckoning.measure_usage(shown, history.request)
     besides = history.summary.tokens if history.summary else 0
-    newest = history.reckoning.anchored_at()
+    newest = history.reckoning.find_anchor_position()
     since = sum(one.tokens for one in shown if one.position > newest)
     return Guess(
         session=key[:8],
         reported=call.context or 0,
-        calibrated=use.used,
-        anchored=use.reported + since if use.reported else 0,
+        calibrated=use.used_tokens,
+        anchored=use.reported_tokens + since if use.reported_tokens else 0,
         estimated=besides + sum(one.tokens for one in shown),
-        is_first=use.reported is None,
+        is_first=use.reported_tokens is None,
         is_compacted=history.boundary is not None,
-        is_second=use.reported is not None and not use.gauge.calls,
+        is_second=use.reported_tokens is not None and not use.calibration.calls,
     )
 
 
 def _seldom(store: SessionStore) -> Iterator[Guess]:
     """As where a provider reports each tenth call only; up to the first compaction."""
     for key, calls in _calls(store):
-        chain = store.events.session_chain("default", key)
+        chain = store.events.find_session_chain("default", key)
         first = [at for at, call in calls if not call.lineage_version]
-        history, number = History(), 0
+        history, number = HistoryFold(), 0
         for recorded in store.events.read(chain, Ranges.span(1, max(first, default=0))):
             if not isinstance(call := recorded.event, ModelCalled):
                 history.apply(recorded)
@@ -163,7 +170,7 @@ def _calls(store: SessionStore) -> Iterator[tuple[str, list[tuple[int, ModelCall
     """The calls of each session that were reported, each once, and where they stand."""
     for found in store.sessions():
         session = store.session(found.key, create=False)
-        chain = store.events.session_chain("default", found.key)
+        chain = store.events.find_session_chain("default", found.key)
         newest: dict[str, tuple[int, ModelCalled]] = {}
         for recorded in store.events.read(chain, Ranges.span(1, session.position)):
             if isinstance(recorded.event, ModelCalled) and recorded.event.context:
@@ -172,37 +179,41 @@ def _calls(store: SessionStore) -> Iterator[tuple[str, list[tuple[int, ModelCall
 
 
 def _costs(store: SessionStore, options: Options) -> Found:
-    store.events.tally = Tally()
+    store.events.tally = TokenCounts()
     largest = max(store.sessions(), key=lambda found: found.position).key
-    reader = ViewReader(store.events, "default", largest, RECORDED)
-    history, coordinate = reader.history()
-    view = history.view(largest, "default", coordinate, None)
+    reader = ViewReader(store.events, "default", largest, RECORDED_LINEAGE)
+    history, coordinate = reader.read_history()
+    view = history.make_view(largest, "default", coordinate, None)
     entries = len(view.entries)
-    seconds = alone(range(options.ops // 10), lambda _: history.use())
+    seconds = alone(range(options.ops // 10), lambda _: history.measure_usage())
     yield Figure(f"reckoning of {entries} entries", "us", seconds * 1e6)
     seconds = alone(
         range(options.ops // 10),
-        lambda _: list(window_of(history, view, 200_000, Trigger.THRESHOLD).items),
+        lambda _: list(make_window(history, view, 200_000, Trigger.THRESHOLD).items),
     )
     yield Figure(f"window of {entries} entries", "us", seconds * 1e6)
     text = "".join(entry.text for entry in view.entries)
     for name in VOCABULARIES:
-        if not is_at_hand(name):
+        if not is_available(name):
             yield f"counting: the vocabulary {name} is not on this machine"
             continue
-        encoding.cache_clear()
+        load_encoding.cache_clear()
         start = perf_counter()
-        encoding(name)
+        load_encoding(name)
         yield Figure(f"{name}: load", "ms", (perf_counter() - start) * 1e3)
         counter = TiktokenCounter(name)
         seconds = alone([text] * 5, counter.count_text)
         yield Figure(f"{name}: count", "MB/s", len(text.encode()) / seconds / 1e6)
-        anew = alone([Tally(counter) for _ in range(5)], partial(_counted, history))
+        anew = alone([TokenCounts(counter) for _ in range(5)], partial(_counted, history))
         yield Figure(f"{name}: a view of {view.tokens:,} tokens, anew", "ms", anew * 1e3)
-        tally = Tally(counter)
+        tally = TokenCounts(counter)
         again = alone([tally] * 21, partial(_counted, history))
         yield Figure(f"{name}: the same, remembered", "ms", again * 1e3)
 
 
-def _counted(history: History, tally: Tally) -> int:
-    return Reckoning(tally).use(tuple(history.entries.values()), history.request).used
+def _counted(history: HistoryFold, tally: TokenCounts) -> int:
+    return (
+        ContextUsageTracker(tally)
+        .measure_usage(tuple(history.entries.values()), history.request)
+        .used_tokens
+    )

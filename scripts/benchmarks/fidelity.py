@@ -5,25 +5,28 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
-from cutbank.adapters.analysis.backtest.worker import COLLECT_AFTER
-from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.backtest.worker import COLLECT_AFTER_BLOCKS
+from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.domain.compaction_terms import Terms
-from cutbank.domain.fidelity.canonical_boundaries import canonical, own_boundaries
-from cutbank.domain.fidelity.fidelity_measure import Measure
-from cutbank.domain.fidelity.rows import Rows
-from cutbank.domain.fidelity.segments import WHOLE, Spell
-from cutbank.domain.fidelity.session_reading import Reading
-from cutbank.domain.fidelity.upper_bound import own_bound
-from cutbank.domain.fidelity.visibility import Sights
+from cutbank.domain.compaction_terms import CompactionTerms
+from cutbank.domain.fidelity.canonical_boundaries import (
+    find_canonical_boundaries,
+    list_own_boundaries,
+)
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.rows import SessionRows
+from cutbank.domain.fidelity.segments import WHOLE_HISTORY, ViewSegment
+from cutbank.domain.fidelity.session_reading import SessionReading
+from cutbank.domain.fidelity.upper_bound import compute_own_bound
+from cutbank.domain.fidelity.visibility import SessionVisibility
 from cutbank.domain.pins import PinRules
-from cutbank.domain.policies.catalog import policy_named
-from cutbank.projections.replay.policy_decider import ByPolicy
-from cutbank.projections.replay.recorded_rows import rows_of
+from cutbank.domain.policies.catalog import build_policy
+from cutbank.projections.replay.policy_decider import PolicyDecider
+from cutbank.projections.replay.recorded_rows import make_session_rows
 from cutbank.projections.replay.recording import Recording
-from cutbank.projections.replay.replay import replayed
-from cutbank.projections.replay.replay_segments import spells_of
-from cutbank.projections.replay.replay_writers import Writers
+from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.replay.replay_segments import collect_segments
+from cutbank.projections.replay.replay_writers import ReplayWriters
 
 from .figure import Figure, Found, Options
 from .replays import taken, told
@@ -36,19 +39,19 @@ ROUNDS = 3
 def fidelity(options: Options) -> Found:
     """Of the turns that everything is measured with, by the time of one processor."""
     with open_store(options.folder / "fidelity.db", synchronous="NORMAL") as store:
-        recording = recording_of(told(store, 700 if options.smoke else 2_000))
-        rows, spells = rows_of(recording), sent(recording)
+        recording = read_recording(told(store, 700 if options.smoke else 2_000))
+        rows, spells = make_session_rows(recording), sent(recording)
     gc.collect()
     gc.freeze()
     usual = gc.get_threshold()
-    gc.set_threshold(COLLECT_AFTER)  # as the processes of a backtest do
-    reading_s = taken(partial(Reading, rows), ROUNDS)
+    gc.set_threshold(COLLECT_AFTER_BLOCKS)  # as the processes of a backtest do
+    reading_s = taken(partial(SessionReading, rows), ROUNDS)
     known: list[float] = []
     new: list[float] = []
     for _ in range(ROUNDS):
-        reading = Reading(rows)
-        measure = Measure(reading, canonical(reading, LIMIT))
-        cell(measure, [WHOLE])  # what all cells of a session have in common
+        reading = SessionReading(rows)
+        measure = FidelityMeasure(reading, find_canonical_boundaries(reading, LIMIT))
+        cell(measure, [WHOLE_HISTORY])  # what all cells of a session have in common
         for times in (new, known):
             times.append(taken(partial(cell, measure, spells), 1))
     gc.set_threshold(*usual)
@@ -60,22 +63,24 @@ def fidelity(options: Options) -> Found:
     yield speed(f"{POLICY} scored, {len(spells)} new summaries", rows, median(new))
 
 
-def speed(what: str, rows: Rows, seconds: float) -> Figure:
+def speed(what: str, rows: SessionRows, seconds: float) -> Figure:
     found = len(rows.rows) / seconds
     return Figure(what, "blocks/s", found, target=f">= {LEAST:,}", met=found >= LEAST)
 
 
-def sent(recording: Recording) -> tuple[Spell, ...]:
+def sent(recording: Recording) -> tuple[ViewSegment, ...]:
     """What a policy would have sent, with summaries by rules."""
-    terms = Terms(policy_named(POLICY, {}), limit=LIMIT, pins=PinRules())
-    return spells_of(replayed(recording, ByPolicy(terms, recording, Writers()), limit=LIMIT))
+    terms = CompactionTerms(build_policy(POLICY, {}), limit=LIMIT, pins=PinRules())
+    return collect_segments(
+        replay_recording(recording, PolicyDecider(terms, recording, ReplayWriters()), limit=LIMIT)
+    )
 
 
-def cell(measure: Measure, spells: Sequence[Spell]) -> None:
+def cell(measure: FidelityMeasure, spells: Sequence[ViewSegment]) -> None:
     """All that a backtest has of it: on boundaries that all share, and on its own."""
-    sights = Sights(measure.reading, spells)
-    own = Measure(measure.reading, own_boundaries(spells))
-    assert measure.scores(sights).boundaries
-    own.scores(sights)
-    own_bound(own, sights)
-    measure.lost(sights)
+    sights = SessionVisibility(measure.reading, spells)
+    own = FidelityMeasure(measure.reading, list_own_boundaries(spells))
+    assert measure.score(sights).boundaries
+    own.score(sights)
+    compute_own_bound(own, sights)
+    measure.find_lost_keys(sights)

@@ -19,7 +19,7 @@ def formats(options: Options) -> Found:
     copies = options.folder / "copies"
     copies.mkdir()
     write_samples(copies, max(2, options.blocks // 2_000))
-    names = [name for name, one in FORMATS.items() if one.begin and one.write]
+    names = [name for name, one in FORMATS.items() if one.begin_reading and one.write]
     for name in names:
         write_in(name, copies, options.folder / name)
     for name in names:
@@ -38,5 +38,5 @@ def write_in(name: str, copies: Path, folder: Path) -> None:
     with open_store(folder.with_suffix(".db")) as store:
         list(import_path(store, copies))
         for number, session in enumerate(store.sessions()):
-            if session.parent is None:
+            if session.log.parent is None:
                 export(session, name, folder / f"{number}{FORMATS[name].suffix}")

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
+from cutbank import CompactionOptions
 from cutbank.domain.ranges import Ranges
 
 from .figure import Found, Growth, Options, named
@@ -37,7 +38,7 @@ def _grown(options: Options, folder: Path, compress: bool) -> Found:
             seconds = alone(range(30), partial(reopened, folder, "benchmark"))
             yield grown.figure(named("reopened view", compress), size, seconds)
             fork.pin(Ranges.of(both.positions[::20]))
-            fork.compact(KeepNewest(), summariser=SaysTheSame())
+            fork.compact(KeepNewest(), options=CompactionOptions(summarizers=[SaysTheSame()]))
             kept = len(fork.view().entries)
             seconds = alone(range(9), partial(reopened, folder, fork.key)) / kept
             yield grown.figure(named("scattered view, per block", compress), size, seconds)

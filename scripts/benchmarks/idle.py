@@ -18,8 +18,9 @@ from statistics import median
 from threading import Event
 from time import perf_counter, process_time
 
-from cutbank.adapters.runtime.idle.due_sessions import DueSessions
-from cutbank.adapters.runtime.idle.notices import About, Notice
+import cutbank
+from cutbank.adapters.runtime.idle.due_sessions import DueSessionIndex
+from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.domain.idle_rules import IdleRules
 
 from .figure import Figure, Found, Growth, Options
@@ -80,14 +81,14 @@ def _grown(resting: Resting, sizes: tuple[int, int]) -> tuple[float, float]:
     resting.grow(sizes)
     with resting.store() as store:
         indexed = elapsed(lambda: store.read_models.catch_up(search=False))
-        sessions, now = DueSessions(store.read_models), datetime.now(UTC)
-        assert sessions.count(now) == resting.due
+        sessions, now = DueSessionIndex(store.read_models), datetime.now(UTC)
+        assert sessions.count_due(now) == resting.due
 
         def ask(_: object) -> None:
             """What a look asks: who is due, how many, and who will be next."""
-            assert len(sessions.at(now, BATCH)) == BATCH
-            sessions.count(now)
-            sessions.next_at(now)
+            assert len(sessions.find_due(now, BATCH)) == BATCH
+            sessions.count_due(now)
+            sessions.find_next_due(now)
 
         return indexed, alone(range(REPEATS), ask)
 
@@ -130,7 +131,7 @@ def compacted(resting: Resting) -> Found:
     told = sum((Counter(said) for _, _, said, _ in done), Counter[str]())
     with closing(resting.store()) as store:
         store.read_models.catch_up(search=False)
-        ((boundaries, sessions),) = store.read_models.file.rows(
+        ((boundaries, sessions),) = store.read_models.file.fetch_rows(
             "SELECT count(*), count(DISTINCT session_id) FROM compactions"
             " WHERE outcome = 'boundary'"
         )
@@ -148,16 +149,16 @@ def _worked(resting: Resting) -> tuple[float, float, dict[str, int], float]:
     """When it began and was done, by whom notices are, and its processor time."""
     told, is_done = Counter[str](), Event()
 
-    def heard(notice: Notice) -> None:
+    def heard(notice: WorkerNotice) -> None:
         told[notice.about] += 1
-        if notice.about is About.LOOKED and not notice.due and not notice.running:
+        if notice.about is NoticeKind.LOOKED and not notice.due and not notice.running:
             is_done.set()
 
     with resting.store() as store:
         _ = store.settings
         _barriers[0].wait(PATIENCE)
         began, spent = perf_counter(), process_time()
-        store.start_scheduler(RULES, heard=[heard])
+        cutbank.start_scheduler(store, RULES, heard=[heard])
         assert is_done.wait(PATIENCE), f"the worker was not done after {PATIENCE} s: {told}"
         return began, perf_counter(), dict(told), process_time() - spent
 
@@ -180,12 +181,12 @@ def _rested(seconds: float, folder: str, address: str) -> float:
     os.environ["XDG_STATE_HOME"] = folder
     has_looked = Event()
 
-    def heard(notice: Notice) -> None:
-        if notice.about is About.LOOKED:
+    def heard(notice: WorkerNotice) -> None:
+        if notice.about is NoticeKind.LOOKED:
             has_looked.set()
 
     with Resting(address, 0).store() as store:
-        store.start_scheduler(heard=[heard])
+        cutbank.start_scheduler(store, heard=[heard])
         assert has_looked.wait(PATIENCE), "the worker never looked"
         began, spent = perf_counter(), process_time()
         Event().wait(seconds)

@@ -103,7 +103,7 @@ class Waits:
     begun: Event = field(default_factory=Event)
     done: Event = field(default_factory=Event)
 
-    def summarise(self, _: Material) -> Draft:
+    def summarize(self, _: Material) -> Draft:
         self.begun.set()
         assert self.done.wait(PATIENCE), "nobody has told the summariser to end"
         return Draft(SUMMARY)

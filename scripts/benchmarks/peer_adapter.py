@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from base import Adapter  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
 
-from cutbank import Block, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, ToolCall, ToolResult
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -37,7 +37,7 @@ class Ours(Adapter):  # type: ignore[misc]  # that benchmark's own class is not 
         self.session.append(*map(_block, pieces))
 
     def compact(self, upto: int, summary: str) -> None:
-        self.session.compact(KeepFrom(upto), summariser=Says(summary))
+        self.session.compact(KeepFrom(upto), options=CompactionOptions(summarizers=[Says(summary)]))
 
     def load(self, last: int | None) -> list[Piece]:
         if last is None:
@@ -75,7 +75,7 @@ class Says:
     text: str
     name: str = "measured"
 
-    def summarise(self, _: Material) -> Draft:
+    def summarize(self, _: Material) -> Draft:
         return Draft(self.text)
 
 

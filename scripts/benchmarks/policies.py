@@ -10,9 +10,9 @@ from time import thread_time
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import POLICIES, policy_named
-from cutbank.domain.policies.policy import Policy, presets_of
-from cutbank.domain.token_estimate import estimate
+from cutbank.domain.policies.catalog import POLICIES, build_policy
+from cutbank.domain.policies.policy import Policy, get_presets
+from cutbank.domain.token_estimate import estimate_block
 from cutbank.domain.window import Window
 
 from .figure import Figure, Found, Options
@@ -60,8 +60,8 @@ def policies(options: Options) -> Found:
 def named() -> Iterator[tuple[str, Policy]]:
     """Every policy, and with each of its presets."""
     for name, policy in POLICIES.items():
-        for preset in ("", *(f"@{preset}" for preset in presets_of(policy))):
-            yield name + preset, policy_named(name + preset, {})
+        for preset in ("", *(f"@{preset}" for preset in get_presets(policy))):
+            yield name + preset, build_policy(name + preset, {})
 
 
 def is_reader(name: str, policy: Policy) -> bool:
@@ -101,7 +101,7 @@ def filled(size: int) -> Window:
             call = calls.get(block.tool_call_id) if isinstance(block, ToolResult) else None
             if isinstance(block, ToolCall):
                 calls[block.tool_call_id] = at
-            items.append(Item(at, block, number + 1, estimate(block), call=call))
+            items.append(Item(at, block, number + 1, estimate_block(block), call=call))
     tokens = sum(item.tokens for item in items)
     return Window(
         items=tuple(items),

@@ -64,7 +64,7 @@ def catching_up(store: SessionStore, folder: Path) -> Iterator[Figure]:
         models = ReadModels(store.events, str(folder / f"{number}.db"))
         index.append(elapsed(partial(models.catch_up, search=False)))
         words.append(elapsed(models.catch_up))
-        ((size,),) = models.file.rows("SELECT sum(bytes) FROM sessions")
+        ((size,),) = models.file.fetch_rows("SELECT sum(bytes) FROM sessions")
         models.close()
         disk = (folder / f"{number}.db").stat().st_size
     rate = events / median(index)
@@ -79,13 +79,13 @@ def live(store: SessionStore, ops: int) -> Iterator[Figure]:
     """From the return of an append to when whoever waits for its position finds it there."""
     models, lags = store.read_models, list[float]()
     session = store.session("live")
-    with store.follow():
+    with store.follow_log():
         models.wait_for(store.events.recorder.max_notification_id(), timeout=600)
         for number in range(ops):
             session.append(Block.user(f"What about file {number}?"))
             newest = store.events.recorder.max_notification_id()
             began = perf_counter()
-            models.stand_by(newest, timeout=60)
+            models.wait_for_follower(newest, timeout=60)
             lags.append((perf_counter() - began) * 1e3)
     met = median(lags) <= MOST_LAG
     yield Figure("behind when live", "ms", median(lags), target=f"<= {MOST_LAG} ms", met=met)

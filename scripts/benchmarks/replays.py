@@ -10,19 +10,19 @@ from statistics import median
 from time import process_time
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.analysis.replaying.recordings import recording_of
-from cutbank.adapters.analysis.replaying.traces import trace_of_session
+from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.replaying.traces import read_session_trace
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.domain.compaction_terms import Terms
+from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.pins import PinRules
-from cutbank.domain.policies.catalog import policy_named
-from cutbank.domain.summaries.sized_summarizer import Sized
-from cutbank.projections.replay.policy_decider import ByPolicy
+from cutbank.domain.policies.catalog import build_policy
+from cutbank.domain.summaries.sized_summarizer import SizedSummarizer
+from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording
-from cutbank.projections.replay.replay import replayed
-from cutbank.projections.replay.replay_writers import Writers
-from cutbank.projections.replay.token_replay import TokenReplay, token_replayed
-from cutbank.projections.replay.trace import Trace
+from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.replay.replay_writers import ReplayWriters
+from cutbank.projections.replay.token_replay import TokenReplay, replay_by_tokens
+from cutbank.projections.replay.trace import SessionTrace
 
 from .figure import Figure, Found, Options
 from .workload import as_block, turns
@@ -42,11 +42,14 @@ def replays(options: Options) -> Found:
     rounds = 3
     with open_store(options.folder / "replays.db", synchronous="NORMAL") as store:
         session = told(store, 700 if options.smoke else 10_000)
-        recording = recording_of(session)
+        recording = read_recording(session)
         gc.collect()
         gc.freeze()
         for name in IN_FULL:
-            for who, writers in (("sized", Writers((Sized(SUMMARY),))), ("extractive", Writers())):
+            for who, writers in (
+                ("sized", ReplayWriters((SizedSummarizer(SUMMARY),))),
+                ("extractive", ReplayWriters()),
+            ):
                 each = partial(in_full, recording, name, writers)
                 speed = recording.blocks / taken(each, rounds if who == "sized" else 1)
                 met = speed >= LEAST_IN_FULL if who == "sized" else None
@@ -60,8 +63,8 @@ def replays(options: Options) -> Found:
 def by_tokens(session: StoredSession, events: int, rounds: int) -> Found:
     """From the store to what a policy comes to; the first time all events are read."""
     begun = process_time()
-    trace = trace_of_session(session)
-    assert isinstance(trace, Trace)
+    trace = read_session_trace(session)
+    assert isinstance(trace, SessionTrace)
     yield Figure("a trace is first made", "events/s", events / (process_time() - begun))
     columns = events / taken(partial(selected, session), rounds)
     for name, limit in BY_TOKENS:
@@ -101,32 +104,32 @@ def told(store: SessionStore, blocks: int) -> StoredSession:
     return session
 
 
-def in_full(recording: Recording, name: str, writers: Writers) -> None:
-    terms = Terms(policy_named(name, {}), limit=LIMIT, pins=PinRules())
-    decider = ByPolicy(terms, recording, writers)
-    assert sum(served.tokens > 0 for served in replayed(recording, decider, limit=LIMIT))
+def in_full(recording: Recording, name: str, writers: ReplayWriters) -> None:
+    terms = CompactionTerms(build_policy(name, {}), limit=LIMIT, pins=PinRules())
+    decider = PolicyDecider(terms, recording, writers)
+    assert sum(served.tokens > 0 for served in replay_recording(recording, decider, limit=LIMIT))
 
 
 def from_store(session: StoredSession, name: str, limit: int) -> None:
-    trace = trace_of_session(session)
-    assert isinstance(trace, Trace)
-    replay = token_replayed(trace, policy_named(name, {}), limit, SUMMARY, pins=PinRules())
+    trace = read_session_trace(session)
+    assert isinstance(trace, SessionTrace)
+    replay = replay_by_tokens(trace, build_policy(name, {}), limit, SUMMARY, pins=PinRules())
     assert isinstance(replay, TokenReplay)
     assert replay.prompt_tokens > 0
 
 
-def grid(trace: Trace) -> None:
-    policy = policy_named("pi", {})
+def grid(trace: SessionTrace) -> None:
+    policy = build_policy("pi", {})
     for limit in range(LIMIT, LIMIT + 1_000 * SETTINGS, 1_000):
-        assert isinstance(token_replayed(trace, policy, limit, SUMMARY), TokenReplay)
+        assert isinstance(replay_by_tokens(trace, policy, limit, SUMMARY), TokenReplay)
 
 
 def selected(session: StoredSession) -> None:
     """What by hand would be read of each event."""
-    with closing(sqlite3.connect(session.store.name)) as connection:
+    with closing(sqlite3.connect(session.log.context.name)) as connection:
         rows = connection.execute(
             "SELECT originator_version, topic, tokens FROM stored_events"
             " WHERE originator_id = ? ORDER BY originator_version",
-            (session.id.bytes,),
+            (session.log.id.bytes,),
         ).fetchall()
     assert rows

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from statistics import median
 
-from cutbank import Block, StoredSession
+from cutbank import Block, CompactionOptions, StoredSession
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 
@@ -28,7 +28,9 @@ def swapped(where: str, base: StoredSession, ops: int) -> Iterator[Figure]:
         usage = Usage(input=view.tokens, output=200)
         session.record_call(view, call_id="call", usage=usage)
         session.compact(
-            KeepNewest(), limit=2 * view.tokens, summariser=SaysTheSame(), activate=False
+            KeepNewest(),
+            limit=2 * view.tokens,
+            options=CompactionOptions(summarizers=[SaysTheSame()], activate=False),
         )
         session.loop(policy=POLICY, limit=2 * view.tokens).prepare()
         session.append(Block.user("And now?"))

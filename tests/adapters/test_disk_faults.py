@@ -11,7 +11,6 @@ from random import Random
 
 import pytest
 from acknowledged import Acknowledged
-from databases import on_sqlite
 from faulty import check_log, one_line, texts
 from processes import Ended, Processes, processes
 from sqlite_behind import sqlite_recorder
@@ -24,12 +23,6 @@ from cutbank.adapters.storage.sqlite import sqlite_datastore
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
 
 SHIM = Path(__file__).parents[1] / "support" / "faulty_disk.c"
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Processes]:
-    with processes() as run:
-        yield run
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +45,7 @@ def check(path: Path, ended: Ended) -> None:
         acknowledged.check(store)
         session = store.session("session")
         assert session.append(Block.user("goes on")).last == session.position
-        assert verify(store).ok
+        assert verify(store).is_ok
 
 
 def refusals(ended: Ended) -> list[str]:
@@ -64,17 +57,16 @@ def refusals(ended: Ended) -> list[str]:
 # Broken
 
 
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
 @pytest.mark.parametrize(
-    ("kind", "error", "words"),
+    ("kind", "error", "words", "lasting"),
     [
-        ("write", errno.EIO, "the disk reports an error"),
-        ("write", errno.ENOSPC, "the disk is full"),
-        ("sync", errno.EIO, "the disk reports an error"),
+        ("write", errno.EIO, "the disk reports an error", False),
+        ("write", errno.ENOSPC, "the disk is full", True),
+        ("sync", errno.EIO, "the disk reports an error", True),
         # SQLite reports both in one word.
-        ("read", errno.EIO, "is damaged, or its disk is"),
+        ("read", errno.EIO, "is damaged, or its disk is", False),
     ],
-    ids=["write", "full", "sync", "read"],
+    ids=["write once", "full", "sync", "read once"],
 )
 def test_a_call_that_fails_is_told_in_one_line_and_loses_nothing(
     tmp_path: Path, faulty: Processes, kind: str, error: int, words: str, *, lasting: bool
@@ -82,7 +74,7 @@ def test_a_call_that_fails_is_told_in_one_line_and_loses_nothing(
     random = Random(f"{kind} {error} {lasting}")  # noqa: S311 - nothing here is secret
     told = 0
 
-    for number in range(6):
+    for number in range(5):
         path = tmp_path / f"{number}.db"
         nth = random.randint(1, 30 if kind != "read" else 8)
         ended = faulty.left_alone("on_a_faulty_disk", path, kind, nth, error, lasting)
@@ -97,7 +89,7 @@ def test_a_call_that_fails_is_told_in_one_line_and_loses_nothing(
 
 
 @pytest.mark.parametrize("kind", ["write", "sync", "remove", "cut"])
-@pytest.mark.parametrize("most", [6, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_kill_in_the_middle_of_a_call_loses_nothing(
     tmp_path: Path, faulty: Processes, kind: str, most: int
 ) -> None:
@@ -124,27 +116,11 @@ def test_a_kill_in_the_middle_of_a_call_loses_nothing(
 # Full
 
 
-@pytest.mark.parametrize("limit", [100_000, 250_000, 1_000_000])
-def test_a_file_that_may_not_grow_is_told_and_goes_on_when_it_may(
-    tmp_path: Path, run: Processes, limit: int
-) -> None:
-    path = tmp_path / "log.db"
-
-    ended = run.left_alone("on_a_small_disk", path, limit)
-
-    (line,) = refusals(ended)
-    assert "log.db cannot" in line
-    assert "nothing that was stored is lost" in line
-    check(path, ended)
-
-
-@on_sqlite
 @pytest.mark.parametrize(
     "blocks",
     [
         pytest.param([Block.user("x" * 4_000)], id="one block"),
-        pytest.param([Block.user("x" * 4_000), Block.assistant("y" * 4_000)], id="several blocks"),
-        pytest.param([Block.user("z" * 60_000)], id="a body"),
+        pytest.param([Block.user("x" * 4_000), Block.user("z" * 60_000)], id="blocks and a body"),
     ],
 )
 def test_a_full_disk_loses_nothing_and_passes(store: SessionStore, blocks: list[Block]) -> None:
@@ -217,27 +193,8 @@ def test_a_full_file_system_is_told_and_goes_on_when_there_is_room(small_disk: P
         session = store.session("session")
         session.append(Block.user("there is room"))
         assert texts(session) == [*said, "there is room"]
-        assert verify(store).ok
+        assert verify(store).is_ok
     assert [file.name for file in small_disk.iterdir()] == ["log.db"]
-
-
-def test_a_file_system_that_is_read_only_is_read(small_disk: Path) -> None:
-    path = small_disk / "log.db"
-    with cutbank.open(path) as store:
-        store.session("session").append(Block.user("words"))
-    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)  # noqa: S607
-
-    with cutbank.open(path) as store:
-        session = store.session("session", create=False)
-        assert session.view().entries[0].text == "words"
-        assert verify(store).ok
-        with one_line("log.db is read-only"):
-            session.append(Block.user("more"))
-
-    subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)  # noqa: S607
-    with cutbank.open(path) as store:
-        store.session("session").append(Block.user("more"))
-        assert texts(store.session("session")) == ["words", "more"]
 
 
 # Gone
@@ -263,14 +220,14 @@ def test_single_events_are_not_written_for_long_to_a_file_that_was_deleted(
 ) -> None:
     path = tmp_path / "log.db"
     now = [1_000.0]
-    monkeypatch.setattr(datastore, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sqlite_datastore, "monotonic", lambda: now[0])
     store = cutbank.open(path)
     session = store.session("session")
     session.append(Block.user("words"))
     session.append(Block.user("more"))
 
     path.unlink()
-    now[0] += sqlite_datastore.LOOKS_EVERY + 0.1
+    now[0] += sqlite_datastore.CHECK_INTERVAL_S + 0.1
 
     with one_line("log.db was moved, deleted or replaced while it was open"):
         session.append(Block.user("lost"))
@@ -298,18 +255,4 @@ def test_a_file_that_is_replaced_while_it_is_open_is_told_and_left_alone(tmp_pat
         other.session("session").append(Block.user("and more"))
     with cutbank.open(path) as store:
         assert texts(store.session("session")) == ["words", "of the other", "and more"]
-        assert verify(store).ok
-
-
-def test_a_folder_that_is_removed_while_it_is_open_is_told(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    store = cutbank.open(tmp_path / "folder" / "log.db")
-    session = store.session("session")
-    assert "writer" in vars(sqlite_recorder(store).datastore)
-
-    shutil.rmtree(tmp_path / "folder")
-
-    with one_line("log.db was moved, deleted or replaced while it was open"):
-        session.append(Block.user("one"), Block.user("two"))
-    with one_line("log.db was moved, deleted or replaced while it was open"):
-        store.close()
+        assert verify(store).is_ok

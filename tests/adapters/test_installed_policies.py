@@ -8,9 +8,9 @@ import pytest
 
 import cutbank
 from cutbank.adapters.settings import policy_catalog
-from cutbank.adapters.settings.load_settings import load
+from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES
+from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES
 
 SHAPE = '''
     """Keeps the newest blocks."""
@@ -49,7 +49,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     site = tmp_path / "site"
     site.mkdir()
     monkeypatch.syspath_prepend(str(site))
-    policy_catalog.brought.cache_clear()
+    policy_catalog.list_package_policies.cache_clear()
 
     def installing(package: str, code: str, entry: str, value: str | None = None) -> None:
         (site / f"{package}.py").write_text(code, encoding="utf-8")
@@ -63,21 +63,21 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         )
 
     yield installing
-    policy_catalog.brought.cache_clear()
+    policy_catalog.list_package_policies.cache_clear()
 
 
 def test_a_policy_of_a_package_is_found_by_name_alias_and_preset(install: Install) -> None:
     install("silt_one", source("silt", "mud"), "silt")
 
-    silt = policy_catalog.policy_named("silt", {"keep": "7"})
+    silt = policy_catalog.get_policy("silt", keep="7")
 
     assert silt.name == "silt"
-    assert silt == policy_catalog.policy_named("mud", {"keep": 7})
-    assert policy_catalog.policy_named("mud@short", {}) == type(silt)(keep=2)  # type: ignore[call-arg]
-    assert policy_catalog.package_of(type(silt)) == "silt_one 1.2"
-    assert list(policy_catalog.policies()) == [*POLICIES, "silt"]
+    assert silt == policy_catalog.get_policy("mud", keep=7)
+    assert policy_catalog.get_policy("mud@short") == type(silt)(keep=2)  # type: ignore[call-arg]
+    assert policy_catalog.find_package(type(silt)) == "silt_one 1.2"
+    assert list(policy_catalog.list_policies()) == [*POLICIES, "silt"]
     with pytest.raises(InvalidSettingError, match="silt has no preset @long; it has @short"):
-        policy_catalog.policy_named("silt@long", {})
+        policy_catalog.get_policy("silt@long")
 
 
 def test_it_compacts_a_session_that_names_it(
@@ -94,81 +94,73 @@ def test_it_compacts_a_session_that_names_it(
     assert len(session.view().entries) == 2
 
 
-def test_settings_name_it_with_its_preset(install: Install, tmp_path: Path) -> None:
-    install("silt_three", source("silt", "mud"), "silt")
+def test_settings_name_it_and_mistakes_in_them_are_named(install: Install, tmp_path: Path) -> None:
+    install("silt_four", source("silt", "mud"), "silt")
+    install("wreck", "import nothing_of_that_name", "broken")
     file = tmp_path / "settings.toml"
-    file.write_text(
-        '[compaction]\npolicy = "silt@short"\n[compaction.settings]\nkeep = 9\n', encoding="utf-8"
-    )
 
-    assert load(file, {}).policy == policy_catalog.policy_named("silt", {"keep": 9})
+    def loaded(text: str) -> object:
+        file.write_text(f"[compaction]\n{text}\n", encoding="utf-8")
+        return load_settings(file, {}).policy
 
-
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
+    named = policy_catalog.get_policy("silt", keep="9")
+    assert loaded('policy = "silt@short"\nsettings = {keep = 9}') == named
+    for text, wrong in (
         ('policy = "silt@shrt"', "'shrt' is no preset of silt; did you mean short?"),
         ('policy = "sillt"', "which is no policy; did you mean silt?"),
         ('policy = "broken"', "; policy 'broken' of the package wreck 1.2: it cannot be"),
         ('policy = "silt"\nsettings = {keeps = 3}', "keeps is no setting of silt"),
         ('policy = "silt@short"\nsettings = {keep = 0}', "it takes a whole number of blocks from"),
-    ],
-)
-def test_mistakes_in_settings_are_named(
-    install: Install, tmp_path: Path, text: str, wrong: str
-) -> None:
-    install("silt_four", source("silt", "mud"), "silt")
-    install("wreck", "import nothing_of_that_name", "broken")
-    file = tmp_path / "settings.toml"
-    file.write_text(f"[compaction]\n{text}\n", encoding="utf-8")
-
-    with pytest.raises(InvalidSettingError) as refused:
-        load(file, {})
-
-    assert wrong in str(refused.value)
-    assert str(refused.value).count("\n") == 0
-    assert f"{file}:" in str(refused.value)
+    ):
+        with pytest.raises(InvalidSettingError) as refused:
+            loaded(text)
+        assert wrong in str(refused.value)
+        assert "\n" not in str(refused.value)
+        assert f"{file}:" in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("code", "wrong"),
-    [
-        ("import nothing_of_that_name", "cannot be loaded: ModuleNotFoundError: No module named"),
-        ("raise SystemExit(3)", "it cannot be loaded: SystemExit: 3"),
-        ("x = 1", "it cannot be loaded: AttributeError"),
-        ("Policy = 5", "5 is no class"),
-        ("class Policy: pass", "Policy is no @dataclass(frozen=True)"),
-        (source("other", "mud"), "it calls itself 'other'; name its entry point so"),
-        (source("broken", "Mud!"), "its alias is 'Mud!'"),
-        (source("broken", "mud").replace("plan", "plane"), "it has no method plan(window)"),
-        (source("broken", "mud").replace('"keep": 2', '"keep": 0'), "its preset @short is refused"),
-        (source("broken", "mud").replace('"keep": 2', '"kept": 2'), "has no setting 'kept'"),
-        (source("broken", "mud").replace("least=1", "least=50"), "keep is 20 by default; it takes"),
-        (source("broken", "mud").replace("help=", "help='' and "), "keep has no help of one line"),
-        (
-            source("broken", "mud").replace("setting(20, ", "dict(default=20, ").strip() + "\n",
-            "cannot be loaded: ValueError",
-        ),
-        (source("broken", DEFAULT), f"'{DEFAULT}' is a name of cutbank's own {DEFAULT}"),
-        (source("broken", next(iter(ALIASES))), "is a name of cutbank's own"),
-    ],
-)
-def test_a_broken_package_is_one_line_and_breaks_no_other(
-    install: Install, request: pytest.FixtureRequest, code: str, wrong: str
-) -> None:
-    package = f"wreck_{abs(hash(request.node.name))}"
-    install(package, code, "broken")
-    install(f"{package}_sound", source("sound", "whole"), "sound")
+BROKEN = [
+    ("import nothing_of_that_name", "cannot be loaded: ModuleNotFoundError: No module named"),
+    ("raise SystemExit(3)", "it cannot be loaded: SystemExit: 3"),
+    ("x = 1", "it cannot be loaded: AttributeError"),
+    ("Policy = 5", "5 is no class"),
+    ("class Policy: pass", "Policy is no @dataclass(frozen=True)"),
+    (source("other", "mud"), "it calls itself 'other'; name its entry point so"),
+    (source("broken", "Mud!"), "its alias is 'Mud!'"),
+    (source("broken", "mud").replace("plan", "plane"), "it has no method plan(window)"),
+    (source("broken", "mud").replace('"keep": 2', '"keep": 0'), "its preset @short is refused"),
+    (source("broken", "mud").replace('"keep": 2', '"kept": 2'), "has no setting 'kept'"),
+    (source("broken", "mud").replace("least=1", "least=50"), "keep is 20 by default; it takes"),
+    (source("broken", "mud").replace("help=", "help='' and "), "keep has no help of one line"),
+    (source("broken", "mud").replace("setting(", "dict(default="), "cannot be loaded: ValueError"),
+    (
+        source("broken", DEFAULT_POLICY),
+        f"'{DEFAULT_POLICY}' is a name of cutbank's own {DEFAULT_POLICY}",
+    ),
+    (source("broken", next(iter(ALIASES))), "is a name of cutbank's own"),
+]
 
-    assert policy_catalog.policy_named("whole", {}).name == "sound"
-    with pytest.raises(InvalidSettingError) as refused:
-        policy_catalog.policy_named("broken", {})
 
-    assert str(refused.value).startswith(f"policy 'broken' of the package {package} 1.2: ")
-    assert wrong in str(refused.value)
-    assert "\n" not in str(refused.value)
-    with pytest.raises(InvalidSettingError, match=f"no policy 'basalt'; .* {package} 1.2"):
-        policy_catalog.policy_named("basalt", {})
+def test_a_broken_package_is_one_line_and_breaks_no_other(install: Install) -> None:
+    for number, (code, wrong) in enumerate(BROKEN):
+        # Entry points of one name in several packages are refused: each has a name of its own.
+        package, name = f"wreck_{number}", f"broken-{number}"
+        install(package, code.replace('"broken"', f'"{name}"'), name)
+        policy_catalog.list_package_policies.cache_clear()
+
+        with pytest.raises(InvalidSettingError) as refused:
+            policy_catalog.get_policy(name)
+
+        said = str(refused.value)
+        assert said.startswith(f"policy '{name}' of the package {package} 1.2: ")
+        assert wrong in said
+        assert "\n" not in said
+
+    install("sound", source("sound", "whole"), "sound")
+    policy_catalog.list_package_policies.cache_clear()
+    assert policy_catalog.get_policy("whole").name == "sound"
+    with pytest.raises(InvalidSettingError, match=r"no policy 'basalt'; .* wreck_0 1.2"):
+        policy_catalog.get_policy("basalt")
 
 
 def test_of_two_packages_with_one_name_neither_is_guessed(install: Install) -> None:
@@ -176,16 +168,16 @@ def test_of_two_packages_with_one_name_neither_is_guessed(install: Install) -> N
     install("right_bank", source("right", "bank"), "right")
 
     with pytest.raises(InvalidSettingError, match="'bank' is a name of 'right' of right_bank"):
-        policy_catalog.policy_named("left", {})
+        policy_catalog.get_policy("left")
     with pytest.raises(InvalidSettingError, match="'bank' is a name of 'left' of left_bank"):
-        policy_catalog.policy_named("right", {})
+        policy_catalog.get_policy("right")
 
 
 def test_a_policy_of_ours_asks_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(**_: str) -> None:
         raise AssertionError("packages were asked")
 
-    policy_catalog.brought.cache_clear()
+    policy_catalog.list_package_policies.cache_clear()
     monkeypatch.setattr("importlib.metadata.entry_points", asked)
 
-    assert policy_catalog.policy_named(DEFAULT, {}).name == DEFAULT
+    assert policy_catalog.get_policy(DEFAULT_POLICY).name == DEFAULT_POLICY

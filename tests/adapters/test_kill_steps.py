@@ -3,18 +3,17 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import victims
 from acknowledged import Acknowledged
 from kill_steps import ANY, COMMITTED
-from processes import Processes, processes
+from processes import Processes
 from read_model_rows import rows_of
 
 import cutbank
-from cutbank import Block
+from cutbank import Block, CompactionOptions
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.interfaces.sample.sample_session import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
@@ -62,12 +61,6 @@ NAMED = {
     "use: the log is begun": ("turn", r"^PRAGMA schema_version"),
     "rest: before the log is removed": ("close", r"journal_mode = DELETE"),
 }
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Processes]:
-    with processes() as run:
-        yield run
 
 
 class Ground:
@@ -151,7 +144,9 @@ class Ground:
             case "boundary" | "activate":
                 again = [
                     session.compact(
-                        victims.POLICY, limit=victims.LIMIT, idempotency_key="compaction 12"
+                        victims.POLICY,
+                        limit=victims.LIMIT,
+                        options=CompactionOptions(idempotency_key="compaction 12"),
                     ).boundary
                     for _ in range(2)
                 ]
@@ -168,7 +163,7 @@ class Ground:
                 view = loop.prepare()
                 assert view.boundary
                 assert view.tokens < victims.LIMIT
-                assert session.prepared() is None
+                assert session.log.find_prepared() is None
                 assert view == loop.prepare()
             case "projection":
                 whole = ReadModels(store.events, str(self.folder / "log.whole.db"))
@@ -188,12 +183,12 @@ class Ground:
     def check_migrated(self, path: str) -> None:
         """It is of the old format or of the new one, and then of the new one."""
         connection = sqlite3.connect(path)
-        version = sqlite_schema.version_of(connection)
+        version = sqlite_schema.read_version(connection)
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         events = connection.execute("SELECT count(*) FROM stored_events").fetchone()
         connection.close()
-        assert version in {1, sqlite_schema.VERSION}
-        assert ("home" in names) == (version == sqlite_schema.VERSION)
+        assert version in {1, sqlite_schema.SCHEMA_VERSION}
+        assert ("home" in names) == (version == sqlite_schema.SCHEMA_VERSION)
         assert "log" not in names
         with cutbank.open(path) as store:
             assert store.events.recorder.max_notification_id() == events[0]

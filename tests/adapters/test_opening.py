@@ -14,7 +14,7 @@ from faulty import check_log, closing, one_line, texts
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.storage.sqlite import sqlite_schema
+from cutbank.adapters.storage.sqlite import sqlite_datastore, sqlite_schema
 
 Connection = sqlite3.Connection
 
@@ -27,24 +27,25 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
         store.session("session").append(Block.user("words"))
 
     with closing(path) as connection:
-        assert version(connection) == sqlite_schema.VERSION
-        assert connection.execute("PRAGMA application_id").fetchone()[0] == sqlite_schema.APPLICATION_ID
+        assert version(connection) == sqlite_schema.SCHEMA_VERSION
+        assert (
+            connection.execute("PRAGMA application_id").fetchone()[0]
+            == sqlite_schema.LOG_APPLICATION_ID
+        )
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
 
 
-@pytest.mark.parametrize(
-    "name", ["with space.db", "what?.db", "50%41#.db", "ünïcode \U0001f600.db"]
-)
-def test_a_path_is_taken_as_it_is_written(tmp_path: Path, name: str) -> None:
-    with cutbank.open(tmp_path / name) as store:
-        store.session("session").append(Block.user("words"))
+def test_a_path_is_taken_as_it_is_written(tmp_path: Path) -> None:
+    for name in ("with space.db", "what?.db", "50%41#.db", "ünïcode \U0001f600.db"):
+        with cutbank.open(tmp_path / name) as store:
+            store.session("session").append(Block.user("words"))
 
-    assert (tmp_path / name).stat().st_size > 0
-    with cutbank.open(str(tmp_path / name)) as store:
-        assert texts(store.session("session", create=False)) == ["words"]
+        assert (tmp_path / name).stat().st_size > 0
+        with cutbank.open(str(tmp_path / name)) as store:
+            assert texts(store.session("session", create=False)) == ["words"]
 
 
-@pytest.mark.parametrize("name", ["sessions.db", "file:sessions.db", "file:a%20b.db?mode=rwc"])
+@pytest.mark.parametrize("name", ["sessions.db", "file:a%20b.db?mode=rwc"])
 def test_a_relative_path_is_resolved_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,8 +75,10 @@ def test_an_older_database_is_migrated_and_keeps_its_events(
     with closing(path) as connection:
         before = connection.execute("SELECT * FROM stored_events").fetchall()
 
-    monkeypatch.setattr(schema, "MIGRATIONS", (*sqlite_schema.MIGRATIONS, _add_a_table))
-    monkeypatch.setattr(schema, "VERSION", sqlite_schema.VERSION + 1)
+    monkeypatch.setattr(
+        sqlite_schema, "SQLITE_MIGRATIONS", (*sqlite_schema.SQLITE_MIGRATIONS, _add_a_table)
+    )
+    monkeypatch.setattr(sqlite_schema, "SCHEMA_VERSION", sqlite_schema.SCHEMA_VERSION + 1)
     for number in range(2):  # and only once
         with cutbank.open(path) as store:
             session = store.session("session", create=False)
@@ -84,7 +87,7 @@ def test_an_older_database_is_migrated_and_keeps_its_events(
             check_log(store)
 
     with closing(path) as connection:
-        assert version(connection) == sqlite_schema.VERSION
+        assert version(connection) == sqlite_schema.SCHEMA_VERSION
         assert connection.execute("SELECT count(*) FROM later").fetchone()[0] == 1
         rows = connection.execute("SELECT * FROM stored_events").fetchall()
         assert rows[: len(before)] == before
@@ -102,13 +105,15 @@ def test_a_migration_that_fails_changes_nothing(
         connection.execute("this is not SQL")
 
     with monkeypatch.context() as patched:
-        patched.setattr(schema, "MIGRATIONS", (*sqlite_schema.MIGRATIONS, fails))
-        patched.setattr(schema, "VERSION", sqlite_schema.VERSION + 1)
+        patched.setattr(
+            sqlite_schema, "SQLITE_MIGRATIONS", (*sqlite_schema.SQLITE_MIGRATIONS, fails)
+        )
+        patched.setattr(sqlite_schema, "SCHEMA_VERSION", sqlite_schema.SCHEMA_VERSION + 1)
         with one_line("old.db", "syntax error"):
             cutbank.open(path)
 
     with closing(path) as connection:
-        assert version(connection) == sqlite_schema.VERSION
+        assert version(connection) == sqlite_schema.SCHEMA_VERSION
         assert "later" not in tables(connection)
     with cutbank.open(path) as store:
         assert texts(store.session("session")) == ["words"]
@@ -125,65 +130,51 @@ def _add_a_table(connection: Connection) -> None:
     connection.execute("INSERT INTO later SELECT topic FROM topics LIMIT 1")
 
 
-def _of_another_program(connection: Connection) -> None:
-    connection.execute("CREATE TABLE bookmarks (url TEXT)")
-
-
-def _of_a_later_version(connection: Connection) -> None:
-    connection.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {sqlite_schema.VERSION + 6}")
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (_of_another_program, "is a database of another application"),
-        (lambda c: c.execute("PRAGMA application_id = 7"), "is a database of another application"),
-        (lambda c: c.execute("PRAGMA user_version = 3"), "is a database of another application"),
-        (
-            _of_a_later_version,
-            (
-                f"was written by a newer cutbank (format {sqlite_schema.VERSION + 6}, "
-                f"this one reads up to {sqlite_schema.VERSION})"
-            ),
-        ),
-    ],
-)
-def test_a_foreign_or_newer_database_is_refused_and_left_as_it_was(
-    tmp_path: Path, make: Callable[[Connection], object], words: str
-) -> None:
+def test_a_foreign_or_newer_database_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    ours = f"PRAGMA application_id = {sqlite_schema.LOG_APPLICATION_ID}"
+    newer = f"was written by a newer cutbank (format {sqlite_schema.SCHEMA_VERSION + 6}, this one reads up to"
+    foreign = "is a database of another application"
     path = tmp_path / "other.db"
-    with closing(path) as connection:
-        make(connection)
-    before = path.read_bytes()
 
-    with one_line("other.db", words):
-        cutbank.open(path)
+    for statements, words in (
+        (["CREATE TABLE bookmarks (url TEXT)"], foreign),
+        (["PRAGMA application_id = 7"], foreign),
+        (["PRAGMA user_version = 3"], foreign),
+        ([ours, f"PRAGMA user_version = {sqlite_schema.SCHEMA_VERSION + 6}"], newer),
+    ):
+        path.unlink(missing_ok=True)
+        with closing(path) as connection:
+            for statement in statements:
+                connection.execute(statement)
+        before = path.read_bytes()
 
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["other.db"]
+        with one_line("other.db", words):
+            cutbank.open(path)
+
+        assert path.read_bytes() == before
+        assert [file.name for file in tmp_path.iterdir()] == ["other.db"]
 
 
-@pytest.mark.parametrize("kind", ["pipe", "null", "folder"])
-def test_a_path_that_leads_to_no_file_is_refused_in_one_line(kind: str, tmp_path: Path) -> None:
+def test_a_path_that_leads_to_no_file_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "null").symlink_to("/dev/null")
 
-    with one_line(f"{kind} is a ", "give the path of a file"):
-        cutbank.open(tmp_path / kind)
+    for kind in ("pipe", "null", "folder"):
+        with one_line(f"{kind} is a ", "give the path of a file"):
+            cutbank.open(tmp_path / kind)
 
 
 def test_an_archive_is_no_database_and_says_what_to_do(tmp_path: Path) -> None:
     with cutbank.open(tmp_path / "first.db") as store:
         store.session("session").append(Block.user("words"))
-        store.session("session").export("cutbank-archive", tmp_path / "archive")
+        cutbank.export(store.session("session"), "cutbank-archive", tmp_path / "archive")
 
     with one_line("is an archive", "cutbank import"):
         cutbank.open(tmp_path / "archive")
 
     with cutbank.open(tmp_path / "second.db") as store:
-        store.import_(tmp_path / "archive")
+        cutbank.import_transcripts(store, tmp_path / "archive")
         assert texts(store.session("session", create=False)) == ["words"]
 
 
@@ -269,7 +260,7 @@ def test_a_database_that_another_program_locks_is_said_to_be_locked(
     path = tmp_path / "log.db"
     with cutbank.open(path) as store:
         store.session("session").append(Block.user("words"))
-    monkeypatch.setattr(datastore, "LOCK_TIMEOUT", 0.01)
+    monkeypatch.setattr(sqlite_datastore, "LOCK_TIMEOUT_SECONDS", 0.01)
 
     with closing(path) as connection, cutbank.open(path) as store:
         connection.execute("BEGIN IMMEDIATE")

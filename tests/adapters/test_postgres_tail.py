@@ -1,28 +1,20 @@
 """Who follows the log on PostgreSQL misses nothing, however appends overlap and are undone."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
 import psycopg
 import pytest
 from databases import asked, connected_to
+from processes import Processes
+from victims import APPEND_RAW
 
 import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
-from cutbank.domain.session import session_id
-
-APPEND = (
-    "INSERT INTO stored_events (originator_id, originator_version, topic, subject, tokens, digest,"
-    " carried, state) SELECT gen_random_uuid(), 1, topic, subject, tokens, digest, carried, state"
-    " FROM stored_events WHERE notification_id = 1 RETURNING notification_id"
-)
+from cutbank.domain.session import derive_session_id
 
 
 @pytest.fixture
@@ -47,7 +39,7 @@ class Writer:
         self.connection.execute("BEGIN")
 
     def append(self) -> int:
-        found = self.connection.execute(APPEND).fetchone()
+        found = self.connection.execute(APPEND_RAW).fetchone()
         assert found
         return int(found[0])
 
@@ -132,130 +124,46 @@ def test_another_program_s_long_transaction_delays_nobody(
     undone.append()
     undone.end("ROLLBACK")
     with connected_to(database) as connection:
-        connection.execute(APPEND)
+        connection.execute(APPEND_RAW)
 
     assert seen(recorder) == [1, 3]
 
 
-def test_a_reader_that_trusts_the_newest_id_misses_events(
-    recorder: PostgresRecorder, writers: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What the tail is for: proves that these tests can fail."""
-
-    def newest() -> int:
-        return int(recorder.datastore.read("SELECT max(notification_id) FROM stored_events")[0][0])
-
-    monkeypatch.setattr(recorder.tail, "settled", newest)
-    slow, fast = writers(), writers()
-    slow.append()
-    fast.append()
-    fast.end("COMMIT")
-    with recorder.subscribe() as naive:
-        got = [next(naive).id, next(naive).id]
-        slow.end("COMMIT")
-        later = writers()
-        later.append()
-        later.end("COMMIT")
-        got.append(next(naive).id)
-
-    assert got == [1, 3, 4]
-    assert seen(recorder) == [1, 2, 3, 4]
-
-
-WRITER = """
-import random, sys
-import cutbank
-from cutbank import Block
-from databases import asked, connected_to
-database, name, times, append = sys.argv[1:]
-chance = random.Random(name)
-with cutbank.open(database) as store, connected_to(database) as raw:
-    shared, own = store.session("shared"), store.session(name)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    done = 0
-    while done < int(times):
-        match chance.randrange(12):
-            case 0:  # what others may be first at, and what then draws ids that nobody uses
-                shared.append(Block.user("shared"))
-            case 1:
-                own.append(*(Block.assistant(f"{n}") for n in range(10)))
-                done += 9
-            case 2 | 3 as undone:  # a transaction that takes its time
-                raw.execute("BEGIN")
-                raw.execute(append)
-                raw.execute("SELECT pg_sleep(%s)", (chance.random() / 100,))
-                raw.execute("ROLLBACK" if undone == 3 else "COMMIT")
-            case _:
-                own.append(Block.user("own"))
-        done += 1
-"""
-
-
-@contextmanager
-def running_writers(database: str, number: int, times: int) -> Iterator[list[Any]]:
-    """Processes that append at the same moment."""
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, database, f"writer {one}", str(times), APPEND],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")},
-        )
-        for one in range(number)
-    ]
-    try:
-        for writer in writers:
-            assert writer.stdout
-            assert writer.stdout.readline() == "ready\n"
-        for writer in writers:
-            assert writer.stdin
-            writer.stdin.write("go\n")
-            writer.stdin.flush()
-        yield writers
-    finally:
-        for writer in writers:
-            writer.kill()
-            writer.communicate()
-
-
-def follow(store: SessionStore, database: str, times: int) -> tuple[list[int], list[int]]:
+def follow(run: Processes, database: str, times: int) -> tuple[list[int], list[int]]:
     """The ids that a subscription gives while four processes write, and those that there are."""
-    store.session("shared")
     got: list[int] = []
-    end = session_id("default", "the end")
-    with store.events.recorder.subscribe() as subscription:
+    end = derive_session_id("default", "the end")
+    with cutbank.open(database) as store, ThreadPoolExecutor(1) as reading:
+        store.session("shared")
+        with store.events.recorder.subscribe() as subscription:
 
-        def read() -> None:
-            for notification in subscription:
-                got.append(notification.id)
-                if notification.originator_id == end:
-                    return
+            def read() -> None:
+                for notification in subscription:
+                    got.append(notification.id)
+                    if notification.originator_id == end:
+                        return
 
-        with ThreadPoolExecutor(1) as reading:
             done = reading.submit(read)
-            with running_writers(database, 4, times) as writers:
-                assert [writer.wait() for writer in writers] == [0] * 4
+            run.run_together(4, "overlaps", database, "NUMBER", times)
             store.session("the end")
             done.result(timeout=60)
-    there = asked(store, "SELECT notification_id FROM stored_events ORDER BY notification_id")
+        there = asked(store, "SELECT notification_id FROM stored_events ORDER BY notification_id")
     return got, [id for (id,) in there]
 
 
-def test_four_processes_write_and_a_reader_misses_nothing(database: str) -> None:
-    with cutbank.open(database) as store:
-        got, there = follow(store, database, 500)
+def test_four_processes_write_and_a_reader_misses_nothing(database: str, run: Processes) -> None:
+    got, there = follow(run, database, 150)
 
     assert got == there
-    assert len(there) > 1_500
+    assert len(there) > 450
     assert there[-1] > len(there), "no append was undone: nothing was proved"
 
 
 @pytest.mark.slow
-def test_a_reader_of_a_hundred_thousand_events_misses_nothing(database: str) -> None:
-    with cutbank.open(database) as store:
-        got, there = follow(store, database, 30_000)
+def test_a_reader_of_a_hundred_thousand_events_misses_nothing(
+    database: str, run: Processes
+) -> None:
+    got, there = follow(run, database, 30_000)
 
     assert got == there
     assert len(there) > 100_000

@@ -7,7 +7,6 @@ from pathlib import Path
 from stat import S_IMODE
 
 import pytest
-from databases import on_sqlite
 
 import cutbank
 from cutbank import Block
@@ -30,20 +29,20 @@ def _open_handed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 def test_all_that_is_written_is_its_owner_s_alone(database: str, tmp_path: Path) -> None:
     with cutbank.open(database) as store:
-        store.import_(SAMPLE)
+        cutbank.import_transcripts(store, SAMPLE)
         session = store.sessions()[0]
 
         session.append(Block.user("words"))  # and its log lies beside it
         store.search("words")
         store.backup(tmp_path / "backup.db")
-        session.export("claude-code", tmp_path / "export.jsonl")
-        session.export("openhands-v1", tmp_path / "export")
+        cutbank.export(session, "claude-code", tmp_path / "export.jsonl")
+        cutbank.export(session, "openhands-v1", tmp_path / "export")
         write_archive([session], tmp_path / "sessions.cutbank")
         write_page(session, tmp_path / "page.html")
-        measured = store.backtest(["pi"], cache=tmp_path / "new" / "cache.db", jobs=1)
+        measured = cutbank.backtest(store, ["pi"], cache=tmp_path / "new" / "cache.db", jobs=1)
         write_report(measured, tmp_path / "report" / "of today")
-        if (storage := store.events.recorder.storage()) is not None:
-            with storage.alone():
+        if (storage := store.events.recorder.get_storage()) is not None:
+            with storage.try_lock():
                 pass
 
         found = list(tmp_path.rglob("*"))
@@ -51,7 +50,6 @@ def test_all_that_is_written_is_its_owner_s_alone(database: str, tmp_path: Path)
         assert [path for path in found if S_IMODE(path.stat().st_mode) & 0o077] == []
 
 
-@on_sqlite
 def test_a_database_that_others_may_read_is_said_once(
     database: str, caplog: pytest.LogCaptureFixture
 ) -> None:

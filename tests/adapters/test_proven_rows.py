@@ -10,17 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cutbank.adapters.analysis.backtest.cache import cache_in
-from cutbank.adapters.analysis.replaying.summary_cache import summaries_in
+from cutbank.adapters.analysis.backtest.cache import open_result_cache
+from cutbank.adapters.analysis.replaying.summary_cache import open_summary_cache
 from cutbank.domain.backtest.cell import Cell, Setup
-from cutbank.domain.backtest.result import Control
+from cutbank.domain.backtest.result import ControlResult
 from cutbank.domain.errors import CacheFileError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft
 
 CELL = Cell(session="a", namespace="n", source=None, setup=Setup(policy="pi", limit=9), calls=3)
-CONTROL = Control(session="a", namespace="n", source=None, limit=9, name="drop")
+CONTROL = ControlResult(session="a", namespace="n", source=None, limit=9, name="drop")
 TEXTS = st.text(st.characters())
 """With halves of surrogate pairs, as models write them."""
 
@@ -31,12 +31,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_put_in_comes_out_and_what_was_put_last_counts(path: Path) -> None:
-    with cache_in(path) as cache:
+    with open_result_cache(path) as cache:
         cache.put("k", CELL)
         cache.put("k", CELL.model_copy(update={"calls": 4}))
         cache.put("controls", (CONTROL, CONTROL))
 
-    with cache_in(path) as cache:
+    with open_result_cache(path) as cache:
         assert cache.get("k") == CELL.model_copy(update={"calls": 4})
         assert cache.get("controls") == (CONTROL, CONTROL)
         assert cache.get("another") is None
@@ -58,7 +58,7 @@ def test_a_draft_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, text: str, **fields: Any
 ) -> None:
     draft = Draft(text, **fields)
-    with summaries_in(tmp_path_factory.mktemp("cache") / "s.db") as cache:
+    with open_summary_cache(tmp_path_factory.mktemp("cache") / "s.db") as cache:
         cache.put("key", draft)
 
         assert cache.get("key") == draft
@@ -73,7 +73,7 @@ def test_a_row_that_was_changed_is_never_used(
     tmp_path_factory: pytest.TempPathFactory, at: int, to: int, column: str
 ) -> None:
     path = tmp_path_factory.mktemp("cache") / "cache.db"
-    with cache_in(path) as cache:
+    with open_result_cache(path) as cache:
         cache.put("k", CELL)
     with sqlite3.connect(path) as connection:
         (was,) = connection.execute(f"SELECT {column} FROM kept").fetchone()  # noqa: S608
@@ -82,42 +82,39 @@ def test_a_row_that_was_changed_is_never_used(
         connection.execute(f"UPDATE kept SET {column} = ?", (now,))  # noqa: S608
     connection.close()
 
-    with cache_in(path) as cache:
+    with open_result_cache(path) as cache:
         found = cache.get("k")
         damaged = cache.damaged
 
     assert (found, damaged) == ((CELL, 0) if now == was else (None, 1))
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
+def test_a_row_that_was_spoilt_is_told_and_can_be_put_anew(path: Path) -> None:
+    for harm in (
         "UPDATE kept SET digest = NULL",
         "UPDATE kept SET content = NULL",
         "UPDATE kept SET content = 'nonsense'",
         "INSERT OR REPLACE INTO kept SELECT 'k', content, digest FROM kept WHERE key = 'other'",
-    ],
-)
-def test_a_row_that_was_spoilt_is_told_and_can_be_put_anew(path: Path, harm: str) -> None:
-    with cache_in(path) as cache:
-        cache.put("k", CELL)
-        cache.put("other", CELL)
-    with sqlite3.connect(path) as connection:
-        connection.execute(harm)
-    connection.close()
+    ):
+        with open_result_cache(path) as cache:
+            cache.put("k", CELL)
+            cache.put("other", CELL)
+        with sqlite3.connect(path) as connection:
+            connection.execute(harm)
+        connection.close()
 
-    with cache_in(path) as cache:
-        assert cache.get("k") is None
-        assert cache.damaged == 1
-        cache.put("k", CELL)
-        assert cache.get("k") == CELL
+        with open_result_cache(path) as cache:
+            assert cache.get("k") is None
+            assert cache.damaged == 1
+            cache.put("k", CELL)
+            assert cache.get("k") == CELL
 
 
 def test_what_was_kept_as_something_else_is_missing(path: Path) -> None:
-    with summaries_in(path) as cache:
+    with open_summary_cache(path) as cache:
         cache.put("k", Draft("They spoke of clay."))
 
-    with cache_in(path) as cache:
+    with open_result_cache(path) as cache:
         assert cache.get("k") is None
         assert cache.damaged == 1
 
@@ -133,7 +130,7 @@ def another(path: Path) -> None:
 
 
 def torn(path: Path) -> None:
-    with cache_in(path) as cache:
+    with open_result_cache(path) as cache:
         cache.put("k", CELL)
     path.write_bytes(path.read_bytes()[:700])
 
@@ -151,14 +148,13 @@ def test_a_file_that_is_no_cache_is_refused_in_one_line_and_left_alone(
     before = path.read_bytes() if path.is_file() else None
 
     with pytest.raises(CacheFileError, match=r"cache\.db.*--cache") as refused:
-        cache_in(path)
+        open_result_cache(path)
 
     assert "\n" not in str(refused.value)
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
-@pytest.mark.parametrize("attempt", range(5))
-def test_many_at_once_lose_nothing(path: Path, attempt: int) -> None:
+def test_many_at_once_lose_nothing(path: Path) -> None:
     """From the making of the file on: one cannot switch to a log while another writes."""
     failed: list[BaseException] = []
     starting = Barrier(6)
@@ -166,7 +162,7 @@ def test_many_at_once_lose_nothing(path: Path, attempt: int) -> None:
     def put(own: int) -> None:
         try:
             starting.wait()
-            with cache_in(path) as cache:
+            with open_result_cache(path) as cache:
                 for number in range(10):
                     cache.put(f"{own}-{number}", CELL)
                     cache.put(f"shared-{number}", CELL)
@@ -181,7 +177,7 @@ def test_many_at_once_lose_nothing(path: Path, attempt: int) -> None:
         thread.join()
 
     assert not failed
-    with cache_in(path) as cache:
+    with open_result_cache(path) as cache:
         kept = [cache.get(f"{own}-{number}") for own in range(6) for number in range(10)]
         assert kept == [CELL] * 60
         assert cache.damaged == 0

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +46,6 @@ def test_every_entry_follows_one_that_came_before(entries: list[Entry]) -> None:
     assert times == sorted(times)
 
 
-def test_nothing_was_compacted_and_some_entries_say_nothing(entries: list[Entry]) -> None:
-    kinds = Counter(entry["type"] for entry in entries)
-
-    assert set(kinds) == {"user", "assistant", "system", "progress", "file-history-snapshot"}
-    assert not [entry for entry in entries if entry.get("subtype") == "compact_boundary"]
-    assert not [entry for entry in entries if entry.get("isCompactSummary")]
-
-
 def test_every_call_is_answered_once_and_after_it_was_made(entries: list[Entry]) -> None:
     open_calls: set[str] = set()
     answered: Counter[str] = Counter()
@@ -67,62 +58,6 @@ def test_every_call_is_answered_once_and_after_it_was_made(entries: list[Entry])
 
     assert not open_calls
     assert set(answered.values()) == {1}
-
-
-def test_a_message_is_split_over_lines_that_share_its_ids_and_usage(entries: list[Entry]) -> None:
-    split: dict[str, list[Entry]] = {}
-    for entry in entries:
-        if entry["type"] == "assistant":
-            assert len(entry["message"]["content"]) == 1
-            split.setdefault(entry["message"]["id"], []).append(entry)
-
-    for lines in split.values():
-        usages = [line["message"]["usage"] for line in lines]
-        assert len({line["requestId"] for line in lines}) == 1
-        assert len({usage["cache_read_input_tokens"] for usage in usages}) == 1
-        *partial, whole = (usage["output_tokens"] for usage in usages)
-        assert all(tokens < whole for tokens in partial)
-
-
-def test_calls_are_made_in_parallel_with_results_between(entries: list[Entry]) -> None:
-    calls = Counter(
-        entry["message"]["id"] for entry, block in blocks(entries) if block["type"] == "tool_use"
-    )
-    interrupted = [
-        entry
-        for before, entry in pairwise(entries)
-        if before.get("toolUseResult") and calls[entry.get("message", {}).get("id")] > 1
-        if entry["parentUuid"] != before["uuid"]
-    ]
-
-    assert set(calls.values()) == {1, 2, 3, 4}
-    assert interrupted
-
-
-def test_tools_fail_and_the_agent_carries_on(entries: list[Entry]) -> None:
-    names = {
-        block["id"]: block["name"] for _, block in blocks(entries) if block["type"] == "tool_use"
-    }
-    failed = Counter(
-        names[block["tool_use_id"]] for _, block in blocks(entries) if block.get("is_error")
-    )
-
-    assert set(failed) == {"Read", "Edit", "Bash"}
-    assert failed.total() == 8
-    assert blocks(entries)[-1][1]["type"] == "text"
-
-
-def test_what_was_edited_reads_so_ever_after(entries: list[Entry]) -> None:
-    reads = [
-        block["content"]
-        for entry, block in blocks(entries)
-        if block["type"] == "tool_result"
-        and "orchard/stock/service.py" in json.dumps(entry["toolUseResult"])
-        and "→" in block["content"]
-    ]
-
-    assert 'keys.new_key("hold")' in reads[0]
-    assert 'keys.key_for("hold", reservation_id)' in reads[-1]
 
 
 def test_it_is_long_and_a_cut_falls_inside_its_last_turn_but_one(entries: list[Entry]) -> None:

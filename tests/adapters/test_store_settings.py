@@ -1,111 +1,98 @@
 """What the settings say counts wherever a call does not say otherwise."""
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from opened_stores import store_of
 
 import cutbank
-from cutbank import Block
+from cutbank import Block, CompactionOptions
 from cutbank.domain.errors import CompactionVetoedError, InvalidSettingError
 
-
-def filled(store: cutbank.SessionStore) -> cutbank.StoredSession:
-    session = store.session("s")
-    for turn in range(40):
-        session.append(Block.user(f"question {turn} " + "q" * 400))
-        session.append(Block.assistant(f"answer {turn} " + "a" * 400))
-    return session
+Settled = Callable[[str], cutbank.StoredSession]
 
 
-def test_a_file_says_when_and_how_sessions_are_compacted(database: str, tmp_path: Path) -> None:
-    file = tmp_path / "ours.toml"
-    file.write_text(
+@pytest.fixture
+def settled(tmp_path: Path) -> Iterator[Settled]:
+    """A session of forty turns, in a store that goes by these settings."""
+    with ExitStack() as closing:
+
+        def opens(text: str) -> cutbank.StoredSession:
+            file = tmp_path / "ours.toml"
+            file.write_text(text)
+            session = closing.enter_context(
+                cutbank.open(tmp_path / "log.db", settings=file)
+            ).session("s")
+            for turn in range(40):
+                session.append(Block.user(f"question {turn} " + "q" * 400))
+                session.append(Block.assistant(f"answer {turn} " + "a" * 400))
+            return session
+
+        yield opens
+
+
+def test_a_file_says_when_and_how_sessions_are_compacted(settled: Settled) -> None:
+    session = settled(
         "[compaction]\nlimit = 6_000\nsettings = {keep_tokens = 500}\n"
         "[pins]\nfirst_prompt = false\n"
     )
 
-    with cutbank.open(database, settings=file) as store:
-        view = filled(store).loop().prepare()
+    assert cutbank.measure_context(session).in_use.share == session.view().tokens / 6_000
+    view = session.loop().prepare()
 
     assert view.boundary is not None
     assert sum(entry.tokens for entry in view.entries) < 1_000
     assert not any(entry.is_pinned for entry in view.entries)
 
 
-def test_what_a_call_says_goes_before_the_file(database: str, tmp_path: Path) -> None:
-    file = tmp_path / "ours.toml"
-    file.write_text("[compaction]\nlimit = 6_000\n")
+def test_what_a_call_says_goes_before_the_file(settled: Settled) -> None:
+    session = settled("[compaction]\nlimit = 6_000\n")
 
-    with cutbank.open(database, settings=file) as store:
-        assert filled(store).loop(limit=100_000).prepare().boundary is None
+    assert session.loop(limit=100_000).prepare().boundary is None
 
 
 def test_settings_that_a_call_gives_are_those_of_the_policy_that_the_file_names(
-    database: str, tmp_path: Path
+    settled: Settled,
 ) -> None:
-    file = tmp_path / "ours.toml"
-    file.write_text(
+    session = settled(
         '[compaction]\npolicy = "tunacode"\nsettings = {reserve_tokens = 1_000}\nlimit = 9_000\n'
     )
 
-    with cutbank.open(database, settings=file) as store:
-        session = filled(store)
-        outcome = session.compact(settings={"keep_recent_tokens": 500}, dry_run=True)
+    outcome = session.compact(
+        options=CompactionOptions(settings={"keep_recent_tokens": 500}, dry_run=True)
+    )
 
-        assert outcome.policy == "retention-window"
-        assert outcome.explanation is not None
-        assert outcome.explanation.due.threshold == 9_000 - 1_000 - 500 + 1
-        with pytest.raises(InvalidSettingError, match="retention-window has no setting 'keep_to"):
-            session.compact(settings={"keep_tokens": 500})
-
-
-def test_a_meter_reads_what_is_in_use_of_the_limit_that_the_file_names(
-    database: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "ours.toml"
-    file.write_text("[compaction]\nlimit = 10_000\n")
-
-    with cutbank.open(database, settings=file) as store:
-        session = filled(store)
-        read = session.meter()
-
-        assert read.in_use.tokens == session.view().tokens
-        assert read.in_use.share == session.view().tokens / 10_000
-        assert read.notice is None
+    assert outcome.policy == "retention-window"
+    assert outcome.explanation is not None
+    assert outcome.explanation.due.threshold == 9_000 - 1_000 - 500 + 1
+    with pytest.raises(InvalidSettingError, match="retention-window has no setting 'keep_to"):
+        session.compact(options=CompactionOptions(settings={"keep_tokens": 500}))
 
 
-def test_a_program_that_the_settings_name_may_veto(database: str, tmp_path: Path) -> None:
-    file = tmp_path / "ours.toml"
-    file.write_text(
+def test_a_program_that_the_settings_name_may_veto(settled: Settled) -> None:
+    session = settled(
         "[[hooks.commands]]\non = ['pre_compact']\n"
         "command = ['/bin/sh', '-c', 'echo not today >&2; exit 2']\n"
     )
 
-    with cutbank.open(database, settings=file) as store:
-        session = filled(store)
-        with pytest.raises(CompactionVetoedError, match="not today"):
-            session.compact(limit=8_000)
-        assert session.view().boundary is None
+    with pytest.raises(CompactionVetoedError, match="not today"):
+        session.compact(limit=8_000)
+    assert session.view().boundary is None
 
 
-def test_tokens_are_counted_as_the_settings_say(database: str, tmp_path: Path) -> None:
-    file = tmp_path / "ours.toml"
-    file.write_text('[tokens]\ncounter = "o200k_base"\n')
+def test_tokens_are_counted_as_the_settings_say(settled: Settled) -> None:
+    session = store_of(settled('[tokens]\ncounter = "o200k_base"\n')).session("another")
+    session.append(Block.user("a" * 400))  # a run of one letter is far less than 100 tokens
+    order = session.loop(limit=8_000).order
 
-    with cutbank.open(database, settings=file) as store:
-        session = store.session("s")
-        session.append(Block.user("a" * 400))  # a run of one letter is far less than 100 tokens
-        order = session.loop(limit=8_000).order
-
-        assert session.compactor().planner.seen(order).window.tokens < 80
+    assert session.log.compactor().planner.take_snapshot(order).window.tokens < 80
 
 
-def test_a_mistake_is_said_when_the_first_compaction_asks(database: str, tmp_path: Path) -> None:
-    file = tmp_path / "ours.toml"
-    file.write_text("[compaction]\nlimit = 'much'\n")
+def test_a_mistake_is_said_when_the_first_compaction_asks(settled: Settled) -> None:
+    session = settled("[compaction]\nlimit = 'much'\n")
 
-    with cutbank.open(database, settings=file) as store:
-        session = filled(store)
-        with pytest.raises(InvalidSettingError, match=r"ours\.toml:2: compaction\.limit"):
-            session.loop()
-        assert session.view().boundary is None
+    with pytest.raises(InvalidSettingError, match=r"ours\.toml:2: compaction\.limit"):
+        session.loop()
+    assert session.view().boundary is None

@@ -1,13 +1,11 @@
 """Any number of processes, of one version or of several, open one database at once."""
 
-import os
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from faulty import closing, one_line, texts
-from processes import Processes, processes
+from processes import Processes
 from sqlite_behind import sqlite_recorder
 
 import cutbank
@@ -16,14 +14,6 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.storage.sqlite import sqlite_schema
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Processes]:
-    if not hasattr(os, "fork"):
-        pytest.skip("copies of processes are POSIX's")
-    with processes() as run:
-        yield run
 
 
 def new(path: Path) -> int:
@@ -76,7 +66,7 @@ def test_twenty_processes_open_a_database_at_once(
 
         assert sorted(int(who) for who, _ in ended.told("ack")) == list(range(20))
         with closing(path) as connection:
-            assert sqlite_schema.version_of(connection) == sqlite_schema.VERSION
+            assert sqlite_schema.read_version(connection) == sqlite_schema.SCHEMA_VERSION
             assert connection.execute("SELECT count(*) FROM home").fetchone() == (1,)
         with cutbank.open(path) as store:
             assert sorted(texts(store.session("joined"))) == sorted(
@@ -92,14 +82,11 @@ def migrated_to_the_next_format(path: Path) -> None:
     with closing(path) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ALTER TABLE imports ADD COLUMN of_the_future TEXT")
-        connection.execute(f"PRAGMA user_version = {sqlite_schema.VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {sqlite_schema.SCHEMA_VERSION + 1}")
         connection.execute("COMMIT")
 
 
-@pytest.mark.parametrize("blocks", [1, 2])
-def test_an_older_cutbank_does_not_write_to_what_a_newer_one_has_migrated(
-    tmp_path: Path, blocks: int
-) -> None:
+def test_an_older_cutbank_does_not_write_to_what_a_newer_one_has_migrated(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     with cutbank.open(path) as store:
         session = store.session("session")
@@ -109,7 +96,7 @@ def test_an_older_cutbank_does_not_write_to_what_a_newer_one_has_migrated(
 
         migrated_to_the_next_format(path)
 
-        for _ in range(2):
+        for blocks in (1, 2, 1):
             with one_line("log.db was migrated by a newer cutbank while it was open: upgrade"):
                 session.append(*(Block.user(f"{number}") for number in range(blocks)))
         assert store.events.recorder.max_notification_id() == newest

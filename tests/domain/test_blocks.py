@@ -6,43 +6,33 @@ from collections.abc import Callable
 import pytest
 
 from cutbank import Block, ToolCall
-from cutbank.domain.blocks import Kind, Media, ToolResult
+from cutbank.domain.blocks import Kind, Media
 from cutbank.domain.errors import UnknownFieldError
 from cutbank.domain.session_events import Usage
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (
-            lambda: Block.user("hi", mesage_id="m"),  # type: ignore[call-arg]
-            "Block has no field 'mesage_id'; did you mean 'message_id'?",
+def test_an_unknown_field_is_refused_and_the_nearest_one_named() -> None:
+    made: dict[str, Callable[[], object]] = {
+        "Block has no field 'mesage_id'; did you mean 'message_id'?": lambda: Block.user(
+            "hi",
+            mesage_id="m",  # type: ignore[call-arg]
         ),
-        (
-            lambda: ToolCall(tool_call_id="c", nmae="read"),  # type: ignore[call-arg]
-            "ToolCall has no field 'nmae'; did you mean 'name'?",
+        "ToolCall has no field 'nmae'; did you mean 'name'?": lambda: ToolCall(
+            tool_call_id="c",
+            nmae="read",  # type: ignore[call-arg]
         ),
-        (
-            lambda: ToolResult(tool_call_id="c", content="x", error=True),  # type: ignore[call-arg]
-            "ToolResult has no field 'error'; did you mean 'is_error'?",
+        "Usage has no field 'outputs'; did you mean 'output'?": lambda: Usage(
+            outputs=40  # type: ignore[call-arg]
         ),
-        (
-            lambda: Usage(outputs=40),  # type: ignore[call-arg]
-            "Usage has no field 'outputs'; did you mean 'output'?",
-        ),
-    ],
-    ids=["block", "call", "result", "usage"],
-)
-def test_an_unknown_field_is_refused_and_the_nearest_one_named(
-    make: Callable[[], object], says: str
-) -> None:
-    with pytest.raises(UnknownFieldError) as refused:
-        make()
+    }
+    for says, make in made.items():
+        with pytest.raises(UnknownFieldError) as refused:
+            make()
 
-    assert str(refused.value) == says
-    assert isinstance(refused.value, TypeError)
+        assert str(refused.value) == says
+        assert isinstance(refused.value, TypeError)
 
 
 def test_a_field_of_the_future_is_kept_where_a_log_is_read() -> None:
@@ -61,48 +51,27 @@ def test_thinking_carries_its_signature_as_the_provider_wants_it_back() -> None:
         "thinking": "Two files.",
         "signature": "c2ln",
     }
-
-
-def test_thinking_takes_one_form_of_proof() -> None:
-    native = Block.thinking("a", signature="s").native
-
     with pytest.raises(ValueError, match="a signature or a native item, not both"):
-        Block.thinking("a", signature="s", native=native)
+        Block.thinking("a", signature="s", native=thought.native)
 
 
-@pytest.mark.parametrize(
-    ("block", "kind", "media"),
-    [
+def test_images_and_files_are_made_of_bytes_or_an_address() -> None:
+    address = "https://example.org/a.png"
+    pdf, csv = b"%PDF-1.7", b"a,b"
+    made = [
+        (Block.image(PNG, text="This one."), Media(type="image", mime="image/png", data=PNG)),
+        (Block.image(address), Media(type="image", mime="image/*", url=address)),
         (
-            Block.image(PNG, text="This one."),
-            Kind.IMAGE,
-            Media(type="image", mime="image/png", data=PNG),
+            Block.document(pdf, name="plan.pdf"),
+            Media(type="document", mime="application/pdf", data=pdf, name="plan.pdf"),
         ),
         (
-            Block.image("https://example.org/a.png"),
-            Kind.IMAGE,
-            Media(type="image", mime="image/*", url="https://example.org/a.png"),
+            Block.document(csv, mime="text/csv"),
+            Media(type="document", mime="text/csv", data=csv),
         ),
-        (
-            Block.document(b"%PDF-1.7", name="plan.pdf"),
-            Kind.DOCUMENT,
-            Media(type="document", mime="application/pdf", data=b"%PDF-1.7", name="plan.pdf"),
-        ),
-        (
-            Block.document(b"a,b", mime="text/csv"),
-            Kind.DOCUMENT,
-            Media(type="document", mime="text/csv", data=b"a,b"),
-        ),
-    ],
-    ids=["image", "address", "PDF", "text"],
-)
-def test_images_and_files_are_made_of_bytes_or_an_address(
-    block: Block, kind: Kind, media: Media
-) -> None:
-    assert block.kind is kind
-    assert block.media == media
+    ]
 
-
-def test_bytes_whose_type_cannot_be_told_need_to_be_named() -> None:
+    assert [block.media for block, _ in made] == [media for _, media in made]
+    assert [block.kind for block, _ in made] == [Kind.IMAGE] * 2 + [Kind.DOCUMENT] * 2
     with pytest.raises(ValueError, match="give mime="):
         Block.document(b"\0\1\2")

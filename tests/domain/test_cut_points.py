@@ -1,15 +1,14 @@
 """A history is cut neither inside a pair nor inside a message, and never for nothing."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from cutbank.domain.block_groups import as_shown, bound
+from cutbank.domain.block_groups import group_blocks, order_for_view
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
-from cutbank.domain.cut_points import legal_cuts, nearest
-from cutbank.domain.cut_points.carried_blocks import carried_over, leaves_something_to_go
-from cutbank.domain.cut_points.message_cuts import keeps_messages_whole
-from cutbank.domain.cut_points.pair_cuts import keeps_pairs_together
+from cutbank.domain.cut_points import find_legal_cuts, find_nearest_cut
+from cutbank.domain.cut_points.carried_blocks import (
+    find_carried_positions,
+    find_cuts_that_remove_blocks,
+)
+from cutbank.domain.cut_points.message_cuts import find_cuts_between_messages
+from cutbank.domain.cut_points.pair_cuts import find_cuts_between_pairs
 from cutbank.domain.item import Item
 from cutbank.domain.window import Window
 
@@ -38,7 +37,7 @@ def talk(text: str) -> Window:
         for at, word in enumerate(words, 1)
         if word != "-"
     )
-    return Window(items=tuple(as_shown(items)), after=len(words), limit=100)
+    return Window(items=tuple(order_for_view(items)), after=len(words), limit=100)
 
 
 def name(word: str) -> str:
@@ -54,9 +53,8 @@ def block(word: str) -> AnyBlock:
     return BLOCKS[word[0]]("word", message_id=message)
 
 
-@pytest.mark.parametrize(
-    ("history", "cuts"),
-    [
+def test_a_result_stays_on_its_calls_side() -> None:
+    rows: list[tuple[str, frozenset[int] | set[int]]] = [
         ("u a u a", {1, 2, 3, 4}),
         ("u c1 r1 a", {1, 2, 4}),
         ("u c1 c2 r1 r2 a", {1, 2, 6}),
@@ -67,28 +65,24 @@ def block(word: str) -> AnyBlock:
         ("u c1 c2 u r2 a r1", {1, 2, 4, 6}),
         ("u c1/m a/n r1 c2 r2", {1, 2, 3, 5}),
         ("", set()),
-    ],
-)
-def test_a_result_stays_on_its_calls_side(history: str, cuts: set[int]) -> None:
-    assert keeps_pairs_together(talk(history)) == cuts
+    ]
+
+    assert [(history, find_cuts_between_pairs(talk(history))) for history, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("history", "cuts"),
-    [
+def test_the_pieces_of_a_message_stay_on_one_side() -> None:
+    rows: list[tuple[str, frozenset[int] | set[int]]] = [
         ("u t/m a/m u", {1, 2, 4}),
         ("u t/m c1/m c2/m r1 r2 a", {1, 2, 5, 6, 7}),
         ("u t/m c1/m r1 c2/m r2 a", {1, 2, 6, 7}),
         ("a/m u a/n", {1, 2, 3}),
-    ],
-)
-def test_the_pieces_of_a_message_stay_on_one_side(history: str, cuts: set[int]) -> None:
-    assert keeps_messages_whole(talk(history)) == cuts
+    ]
+
+    assert [(history, find_cuts_between_messages(talk(history))) for history, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("history", "cuts"),
-    [
+def test_a_cut_leaves_something_to_go() -> None:
+    rows: list[tuple[str, frozenset[int] | set[int]]] = [
         ("u a u", {2, 3}),
         ("u! a u", {3}),
         ("u! a! u!", set()),
@@ -98,22 +92,16 @@ def test_the_pieces_of_a_message_stay_on_one_side(history: str, cuts: set[int]) 
         ("t/m c1/m u a", {4}),
         ("u", set()),
         ("", set()),
-    ],
-)
-def test_a_cut_leaves_something_to_go(history: str, cuts: set[int]) -> None:
-    assert leaves_something_to_go(talk(history)) == cuts
+    ]
+
+    assert [(history, find_cuts_that_remove_blocks(talk(history))) for history, _ in rows] == rows
+    hiding = talk("u a u a")
+    hiding.hides[1] = None
+    assert find_cuts_that_remove_blocks(hiding) == {3, 4}
 
 
-def test_what_was_hidden_is_not_something_to_go() -> None:
-    window = talk("u a u a")
-    window.hides[1] = None
-
-    assert leaves_something_to_go(window) == {3, 4}
-
-
-@pytest.mark.parametrize(
-    ("history", "cut", "carried"),
-    [
+def test_pins_and_open_calls_are_carried_with_pair_and_message() -> None:
+    rows: list[tuple[str, int, frozenset[int] | set[int]]] = [
         ("u a u a", 3, set()),
         ("u! a u a", 3, {1}),
         ("u c1 u a", 3, {2}),
@@ -124,43 +112,34 @@ def test_what_was_hidden_is_not_something_to_go() -> None:
         ("u c1/m c2/m r1 u a", 5, {2, 3, 4}),
         ("u c1 u a r1", 4, set()),
         ("u a u! a", 3, set()),
-    ],
-)
-def test_pins_and_open_calls_are_carried_with_pair_and_message(
-    history: str, cut: int, carried: set[int]
-) -> None:
-    assert carried_over(talk(history), cut) == carried
+    ]
+
+    assert [
+        (history, cut, find_carried_positions(talk(history), cut)) for history, cut, _ in rows
+    ] == rows
 
 
 def test_groups_that_turn_out_to_be_bound_become_one() -> None:
     window = talk("c1 c2 r1/o r2/o u")
 
-    assert sorted(sorted(item.position for item in group) for group in bound(window.items)) == [
+    assert sorted(
+        sorted(item.position for item in group) for group in group_blocks(window.items)
+    ) == [
         [1, 2, 3, 4],
         [5],
     ]
 
 
-def test_a_legal_cut_obeys_every_rule() -> None:
-    window = talk("u! t/m c1/m r1 a u")
-
-    assert legal_cuts(window) == {5, 6}
-
-
 def test_the_nearest_cut_keeps_more_where_two_are_as_close() -> None:
-    assert nearest(frozenset({2, 6, 9}), 4) == 2
-    assert nearest(frozenset({2, 6, 9}), 5) == 6
-    assert nearest(frozenset({2, 6, 9}), 100) == 9
-    assert nearest(frozenset(), 4) is None
+    assert find_nearest_cut(frozenset({2, 6, 9}), 4) == 2
+    assert find_nearest_cut(frozenset({2, 6, 9}), 5) == 6
+    assert find_nearest_cut(frozenset({2, 6, 9}), 100) == 9
+    assert find_nearest_cut(frozenset(), 4) is None
 
 
-def test_a_long_history_can_be_cut_before_every_message_but_the_first() -> None:
-    history = " ".join(turns(2_000))
+def test_a_legal_cut_obeys_every_rule() -> None:
+    """The second: turns of a prompt and one message of two calls, all answered in one message."""
+    turns = (f"u c{n}x/m{n} c{n}y/m{n} r{n}x/n{n} r{n}y/n{n}" for n in range(500))
 
-    assert len(legal_cuts(talk(history))) == 2 * 2_000 - 1
-
-
-def turns(count: int) -> Iterator[str]:
-    """Turns of a prompt and one message of two calls, all answered in one message."""
-    for n in range(count):
-        yield f"u c{n}x/m{n} c{n}y/m{n} r{n}x/n{n} r{n}y/n{n}"
+    assert find_legal_cuts(talk("u! t/m c1/m r1 a u")) == {5, 6}
+    assert len(find_legal_cuts(talk(" ".join(turns)))) == 2 * 500 - 1

@@ -4,7 +4,7 @@ import json
 
 from cutbank.domain.blocks import AnyBlock, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, HiddenBlock
-from cutbank.domain.inventory import inventory_of
+from cutbank.domain.inventory import build_inventory
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 
@@ -21,13 +21,9 @@ def made(path: str, begins: int) -> list[Item]:
     return items(call, ToolResult(tool_call_id="c", content=told), begins=begins)
 
 
-def test_an_empty_inventory_stays_empty() -> None:
-    assert inventory_of([], Digest()) == Digest()
-
-
 def test_it_adds_to_what_was_counted_before() -> None:
-    first = inventory_of(made("a", 1), Digest(), [HiddenBlock(position=9)])
-    second = inventory_of(made("b", 3), first, [HiddenBlock(position=5, replacement="[five]")])
+    first = build_inventory(made("a", 1), Digest(), [HiddenBlock(position=9)])
+    second = build_inventory(made("b", 3), first, [HiddenBlock(position=5, replacement="[five]")])
 
     assert [(one.path, one.position, one.tool) for one in second.artifacts] == [
         ("a", 2, "draw"),
@@ -37,7 +33,7 @@ def test_it_adds_to_what_was_counted_before() -> None:
 
 
 def test_of_a_path_that_was_made_again_the_newest_result_is_told() -> None:
-    digest = inventory_of(made("a", 3), inventory_of(made("a", 1), Digest()))
+    digest = build_inventory(made("a", 3), build_inventory(made("a", 1), Digest()))
 
     assert [(one.path, one.position) for one in digest.artifacts] == [("a", 4)]
 
@@ -49,15 +45,10 @@ def test_commands_are_named_by_their_calls() -> None:
         ToolCall(tool_call_id="3", name="mcp__local__run_command"),
     )
 
-    assert inventory_of(calls, Digest()).commands == Ranges.of([1, 3])
+    first = build_inventory(calls, Digest())
+    second = build_inventory(items(ToolCall(tool_call_id="4", name="bash"), begins=4), first)
 
-
-def test_commands_are_named_once_however_often_a_session_is_compacted() -> None:
-    first = inventory_of(items(ToolCall(tool_call_id="1", name="bash")), Digest())
-
-    second = inventory_of(items(ToolCall(tool_call_id="2", name="bash"), begins=3), first)
-
-    assert (first.commands, second.commands) == (Ranges.of([1]), Ranges.of([3]))
+    assert (first.commands, second.commands) == (Ranges.of([1, 3]), Ranges.of([4]))
 
 
 def test_a_memory_that_was_not_answered_or_found_nothing_is_told_as_such() -> None:
@@ -67,7 +58,7 @@ def test_a_memory_that_was_not_answered_or_found_nothing_is_told_as_such() -> No
         ToolResult(tool_call_id="2", content="no hits"),
     )
 
-    (read,) = inventory_of(calls, Digest()).memory_reads
+    (read,) = build_inventory(calls, Digest()).memory_reads
     assert (read.position, read.query, read.hits, read.paths) == (2, "nothing", 0, ())
 
 

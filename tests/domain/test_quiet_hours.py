@@ -4,7 +4,6 @@ from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
-import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -51,80 +50,50 @@ CHANGES = [
 ]
 
 
-def check(quiet: QuietHours, at: datetime) -> None:
-    """They end at the first moment at which they do not hold."""
-    over = quiet.over_at(at)
+NEAR_CHANGES = st.tuples(
+    st.sampled_from(CHANGES), st.timedeltas(timedelta(hours=-26), timedelta(hours=26))
+).map(lambda drawn: (drawn[0][0], drawn[0][1] + drawn[1]))
+ANYWHERE = st.tuples(st.sampled_from(ZONES).map(ZoneInfo), moments)
+BERLIN, HAVANA = ZoneInfo("Europe/Berlin"), ZoneInfo("America/Havana")
+
+
+@given(near=NEAR_CHANGES | ANYWHERE, begins=wall, ends=wall)
+@example((BERLIN, datetime(2024, 3, 30, 23, 59, tzinfo=UTC)), time(1), time(2, 30))
+@example((BERLIN, datetime(2024, 10, 27, 0, 50, tzinfo=UTC)), time(2, 40), time(2, 30))
+@example((HAVANA, datetime(2011, 11, 13, 4, tzinfo=UTC)), time(0), time(0, 1, fold=1))
+def test_they_end_when_they_hold_no_longer_also_where_clocks_are_changed(
+    near: tuple[ZoneInfo, datetime], begins: time, ends: time
+) -> None:
+    zone, at = near
+    quiet = QuietHours(begins, ends, zone)
+    assume(begins != ends and quiet.is_quiet(at))
+
+    over = quiet.find_end(at)
 
     assert over.tzinfo is UTC
     assert over > at
-    assert not quiet.hold(over)
-    assert quiet.hold(over - datetime.resolution)
-    between = at
-    while between < over:
-        assert quiet.hold(between), f"{between} is not quiet, and would be waited for"
-        between += MINUTE
+    assert not quiet.is_quiet(over)
+    assert quiet.is_quiet(over - datetime.resolution)
+    while at < over:
+        assert quiet.is_quiet(at), f"{at} is not quiet, and would be waited for"
+        at += MINUTE
 
 
-@given(begins=wall, ends=wall, zone=st.sampled_from(ZONES), at=moments)
-def test_in_any_zone_they_end_when_they_hold_no_longer(
-    begins: time, ends: time, zone: str, at: datetime
-) -> None:
-    assume(begins != ends)
-    quiet = QuietHours(begins, ends, ZoneInfo(zone))
-    assume(quiet.hold(at))
-
-    check(quiet, at)
-
-
-@given(
-    change=st.sampled_from(CHANGES),
-    begins=wall,
-    ends=wall,
-    off=st.timedeltas(timedelta(hours=-26), timedelta(hours=26)),
-)
-@example(
-    (ZoneInfo("Europe/Berlin"), datetime(2024, 3, 31, 0, tzinfo=UTC)), time(1), time(2, 30), -MINUTE
-)
-@example(
-    (ZoneInfo("Europe/Berlin"), datetime(2024, 10, 27, 0, tzinfo=UTC)),
-    time(2, 40),
-    time(2, 30),
-    50 * MINUTE,
-)
-@example(
-    (ZoneInfo("America/Havana"), datetime(2011, 11, 13, 4, tzinfo=UTC)),
-    time(0),
-    time(0, 1, fold=1),
-    0 * MINUTE,
-)
-def test_on_days_that_clocks_are_changed_nothing_is_waited_for_that_is_not_quiet(
-    change: tuple[ZoneInfo, datetime], begins: time, ends: time, off: timedelta
-) -> None:
-    assume(begins != ends)
-    zone, near = change
-    quiet = QuietHours(begins, ends, zone)
-    assume(quiet.hold(near + off))
-
-    check(quiet, near + off)
-
-
-@pytest.mark.parametrize(
-    ("at", "over"),
-    [
+def test_an_hour_that_is_left_out_or_comes_twice() -> None:
+    rows: list[tuple[str, str]] = [
         # The hour from 2 to 3 is left out, and with it the end of what is quiet.
         ("2024-03-31T00:30+00:00", "2024-03-31T01:00+00:00"),
         # It comes twice, and is quiet until half past twice.
         ("2024-10-27T00:10+00:00", "2024-10-27T00:30+00:00"),
         ("2024-10-27T01:10+00:00", "2024-10-27T01:30+00:00"),
         ("2024-06-01T20:30+00:00", "2024-06-02T00:30+00:00"),
-    ],
-)
-def test_an_hour_that_is_left_out_or_comes_twice(at: str, over: str) -> None:
-    quiet = QuietHours(time(22), time(2, 30), ZoneInfo("Europe/Berlin"))
+    ]
+    for at, over in rows:
+        quiet = QuietHours(time(22), time(2, 30), ZoneInfo("Europe/Berlin"))
 
-    found = quiet.over_at(datetime.fromisoformat(at))
+        found = quiet.find_end(datetime.fromisoformat(at))
 
-    assert found == datetime.fromisoformat(over)
+        assert found == datetime.fromisoformat(over), at
 
 
 @given(at=moments, begins=wall, ends=wall)
@@ -134,9 +103,9 @@ def test_rules_put_work_off_while_it_is_quiet_and_only_then(
     assume(begins != ends)
     quiet = QuietHours(begins, ends, UTC)
 
-    until = IdleRules(quiet_hours=quiet).put_off_until(at)
+    until = IdleRules(quiet_hours=quiet).find_resume_time(at)
 
-    assert (until is not None) == quiet.hold(at)
-    assert IdleRules().put_off_until(at) is None
+    assert (until is not None) == quiet.is_quiet(at)
+    assert IdleRules().find_resume_time(at) is None
     complement = QuietHours(ends, begins, UTC)
-    assert complement.hold(at) != quiet.hold(at)
+    assert complement.is_quiet(at) != quiet.is_quiet(at)

@@ -10,7 +10,13 @@ from cutbank.domain.blocks import Block, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Replacement, Trigger, Trim
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.trims import effective, shortened, trimmed_length
+from cutbank.domain.trims import (
+    count_trimmed_chars,
+    iter_shortened_results,
+    list_effective_trims,
+    trim_text,
+    trim_to_ends,
+)
 from cutbank.domain.window import Window
 
 MOST = 12
@@ -57,23 +63,41 @@ def test_what_shortened_results_save_is_what_effective_trims_of_them_do(
     )
 
     found = list(
-        shortened(window, [(one, heads[one.position]) for one in items if one.position in heads])
+        iter_shortened_results(
+            window, [(one, heads[one.position]) for one in items if one.position in heads]
+        )
     )
 
     trims = tuple(Trim(position=at, head=head) for at, head in sorted(heads.items()))
-    effects = effective(window, items, trims)
+    effects = list_effective_trims(window, items, trims)
     assert tuple(Trim(position=one.item.position, head=one.head) for one in found) == effects
     by_position = {item.position: item for item in items}
     for one, trim in zip(found, effects, strict=True):
-        length = trimmed_length(len(one.item.block.text), trim)
-        assert one.saved == one.item.tokens - window.tokens_of(by_position[trim.position], length)
+        length = count_trimmed_chars(len(one.item.block.text), trim)
+        assert one.saved == one.item.tokens - window.count_item_tokens(
+            by_position[trim.position], length
+        )
+
+
+@given(st.integers(0, 3_000), st.integers(0, 900), st.integers(0, 900), st.integers(1, 2_000_000))
+def test_a_shortened_text_is_as_long_as_was_reckoned(
+    whole: int, head: int, tail: int, position: int
+) -> None:
+    trim = Trim(position=position, head=head, tail=tail)
+
+    assert count_trimmed_chars(whole, trim) == len(trim_text("x" * whole, trim))
 
 
 def test_nothing_but_a_result_is_shortened() -> None:
     items = [Item(1, Block.user("x" * 400), turn=1, tokens=100)]
     window = Window(items, after=1, limit=1_000)
 
-    assert effective(window, items, (Trim(position=1, head=10),)) == ()
+    assert list_effective_trims(window, items, (Trim(position=1, head=10),)) == ()
+
+
+def test_a_shortened_result_shows_twice_as_much_of_its_beginning_as_of_its_end() -> None:
+    # 500 tokens of four characters each, 60 of which the mark takes.
+    assert trim_to_ends(7, 500) == Trim(position=7, head=1_293, tail=646)
 
 
 def drawn(earlier: dict[int, int], hidden: set[int], replaced: set[int]) -> CompactBoundary:

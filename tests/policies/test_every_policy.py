@@ -23,15 +23,14 @@ from story_rules import (
 from vector_files import lines_of
 
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.cut_points import legal_cuts
+from cutbank.domain.cut_points import find_legal_cuts
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.settlement import Settlement, settle
+from cutbank.domain.settlement import Settlement, settle_plan
 from cutbank.domain.window import Plan, Window
 
-EVERY_POLICY = pytest.mark.parametrize("name", every_name())
 SOMEBODY_WAITS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
 SIZES = st.lists(st.sampled_from([0, 1, 30, 300, 3_000, 30_000, 60_000]), min_size=1, max_size=9)
 LIMITS = st.sampled_from([0, 100, 1_000, 10_000, 100_000])
@@ -54,11 +53,11 @@ def planned(policy: Policy, window: Window) -> Plan | None:
 def settled(window: Window, plan: Plan) -> Settlement | None:
     """What becomes of a plan; nothing only where nothing can."""
     try:
-        return settle(window, plan)
+        return settle_plan(window, plan)
     except NothingToCompactError as nothing:
         says_why(nothing)
         if plan.cut is not None:
-            assert not legal_cuts(window)
+            assert not find_legal_cuts(window)
         return None
 
 
@@ -66,8 +65,8 @@ def says_why(nothing: NothingToCompactError) -> None:
     assert str(nothing).startswith("nothing to ")
 
 
-@EVERY_POLICY
-@settings(max_examples=100, deadline=None)
+@pytest.mark.parametrize("name", every_name())
+@settings(max_examples=40, deadline=None)
 @given(
     told=chapters,
     sizes=SIZES,
@@ -78,7 +77,7 @@ def says_why(nothing: NothingToCompactError) -> None:
 def test_every_plan_is_settled_by_the_rules(
     name: str, *, told: Chapters, sizes: list[int], limit: int, trigger: Trigger, is_fitted: bool
 ) -> None:
-    policy = fitted(name, limit) if is_fitted else policy_named(name, {})
+    policy = fitted(name, limit) if is_fitted else build_policy(name, {})
     story = Story(sizes=sizes, limit=limit, trigger=trigger)
     for talk, acts, _ in told:
         for verb, n in (*talk, *acts):
@@ -99,13 +98,18 @@ def test_every_plan_is_settled_by_the_rules(
     event(f"{story.generation} generations")
 
 
-@EVERY_POLICY
-@settings(max_examples=60, deadline=None)
-@given(told=chapters, sizes=SIZES, limit=LIMITS, is_fitted=st.booleans())
+@settings(max_examples=200, deadline=None)
+@given(
+    name=st.sampled_from(every_name()),
+    told=chapters,
+    sizes=SIZES,
+    limit=LIMITS,
+    is_fitted=st.booleans(),
+)
 def test_asked_again_and_again_it_comes_to_an_end(
-    name: str, *, told: Chapters, sizes: list[int], limit: int, is_fitted: bool
+    *, name: str, told: Chapters, sizes: list[int], limit: int, is_fitted: bool
 ) -> None:
-    policy = fitted(name, limit) if is_fitted else policy_named(name, {})
+    policy = fitted(name, limit) if is_fitted else build_policy(name, {})
     story = Story(sizes=sizes, limit=limit)
     for talk, acts, _ in told:
         for verb, n in (*talk, *acts):
@@ -120,17 +124,15 @@ def test_asked_again_and_again_it_comes_to_an_end(
         assert rounds <= 2 * len(story.blocks), "it goes on for ever"
 
 
-@EVERY_POLICY
 @pytest.mark.parametrize("folder", ["committed", pytest.param("all", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("trigger", [Trigger.THRESHOLD, Trigger.MANUAL])
-def test_every_plan_of_the_vectors_histories_is_settled_by_the_rules(
-    folder: str, name: str, trigger: Trigger
-) -> None:
-    for history in lines_of(folder, "histories"):
+def test_every_plan_of_the_vectors_histories_is_settled_by_the_rules(folder: str) -> None:
+    triggers = (Trigger.THRESHOLD, Trigger.MANUAL)
+    for history, trigger in product(lines_of(folder, "histories"), triggers):
         session = NeutralSession(history["blocks"])
         whole = session.window(0, trigger, behind=session.last_summary)
         # The view is twice as large as the model can hold, and as it has to be.
-        for limit in {whole.tokens // 2, 2 * whole.tokens // 3} - {0}:
+        limits = {whole.tokens // 2, 2 * whole.tokens // 3} - {0}
+        for limit, name in product(limits, every_name()):
             window = replace(whole, limit=limit)
             plan = planned(fitted(name, limit), window)
             settlement = settled(window, plan) if plan else None
@@ -155,16 +157,12 @@ BAD = {
 """Stories by what is bad about the window that they end in."""
 
 
-@EVERY_POLICY
-@pytest.mark.parametrize("bad", BAD)
-def test_a_bad_window_ends_in_an_error_that_names_the_blocks_or_in_a_legal_view(
-    name: str, bad: str
-) -> None:
-    policy = policy_named(name, {})
-    for limit, trigger in product([-1, 0, 1, 10, 100_000_000], Trigger):
+def test_a_bad_window_ends_in_an_error_that_names_the_blocks_or_in_a_legal_view() -> None:
+    limits = [-1, 0, 1, 10, 100_000_000]
+    for name, bad, limit, trigger in product(every_name(), BAD, limits, Trigger):
         story = Story(sizes=[0 if "nothing" in bad else 9_000], limit=limit, trigger=trigger)
         window = told_on(story, *BAD[bad]).window()
-        plan = planned(policy, window)
+        plan = planned(build_policy(name, {}), window)
         settlement = settled(window, plan) if plan else None
         if settlement is not None:
             something_goes(settlement, window, Ranges())
@@ -172,12 +170,13 @@ def test_a_bad_window_ends_in_an_error_that_names_the_blocks_or_in_a_legal_view(
             pins_and_open_calls_stay(story, settlement)
 
 
-@EVERY_POLICY
-def test_of_a_window_that_nothing_may_leave_the_largest_blocks_are_named(name: str) -> None:
-    story = told_on(Story(sizes=[9_000], limit=100), *BAD["only pins"])
-    window = story.window()
-    plan = planned(policy_named(name, {}), window)
-
-    if plan is not None:
-        with pytest.raises(NothingToCompactError, match=r"#\d+ \w+ [\d,]+ tokens \(pinned\)"):
-            settle(window, plan)
+def test_of_a_window_that_nothing_may_leave_the_largest_blocks_are_named(
+    subtests: pytest.Subtests,
+) -> None:
+    named = r"#\d+ \w+ [\d,]+ tokens \(pinned\)"
+    for name in every_name():
+        window = told_on(Story(sizes=[9_000], limit=100), *BAD["only pins"]).window()
+        plan = planned(build_policy(name, {}), window)
+        if plan is not None:
+            with subtests.test(name), pytest.raises(NothingToCompactError, match=named):
+                settle_plan(window, plan)

@@ -12,7 +12,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.projections.history_view import HistoryView
-from cutbank.projections.rendering.catalog import render
+from cutbank.projections.rendering.catalog import render_view
 
 LARGEST = 1_600_000
 """Bytes of a transcript that is taken: those of long sessions would take minutes."""
@@ -22,8 +22,8 @@ ROUNDS = 12
 def refused(view: HistoryView) -> list[str]:
     """What providers would complain of."""
     return [
-        *check_anthropic(render(view, "anthropic")),
-        *check_openai_chat(render(view, "openai-chat")),
+        *check_anthropic(render_view(view, "anthropic")),
+        *check_openai_chat(render_view(view, "openai-chat")),
     ]
 
 

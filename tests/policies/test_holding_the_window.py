@@ -58,7 +58,7 @@ def test_what_a_loop_prepares_fits_and_no_summary_outgrows_its_budget(
 ) -> None:
     with cutbank.open(":memory:") as store:
         session = store.session("s")
-        session.set_system_prompt(words(system * 4))
+        session.configure(system_prompt=words(system * 4))
         loop = session.loop(limit=limit)
         for number, act in enumerate(acts):
             tell(session, act, number)
@@ -67,7 +67,7 @@ def test_what_a_loop_prepares_fits_and_no_summary_outgrows_its_budget(
 
             assert view.tokens <= limit
             if view.summary is not None:
-                assert view.summary.tokens <= ReserveHeadroom().headroom(limit).summary
+                assert view.summary.tokens <= ReserveHeadroom().find_headroom(limit).summary
             session.append(Block.assistant("Done."))
 
 
@@ -75,7 +75,7 @@ def test_rules_pin_no_more_than_a_part_of_the_context_and_the_first_prompt_befor
     blocks = [*[Block.developer("d")] * 9, Block.user("u"), *[Block.developer("d")] * 9]
     items = [Item(at, block, 1, tokens=40) for at, block in enumerate(blocks, 1)]
 
-    pinned = [item for item in PinRules().applied(items, 1_000) if item.is_pinned]
+    pinned = [item for item in PinRules().apply(items, 1_000) if item.is_pinned]
 
     assert [item.position for item in pinned] == [1, 2, 10]
 
@@ -85,6 +85,6 @@ def test_a_message_is_pinned_whole_or_not_at_all() -> None:
     sizes = [(small, 40), (small, 40), (large, 40), (large, 400)]
     items = [Item(at, block, 1, tokens) for at, (block, tokens) in enumerate(sizes, 1)]
 
-    pinned = [item for item in PinRules().applied(items, 1_000) if item.is_pinned]
+    pinned = [item for item in PinRules().apply(items, 1_000) if item.is_pinned]
 
     assert [item.position for item in pinned] == [1, 2]

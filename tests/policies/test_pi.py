@@ -7,16 +7,17 @@ from dialects.pi import compaction_entry
 from story import Story, told_on
 
 import cutbank
+from cutbank import CompactionOptions
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, Trigger
-from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.settlement import settle
-from cutbank.domain.summaries.forms.pi import PiForm
-from cutbank.domain.summaries.summarizer import Material, Part
+from cutbank.domain.settlement import settle_plan
+from cutbank.domain.summaries.forms.pi import PiTemplate
+from cutbank.domain.summaries.summarizer import Material, SummaryPart
 from cutbank.domain.window import Window
 
 POLICY = Pi(reserve_tokens=20, keep_tokens=30)
@@ -43,68 +44,61 @@ def cut(window: Window, policy: Pi = POLICY) -> int | None:
     return plan.cut if plan else None
 
 
-@pytest.mark.parametrize(("used", "fires"), [(80, False), (81, True)])
-def test_it_fires_past_the_limit_less_the_reserve(used: int, fires: bool) -> None:
-    window = talk(f"u={used - 10} u", Trigger.THRESHOLD)
-
-    assert POLICY.fires(window) is fires
-    assert (POLICY.plan(window) is not None) is fires
-
-
-def test_it_may_fire_at_that_very_size() -> None:
+def test_it_fires_past_the_limit_less_the_reserve_or_at_it() -> None:
+    for used, fires in ((80, False), (81, True)):
+        window = talk(f"u={used - 10} u", Trigger.THRESHOLD)
+        assert POLICY.fires(window) is fires, used
+        assert (POLICY.plan(window) is not None) is fires, used
     assert Pi(reserve_tokens=20, fires_at=">=").fires(talk("u=80"))
 
 
-@pytest.mark.parametrize("policy", [Pi(enabled=False), POLICY])
-def test_it_never_fires_unasked_where_it_is_off_or_no_limit_is_known(policy: Pi) -> None:
-    limit = 0 if policy.enabled else 10
+def test_it_never_fires_unasked_where_it_is_off_or_no_limit_is_known() -> None:
+    for policy in [Pi(enabled=False), POLICY]:
+        limit = 0 if policy.enabled else 10
 
-    assert not policy.fires(talk("u=900", limit=limit))
-    assert policy.plan(talk("u=900 u", Trigger.THRESHOLD, limit=limit)) is None
-
-
-@pytest.mark.parametrize(
-    ("history", "first_kept"),
-    [
-        ("u a u a u", 3),
-        ("u a u a=9 u", 2),
-        ("u a c r=40 u", 5),
-        ("u a c r r=30 a", 6),
-        ("u a d d u=30", 3),
-    ],
-)
-def test_the_message_that_reaches_the_budget_is_kept_or_else_the_next(
-    history: str, first_kept: int
-) -> None:
-    assert cut(talk(history)) == first_kept
+        assert not policy.fires(talk("u=900", limit=limit)), policy
+        assert policy.plan(talk("u=900 u", Trigger.THRESHOLD, limit=limit)) is None, policy
 
 
-@pytest.mark.parametrize(("history", "meant"), [("u a c r=40", 4), ("u=40 a", 1)])
-def test_where_its_program_did_nothing_what_reached_the_budget_is_told(
-    history: str, meant: int
-) -> None:
-    window = talk(history)
-
-    assert POLICY.cut(window).first_kept == 1
-    plan = POLICY.plan(window)
-    assert plan is not None
-    assert plan.cut == meant
-    assert settle(window, plan).gone
+def test_the_message_that_reaches_the_budget_is_kept_or_else_the_next() -> None:
+    cuts = {
+        "u a u a u": 3,
+        "u a u a=9 u": 2,
+        "u a c r=40 u": 5,
+        "u a c r r=30 a": 6,
+        "u a d d u=30": 3,
+    }
+    assert {history: cut(talk(history)) for history in cuts} == cuts
 
 
-@pytest.mark.parametrize("trigger", Trigger)
-def test_whoever_asks_is_told_that_all_is_kept(trigger: Trigger) -> None:
-    with pytest.raises(NothingToCompactError, match=r"less than the newest 30 \(keep_tokens\)"):
-        replace(POLICY, fits_limit=False).plan(talk("u=5 a=5", trigger, limit=20))
+def test_where_its_program_did_nothing_what_reached_the_budget_is_told() -> None:
+    rows: list[tuple[str, int]] = [("u a c r=40", 4), ("u=40 a", 1)]
+    for history, meant in rows:
+        window = talk(history)
+
+        assert POLICY.find_cut(window).first_kept == 1, history
+        plan = POLICY.plan(window)
+        assert plan is not None, history
+        assert plan.cut == meant, history
+        assert settle_plan(window, plan).removed_items, history
+
+
+def test_whoever_asks_is_told_that_all_is_kept(subtests: pytest.Subtests) -> None:
+    for trigger in Trigger:
+        with (
+            subtests.test(str(trigger)),
+            pytest.raises(NothingToCompactError, match=r"less than the newest 30 \(keep_tokens\)"),
+        ):
+            replace(POLICY, fits_limit=False).plan(talk("u=5 a=5", trigger, limit=20))
 
 
 def test_the_settings_fit_the_limit_unless_they_are_to_be_as_shipped() -> None:
-    assert Pi().headroom(100_000) == (16_384, 20_000)
-    assert Pi().headroom(20_000) == (10_000, 10_000)
-    assert Pi().headroom(0) == (16_384, 20_000)
-    shipped = policy_named("pi-mono@as_shipped", {})
+    assert Pi().find_headroom(100_000) == (16_384, 20_000)
+    assert Pi().find_headroom(20_000) == (10_000, 10_000)
+    assert Pi().find_headroom(0) == (16_384, 20_000)
+    shipped = build_policy("pi-mono@as_shipped", {})
     assert isinstance(shipped, Pi)
-    assert shipped.headroom(10_000) == (16_384, 20_000)
+    assert shipped.find_headroom(10_000) == (16_384, 20_000)
 
 
 def test_summaries_are_written_into_the_reserve() -> None:
@@ -114,28 +108,12 @@ def test_summaries_are_written_into_the_reserve() -> None:
     assert (plan.summary_tokens, plan.turn_tokens) == (13_107, 8_192)
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("reserve_tokens", "-1"),
-        ("keep_tokens", "many"),
-        ("fires_at", "<"),
-        ("unit", "words"),
-        ("summary_share", "1.5"),
-        ("image_chars", "none"),
-    ],
-)
-def test_a_setting_that_makes_no_sense_is_named(setting: str, value: str) -> None:
-    with pytest.raises(InvalidSettingError, match=f"pi: {setting} cannot be .*; it takes"):
-        policy_named("pi", {setting: value})
-
-
 def test_what_an_earlier_boundary_kept_may_leave_unless_it_is_to_be_as_shipped() -> None:
     story = told_on(Story(), "user", "user", "user", "compact 3", "user", "user", "user")
     window = story.window()
 
-    assert POLICY.start(window) == 0
-    assert replace(POLICY, begins="last-boundary").start(window) == 2
+    assert POLICY.find_start(window) == 0
+    assert replace(POLICY, begins="last-boundary").find_start(window) == 2
 
 
 # The summary
@@ -144,7 +122,7 @@ def test_what_an_earlier_boundary_kept_may_leave_unless_it_is_to_be_as_shipped()
 def material(*, prefix: bool, history: bool = True, previous: str | None = None) -> Material:
     items = talk("u a u a").items
     return Material(
-        gone=tuple(items if history else items[2:]),
+        removed_items=tuple(items if history else items[2:]),
         covers=Ranges.span(1, 4),
         budget=80,
         turn_budget=50,
@@ -157,32 +135,25 @@ def material(*, prefix: bool, history: bool = True, previous: str | None = None)
 def test_of_a_split_turn_alone_the_earlier_summary_stays_as_it_was() -> None:
     before = "What was.\n\n<modified-files>\nold.py\n</modified-files>"
     split = material(prefix=True, history=False, previous=before)
-    kept, forgotten = PiForm(), PiForm(keeps_previous=False)
+    kept, forgotten = PiTemplate(), PiTemplate(keeps_previous=False)
 
-    assert [one.part for one in kept.asked(split)] == [Part.TURN]
-    joined = kept.joined({Part.TURN: "It began."}, split)
+    assert [one.part for one in kept.plan_requests(split)] == [SummaryPart.TURN]
+    joined = kept.join_answers({SummaryPart.TURN: "It began."}, split)
     assert joined.startswith("What was.\n\n---\n\n**Turn Context (split turn):**\n\nIt began.")
     assert joined.endswith("\n\n<read-files>\na.py\n</read-files>")
     assert "old.py" not in joined
-    assert forgotten.joined({Part.TURN: "It began."}, split).startswith("No prior history.\n")
+    assert forgotten.join_answers({SummaryPart.TURN: "It began."}, split).startswith(
+        "No prior history.\n"
+    )
 
 
 def test_history_and_turn_are_asked_for_apart_each_with_its_allowance() -> None:
-    asked = PiForm().asked(material(prefix=True, previous="What was."))
+    asked = PiTemplate().plan_requests(material(prefix=True, previous="What was."))
 
     assert [(one.part, one.budget, one.previous) for one in asked] == [
-        (Part.HISTORY, 80, "What was."),
-        (Part.TURN, 50, None),
+        (SummaryPart.HISTORY, 80, "What was."),
+        (SummaryPart.TURN, 50, None),
     ]
-
-
-def test_results_are_cut_by_utf_16_units() -> None:
-    result = ToolResult(tool_call_id="c", content="🙂" * 1_001)
-    item = Item(position=1, block=result, turn=1, tokens=1)
-
-    said = PiForm().said([item])
-
-    assert said == f"[Tool result]: {'🙂' * 1_000}\n\n[... 2 more characters truncated]"
 
 
 def test_a_stored_boundary_is_written_as_an_entry_of_its_session_file(
@@ -193,7 +164,9 @@ def test_a_stored_boundary_is_written_as_an_entry_of_its_session_file(
         call = ToolCall(tool_call_id=str(number), name="read", arguments={"path": f"{number}.py"})
         session.append(call)
         session.append(ToolResult(tool_call_id=str(number), content="words " * 50))
-    outcome = session.compact("pi", settings={"keep_tokens": 100}, limit=2_000)
+    outcome = session.compact(
+        "pi", limit=2_000, options=CompactionOptions(settings={"keep_tokens": 100})
+    )
     view = session.view()
 
     assert outcome.compacted

@@ -2,41 +2,40 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar
-
-import pytest
 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.policies.catalog import POLICIES, policy_named
-from cutbank.domain.policies.contract.sample_windows import long
-from cutbank.domain.policies.policy import is_due, presets_of
-from cutbank.domain.policies.threshold import due, threshold_of
+from cutbank.domain.policies.catalog import POLICIES, build_policy
+from cutbank.domain.policies.contract.sample_windows import make_long_history
+from cutbank.domain.policies.policy import Policy, get_presets, is_due
+from cutbank.domain.policies.threshold import find_threshold, measure_threshold
 from cutbank.domain.window import Window
 
 
 def named() -> Iterator[str]:
     for name, policy in POLICIES.items():
         yield name
-        yield from (f"{name}@{preset}" for preset in presets_of(policy))
+        yield from (f"{name}@{preset}" for preset in get_presets(policy))
 
 
-@pytest.mark.parametrize("name", list(named()))
-@pytest.mark.parametrize("limit", [500, 20_000, 200_000])
-def test_a_policy_fires_at_its_threshold_and_not_below(name: str, limit: int) -> None:
-    policy, window = policy_named(name, {}), long(5).window(limit=limit)
+def test_a_policy_fires_at_its_threshold_and_not_below() -> None:
+    for limit, name in product([500, 20_000, 200_000], named()):
+        policy, window = build_policy(name, {}), make_long_history(5).make_window(limit=limit)
 
-    found = threshold_of(policy, window)
+        found = find_threshold(policy, window)
 
-    def fires_at(tokens: int) -> bool:
-        unasked = replace(window, in_use=tokens, usage=tokens, trigger=Trigger.THRESHOLD)
-        return is_due(policy, unasked)
+        if found is None:
+            assert fires_at(0, policy, window) == fires_at(3 * limit, policy, window), name
+        else:
+            assert fires_at(found, policy, window), (name, limit)
+            assert not fires_at(found - 1, policy, window), (name, limit)
 
-    if found is None:
-        assert fires_at(0) == fires_at(3 * limit)
-    else:
-        assert fires_at(found)
-        assert not fires_at(found - 1)
+
+def fires_at(tokens: int, policy: Policy, window: Window) -> bool:
+    unasked = replace(window, in_use=tokens, usage=tokens, trigger=Trigger.THRESHOLD)
+    return is_due(policy, unasked)
 
 
 @dataclass(frozen=True)
@@ -66,16 +65,20 @@ class Planning:
         raise NothingToCompactError("nothing to compact: it would, if only it could")
 
 
-@pytest.mark.parametrize("policy", [Counting(), Planning()], ids=lambda policy: policy.name)
-def test_what_goes_by_something_else_has_no_threshold(policy: Any) -> None:
-    few, many = due(policy, long(0).window()), due(policy, long(9).window())
+def test_what_goes_by_something_else_has_no_threshold() -> None:
+    policies: tuple[Policy, ...] = (Counting(), Planning())
+    for policy in policies:
+        few, many = (
+            measure_threshold(policy, make_long_history(0).make_window()),
+            measure_threshold(policy, make_long_history(9).make_window()),
+        )
 
-    assert (few.threshold, many.threshold) == (None, None)
-    assert (few.fires, many.fires) == (False, True)
+        assert (few.threshold, many.threshold) == (None, None), policy
+        assert (few.fires, many.fires) == (False, True), policy
 
 
 def test_a_window_without_a_limit_is_looked_at_all_the_same() -> None:
     for policy in POLICIES.values():
-        found = due(policy(), long(3).window(limit=0))
+        found = measure_threshold(policy(), make_long_history(3).make_window(limit=0))
         assert found.limit == 0
-        assert found.used > 0
+        assert found.used_tokens > 0

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from dialects import kdcube
 from dialects.kdcube import TimelineCompaction
 from kdcube_vectors import compaction_of, ids, shipped, window_of, writer
@@ -10,11 +11,11 @@ from neutral_timeline import timeline_window
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.cut_points.pair_cuts import without_call
+from cutbank.domain.cut_points.pair_cuts import find_orphan_results
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import TimelineCut
-from cutbank.domain.summaries.forms.kdcube import files_of
-from cutbank.domain.summaries.summarizer import Part
+from cutbank.domain.summaries.forms.kdcube import list_touched_files
+from cutbank.domain.summaries.summarizer import SummaryPart
 
 
 def told(cut: TimelineCut | None) -> dict[str, Any] | None:
@@ -22,8 +23,8 @@ def told(cut: TimelineCut | None) -> dict[str, Any] | None:
     if cut is None:
         return None
     return {
-        "boundary_start": cut.begins - 1,
-        "boundary_end": cut.after,
+        "boundary_start": cut.start - 1,
+        "boundary_end": cut.end,
         "keep_recent_tokens": cut.keep,
         "cut_index": cut.first_kept - 1,
         "turn_start_index": -1 if cut.turn_start is None else cut.turn_start - 1,
@@ -31,25 +32,28 @@ def told(cut: TimelineCut | None) -> dict[str, Any] | None:
     }
 
 
+@pytest.mark.claim("S0.21", "S0.22", "S0.43")
 @FOLDERS
 def test_vectors_of_token_estimates_and_the_trigger(folder: str) -> None:
     for vector in lines_of(folder, "kdcube"):
         expected, name, policy = vector["expected"], vector["vector"], shipped(vector)
         window = window_of(vector)
         blocks = kdcube.in_memory(window)
-        assert list(policy.sizes.sizes(blocks)) == expected["block_tokens"], name
-        assert policy.sizes.besides(window) == expected["sys_est"], name
-        assert policy.sizes.total(window) == expected["total_est"], name
+        assert list(policy.sizes.iter_sizes(blocks)) == expected["block_tokens"], name
+        assert policy.sizes.count_overhead(window) == expected["sys_est"], name
+        assert policy.sizes.count_total(window) == expected["total_est"], name
         assert (vector["config"]["force"] or policy.fires(window)) == expected["trigger"], name
 
 
+@pytest.mark.claim("S0.12", "S0.23", "S0.24")
 @FOLDERS
 def test_vectors_of_cuts(folder: str) -> None:
     for vector in lines_of(folder, "kdcube"):
         window, policy = window_of(vector), shipped(vector)
-        assert told(policy.answered(window)) == vector["expected"]["cut"], vector["vector"]
+        assert told(policy.find_due_cut(window)) == vector["expected"]["cut"], vector["vector"]
 
 
+@pytest.mark.claim("S0.2", "S0.9", "S0.11", "S0.19", "S0.27", "S0.41", "S0.44")
 @FOLDERS
 def test_vectors_of_what_is_compacted(folder: str) -> None:
     for vector in lines_of(folder, "kdcube"):
@@ -60,16 +64,20 @@ def test_vectors_of_what_is_compacted(folder: str) -> None:
         assert ids(compaction.visible, blocks) == expected["visible_ids"], name
         assert ids(kdcube.visible(compaction.blocks), blocks) == expected["persisted_ids"], name
         if "orphan_results_in_kept" in expected:
-            orphans = ids(without_call(compaction.visible), blocks)
+            orphans = ids(find_orphan_results(compaction.visible), blocks)
             assert orphans == expected["orphan_results_in_kept"], name
 
 
+@pytest.mark.claim("S0.17", "S0.20", "S0.26", "S0.38", "S0.48")
 @FOLDERS
 def test_vectors_of_what_summaries_are_asked_for(folder: str) -> None:
     for vector in lines_of(folder, "kdcube"):
         expected, name = vector["expected"], vector["vector"]
-        form, asked = shipped(vector).form(), {a.part: a for a in compaction_of(vector).asked}
-        history, prefix = asked.get(Part.HISTORY), asked.get(Part.TURN)
+        form, asked = (
+            shipped(vector).make_template(),
+            {a.part: a for a in compaction_of(vector).asked},
+        )
+        history, prefix = asked.get(SummaryPart.HISTORY), asked.get(SummaryPart.TURN)
         if history is None:
             assert expected["history_call"] is expected["serialized_history"] is None, name
             assert expected["files"] is None, name
@@ -80,8 +88,8 @@ def test_vectors_of_what_summaries_are_asked_for(folder: str) -> None:
                 "previous_summary": history.previous,
             }
             assert call == expected["history_call"], name
-            assert form.said(history.items) == expected["serialized_history"], name
-            files = files_of(history.items)
+            assert form.render_conversation(history.items) == expected["serialized_history"], name
+            files = list_touched_files(history.items)
             assert {
                 "read": list(files.read),
                 "modified": list(files.modified),
@@ -93,6 +101,7 @@ def test_vectors_of_what_summaries_are_asked_for(folder: str) -> None:
             assert call == expected["prefix_call"], name
 
 
+@pytest.mark.claim("S0.8", "S0.31", "S0.45")
 @FOLDERS
 def test_vectors_of_the_summary_block_and_what_is_saved(folder: str) -> None:
     for vector in lines_of(folder, "kdcube"):
@@ -105,6 +114,7 @@ def test_vectors_of_the_summary_block_and_what_is_saved(folder: str) -> None:
         assert saved == expected["save_summary"], vector["vector"]
 
 
+@pytest.mark.claim("S0.40", "S0.47")
 @FOLDERS
 def test_vectors_of_what_is_rendered(folder: str) -> None:
     for vector in lines_of(folder, "kdcube"):

@@ -8,10 +8,10 @@ from neutral_session import NeutralSession
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.policies.catalog import policy_named
-from cutbank.domain.policies.cutting.pi_preparation import Preparation, prepared
+from cutbank.domain.policies.catalog import build_policy
+from cutbank.domain.policies.cutting.pi_preparation import PiPreparation, prepare_like_pi
 from cutbank.domain.policies.pi import Pi
-from cutbank.domain.summaries.summarizer import Part
+from cutbank.domain.summaries.summarizer import SummaryPart
 from cutbank.domain.window import Window
 
 DROPPED = frozenset({"turn_header", "artifact", "note"})
@@ -28,7 +28,7 @@ class Line:
         self.messages: list[list[str]] = self.expected["message_block_ids"]
         self._entries = {id: at for at, ids in enumerate(self.messages) for id in ids}
         config = vector["config"]
-        policy = policy_named(
+        policy = build_policy(
             "pi@as_shipped",
             {
                 "enabled": config["enabled"],
@@ -74,7 +74,7 @@ def test_vectors_of_the_size_of_each_message(folder: str) -> None:
             for ids in line.messages
         ]
         # A compaction is no message here: nothing is asked about it, and nothing is told.
-        sizes = [line.policy.message_tokens(one) if one else None for one in pieces]
+        sizes = [line.policy.count_message_tokens(one) if one else None for one in pieces]
         assert sizes == line.expected["message_tokens"], line.name
 
 
@@ -82,7 +82,7 @@ def test_vectors_of_the_size_of_each_message(folder: str) -> None:
 def test_vectors_of_how_full_the_context_is_and_whether_that_fires(folder: str) -> None:
     for line in lines(folder):
         window = line.handed()
-        found = line.policy.context(window)
+        found = line.policy.estimate_context(window)
         spoken = [i for i, size in enumerate(line.expected["message_tokens"]) if size is not None]
         at = None if found.answered is None else spoken.index(line.entry(found.answered))
 
@@ -94,7 +94,7 @@ def test_vectors_of_how_full_the_context_is_and_whether_that_fires(folder: str) 
 @FOLDERS
 def test_vectors_of_where_it_cuts(folder: str) -> None:
     for line in lines(folder):
-        cut = line.policy.cut(line.folded())
+        cut = line.policy.find_cut(line.folded())
         turn = None if cut.turn_start is None else line.entry(cut.turn_start)
 
         told = cut_point(line.entry(cut.first_kept), turn) if line.messages else None
@@ -104,12 +104,12 @@ def test_vectors_of_where_it_cuts(folder: str) -> None:
 @FOLDERS
 def test_vectors_of_what_is_prepared(folder: str) -> None:
     for line in lines(folder):
-        preparation = prepared(line.policy, line.folded())
+        preparation = prepare_like_pi(line.policy, line.folded())
         told = preparation and _told(line.session, preparation)
         assert told == line.expected["prepared"], line.name
 
 
-def _told(session: NeutralSession, preparation: Preparation) -> dict[str, Any]:
+def _told(session: NeutralSession, preparation: PiPreparation) -> dict[str, Any]:
     return {
         "first_kept_id": session.id(preparation.first_kept),
         "is_split_turn": preparation.is_split_turn,
@@ -128,24 +128,26 @@ def _told(session: NeutralSession, preparation: Preparation) -> dict[str, Any]:
 def test_vectors_of_the_summary_and_its_requests(folder: str) -> None:
     for line in lines(folder):
         window, expected = line.folded(), line.expected.get("compact")
-        preparation = prepared(line.policy, window)
+        preparation = prepare_like_pi(line.policy, window)
         assert (preparation is None) is (expected is None), line.name
         if preparation is None or expected is None:
             continue
-        form = line.policy.form
-        material = preparation.material(*line.policy.budgets(line.limit))
-        asked = form.asked(material)
+        form = line.policy.template
+        material = preparation.make_material(*line.policy.compute_budgets(line.limit))
+        asked = form.plan_requests(material)
         calls = [
             {
                 "max_tokens": one.budget,
                 "has_prev": one.previous is not None,
-                "conversation": form.said(one.items),
+                "conversation": form.render_conversation(one.items),
             }
             for one in asked
         ]
         assert calls == expected["llm_calls"], line.name
-        texts: dict[Part, str] = {one.part: f"SUM{n}" for n, one in enumerate(asked, 1)}
-        told = compaction_result(form.joined(texts, material), preparation, named=line.session.id)
+        texts: dict[SummaryPart, str] = {one.part: f"SUM{n}" for n, one in enumerate(asked, 1)}
+        told = compaction_result(
+            form.join_answers(texts, material), preparation, named=line.session.id
+        )
         told["first_kept_id"] = told.pop("firstKeptEntryId")
         told["tokens_before"] = told.pop("tokensBefore")
         assert told | {"llm_calls": calls} == expected, line.name

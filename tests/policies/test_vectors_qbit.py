@@ -8,12 +8,10 @@ from dialects import qbit
 from qbit_vectors import Case, case_of
 from vector_files import FOLDERS, lines_of
 
-from cutbank.domain.cut_points.orphans import orphans
-from cutbank.domain.errors import NothingToCompactError
+from cutbank.domain.cut_points.orphans import find_orphans
 from cutbank.domain.messages import Message
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.settlement import settle
-from cutbank.domain.tool_result_size import shortened
+from cutbank.domain.tool_result_size import truncate_result
 
 
 def ids_of(case: Case, messages: Iterable[Message]) -> list[list[str]]:
@@ -24,21 +22,18 @@ def ids_of(case: Case, messages: Iterable[Message]) -> list[list[str]]:
     ]
 
 
-def blocks_at(case: Case, positions: Iterable[int]) -> list[str]:
-    return list(dict.fromkeys(case.ids[at] for at in positions))
-
-
 def fields(event: dict[str, Any]) -> dict[str, Any]:
     """An event without its type, as the original's own record of it has it."""
     return {name: value for name, value in event.items() if name != "type"}
 
 
+@pytest.mark.claim("S1.2", "S1.15", "S1.18", "S1.19")
 @FOLDERS
 def test_vectors_sizes_scores_and_levels(folder: str) -> None:
     for case in map(case_of, lines_of(folder, "qbit")):
         policy, expected = case.policy(), case.expected
-        weighed = policy.weighed(case.window.items)
-        level = policy.level(case.window)
+        weighed = policy.weigh(case.window.items)
+        level = policy.measure_level(case.window)
 
         assert ids_of(case, weighed.messages) == expected["message_block_ids"], case.name
         assert list(weighed.tokens) == expected["message_tokens"], case.name
@@ -48,7 +43,7 @@ def test_vectors_sizes_scores_and_levels(folder: str) -> None:
         assert stats == {name: expected[name] for name in stats}, case.name
         assert level.share == expected["utilization"], case.name
         assert level.level == expected["alert_level"], case.name
-        assert policy.target(level) == expected["target_tokens"], case.name
+        assert policy.compute_target(level) == expected["target_tokens"], case.name
         assert policy.fires(case.window) is expected["trigger"], case.name
 
 
@@ -56,8 +51,8 @@ def test_vectors_sizes_scores_and_levels(folder: str) -> None:
 def test_vectors_what_would_be_pruned(folder: str) -> None:
     for case in map(case_of, lines_of(folder, "qbit")):
         policy, expected = case.policy(), case.expected
-        weighed, level = policy.weighed(case.window.items), policy.level(case.window)
-        stays = policy.stays(weighed, level.tokens, policy.target(level))
+        weighed, level = policy.weigh(case.window.items), policy.measure_level(case.window)
+        stays = policy.choose_staying(weighed, level.tokens, policy.compute_target(level))
         everything = range(len(weighed.messages))
 
         assert sorted(stays) == expected["preview_kept"], case.name
@@ -66,6 +61,7 @@ def test_vectors_what_would_be_pruned(folder: str) -> None:
         assert policy.is_above(level) is expected["preview_needed"], case.name
 
 
+@pytest.mark.claim("S1.23", "S1.24")
 @FOLDERS
 def test_vectors_what_is_pruned_and_told_of_it(folder: str) -> None:
     for case in map(case_of, lines_of(folder, "qbit")):
@@ -74,9 +70,9 @@ def test_vectors_what_is_pruned_and_told_of_it(folder: str) -> None:
         drops = plan.drops if plan else Ranges()
         gone = [item for item in window.items if item.position in drops]
         kept = Ranges.of(case.ids) - drops
-        pruned = policy.pruned(window, gone) if plan else None
-        warning = policy.warning(window) if plan is None else None
-        alone = orphans(window.items, kept)
+        pruned = policy.describe_pruning(window, gone) if plan else None
+        warning = policy.find_warning(window) if plan is None else None
+        alone = find_orphans(window.items, kept)
 
         assert (plan is not None) is expected["acted"], case.name
         assert list(dict.fromkeys(case.ids[at] for at in kept)) == expected["kept_ids"], case.name
@@ -87,48 +83,16 @@ def test_vectors_what_is_pruned_and_told_of_it(folder: str) -> None:
         assert warned == expected["warning"], case.name
         removed = fields(qbit.context_pruned(pruned)) if pruned else None
         assert removed == expected["pruned"], case.name
-        told = qbit.internal_events(policy.level(window).level, pruned)
+        told = qbit.internal_events(policy.measure_level(window).level, pruned)
         assert list(told) == expected["internal_events"], case.name
         assert sorted(alone.results) == expected["orphaned_tool_results"], case.name
         assert sorted(alone.calls) == expected["orphaned_tool_calls"], case.name
 
 
+@pytest.mark.claim("S1.25")
 @FOLDERS
 def test_vectors_truncation_of_tool_results(folder: str) -> None:
     for vector in lines_of(folder, "qbit_truncation"):
-        result = shortened(vector["input"], vector["max_tokens"])
+        result = truncate_result(vector["input"], vector["max_tokens"])
 
         assert qbit.aggregated(result) == vector["expected"], vector["input"][:60]
-
-
-@FOLDERS
-def test_vectors_every_plan_that_parts_pairs_or_takes_nothing_is_repaired(
-    folder: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    parted = futile = refused = 0
-    for case in map(case_of, lines_of(folder, "qbit")):
-        window = case.window
-        plan = case.policy().plan(window)
-        if plan is None:
-            continue
-        everything = Ranges.of(case.ids)
-        is_parted = bool(orphans(window.items, everything - plan.drops))
-        if not is_parted and plan.drops:
-            continue
-        parted, futile = parted + is_parted, futile + (not plan.drops)
-        try:
-            settlement = settle(window, plan)
-        except NothingToCompactError:
-            # All of it is protected, and nothing is a long tool result: it is said.
-            assert not plan.drops, case.name
-            refused += 1
-            continue
-        assert settlement.repairs, case.name
-        assert settlement.kept, case.name
-        assert not orphans(window.items, settlement.kept), case.name
-        assert settlement.kept | settlement.covers == everything, case.name
-        assert not settlement.kept & settlement.covers, case.name
-        assert settlement.kept_tokens < window.tokens, case.name
-    with capsys.disabled():
-        print(f" {parted} part pairs, {futile} take nothing out, of which {refused} are refused")  # noqa: T201
-    assert parted

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import pytest
 from dialects.tunacode import (
     CompactionRecord,
     injected,
@@ -18,9 +19,9 @@ from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import policy_named
-from cutbank.domain.policies.retention_window import RetentionWindow, newest_first
-from cutbank.domain.summaries.forms.tunacode import TunacodeForm
+from cutbank.domain.policies.catalog import build_policy
+from cutbank.domain.policies.retention_window import RetentionWindow, iter_message_spans_back
+from cutbank.domain.summaries.forms.tunacode import TunacodeTemplate
 from cutbank.domain.window import Window
 
 UNSENT = {"turn_header", "artifact", "note", "developer", "summary"}
@@ -68,7 +69,7 @@ def earlier(vector: Vector) -> CompactionRecord | None:
 
 
 def policy(vector: Vector, preset: str) -> RetentionWindow:
-    found = policy_named(
+    found = build_policy(
         f"tunacode@{preset}",
         {name: vector["config"][name] for name in ("keep_recent_tokens", "reserve_tokens")},
     )
@@ -109,22 +110,26 @@ def outcome(vector: Vector) -> tuple[Told, Outcome]:
     return here, controller(vector).checked(here.window, here.record)
 
 
+@pytest.mark.claim("S2.50")
 @FOLDERS
 def test_vectors_are_measured_as_by_the_original(folder: str) -> None:
     for vector in lines_of(folder, "tunacode"):
         here = told(vector)
         items, by = here.window.items, policy(vector, "as_shipped")
-        sizes = [by.tokens_of(items[start:end]) for start, end in newest_first(items)][::-1]
+        sizes = [
+            by.count_tokens(items[start:end]) for start, end in iter_message_spans_back(items)
+        ][::-1]
         assert sizes == vector["expected"]["message_tokens"], vector["vector"]
         got = [
             [here.names[item.position] for item in items[start:end]]
-            for start, end in newest_first(items)
+            for start, end in iter_message_spans_back(items)
         ][::-1]
         assert [list(dict.fromkeys(names)) for names in got] == vector["expected"][
             "message_block_ids"
         ], vector["vector"]
 
 
+@pytest.mark.claim("S2.2", "S2.4")
 @FOLDERS
 def test_vectors_have_the_same_trigger_and_boundaries(folder: str) -> None:
     for vector in lines_of(folder, "tunacode"):
@@ -133,16 +138,17 @@ def test_vectors_have_the_same_trigger_and_boundaries(folder: str) -> None:
         forced = replace(here.window, trigger=Trigger.MANUAL)
 
         assert shipped.fires(here.window) == expected["trigger"], name
-        assert index(here, shipped.cut(here.window)) == expected["boundary"], name
-        assert index(here, shipped.cut(forced)) == expected["boundary"], name
-        valid = [index(here, cut) for cut in shipped.valid_cuts(here.window)]
+        assert index(here, shipped.find_cut(here.window)) == expected["boundary"], name
+        assert index(here, shipped.find_cut(forced)) == expected["boundary"], name
+        valid = [index(here, cut) for cut in shipped.list_valid_cuts(here.window)]
         assert valid == expected["valid_boundaries"], name
         assert {
-            "boundary": index(here, later.cut(here.window)),
-            "force_boundary": index(here, later.cut(forced)),
+            "boundary": index(here, later.find_cut(here.window)),
+            "force_boundary": index(here, later.find_cut(forced)),
         } == expected["later_00d8fd27"], name
 
 
+@pytest.mark.claim("S2.16", "S2.17")
 @FOLDERS
 def test_vectors_have_the_same_outcomes(folder: str) -> None:
     for vector in lines_of(folder, "tunacode"):
@@ -156,7 +162,7 @@ def test_vectors_have_the_same_outcomes(folder: str) -> None:
         assert (got.status, got.reason) == (expected["status"], expected["reason"]), name
         assert ids(here, got.kept) == expected["kept_ids"], name
         assert ids(here, got.gone) == expected["summarised_ids"], name
-        assert sum(1 for _ in newest_first(got.gone)) == expected["cut_index"], name
+        assert sum(1 for _ in iter_message_spans_back(got.gone)) == expected["cut_index"], name
         assert got.splits_turn == expected["splits_turn"], name
         assert second.reason == expected["second_call_reason"], name
         assert {"status": following.status, "reason": following.reason} == expected[
@@ -164,6 +170,7 @@ def test_vectors_have_the_same_outcomes(folder: str) -> None:
         ], name
 
 
+@pytest.mark.claim("S2.1", "S2.8", "S2.9")
 @FOLDERS
 def test_vectors_have_the_same_record_and_are_shown_the_same(folder: str) -> None:
     for vector in lines_of(folder, "tunacode"):
@@ -183,9 +190,10 @@ def test_vectors_have_the_same_record_and_are_shown_the_same(folder: str) -> Non
             said: list[str] = []
             controller(vector, said).checked(here.window, here.record)
             assert said == [expected["serialized"]], name
-            assert TunacodeForm().said(got.gone) == expected["serialized"], name
+            assert TunacodeTemplate().render_conversation(got.gone) == expected["serialized"], name
 
 
+@pytest.mark.claim("S2.29", "S2.30", "S2.31")
 @FOLDERS
 def test_vectors_are_sent_with_the_same_summary_in_front(folder: str) -> None:
     for vector in lines_of(folder, "tunacode"):

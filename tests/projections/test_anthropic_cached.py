@@ -4,12 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-from provider_rules import check_anthropic
 from recorded_views import Talk, thought
 
 from cutbank.domain.blocks import Block, Native, NativePart, ToolCall, ToolResult
-from cutbank.projections.rendering.catalog import render
+from cutbank.projections.rendering.catalog import render_view
 
 MARK = {"type": "ephemeral"}
 
@@ -35,7 +33,7 @@ def test_tools_system_prompt_and_two_blocks_are_marked() -> None:
     talk.system("You write code.")
     talk.tools(*({"name": name, "input_schema": {"type": "object"}} for name in ("a", "b")))
 
-    body = render(talk.view(), "anthropic-cached")
+    body = render_view(talk.view(), "anthropic-cached")
 
     assert [piece.get("name") or piece["text"] for piece in marked(body)] == [
         "b",
@@ -50,49 +48,32 @@ def test_a_tool_that_is_searched_for_is_not_marked() -> None:
     now = {"name": "now", "input_schema": {"type": "object"}}
     talk.tools(now, {**now, "name": "later", "defer_loading": True})
 
-    body = render(talk.view(), "anthropic-cached")
+    body = render_view(talk.view(), "anthropic-cached")
 
     assert [tool.get("cache_control") for tool in body["tools"]] == [MARK, None]
 
 
 def test_the_blocks_of_one_message_are_one_place() -> None:
-    talk = Talk(
-        Block.user("Go."),
-        Block.assistant("First.", message_id="m"),
-        Block.assistant("Then.", message_id="m"),
-        Block.assistant("Last.", message_id="m"),
-        Block.user("Thanks."),
-    )
+    pieces = [Block.assistant(words, message_id="m") for words in ("First.", "Then.", "Last.")]
+    talk = Talk(Block.user("Go."), *pieces, Block.user("Thanks."))
 
-    assert said(render(talk.view(), "anthropic-cached")) == ["Last.", "Thanks."]
+    assert said(render_view(talk.view(), "anthropic-cached")) == ["Last.", "Thanks."]
 
 
-def test_thinking_carries_no_mark() -> None:
-    talk = Talk(
-        Block.user("Go."),
-        thought("Hm."),
-        ToolCall(tool_call_id="c", name="read"),
-        ToolResult(tool_call_id="c", content="done"),
-    )
+def test_calls_are_marked_at_their_answer_and_thinking_is_not() -> None:
+    open_call = Talk(Block.user("Go."), ToolCall(tool_call_id="c", name="read"))
+    talk = Talk(Block.user("Go."), thought("Hm."), ToolCall(tool_call_id="c", name="read"))
+    talk.say(ToolResult(tool_call_id="c", content="done"))
 
-    body = render(talk.view(), "anthropic-cached")
-
-    assert [piece["type"] for piece in marked(body)] == ["text", "tool_result"]
-    assert check_anthropic(body) == []
-
-
-def test_a_call_without_an_answer_is_marked_where_its_answer_will_be() -> None:
-    talk = Talk(Block.user("Go."), ToolCall(tool_call_id="c", name="read"))
-
-    body = render(talk.view(), "anthropic-cached")
-
-    assert [piece["type"] for piece in marked(body)] == ["text", "tool_result"]
+    for view in (open_call.view(), talk.view()):
+        body = render_view(view, "anthropic-cached")
+        assert [piece["type"] for piece in marked(body)] == ["text", "tool_result"]
 
 
 def test_a_summary_counts_as_a_block() -> None:
     talk = Talk(*(Block.user(f"{number}") for number in range(5)))
 
-    texts = said(render(talk.compacted(3, []), "anthropic-cached"))
+    texts = said(render_view(talk.compacted(3, []), "anthropic-cached"))
 
     assert texts[0].startswith("[A summary")
     assert texts[1:] == ["4"]
@@ -110,7 +91,7 @@ def test_marks_that_were_recorded_give_way() -> None:
     )
     talk.tools({"name": "a", "input_schema": {}, **old}, {"name": "b", "input_schema": {}})
 
-    body = render(talk.view(), "anthropic-cached")
+    body = render_view(talk.view(), "anthropic-cached")
 
     assert [tool.get("cache_control") for tool in body["tools"]] == [None, MARK]
     assert said(body) == ["2", "4"]
@@ -120,16 +101,13 @@ def test_marks_that_were_recorded_give_way() -> None:
     ]
 
 
-@pytest.mark.parametrize("asked", [{"type": "ephemeral", "ttl": "1h"}, {"type": "ephemeral"}])
-def test_how_long_to_keep_is_as_the_session_says(asked: dict[str, str]) -> None:
-    talk = Talk(*(Block.user(f"{number}") for number in range(5)))
-    talk.settings(model="m", cache_control=asked)
+def test_how_long_to_keep_is_as_the_session_says() -> None:
+    rows: list[dict[str, str]] = [{"type": "ephemeral", "ttl": "1h"}, {"type": "ephemeral"}]
+    for asked in rows:
+        talk = Talk(*(Block.user(f"{number}") for number in range(5)))
+        talk.settings(model="m", cache_control=asked)
 
-    body = render(talk.view(), "anthropic-cached")
+        body = render_view(talk.view(), "anthropic-cached")
 
-    assert "cache_control" not in body
-    assert [piece["cache_control"] for piece in marked(body)] == [asked, asked]
-
-
-def test_a_view_that_shows_nothing_has_nothing_to_mark() -> None:
-    assert marked(render(Talk().view(), "anthropic-cached")) == []
+        assert "cache_control" not in body
+        assert [piece["cache_control"] for piece in marked(body)] == [asked, asked]

@@ -2,17 +2,15 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from vector_files import FOLDERS, lines_of
 
-from cutbank.projections.rendering.cache_points import cache_points
+from cutbank.projections.rendering.cache_points import find_cache_points
 
 
-@pytest.mark.parametrize(
-    ("paths", "points"),
-    [
+def test_two_points_stand_near_the_tail() -> None:
+    rows: list[tuple[list[str | None], tuple[int, ...]]] = [
         ([], ()),
         ([None], (0,)),
         ([None, None], (0, 1)),
@@ -22,16 +20,15 @@ from cutbank.projections.rendering.cache_points import cache_points
         (["", "", "", ""], (1, 3)),
         (["a", "a", "a"], (2,)),
         (["a", "b", "a"], (0, 2)),
-    ],
-)
-def test_two_points_stand_near_the_tail(paths: list[str | None], points: tuple[int, ...]) -> None:
-    assert cache_points(paths) == points
-    assert cache_points(paths, cache_last=True) == points
+    ]
+    for paths, points in rows:
+        assert find_cache_points(paths) == points
+        assert find_cache_points(paths, cache_last=True) == points
 
 
 @given(paths=st.lists(st.sampled_from([None, "", "a", "b"])))
 def test_no_point_parts_what_shows_one_path(paths: list[str | None]) -> None:
-    points = cache_points(paths)
+    points = find_cache_points(paths)
 
     assert points[-1:] == ((len(paths) - 1,) if paths else ())
     assert len(points) <= 2
@@ -48,7 +45,7 @@ def test_cache_points_of_the_vectors(folder: str) -> None:
         summary = expected["summary_block"] or {}
         paths = [path_of.get(one, summary.get("path")) for one in shown]
 
-        points = cache_points(paths, cache_last=vector["config"]["cache_last"])
+        points = find_cache_points(paths, cache_last=vector["config"]["cache_last"])
 
         assert [shown[at] for at in points] == expected["render"]["cache_point_ids"], vector[
             "vector"

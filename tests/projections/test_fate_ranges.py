@@ -3,8 +3,8 @@
 from hypothesis import given
 from story import Chapters, Story, chapters
 
-from cutbank.domain.settlement import Fate
-from cutbank.projections.status_ranges import fates_of
+from cutbank.domain.settlement import BlockStatus
+from cutbank.projections.status_ranges import compute_status_ranges
 
 
 @given(chapters)
@@ -15,7 +15,7 @@ def test_each_block_has_the_very_fate_that_coverage_gives_it(told: Chapters) -> 
             getattr(story, act)(k)
         getattr(story, decision)(n)
 
-        fates = fates_of(story.boundary, story.summary, story.retracted, story.head)
+        fates = compute_status_ranges(story.boundary, story.summary, story.retracted, story.head)
 
         for position in story.blocks:
             found = [fate for fate, where in fates.items() if position in where]
@@ -28,9 +28,9 @@ def test_without_a_boundary_all_is_visible_that_was_not_taken_back() -> None:
     story.user(0)
     story.retract(1)
 
-    fates = fates_of(None, None, story.retracted, story.head)
+    fates = compute_status_ranges(None, None, story.retracted, story.head)
 
     assert {fate: list(where) for fate, where in fates.items()} == {
-        Fate.RETRACTED: [3],
-        Fate.VISIBLE: [1, 2, 4],  # the retraction stands at 4
+        BlockStatus.RETRACTED: [3],
+        BlockStatus.VISIBLE: [1, 2, 4],  # the retraction stands at 4
     }

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from dialects import kdcube
 
 from cutbank.domain import kdcube_timeline
@@ -40,14 +39,6 @@ def test_of_a_hidden_path_only_the_first_block_shows_its_text() -> None:
     assert [item.position for item in rendered] == [1, 2, 7]
 
 
-def test_live_blocks_are_told_by_their_kinds_and_turns() -> None:
-    block = kdcube.summary_block("SUM", "turn_2", items(Block.user("u")), split_turn=None)
-
-    assert block["meta"]["covered_turn_ids"] == ["turn_1"]
-    assert block["path"] == "su:turn_2.conv.range.summary"
-    assert "split_turn_id" not in block["meta"]
-
-
 def test_an_artifact_is_told_once_and_without_its_call_by_no_tool() -> None:
     told = json.dumps({"physical_path": "out/a.pdf", "visibility": "external", "kind": "file"})
     found = kdcube.digest(
@@ -74,25 +65,28 @@ def test_a_saved_summary_has_a_time_and_says_what_it_covers() -> None:
 
     assert (saved["created_at"], saved["blocks_count"]) == ("2026-01-01T00:00:00Z", 2)
     assert (saved["split_turn"], saved["split_turn_id"]) == (True, "turn_1")
+    whole = kdcube.summary_block("SUM", "turn_2", items(Block.user("u")), split_turn=None)
+    assert whole["meta"]["covered_turn_ids"] == ["turn_1"]
+    assert whole["path"] == "su:turn_2.conv.range.summary"
+    assert "split_turn_id" not in whole["meta"]
 
 
-@pytest.mark.parametrize("entry", ["", "no json", "[1]", '{"meta": 3}', "{}", None])
-def test_an_entry_that_says_nothing_leaves_the_block_to_speak(entry: str | None) -> None:
-    block = Block.user("u").model_copy(update={"origin": Origin(format="kdcube", entry=entry)})
+def test_an_entry_that_says_nothing_leaves_the_block_to_speak() -> None:
+    for entry in ("", "no json", "[1]", '{"meta": 3}', "{}", None):
+        block = Block.user("u").model_copy(update={"origin": Origin(format="kdcube", entry=entry)})
 
-    assert kdcube_timeline.type_of(block) == "user.prompt"
-    assert kdcube_timeline.shown(block) == "u"
-    assert not kdcube_timeline.is_hidden(block)
-    assert kdcube_timeline.replacement_of(block) == ""
+        assert (kdcube_timeline.find_type(block), kdcube_timeline.render_shown_text(block)) == (
+            "user.prompt",
+            "u",
+        ), entry
+        assert (
+            kdcube_timeline.is_hidden_entry(block),
+            kdcube_timeline.find_replacement(block),
+        ) == (False, ""), entry
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ('{"a": "é"}', '{"tool_id": "t", "tool_call_id": "c", "params": {"a": "\\u00e9"}}'),
-        ("é", '{"tool_id": "t", "tool_call_id": "c", "params": "\\u00e9"}'),
-        ("{}", '{"tool_id": "t", "tool_call_id": "c", "params": {}}'),
-    ],
-)
-def test_a_call_is_the_json_that_the_timeline_holds(arguments: str, text: str) -> None:
-    assert kdcube_timeline.text_of(ToolCall(tool_call_id="c", name="t", arguments=arguments)) == text
+def test_a_call_is_the_json_that_the_timeline_holds() -> None:
+    for arguments, params in (('{"a": "é"}', '{"a": "\\u00e9"}'), ("é", '"\\u00e9"'), ("{}", "{}")):
+        call = ToolCall(tool_call_id="c", name="t", arguments=arguments)
+        text = f'{{"tool_id": "t", "tool_call_id": "c", "params": {params}}}'
+        assert kdcube_timeline.render_entry_text(call) == text

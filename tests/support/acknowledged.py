@@ -3,7 +3,7 @@
 import victims
 from processes import Ended
 
-from cutbank import SessionStore, StoredSession
+from cutbank import CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 
 
@@ -53,7 +53,9 @@ class Acknowledged:
     def check_boundaries(self, session: StoredSession) -> None:
         for number, boundary in list(self.boundaries.items())[-5:]:
             again = session.compact(
-                victims.POLICY, limit=victims.LIMIT, idempotency_key=f"compaction {number}"
+                victims.POLICY,
+                limit=victims.LIMIT,
+                options=CompactionOptions(idempotency_key=f"compaction {number}"),
             )
             assert again.boundary == boundary
         view = session.view()

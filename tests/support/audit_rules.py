@@ -7,14 +7,19 @@ from typing import Any
 import cutbank
 from cutbank import StoredSession
 from cutbank.adapters.analysis.auditing.audit import Audit
-from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.settlement import Fates
-from cutbank.projections.audit.audit_entries import BlockSaid, Decided, ModelAsked, Recorded
-from cutbank.projections.audit.sent_view import Proof
-from cutbank.projections.audit.view_epochs import era_at
-from cutbank.projections.rendering.catalog import render
+from cutbank.domain.settlement import BlockStatuses
+from cutbank.projections.audit.audit_entries import (
+    AuditedBlock,
+    AuditedDecision,
+    AuditedEvent,
+    ModelCallEntry,
+)
+from cutbank.projections.audit.sent_view import RequestProof
+from cutbank.projections.audit.view_epochs import find_view_epoch
+from cutbank.projections.rendering.catalog import render_view
 
 Sent = dict[tuple[str, str], tuple[str, bytes]]
 """The session and the name of a call to the format and the bytes that were sent."""
@@ -22,60 +27,61 @@ Sent = dict[tuple[str, str], tuple[str, bytes]]
 
 def sent_as(view: cutbank.HistoryView, form: str) -> bytes:
     """The very bytes of a request's body."""
-    return json.dumps(render(view, form)).encode()
+    return json.dumps(render_view(view, form)).encode()
 
 
 def check_sum(session: StoredSession, audit: Audit) -> None:
     """No event of the log or of the lineage is missing, and none is told twice."""
     positions, versions, numbers = list[int](), list[int](), list[int]()
-    for happening in audit.between():
+    for happening in audit.read_between():
         match happening:
-            case BlockSaid(position=position) | Recorded(position=position):
+            case AuditedBlock(position=position) | AuditedEvent(position=position):
                 positions.append(position)
-            case ModelAsked(number=number):
+            case ModelCallEntry(number=number):
                 numbers.append(number)
-                positions += [happening.recorded] if happening.recorded else []
-            case Decided(version=version):
+                positions += [happening.record_position] if happening.record_position else []
+            case AuditedDecision(version=version):
                 versions.append(version)
     assert sorted(positions) == list(range(1, session.position + 1))
     assert versions == list(range(1, audit.coordinate.lineage_version + 1))
-    assert numbers == list(range(1, len(recording_of(session).calls) + 1))
+    assert numbers == list(range(1, len(read_recording(session).calls) + 1))
 
 
 def check_calls(session: StoredSession, audit: Audit, sent: Sent) -> None:
     """Calls are counted as replays count, and those that were served are proved."""
-    replayed = recording_of(session).calls
-    asked = [one for one in audit.between() if isinstance(one, ModelAsked)]
-    assert [(call.number, call.sees, call.answer) for call in replayed] == [
-        (one.number, one.placed.sees, one.placed.answer) for one in asked
+    replayed = read_recording(session).calls
+    asked = [one for one in audit.read_between() if isinstance(one, ModelCallEntry)]
+    assert [(call.number, call.last_seen_position, call.answer) for call in replayed] == [
+        (one.number, one.numbered_call.last_seen_position, one.numbered_call.answer)
+        for one in asked
     ]
     for one in asked:
-        call = session.audited_call(one.number)
-        assert call.shown == one.shown
+        call = cutbank.audit_call(session, one.number)
+        assert call.shown == one.sent_view
         reported = call.reported
         assert reported == one.reported
         if reported is None or reported.fingerprint is None:
-            assert call.shown.proof is Proof.RECONSTRUCTED
+            assert call.shown.proof is RequestProof.RECONSTRUCTED
             continue
-        assert (call.shown.proof, call.shown.why) == (Proof.PROVED, None)
+        assert (call.shown.proof, call.shown.why) == (RequestProof.PROVED, None)
         assert call.shown.fingerprint == reported.fingerprint
-        again = session.audited_call(at=reported.originator_version)
+        again = cutbank.audit_call(session, at=reported.originator_version)
         assert (again.shown, again.view, again.number) == (call.shown, call.view, None)
         for key, name in sent:
             # What a fork inherits was sent under its parent's name.
             if name == reported.call_id:
                 form, body = sent[key, name]
                 assert json.dumps(call.request()).encode() == body
-                assert (call.form, call.is_as_sent) == (form, True)
+                assert (call.render_format, call.is_exact) == (form, True)
 
 
 def check_fates(session: StoredSession, audit: Audit) -> None:
     """At every coordinate each block has the one fate that the view there gives it."""
     for position in range(1, session.position + 1):
         view = session.view(at=position)
-        era = era_at(audit.eras, position)
+        era = find_view_epoch(audit.view_epochs, position)
         assert (era.boundary, era.summary) == (view.boundary, view.summary)
-    blocks = Ranges.of(b.position for b in audit.between() if isinstance(b, BlockSaid))
+    blocks = Ranges.of(b.position for b in audit.read_between() if isinstance(b, AuditedBlock))
     halfway = max(1, session.position // 2)
     for at, version in [
         (None, None),
@@ -91,23 +97,23 @@ def check_fates_at(
     session: StoredSession, blocks: Ranges, at: int | None, version: int | None
 ) -> None:
     view = session.view(at=at, lineage_version=version)
-    audit = session.audit(at=at, lineage_version=version)
+    audit = cutbank.audit(session, at=at, lineage_version=version)
     position = view.coordinate.position
     retracted = Ranges()
     for one in audit.retractions:
         retracted |= one.positions
-    fates = Fates(view.boundary, view.summary, retracted)
+    fates = BlockStatuses(view.boundary, view.summary, retracted)
     for block in blocks & Ranges.span(1, position):
-        became = audit.fates.of(block)
-        assert became.fate is fates.of(block)
-        assert became.fate is not None
+        became = audit.block_statuses.find(block)
+        assert became.status is fates.find(block)
+        assert became.status is not None
         check_since(audit, block, became.since)
 
 
 def check_since(audit: Audit, block: int, since: int | None) -> None:
     """It has been so since then, without a break, and was not before."""
     now = fate_at(audit, block, audit.position)
-    points = {era.start for era in audit.eras} | {
+    points = {era.start for era in audit.view_epochs} | {
         one.originator_version for one in audit.retractions
     }
     begins = since or block
@@ -125,5 +131,5 @@ def fate_at(audit: Audit, block: int, position: int) -> Any:
     for one in audit.retractions:
         if one.originator_version <= position:
             retracted |= one.positions
-    era = era_at(audit.eras, position)
-    return Fates(era.boundary, era.summary, retracted).of(block)
+    era = find_view_epoch(audit.view_epochs, position)
+    return BlockStatuses(era.boundary, era.summary, retracted).find(block)

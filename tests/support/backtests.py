@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cutbank.domain.backtest.cell import Bill, Cell, Lost, Outcome, Setup
-from cutbank.domain.backtest.result import Control, Measured
+from cutbank.domain.backtest.cell import Bill, Cell, CellOutcome, MissedFact, Setup
+from cutbank.domain.backtest.result import BacktestResult, ControlResult
 from cutbank.domain.fidelity.scores import Scores
 
 
@@ -47,22 +47,22 @@ def cell(session: str, of: Setup, **fields: Any) -> Cell:
     return Cell(session=session, setup=of, **(known | fields))
 
 
-def control(session: str, name: str, limit: int = 16_000, **fields: Any) -> Control:
-    return Control(
+def control(session: str, name: str, limit: int = 16_000, **fields: Any) -> ControlResult:
+    return ControlResult(
         session=session, namespace="default", source="claude-code", limit=limit, name=name, **fields
     )
 
 
-def measured(*cells: Cell, **fields: Any) -> Measured:
+def measured(*cells: Cell, **fields: Any) -> BacktestResult:
     """Of these cells, with their setups in the order in which they come."""
     setups: list[Setup] = []
     for one in cells:
         if one.setup not in setups:
             setups.append(one.setup)
-    return Measured(setups=tuple(setups), cells=cells, **fields)
+    return BacktestResult(setups=tuple(setups), cells=cells, **fields)
 
 
-def told_apart(sessions: int = 8) -> Measured:
+def told_apart(sessions: int = 8) -> BacktestResult:
     """Two limits, three setups, one of which fails once; `pi` costs less and loses more."""
     cells: list[Cell] = []
     for number in range(sessions):
@@ -86,8 +86,8 @@ def told_apart(sessions: int = 8) -> Measured:
                     orphaned=2,
                     refused=1,
                     lost=(
-                        Lost(key="src/a.py", kind="path", call=7, position=12 + number),
-                        Lost(key="E0308", kind="error", call=9, position=3),
+                        MissedFact(key="src/a.py", kind="path", call=7, position=12 + number),
+                        MissedFact(key="E0308", kind="error", call=9, position=3),
                     ),
                 ),
                 cell(name, rolling, bill=bill(5_000 + number, 5.0), compactions=1, boundaries=(5,))
@@ -97,7 +97,7 @@ def told_apart(sessions: int = 8) -> Measured:
                     namespace="default",
                     source="claude-code",
                     setup=rolling,
-                    outcome=Outcome.FAILED,
+                    outcome=CellOutcome.FAILED,
                     why="rolling-timeline failed at call 3",
                 ),
             ]
@@ -148,13 +148,13 @@ def some_scores(draw: st.DrawFn) -> Scores:
 @st.composite
 def some_cells(draw: st.DrawFn, of: Setup, session: str) -> Cell:
     context = draw(st.lists(st.integers(0, 10**6), max_size=30))
-    lost = st.builds(Lost, key=names, kind=names, call=small, position=small)
+    lost = st.builds(MissedFact, key=names, kind=names, call=small, position=small)
     return Cell(
         session=session,
         namespace=draw(st.sampled_from(("default", "other"))),
         source=draw(st.none() | names),
         setup=of,
-        outcome=draw(st.sampled_from((Outcome.DONE, Outcome.DONE, *Outcome))),
+        outcome=draw(st.sampled_from((CellOutcome.DONE, CellOutcome.DONE, *CellOutcome))),
         why=draw(names),
         calls=len(context),
         compactions=draw(small),
@@ -179,7 +179,7 @@ def some_cells(draw: st.DrawFn, of: Setup, session: str) -> Cell:
 
 
 @st.composite
-def some_measured(draw: st.DrawFn) -> Measured:
+def some_measured(draw: st.DrawFn) -> BacktestResult:
     """Any backtest: every session under every setup, as a runner answers."""
     setups = draw(
         st.lists(
@@ -198,7 +198,7 @@ def some_measured(draw: st.DrawFn) -> Measured:
     )
     sessions = draw(st.lists(names, max_size=3, unique=True))
     cells = [draw(some_cells(of, session)) for session in sessions for of in setups]
-    return Measured(
+    return BacktestResult(
         setups=tuple(setups),
         cells=tuple(cells),
         controls=tuple(_some_controls(draw, sessions)),
@@ -206,7 +206,7 @@ def some_measured(draw: st.DrawFn) -> Measured:
     )
 
 
-def _some_controls(draw: st.DrawFn, sessions: Sequence[str]) -> list[Control]:
+def _some_controls(draw: st.DrawFn, sessions: Sequence[str]) -> list[ControlResult]:
     return [
         control(session, name, budget=budget, scores=draw(some_scores()), bound=bound)
         for session in sessions

@@ -6,14 +6,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cutbank.adapters.transcripts.formats.claude_code import FORMAT
-from cutbank.adapters.transcripts.formats.source import Source
-from cutbank.adapters.transcripts.formats.steps import Append, EntryRead, Problem, Rewind, Step
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
+from cutbank.adapters.transcripts.formats.steps import (
+    Append,
+    EntryEnd,
+    ImportStep,
+    Rewind,
+    SourceProblem,
+)
 from cutbank.domain.blocks import AnyBlock
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 
 Entry = dict[str, Any]
-S = TypeVar("S", bound=Step)
+S = TypeVar("S", bound=ImportStep)
 
 
 class Talk:
@@ -84,7 +90,7 @@ def tool_use(call: str, **fields: Any) -> Entry:
 class Reading:
     """What reading a file yielded."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[ImportStep]) -> None:
         self.steps = steps
 
     def of(self, kind: type[S]) -> list[S]:
@@ -100,11 +106,11 @@ class Reading:
 
     @property
     def outcomes(self) -> list[str]:
-        return [step.outcome for step in self.of(EntryRead)]
+        return [step.outcome for step in self.of(EntryEnd)]
 
     @property
     def reasons(self) -> list[str]:
-        return [step.reason for step in self.of(Problem)]
+        return [step.reason for step in self.of(SourceProblem)]
 
     @property
     def live(self) -> list[str]:
@@ -129,4 +135,4 @@ Tell = Callable[..., Reading]
 def reading_of(path: Path, raw: bytes) -> Reading:
     """What reading a file with these bytes yields."""
     path.write_bytes(raw)
-    return Reading(list(FORMAT.read(Source(path))))
+    return Reading(list(FORMAT.read(TranscriptSource(path))))

@@ -8,7 +8,7 @@ from typing import Any
 from claude_code_talk import Reading
 
 from cutbank.adapters.transcripts.formats.codex import FORMAT
-from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
 
 THREAD = "019b0000-0000-7000-8000-000000000001"
 PARENT = "019b0000-0000-7000-8000-000000000002"
@@ -106,4 +106,4 @@ Read = Callable[[Rollout | bytes], Reading]
 def read_at(path: Path, told: Rollout | bytes) -> Reading:
     """What reading a file yields that holds the rollout, or these bytes."""
     path.write_bytes(told if isinstance(told, bytes) else told.raw())
-    return Reading(list(FORMAT.read(Source(path))))
+    return Reading(list(FORMAT.read(TranscriptSource(path))))

@@ -9,7 +9,6 @@ from codex_talk import THREAD, Rollout
 from transcripts import import_file
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.runtime.exporting.exporter import outgoing_of
 from cutbank.domain.compaction_events import Trim
 from cutbank.domain.window import Plan, Window
 
@@ -57,11 +56,3 @@ def imported(store: SessionStore, path: Path, told: Rollout) -> StoredSession:
     path.write_bytes(told.raw())
     import_file(store, path)
     return store.session(THREAD, create=False)
-
-
-def said_in_all(session: StoredSession) -> list[tuple[str, str, str | None]]:
-    """What is in the log, whatever was compacted."""
-    return [
-        (entry.block.kind.value, entry.text, getattr(entry.block, "tool_call_id", None))
-        for entry in outgoing_of(session).view.entries
-    ]

@@ -11,14 +11,16 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from cutbank import SessionStore
-from cutbank.adapters.storage.event_log.database_addresses import environment
+from cutbank.adapters.storage.event_log.database_addresses import make_environment
 from cutbank.adapters.storage.event_log.event_store import EventStore
-from cutbank.adapters.storage.postgres.postgres_address import Address
+from cutbank.adapters.storage.postgres.postgres_address import PostgresAddress
 from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
-"""Marks a test whose rule is one of files."""
+"""Marks a test that runs on SQLite alone, as every test does that has no mark."""
+each_database = pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+"""Marks a test of the storage contract, which SQLite and PostgreSQL both keep."""
 
 
 def postgres_address(folder: Path) -> str:
@@ -43,12 +45,12 @@ def new_schema(server: str) -> Iterator[str]:
 
 def settings_of(database: str, *, synchronous: str = "FULL") -> dict[str, str]:
     """What eventsourcing's application is told to open a database."""
-    return environment(database, synchronous=synchronous, compress=False)
+    return make_environment(database, synchronous=synchronous, compress=False)
 
 
 def connected_to(database: str) -> psycopg.Connection[Any]:
     """A connection that looks at a schema from outside."""
-    address = Address.of(database)
+    address = PostgresAddress.parse(database)
     connection = psycopg.connect(**address.connection, autocommit=True)
     connection.execute(SQL("SET search_path TO {}").format(Identifier(address.schema)))
     return connection

@@ -9,7 +9,7 @@ import pytest
 
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.aggregate import restored
+from cutbank.domain.aggregate import load_state
 from cutbank.domain.errors import StorageError
 from cutbank.domain.session import Session, SessionState
 
@@ -22,6 +22,7 @@ def one_line(*words: str) -> Iterator[None]:
     message = str(raised.value)
     assert "\n" not in message
     assert all(word in message for word in words), message
+    assert "secret" not in message
 
 
 def texts(session: StoredSession) -> list[str]:
@@ -43,17 +44,17 @@ def check_log(store: SessionStore) -> None:
     """Positions have no gap, and the state beside every event is what the events make it."""
     events = store.events
     for session in store.sessions():
-        rows = events.recorder.select_events(session.id)
+        rows = events.recorder.select_events(session.log.id)
         assert [row.originator_version for row in rows] == list(range(1, len(rows) + 1))
         folded = Session(
-            session.id, version=0, state=SessionState(), subject="", clock=events.clock
+            session.log.id, version=0, state=SessionState(), subject="", clock=events.clock
         )
         for row in rows:
             folded.evolve(events.mapper.to_domain_event(row))
-            head = events.recorder.select_head(session.id, row.originator_version)
+            head = events.recorder.select_head(session.log.id, row.originator_version)
             assert head is not None
-            assert restored(SessionState, head[1]) == folded.state
-        cached = events.session(session.namespace, session.key)
+            assert load_state(SessionState, head[1]) == folded.state
+        cached = events.load_session(session.namespace, session.key)
         assert cached is not None
         assert cached.version <= len(rows)
         if cached.version == len(rows):

@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical_boundaries import Boundary
-from cutbank.domain.fidelity.rows import Row, Rows, Said
-from cutbank.domain.fidelity.segments import Spell
-from cutbank.domain.fidelity.session_reading import Reading
+from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
+from cutbank.domain.fidelity.rows import FidelityRow, RowKind, SessionRows
+from cutbank.domain.fidelity.segments import ViewSegment
+from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 
 
@@ -16,56 +16,58 @@ class Talk:
     """A session that is told row by row; what an agent says is a call of its model."""
 
     def __init__(self, *, roots: Sequence[str] = ()) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[FidelityRow] = []
         self.calls = 0
         self._roots = tuple(roots)
 
     def system(self, text: str) -> "Talk":
-        return self._add(Said.SYSTEM, text)
+        return self._add(RowKind.SYSTEM, text)
 
     def user(self, text: str) -> "Talk":
-        return self._add(Said.USER, text)
+        return self._add(RowKind.USER, text)
 
     def attached(self, text: str) -> "Talk":
-        return self._add(Said.ATTACHMENT, text)
+        return self._add(RowKind.ATTACHMENT, text)
 
     def says(self, text: str, *, more: bool = False) -> "Talk":
         """The agent's words; `more` goes on with the answer before."""
-        return self._written(Said.ASSISTANT, text, more=more)
+        return self._written(RowKind.ASSISTANT, text, more=more)
 
     def thinks(self, text: str, *, more: bool = False) -> "Talk":
-        return self._written(Said.THINKING, text, more=more)
+        return self._written(RowKind.THINKING, text, more=more)
 
     def calls_tool(
         self, tool: str, *values: str, more: bool = False, id: str | None = None
     ) -> "Talk":
         text = "\n".join((tool, *values))
         name = id or f"c{len(self.rows) + 1}"
-        return self._written(Said.TOOL_CALL, text, more=more, tool=tool, call_id=name)
+        return self._written(RowKind.TOOL_CALL, text, more=more, tool=tool, call_id=name)
 
     def returns(self, text: str, *, id: str | None = None) -> "Talk":
         """The answer to the newest call of a tool."""
-        calls = (row.call_id for row in reversed(self.rows) if row.said is Said.TOOL_CALL)
-        return self._add(Said.TOOL_RESULT, text, call_id=id or next(calls))
+        calls = (row.call_id for row in reversed(self.rows) if row.kind is RowKind.TOOL_CALL)
+        return self._add(RowKind.TOOL_RESULT, text, call_id=id or next(calls))
 
-    def read(self) -> Reading:
-        return Reading(Rows("invented", self.rows, self.calls, self._roots))
+    def read(self) -> SessionReading:
+        return SessionReading(SessionRows("invented", self.rows, self.calls, self._roots))
 
-    def _written(self, said: Said, text: str, *, more: bool, **fields: Any) -> "Talk":
+    def _written(self, said: RowKind, text: str, *, more: bool, **fields: Any) -> "Talk":
         self.calls += not more
-        self.rows.append(Row(len(self.rows) + 1, said, text, self.calls, **fields))
+        self.rows.append(FidelityRow(len(self.rows) + 1, said, text, self.calls, **fields))
         return self
 
-    def _add(self, said: Said, text: str, **fields: Any) -> "Talk":
-        self.rows.append(Row(len(self.rows) + 1, said, text, self.calls + 1, **fields))
+    def _add(self, said: RowKind, text: str, **fields: Any) -> "Talk":
+        self.rows.append(FidelityRow(len(self.rows) + 1, said, text, self.calls + 1, **fields))
         return self
 
 
-def dropping(reading: Reading, boundaries: Sequence[Boundary], summary: str = "") -> list[Spell]:
+def dropping(
+    reading: SessionReading, boundaries: Sequence[RowBoundary], summary: str = ""
+) -> list[ViewSegment]:
     """What hides all that a boundary hides, and has the same summary for all of it."""
-    system = [row.position for row in reading.rows.rows if row.said is Said.SYSTEM]
+    system = [row.position for row in reading.rows.rows if row.kind is RowKind.SYSTEM]
     return [
-        Spell(
+        ViewSegment(
             call=boundary.call,
             after=boundary.first_kept - 1,
             kept=Ranges.of(at for at in system if at < boundary.first_kept),
@@ -106,15 +108,15 @@ def talks(draw: st.DrawFn) -> Talk:
 
 
 @st.composite
-def cut_talks(draw: st.DrawFn) -> tuple[Reading, tuple[Boundary, ...]]:
+def cut_talks(draw: st.DrawFn) -> tuple[SessionReading, tuple[RowBoundary, ...]]:
     """Sessions with boundaries of which each hides more than the one before."""
     talk = draw(talks())
     talk.says("") if not talk.calls else None
     calls = sorted(draw(st.sets(st.integers(1, talk.calls), max_size=3)))
-    boundaries: list[Boundary] = []
+    boundaries: list[RowBoundary] = []
     for call in calls:
         seen = [row.position for row in talk.rows if row.call <= call]
         first = draw(st.sampled_from(seen))
         if not boundaries or first > boundaries[-1].first_kept:
-            boundaries.append(Boundary(call, first))
+            boundaries.append(RowBoundary(call, first))
     return talk.read(), tuple(boundaries)

@@ -5,7 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cutbank.adapters.transcripts.formats.outgoing import Called, Compacted, Part, Said
+from cutbank.adapters.transcripts.formats.outgoing import (
+    OutgoingBlock,
+    OutgoingCall,
+    OutgoingCompaction,
+    OutgoingPart,
+)
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 from cutbank.projections.rendering import summary_message
 
@@ -39,34 +44,36 @@ class Heard:
     summaries: list[str] = field(default_factory=list)
 
 
-def heard(parts: Iterable[Part]) -> Heard:
+def heard(parts: Iterable[OutgoingPart]) -> Heard:
     """What the parts of a session say."""
     found = Heard()
     open_calls: dict[str, int] = {}
     for part in parts:
         match part:
-            case Called():
+            case OutgoingCall():
                 pass
-            case Compacted(summary=summary):
+            case OutgoingCompaction(summary=summary):
                 if summary:
                     _sum_up(found, summary.text)
-            case Said(retracted=True) | Said(abandoned=True):
+            case OutgoingBlock(is_retracted=True) | OutgoingBlock(is_cancelled_result=True):
                 pass
-            case Said(block=ToolCall() as call):
+            case OutgoingBlock(block=ToolCall() as call):
                 open_calls[call.tool_call_id] = len(found.calls)
-                found.calls.append((_NOT_IN_NAMES.sub("_", call.name)[:64], call.parsed()))
+                found.calls.append((_NOT_IN_NAMES.sub("_", call.name)[:64], call.parse_arguments()))
                 found.results.append(None)
                 _next(found, "call")
-            case Said(block=ToolResult() as result):
+            case OutgoingBlock(block=ToolResult() as result):
                 known = open_calls.pop(result.tool_call_id)
                 is_answer = not _ABANDONED.fullmatch(result.text)
                 found.results[known] = _plain(result.text) if is_answer else None
-            case Said(block=Block(kind=Kind.DEVELOPER, name="summary", text=text)):
-                told = summary_message.recognised(text)
+            case OutgoingBlock(block=Block(kind=Kind.DEVELOPER, name="summary", text=text)):
+                told = summary_message.parse_summary_message(text)
                 _sum_up(found, told.text if told else text)
-            case Said(block=Block(kind=Kind.DOCUMENT, media=Media(mime="text/plain", data=data))):
+            case OutgoingBlock(
+                block=Block(kind=Kind.DOCUMENT, media=Media(mime="text/plain", data=data))
+            ):
                 found.documents.append(_plain(data.decode()))
-            case Said(block=Block(kind=kind, text=text)) if speaker := _SPEAKERS.get(kind):
+            case OutgoingBlock(block=Block(kind=kind, text=text)) if speaker := _SPEAKERS.get(kind):
                 if kind is Kind.DEVELOPER and (marked := _REMINDER.fullmatch(text)):
                     text = marked[1]
                 _say(found, speaker, text)

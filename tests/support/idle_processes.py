@@ -10,14 +10,9 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from cutbank.adapters.runtime.idle.notices import About
+from cutbank.adapters.runtime.idle.notices import NoticeKind
 
-PROGRAM = [
-    sys.executable,
-    "-P",
-    "-c",
-    "from cutbank.adapters.interfaces.command_line.cli import main; main()",
-]
+PROGRAM = [sys.executable, "-P", "-m", "cutbank"]
 AT_ONCE = {
     "CUTBANK_IDLE_TIME": "0",
     "CUTBANK_IDLE_LEAST_UTILISATION": "0.05",
@@ -35,7 +30,7 @@ class IdleProcess:
         self.process = process
         self.log: list[dict[str, Any]] = []
 
-    def until(self, *abouts: About) -> dict[str, Any]:
+    def until(self, *abouts: NoticeKind) -> dict[str, Any]:
         """Read its log until it tells of one of these."""
         return self.until_said(lambda said: said.get("about") in abouts)
 

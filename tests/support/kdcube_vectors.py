@@ -10,18 +10,18 @@ from vector_files import Vector
 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.summaries.summarizer import Asked, Part
+from cutbank.domain.summaries.summarizer import SummaryPart, SummaryRequest
 from cutbank.domain.window import Window
 
-SYNTHETIC = {Part.HISTORY: "SUM", Part.TURN: "PRE"}
+SYNTHETIC = {SummaryPart.HISTORY: "SUM", SummaryPart.TURN: "PRE"}
 """What the original was given for summaries."""
 
 
 def shipped(vector: Vector) -> RollingTimeline:
     turns = vector["config"]["keep_recent_turns"]
-    policy = policy_named("kdcube@as_shipped", {"keep_recent_turns": turns})
+    policy = build_policy("kdcube@as_shipped", {"keep_recent_turns": turns})
     assert isinstance(policy, RollingTimeline)
     return policy
 
@@ -31,12 +31,12 @@ def window_of(vector: Vector) -> Window:
     return timeline_window(vector["input"], vector["config"], trigger)
 
 
-def writer(vector: Vector) -> Callable[[Asked], str | None]:
+def writer(vector: Vector) -> Callable[[SummaryRequest], str | None]:
     fails = {part: vector["config"][name] for part, name in FAILS.items()}
     return lambda asked: None if fails[asked.part] else SYNTHETIC[asked.part]
 
 
-FAILS = {Part.HISTORY: "history_summary_fails", Part.TURN: "prefix_summary_fails"}
+FAILS = {SummaryPart.HISTORY: "history_summary_fails", SummaryPart.TURN: "prefix_summary_fails"}
 
 
 def compaction_of(vector: Vector) -> TimelineCompaction:

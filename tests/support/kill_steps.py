@@ -16,7 +16,7 @@ import psycopg
 
 from cutbank.adapters.runtime.maintenance import read_model_maintenance
 from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
-from cutbank.adapters.storage.read_models.read_model_file import ReadFile
+from cutbank.adapters.storage.read_models.read_model_file import ReadModelDatabase
 from cutbank.adapters.storage.sqlite import sqlite_datastore
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
@@ -37,10 +37,13 @@ def install(pattern: str, nth: int) -> None:
     """
     global _pattern, _left
     _pattern, _left = re.compile(pattern), nth
-    connect, ask = sqlite_datastore.Datastore._connect, psycopg.Cursor.execute
-    open_beside, open_for_chores = ReadFile._connected, read_model_maintenance.connected
+    connect, ask = sqlite_datastore.SQLiteLogDatastore._connect, psycopg.Cursor.execute
+    open_beside, open_for_chores = (
+        ReadModelDatabase._connect,
+        read_model_maintenance.open_read_models,
+    )
 
-    def watched(self: sqlite_datastore.Datastore) -> sqlite3.Connection:
+    def watched(self: sqlite_datastore.SQLiteLogDatastore) -> sqlite3.Connection:
         connection = connect(self)
         connection.set_trace_callback(_reached)
         return connection
@@ -49,7 +52,7 @@ def install(pattern: str, nth: int) -> None:
         _reached(query.decode() if isinstance(query, bytes) else str(query))
         return ask(self, query, *arguments, **named)
 
-    def watched_beside(self: ReadFile) -> Any:
+    def watched_beside(self: ReadModelDatabase) -> Any:
         found = open_beside(self)
         found.conn.set_trace_callback(_reached)
         return found
@@ -61,9 +64,9 @@ def install(pattern: str, nth: int) -> None:
 
     for name in ("rename", "unlink"):
         setattr(Path, name, _announced(name, getattr(Path, name)))
-    read_model_maintenance.connected = watched_for_chores
-    sqlite_datastore.Datastore._connect = watched  # type: ignore[method-assign]
-    ReadFile._connected = watched_beside  # type: ignore[method-assign]
+    read_model_maintenance.open_read_models = watched_for_chores
+    sqlite_datastore.SQLiteLogDatastore._connect = watched  # type: ignore[method-assign]
+    ReadModelDatabase._connect = watched_beside  # type: ignore[method-assign]
     psycopg.Cursor.execute = asked  # type: ignore[method-assign]
     for recorder in (SQLiteRecorder, PostgresRecorder):
         recorder.insert_events = _unacknowledged(recorder.insert_events)  # type: ignore[method-assign]

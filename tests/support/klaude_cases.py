@@ -11,10 +11,10 @@ from vector_files import Vector, lines_of
 
 from cutbank.domain.blocks import ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary, Trigger
-from cutbank.domain.digest import digest_of
+from cutbank.domain.digest import build_digest
 from cutbank.domain.event import Event
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import (
@@ -24,14 +24,14 @@ from cutbank.domain.session_events import (
     ToolReturned,
     Usage,
 )
-from cutbank.domain.settlement import split_turn
-from cutbank.domain.summaries.forms.klaude import FORMS, KlaudeForm
+from cutbank.domain.settlement import find_split_turn
+from cutbank.domain.summaries.forms.klaude import KLAUDE_TEMPLATES, KlaudeTemplate
 from cutbank.domain.summaries.summarizer import Material
-from cutbank.domain.token_estimate import estimate, estimate_text
+from cutbank.domain.token_estimate import estimate_block, estimate_text
 from cutbank.domain.window import Window
-from cutbank.projections.compaction_window import window_of
-from cutbank.projections.history_view import History
-from cutbank.projections.recorded_event import Recorded
+from cutbank.projections.compaction_window import make_window
+from cutbank.projections.history_view import HistoryFold
+from cutbank.projections.recorded_event import RecordedEvent
 from cutbank.projections.view_content import Coordinate
 
 SYSTEMS: Mapping[str, str] = {"klaude_first": "as_shipped", "klaude": "later"}
@@ -50,7 +50,7 @@ class Case:
     """One vector, its log, and the policy that is to answer as the original did."""
 
     vector: Vector
-    log: tuple[Recorded, ...]
+    log: tuple[RecordedEvent, ...]
     at: Mapping[str, int]
     """The position of each neutral block."""
     policy: ReserveHeadroom
@@ -66,8 +66,8 @@ class Case:
         return expected
 
     @property
-    def form(self) -> KlaudeForm:
-        return FORMS[self.policy.form]
+    def form(self) -> KlaudeTemplate:
+        return KLAUDE_TEMPLATES[self.policy.form]
 
     def ids(self, items: Sequence[Item]) -> list[str]:
         """The neutral blocks of items; the images of a prompt are part of its block."""
@@ -89,23 +89,23 @@ class Case:
         window = self.window
         gone = tuple(item for item in window.open_to_cut if item.position < first_kept)
         covers = Ranges.of(item.position for item in gone)
-        split = split_turn(window.items, first_kept, covers)
+        split = find_split_turn(window.items, first_kept, covers)
         previous, plan = window.summary, self.policy.plan(window)
         assert plan is not None, self.id
         return Material(
-            gone=gone,
+            removed_items=gone,
             covers=covers,
             budget=plan.summary_tokens,
             turn_budget=plan.turn_tokens,
             prefix=split.prefix if split else Ranges(),
             previous=previous.text if previous else None,
-            digest=digest_of(
+            digest=build_digest(
                 gone,
                 previous.digest if previous else Digest(),
-                touches=self.form.touches,
+                touches=self.form.find_touches,
                 tracked=self.vector["config"]["tracked_files"],
             ),
-            form=self.form,
+            template=self.form,
         )
 
     def compacted(self, first_kept: int, summary: str) -> Window:
@@ -128,16 +128,18 @@ def cases(which: str, file: str) -> Iterator[Case]:
         }
         if file == "klaude":
             settings["answer_tokens"] = config["max_tokens"]
-        policy = policy_named(f"klaude-code@{SYSTEMS[file]}", settings)
+        policy = build_policy(f"klaude-code@{SYSTEMS[file]}", settings)
         assert isinstance(policy, ReserveHeadroom)
         boundary, summary = standing(vector["input"], at)
         window = seen(log, boundary, summary, config["context_limit"] or 0)
         yield Case(vector, log, at, policy, window)
 
 
-def logged(neutral: Sequence[Mapping[str, Any]]) -> tuple[tuple[Recorded, ...], dict[str, int]]:
+def logged(
+    neutral: Sequence[Mapping[str, Any]],
+) -> tuple[tuple[RecordedEvent, ...], dict[str, int]]:
     """The blocks as events of one session; a summary is none, but keeps its place."""
-    log: list[Recorded] = []
+    log: list[RecordedEvent] = []
     at: dict[str, int] = {}
     calls: dict[str, int] = {}
     position = 0
@@ -195,7 +197,7 @@ def summary_event(text: str, digest: Digest, covers: Ranges) -> Summary:
 
 
 def seen(
-    log: Sequence[Recorded],
+    log: Sequence[RecordedEvent],
     boundary: CompactBoundary | None,
     summary: Summary | None,
     limit: int,
@@ -204,20 +206,20 @@ def seen(
     """The window of a log as it is served, and beside it what is served no more."""
     after = boundary.after if boundary else 0
     kept = boundary.kept if boundary else Ranges()
-    history = History(
+    history = HistoryFold(
         boundary, summary, effective_from=after, sees=lambda call: call.position > after
     )
     history.apply_all(entry for entry in log if entry.position > after or entry.position in kept)
     served = _window(history, limit, trigger)
-    whole = _window(History().apply_all(log), limit, trigger)
+    whole = _window(HistoryFold().apply_all(log), limit, trigger)
     standing = {item.position for item in served.items}
     evicted = tuple(item for item in whole.items if item.position not in standing)
     return replace(served, items=tuple(served.items), evicted=evicted)
 
 
-def _window(history: History, limit: int, trigger: Trigger) -> Window:
+def _window(history: HistoryFold, limit: int, trigger: Trigger) -> Window:
     coordinate = Coordinate(history.position, "main", 0)
-    return window_of(history, history.view("s", "n", coordinate, None), limit, trigger)
+    return make_window(history, history.make_view("s", "n", coordinate, None), limit, trigger)
 
 
 def _events(block: dict[str, Any], position: int, calls: dict[str, int]) -> Iterator[Event]:
@@ -244,9 +246,9 @@ def _events(block: dict[str, Any], position: int, calls: dict[str, int]) -> Iter
         )
 
 
-def _recorded(event: Event, position: int) -> Recorded:
+def _recorded(event: Event, position: int) -> RecordedEvent:
     block = getattr(event, "block", None)
-    return Recorded(position, event, estimate(block) if block else 0, b"%d" % position)
+    return RecordedEvent(position, event, estimate_block(block) if block else 0, b"%d" % position)
 
 
 def _position(item: Item) -> int:

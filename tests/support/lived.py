@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from hypothesis import strategies as st
 
-from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
 from cutbank.domain.errors import CutbankError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
@@ -43,7 +43,9 @@ def _do(session: StoredSession, act: str, n: int) -> None:
             view = session.view()
             session.record_call(view, call_id=f"call at {view.coordinate.position}")
         case "compact" | "prepare":
-            session.compact(POLICY, limit=LIMIT, activate=act == "compact")
+            session.compact(
+                POLICY, limit=LIMIT, options=CompactionOptions(activate=act == "compact")
+            )
         case "activate":
             session.activate()
         case "revert":
@@ -55,9 +57,9 @@ def _do(session: StoredSession, act: str, n: int) -> None:
         case "hide":
             session.hide(n, replacement="[gone]" if n % 2 else None)
         case "whatif":
-            session.compact(POLICY, limit=LIMIT, lineage="what-if")
+            session.compact(POLICY, limit=LIMIT, options=CompactionOptions(lineage="what-if"))
         case "prompt":
-            session.set_system_prompt(f"You work in /srv/project-{n}/src.")
+            session.configure(system_prompt=f"You work in /srv/project-{n}/src.")
         case _:
             raise AssertionError(act)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from claude_code_talk import Reading
 
-from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
-from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.rendering import summary_message
 
@@ -25,19 +25,19 @@ def written(path: Path, messages: Any) -> Path:
 
 def reading_in(name: str, path: Path, messages: Any) -> Reading:
     """What reading these messages yields."""
-    source = Source(written(path, messages))
+    source = TranscriptSource(written(path, messages))
     return Reading(list(FORMATS[name].read(source)))
 
 
 def told_as(path: Path, messages: Any) -> str | None:
     """The format that recognises them."""
-    found = recognise(Source(written(path, messages)))
+    found = recognize_format(TranscriptSource(written(path, messages)))
     return found.name if found else None
 
 
 def summary(text: str) -> str:
     """A summary as cutbank says one to a model."""
-    return summary_message.wrapped(text, Ranges.span(1, 9))
+    return summary_message.wrap_summary(text, Ranges.span(1, 9))
 
 
 def user(content: Any) -> Message:

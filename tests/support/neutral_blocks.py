@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Part, Text, ToolCall, ToolResult
+from cutbank.domain.blocks import (
+    AnyBlock,
+    Block,
+    Kind,
+    Media,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 Neutral = dict[str, Any]
 
@@ -25,7 +34,7 @@ def block_of(neutral: Neutral) -> AnyBlock:
             message_id=message,
         )
     if kind == "tool_result":
-        images: tuple[Part, ...] = (IMAGE,) * meta.get("images", 0)
+        images: tuple[ResultPart, ...] = (IMAGE,) * meta.get("images", 0)
         content = (Text(text=neutral["text"]), *images) if images else neutral["text"]
         return ToolResult(tool_call_id=call, content=content)
     return Block(

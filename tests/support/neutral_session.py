@@ -22,11 +22,11 @@ from cutbank.domain.session_events import (
     ToolReturned,
     Usage,
 )
-from cutbank.domain.token_estimate import estimate
+from cutbank.domain.token_estimate import estimate_block
 from cutbank.domain.window import Window
-from cutbank.projections.compaction_window import window_of
-from cutbank.projections.history_view import History
-from cutbank.projections.recorded_event import Recorded
+from cutbank.projections.compaction_window import make_window
+from cutbank.projections.history_view import HistoryFold
+from cutbank.projections.recorded_event import RecordedEvent
 from cutbank.projections.view_content import Coordinate
 
 ENVELOPE: dict[str, Any] = {
@@ -79,12 +79,12 @@ class NeutralSession:
         `kept_from` on; None where nothing left yet.
         """
         begins = after = 0
-        history = History()
+        history = HistoryFold()
         if behind is not None:
             after = self.position(behind["id"])
             begins = self.position(kept_from) if kept_from else after + 1
             kept = Ranges.span(begins, after)
-            history = History(
+            history = HistoryFold(
                 _boundary(after, min(begins, after + 1), kept),
                 _summary(behind, Ranges.span(1, after) - kept),
             )
@@ -96,16 +96,16 @@ class NeutralSession:
         log = [recorded for block in seen for recorded in self._events(block)]
         history.apply_all(log)
         head = max(after, log[-1].position if log else 0)
-        view = history.view("vector", "default", Coordinate(head, "main", 0), None)
-        return window_of(history, view, limit, trigger)
+        view = history.make_view("vector", "default", Coordinate(head, "main", 0), None)
+        return make_window(history, view, limit, trigger)
 
-    def _events(self, neutral: Neutral) -> list[Recorded]:
+    def _events(self, neutral: Neutral) -> list[RecordedEvent]:
         """A block, its images, and after the last of a message the call that it came from."""
         at, turn = self.position(neutral["id"]), turn_of(neutral)
         events = [self._block(block_of(neutral), turn, neutral)]
         events += [BlockAppended(**ENVELOPE, block=one, turn=turn) for one in images_of(neutral)]
         told = [
-            Recorded(at + n, event, _tokens(event), event.TOPIC.encode())
+            RecordedEvent(at + n, event, _tokens(event), event.TOPIC.encode())
             for n, event in enumerate(events)
         ]
         meta, message = neutral["meta"], self._message(neutral)
@@ -117,7 +117,7 @@ class NeutralSession:
                 stop_reason=meta.get("stop_reason"),
                 position=self.position(message[0]) - 1,
             )
-            told.append(Recorded(at + ROOM - 1, called, 0, b""))
+            told.append(RecordedEvent(at + ROOM - 1, called, 0, b""))
         return told
 
     def _message(self, neutral: Neutral) -> list[str]:
@@ -143,7 +143,7 @@ class NeutralSession:
 
 def _tokens(event: Event) -> int:
     block: AnyBlock = event.block  # type: ignore[attr-defined]
-    return estimate(block)
+    return estimate_block(block)
 
 
 def _boundary(after: int, first_kept: int, kept: Ranges) -> CompactBoundary:

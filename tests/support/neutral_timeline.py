@@ -65,7 +65,7 @@ def timeline_window(blocks: Sequence[Neutral], config: dict[str, Any], trigger: 
         after=len(items),
         limit=config["max_tokens"],
         trigger=trigger,
-        system="s" * config["system_chars"],
+        system_prompt="s" * config["system_chars"],
         evicted=items[: last - 1] if last else (),
         boundary=_boundary(last) if last else None,
         summary=_summary(last, blocks[last - 1]["text"]) if last else None,

@@ -8,10 +8,10 @@ from neutral_blocks import block_of, images_of, turn_of
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.policies.scored_pruning import ScoredPruning
-from cutbank.domain.token_estimate import estimate
+from cutbank.domain.token_estimate import estimate_block
 from cutbank.domain.window import Window
 
 LEFT_OUT = {"turn_header", "artifact", "note", "summary"}
@@ -45,7 +45,7 @@ class Case:
     def policy(self, name: str = "qbit@as_shipped", **settings: Any) -> ScoredPruning:
         """The policy with the vector's configuration."""
         config = {key: self.vector["config"][key] for key in CONFIGURED}
-        policy: Policy = policy_named(name, {**config, **settings})
+        policy: Policy = build_policy(name, {**config, **settings})
         assert isinstance(policy, ScoredPruning)
         return policy
 
@@ -66,6 +66,6 @@ def case_of(vector: dict[str, Any], trigger: Trigger = Trigger.THRESHOLD) -> Cas
             call = calls.get(name) if neutral["kind"] == "tool_result" else None
             if neutral["kind"] == "tool_call":
                 calls[name] = position
-            items.append(Item(position, block, turn_of(neutral), estimate(block), call))
+            items.append(Item(position, block, turn_of(neutral), estimate_block(block), call))
     limit = vector["config"]["max_context_tokens"]
     return Case(vector, ids, Window(tuple(items), len(ids), limit, trigger))

@@ -20,11 +20,11 @@ def rows_of(models: ReadModels) -> dict[str, list[tuple[Any, ...]]]:
 
 def words_of(models: ReadModels) -> list[tuple[Any, ...]]:
     """Each word in the index: where it stands, and how often."""
-    models.file.rows(
+    models.file.fetch_rows(
         "CREATE VIRTUAL TABLE IF NOT EXISTS"
         " temp.words USING fts5vocab(main, 'blocks_fts', 'instance')"
     )
-    return models.file.rows("SELECT * FROM temp.words")
+    return models.file.fetch_rows("SELECT * FROM temp.words")
 
 
 def table(models: ReadModels, name: str, where: str = "1") -> list[dict[str, Any]]:

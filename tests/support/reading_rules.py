@@ -13,42 +13,47 @@ from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.exporting.exporter import export
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
 from cutbank.adapters.transcripts.formats.format import Format
-from cutbank.adapters.transcripts.formats.json_lines import LONGEST
-from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.json_lines import MAX_LINE_BYTES
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.adapters.transcripts.formats.steps import (
     Append,
-    Aside,
-    Begin,
-    EntryRead,
-    Problem,
-    Skipped,
-    Step,
-    Unknown,
+    EntryEnd,
+    ImportStep,
+    RawEntry,
+    SessionStart,
+    SkippedEntry,
+    SourceProblem,
+    UnknownEntry,
 )
 
-STEPS = frozenset(get_args(Step))
+STEPS = frozenset(get_args(ImportStep))
 SECONDS = 60
 """A reading that takes as long hangs: what is read here are small files."""
-NEEDED = {"imported": (), "skipped": (Skipped,), "unknown": (Unknown,), "error": (Problem,)}
+NEEDED = {
+    "imported": (),
+    "skipped": (SkippedEntry,),
+    "unknown": (UnknownEntry,),
+    "error": (SourceProblem,),
+}
 """Which step an entry has at least that ended in this way."""
 
 
-def check_told(path: Path, longest: int = LONGEST) -> Format | None:
+def check_told(path: Path, longest: int = MAX_LINE_BYTES) -> Format | None:
     """Telling the format never fails; says which it is."""
-    source = Source(path, longest=longest)
+    source = TranscriptSource(path, longest=longest)
     for one in FORMATS.values():
-        one.recognises(source)
-    return recognise(Source(path, longest=longest))
+        one.recognizes(source)
+    return recognize_format(TranscriptSource(path, longest=longest))
 
 
-def check_read(found: Format, path: Path, longest: int = LONGEST) -> list[Step]:
+def check_read(found: Format, path: Path, longest: int = MAX_LINE_BYTES) -> list[ImportStep]:
     """The steps of a reading, which are as they must be."""
-    steps: list[Step] = []
-    most = 1_000 + 20 * Source(path).size
+    steps: list[ImportStep] = []
+    most = 1_000 + 20 * TranscriptSource(path).size
     try:
-        for step in found.read(Source(path, longest=longest)):
+        for step in found.read(TranscriptSource(path, longest=longest)):
             assert type(step) in STEPS, step
             steps.append(step)
             assert len(steps) < most, f"{found.name} goes on and on"
@@ -60,18 +65,18 @@ def check_read(found: Format, path: Path, longest: int = LONGEST) -> list[Step]:
     return steps
 
 
-def check_entries(steps: list[Step]) -> None:
+def check_entries(steps: list[ImportStep]) -> None:
     """Each entry ends once, in one of the ways, and says why; blocks have a session."""
     begun = False
-    inside: list[Step] = []
+    inside: list[ImportStep] = []
     for step in steps:
         match step:
-            case EntryRead(outcome=outcome):
+            case EntryEnd(outcome=outcome):
                 assert outcome in NEEDED, step
                 for needed in NEEDED[outcome]:
                     assert any(isinstance(one, needed) for one in inside), (step, inside)
                 inside = []
-            case Begin(key=key):
+            case SessionStart(key=key):
                 assert isinstance(key, str)
                 assert key
                 begun = True
@@ -83,23 +88,23 @@ def check_entries(steps: list[Step]) -> None:
                 inside.append(step)
 
 
-def check_offsets(found: Format, path: Path, steps: list[Step], longest: int) -> None:
+def check_offsets(found: Format, path: Path, steps: list[ImportStep], longest: int) -> None:
     """A file of lines ends an entry at each line that is not blank, and goes forward."""
-    if found.begin is None:
+    if found.begin_reading is None:
         return
-    ends = [line.end for line in Source(path, longest=longest).lines()]
-    assert [step.offset for step in steps if isinstance(step, EntryRead)] == ends
+    ends = [line.end for line in TranscriptSource(path, longest=longest).read_lines()]
+    assert [step.offset for step in steps if isinstance(step, EntryEnd)] == ends
 
 
-def check_keys(steps: list[Step]) -> None:
+def check_keys(steps: list[ImportStep]) -> None:
     """Where the source's ids are its own, no two appends to a session have one name."""
     session = ""
     named: set[tuple[str, str]] = set()
     for step in steps:
         match step:
-            case Begin(key=key):
+            case SessionStart(key=key):
                 session = key
-            case Append(key=key) | Aside(key=key) | Unknown(key=key):
+            case Append(key=key) | RawEntry(key=key) | UnknownEntry(key=key):
                 assert (session, key) not in named, step
                 named.add((session, key))
             case _:
@@ -127,9 +132,9 @@ def _check_exported(store: SessionStore, found: Format | None) -> None:
     if found is None:
         return
     for session in store.sessions():
-        if found.write and session.forked_from is None:
+        if found.write and session.log.forked_from is None:
             export(session, found.name, BytesIO())
-        elif found.write_folder and session.forked_from is None:
+        elif found.write_folder and session.log.forked_from is None:
             with TemporaryDirectory() as folder:
                 export(session, found.name, Path(folder, "out"))
 

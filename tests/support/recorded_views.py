@@ -25,9 +25,9 @@ from cutbank.domain.session_events import (
     ToolReturned,
     ToolsSet,
 )
-from cutbank.domain.token_estimate import estimate
-from cutbank.projections.history_view import History, HistoryView
-from cutbank.projections.recorded_event import Recorded
+from cutbank.domain.token_estimate import estimate_block
+from cutbank.projections.history_view import HistoryFold, HistoryView
+from cutbank.projections.recorded_event import RecordedEvent
 from cutbank.projections.view_content import Coordinate
 
 _ENVELOPE: dict[str, Any] = {
@@ -41,7 +41,7 @@ class Talk:
     """A session that is told what happens, block by block, and shows what a model would see."""
 
     def __init__(self, *blocks: AnyBlock) -> None:
-        self.log: list[Recorded] = []
+        self.log: list[RecordedEvent] = []
         self.open_calls: dict[str, int] = {}
         for block in blocks:
             self.say(block)
@@ -76,7 +76,7 @@ class Talk:
 
     def view(self) -> HistoryView:
         """Everything, as it is before any compaction."""
-        return _view(History(), self.log)
+        return _view(HistoryFold(), self.log)
 
     def compacted(
         self,
@@ -121,22 +121,22 @@ class Talk:
             or recorded.position in keeps
             or not isinstance(recorded.event, blocks)
         ]
-        return _view(History(boundary, said or None, b"summary" if said else b""), seen)
+        return _view(HistoryFold(boundary, said or None, b"summary" if said else b""), seen)
 
     def _record(self, kind: type[Event], **fields: Any) -> int:
         position = self.position + 1
         event = kind(**_ENVELOPE, originator_version=position, **fields)
         stored = repr(event).encode("utf-8", "surrogatepass")
         digest = blake2b(stored, digest_size=16).digest()
-        tokens = estimate(fields["block"]) if "block" in fields else 0
-        self.log.append(Recorded(position, event, tokens, digest))
+        tokens = estimate_block(fields["block"]) if "block" in fields else 0
+        self.log.append(RecordedEvent(position, event, tokens, digest))
         return position
 
 
-def _view(history: History, log: Iterable[Recorded]) -> HistoryView:
+def _view(history: HistoryFold, log: Iterable[RecordedEvent]) -> HistoryView:
     history.apply_all(log)
     at = Coordinate(history.position, "main", 0)
-    return history.view("a session", "default", at, None)
+    return history.make_view("a session", "default", at, None)
 
 
 def thought(text: str, signature: str = "c2lnbmVk", **more: Any) -> Block:

@@ -8,14 +8,14 @@ from typing import Protocol, TypeVar
 
 from cutbank import Block, StoredSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
-from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.domain.compaction import MAIN, lineage_id
+from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
+from cutbank.domain.compaction import MAIN_LINEAGE, derive_lineage_id
 from cutbank.domain.event import Event as Recorded
 from cutbank.domain.idle_rules import IdleRules
-from cutbank.domain.summaries.extractive import Extractive
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material
 
-RULES = IdleRules(idle_time_s=300, least_utilisation=0.05, concurrency=2, backoff_s=60)
+RULES = IdleRules(idle_time_s=300, least_utilization=0.05, concurrency=2, backoff_s=60)
 WORDS = "the clay under the river bank slid in the night and nobody had seen it coming "
 
 
@@ -23,15 +23,15 @@ WORDS = "the clay under the river bank slid in the night and nobody had seen it 
 class Told:
     """What workers said, in order."""
 
-    notices: list[Notice] = field(default_factory=list)
+    notices: list[WorkerNotice] = field(default_factory=list)
 
-    def __call__(self, notice: Notice) -> None:
+    def __call__(self, notice: WorkerNotice) -> None:
         self.notices.append(notice)
 
-    def about(self, *about: About) -> list[Notice]:
+    def about(self, *about: NoticeKind) -> list[WorkerNotice]:
         return [notice for notice in self.notices if notice.about in about]
 
-    def keys(self, about: About) -> list[str | None]:
+    def keys(self, about: NoticeKind) -> list[str | None]:
         return [notice.session for notice in self.about(about)]
 
 
@@ -59,8 +59,8 @@ def pass_time(clock: SetClock, seconds: float) -> None:
 
 def decisions(session: StoredSession) -> Sequence[Recorded]:
     """What was recorded of the session's compactions, in order."""
-    events = session.store.events
-    stream = lineage_id(session.namespace, session.key, MAIN)
+    events = session.log.events
+    stream = derive_lineage_id(session.namespace, session.key, MAIN_LINEAGE)
     rows = events.recorder.select_events(stream)
     return [events.mapper.to_domain_event(row) for row in rows]
 
@@ -85,7 +85,7 @@ class Held:
         self._begun = Semaphore(0)
         self._gates: list[Event] = []
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         self.calls += 1
         gate = Event()
         self._gates.append(gate)
@@ -94,7 +94,7 @@ class Held:
         self._begun.release()
         assert gate.wait(GUARD_S)
         # What was written last is the shortest: to compact once more would gain by it.
-        text = f"{Extractive().summarise(material).text}\n{WORDS * max(0, 120 - 40 * self.calls)}"
+        text = f"{ExtractiveSummarizer().summarize(material).text}\n{WORDS * max(0, 120 - 40 * self.calls)}"
         return Draft(text=text, model="test/held", cost_usd=PRICE)
 
     def wait_for_call(self) -> None:

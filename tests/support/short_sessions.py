@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from databases import asked
 
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.outcome import Outcome
+from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.domain.window import Plan, Window
 
 
@@ -51,7 +51,7 @@ def number_of_rows(store: SessionStore) -> dict[str, int]:
     }
 
 
-def compacted(session: StoredSession, cut: int, **more: Any) -> Outcome:
+def compacted(session: StoredSession, cut: int, **more: Any) -> CompactionOutcome:
     outcome = session.compact(CutAt(cut), **more)
     assert outcome.compacted
     return outcome

@@ -13,17 +13,18 @@ from resting import Told
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
-from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.adapters.storage.read_models.read_models import ReadModels
-from cutbank.domain.errors import SummariserFailedError
+from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.idle_rules import SPEND_WINDOW, IdleRules
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.summarizer import Draft, Material, Summariser
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 LIMIT = 10_000
@@ -31,7 +32,7 @@ TURN = "the clay under the river bank slid in the night " * 80
 """About a thousand tokens: six of them are more than half of what fits, and worth leaving."""
 FULL = 6
 PRICE = 0.3
-RULES = IdleRules(idle_time_s=300, least_utilisation=0.5, concurrency=2, hourly_usd=None)
+RULES = IdleRules(idle_time_s=300, least_utilization=0.5, concurrency=2, hourly_usd=None)
 SETTINGS = Settings(
     pins=PinSettings(first_prompt=False, kinds=()),
     compaction=CompactionSettings(limit=LIMIT, settings={"keep_tokens": "1500"}),
@@ -71,11 +72,11 @@ class Paid:
     name: str = "llm"
     spent: list[tuple[datetime, float]] = field(default_factory=list)
 
-    def summarise(self, material: Material, /) -> Draft:
-        key = material.gone[0].block.text.partition(":")[0]
+    def summarize(self, material: Material, /) -> Draft:
+        key = material.removed_items[0].block.text.partition(":")[0]
         if self.failures.get(key, 0) > 0:
             self.failures[key] -= 1
-            raise SummariserFailedError("the provider is out of order")
+            raise SummarizerFailedError("the provider is out of order")
         self.spent.append((self.clock(), PRICE))
         text = "They spoke of the clay under the river bank."
         return Draft(text, model="paid", usage=Usage(input=9, output=9), cost_usd=PRICE)
@@ -137,7 +138,7 @@ class Simulation:
 
     def __enter__(self) -> Self:
         patch = self._stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(by_settings, "_summariser", self._summariser)
+        patch.setattr(from_settings, "_make_summarizer", self._summariser)
         self._open()
         return self
 
@@ -254,31 +255,31 @@ class Simulation:
     def _hear(self) -> None:
         """Hold what was done against what is known."""
         heard, self.told.notices = self.told.notices, []
-        assert not [notice for notice in heard if notice.about is About.DATABASE_AWAY], heard
+        assert not [notice for notice in heard if notice.about is NoticeKind.DATABASE_AWAY], heard
         for notice in heard:
             if notice.session is None:
                 continue
             known = self.known[notice.session]
             match notice.about:
-                case About.BEGAN:
+                case NoticeKind.BEGAN:
                     self._check_may_begin(notice, known)
-                case About.DONE:
+                case NoticeKind.DONE:
                     known.handled, known.turns = True, 0
                     known.compacted += 1
                     assert known.compacted == 1, f"compacted twice in one rest: {notice}"
                     self.done.append((notice.session, notice.at, notice.summariser))
-                case About.PASSED_OVER | About.LOST:
+                case NoticeKind.PASSED_OVER | NoticeKind.LOST:
                     # Of two workers on one session one is told that it is too late.
                     assert known.turns < FULL or len(self.workers) > 1, notice
                     known.handled = known.turns < FULL or known.handled
                 case _:
                     pass
 
-    def _check_may_begin(self, notice: Notice, known: Known) -> None:
+    def _check_may_begin(self, notice: WorkerNotice, known: Known) -> None:
         due_at = known.due_at(self.rules)
         assert due_at is not None, f"begun though not at rest: {notice}"
         assert notice.at >= due_at, f"begun too early: {notice}"
-        assert self.rules.put_off_until(notice.at) is None, f"begun in quiet hours: {notice}"
+        assert self.rules.find_resume_time(notice.at) is None, f"begun in quiet hours: {notice}"
         if len(self.workers) > 1:
             return
         if known.begun:
@@ -290,7 +291,7 @@ class Simulation:
     def _check_nobody_waits(self) -> None:
         now = self.clock.now
         self._check_spend(now)
-        if self.rules.put_off_until(now) is not None or self.rules.hourly_usd is not None:
+        if self.rules.find_resume_time(now) is not None or self.rules.hourly_usd is not None:
             return
         for key, known in self.known.items():
             due_at = known.due_at(self.rules)
@@ -314,14 +315,14 @@ class Simulation:
         ]
         for number, store in enumerate(self.stores[1:], 1):
             name = f"{self.stores[0].read_models.name}-{number}"
-            store._read_models = ReadModels(store.events, name, log=store.name)
+            store.context._read_models = ReadModels(store.events, name, log=store.name)
         self.workers = [self._worker(store) for store in self._of_workers()]
 
     def _of_workers(self) -> list[SessionStore]:
         return [self.stores[number % len(self.stores)] for number in range(len(self.workers))]
 
     def _worker(self, store: SessionStore) -> IdleWorker:
-        worker = IdleWorker(store, self.rules, heard=[self.told])
+        worker = IdleWorker(store, self.rules, listeners=[self.told])
         worker.on_free = self._is_free
         return worker
 
@@ -334,5 +335,5 @@ class Simulation:
         for store in self.stores:
             store.close()
 
-    def _summariser(self, name: str, *_: object) -> Summariser:
-        return Extractive() if name == "extractive" else self.summariser
+    def _summariser(self, name: str, *_: object) -> Summarizer:
+        return ExtractiveSummarizer() if name == "extractive" else self.summariser

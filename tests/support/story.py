@@ -7,14 +7,14 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from cutbank.domain.block_groups import as_shown, bound
+from cutbank.domain.block_groups import group_blocks, order_for_view
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.settlement import Fate, Settlement, fate, settle
-from cutbank.domain.token_estimate import estimate
+from cutbank.domain.settlement import BlockStatus, Settlement, find_block_status, settle_plan
+from cutbank.domain.token_estimate import estimate_block
 from cutbank.domain.window import Plan, Window
 
 Act = tuple[str, int]
@@ -117,11 +117,11 @@ class Story:
         recalled = {at for at in self.pinned if at not in visible and at not in self.retracted}
         everything = [self._item(at) for at in self.blocks if at not in self.retracted]
         # Whoever recalls a block recalls what it is bound to.
-        for group in bound(everything):
+        for group in group_blocks(everything):
             if any(item.position in recalled for item in group):
                 visible |= {item.position for item in group}
         return Window(
-            items=tuple(as_shown(self._item(at) for at in sorted(visible))),
+            items=tuple(order_for_view(self._item(at) for at in sorted(visible))),
             after=self.head,
             limit=self.limit,
             trigger=self.trigger,
@@ -143,7 +143,7 @@ class Story:
             position=at,
             block=block,
             turn=turn,
-            tokens=estimate(block) if self.sizes else 1,
+            tokens=estimate_block(block) if self.sizes else 1,
             call=call,
             is_open=at in self.open_calls,
             is_pinned=at in self.pinned,
@@ -151,8 +151,8 @@ class Story:
 
     # What is decided
 
-    def fate(self, at: int) -> Fate | None:
-        return fate(at, self.boundary, self.summary, self.retracted)
+    def fate(self, at: int) -> BlockStatus | None:
+        return find_block_status(at, self.boundary, self.summary, self.retracted)
 
     def compact(self, n: int) -> Settlement | None:
         trim = Trim(position=n % self.head + 1, head=10)
@@ -178,7 +178,7 @@ class Story:
 
     def settled(self, window: Window, plan: Plan) -> Settlement:
         """The plan is made legal, and the view begins there."""
-        settlement = settle(window, plan)
+        settlement = settle_plan(window, plan)
         self.generation += 1
         self.boundary = boundary(settlement, self.generation)
         self.summary = summary(settlement, self.generation)

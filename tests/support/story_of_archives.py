@@ -5,7 +5,7 @@ from typing import Any
 
 from databases import asked
 
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.archive.archive_writer import write_archive
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.reports import FileReport
@@ -21,7 +21,7 @@ KEEPS_LITTLE = ReserveHeadroom(keep_tokens=500)
 def tell(store: SessionStore) -> None:
     """Calls, large contents, pins, compactions of two lineages, forks of forks and a sub-agent."""
     session = store.session("main", title="a title", source="codex")
-    session.set_system_prompt("be brief")
+    session.configure(system_prompt="be brief")
     talk(session, 3)
     session.append(ToolCall(tool_call_id="c", name="read", arguments='{"path": "a"}'), key="one")
     session.append(ToolResult(tool_call_id="c", content=LARGE), key="two")
@@ -32,7 +32,7 @@ def tell(store: SessionStore) -> None:
     talk(session, 20)
     session.compact(KEEPS_LITTLE, limit=LIMIT)
     session.record_call(session.view(), call_id="call 1", model="m")
-    session.compact(KEEPS_LITTLE, limit=LIMIT, lineage="what if")
+    session.compact(KEEPS_LITTLE, limit=LIMIT, options=CompactionOptions(lineage="what if"))
     fork = session.fork("main/branch", at=session.position - 4)
     fork.append(Block.user("another way " + LARGE))
     fork.record_call(fork.view(), call_id="call 2")
@@ -83,7 +83,7 @@ def rows(store: SessionStore, *keys: str) -> dict[str, list[Any]]:
             *(
                 (digest, recorder.select_body(row.subject, digest))
                 for row in events
-                for digest in store.events.mapper.references(row)
+                for digest in store.events.mapper.list_references(row)
             ),
         ]
     return found

@@ -2,10 +2,10 @@
 
 from story import Story
 
-from cutbank.domain.block_groups import bound
-from cutbank.domain.cut_points.visible_cuts import never_seen
+from cutbank.domain.block_groups import group_blocks
+from cutbank.domain.cut_points.visible_cuts import find_unsent_positions
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.settlement import Fate, Settlement
+from cutbank.domain.settlement import BlockStatus, Settlement
 from cutbank.domain.window import Window
 
 
@@ -20,13 +20,15 @@ def every_block_has_one_fate(story: Story, settlement: Settlement) -> None:
     for at in story.blocks:
         found = story.fate(at)
         assert found is not None
-        assert (found is Fate.RETRACTED) == (at in story.retracted)
-        assert (found is Fate.SUMMARISED) == (at in covers)
-        assert (found in {Fate.PINNED, Fate.TRIMMED, Fate.VISIBLE}) <= (at in kept)
+        assert (found is BlockStatus.RETRACTED) == (at in story.retracted)
+        assert (found is BlockStatus.SUMMARIZED) == (at in covers)
+        assert (found in {BlockStatus.PINNED, BlockStatus.TRIMMED, BlockStatus.VISIBLE}) <= (
+            at in kept
+        )
 
 
 def nothing_is_parted(story: Story, settlement: Settlement, before: Window) -> None:
-    for group in bound(before.open_to_cut):
+    for group in group_blocks(before.open_to_cut):
         assert len({item.place < settlement.first_kept for item in group}) == 1
     kept, covers = settlement.kept, settlement.covers
     for at, (block, _, call) in story.blocks.items():
@@ -43,25 +45,27 @@ def pins_and_open_calls_stay(story: Story, settlement: Settlement) -> None:
     assert set(settlement.pinned) == story.pinned
     assert all(at in settlement.kept for at in (*story.pinned, *story.open_calls))
     for at in story.pinned:
-        assert story.fate(at) is Fate.PINNED
+        assert story.fate(at) is BlockStatus.PINNED
 
 
-def what_was_done_to_a_block_lasts(story: Story, fates: dict[int, Fate | None]) -> None:
+def what_was_done_to_a_block_lasts(story: Story, fates: dict[int, BlockStatus | None]) -> None:
     for at, earlier in fates.items():
         if at not in story.pinned:
-            assert (earlier is Fate.HIDDEN) <= (story.fate(at) is Fate.HIDDEN)
-            assert (earlier is Fate.TRIMMED) <= (story.fate(at) is not Fate.VISIBLE)
+            assert (earlier is BlockStatus.HIDDEN) <= (story.fate(at) is BlockStatus.HIDDEN)
+            assert (earlier is BlockStatus.TRIMMED) <= (story.fate(at) is not BlockStatus.VISIBLE)
 
 
 def something_goes(settlement: Settlement, before: Window, covered: Ranges) -> None:
-    gone = Ranges.of(item.position for item in settlement.gone)
+    gone = Ranges.of(item.position for item in settlement.removed_items)
 
     earlier = before.boundary.trims if before.boundary else ()
     assert gone or set(settlement.trims) - set(earlier)
     assert gone - settlement.covers == Ranges()
     assert not gone & covered
-    assert list(settlement.gone) == [item for item in before.items if item.position in gone]
-    leaves = sum(item.tokens for item in settlement.gone)
+    assert list(settlement.removed_items) == [
+        item for item in before.items if item.position in gone
+    ]
+    leaves = sum(item.tokens for item in settlement.removed_items)
     before_tokens = sum(item.tokens for item in before.items)
     assert settlement.kept_tokens <= before_tokens - leaves + texts_of(settlement)
 
@@ -76,7 +80,7 @@ def what_stays_is_told_apart(story: Story, settlement: Settlement, before: Windo
     shortened = [trim.position for trim in settlement.trims]
     replaced = [replacement.position for replacement in settlement.replacements]
 
-    stays |= Ranges.of(item.position for item in settlement.gone)
+    stays |= Ranges.of(item.position for item in settlement.removed_items)
     assert all(item.position in stays for item in before.items if item.place >= first)
     for apart in ([*shortened, *replaced], [*replaced, *settlement.pinned]):
         assert len(set(apart)) == len(apart)
@@ -91,7 +95,7 @@ def what_stays_is_told_apart(story: Story, settlement: Settlement, before: Windo
 
 def the_view_is_not_empty(settlement: Settlement, before: Window) -> None:
     """Unless all of it was hidden by whoever may."""
-    unseen = never_seen(before)
+    unseen = find_unsent_positions(before)
 
     if any(item.position not in unseen for item in before.items):
         assert any(
@@ -101,9 +105,9 @@ def the_view_is_not_empty(settlement: Settlement, before: Window) -> None:
 
 def a_conversation_is_left(before: Window, settlement: Settlement) -> None:
     """Nothing is parted, nothing is forgotten, and there is less of it."""
-    kept, gone = settlement.kept, Ranges.of(item.position for item in settlement.gone)
+    kept, gone = settlement.kept, Ranges.of(item.position for item in settlement.removed_items)
 
-    for group in bound(before.items):
+    for group in group_blocks(before.items):
         assert len({item.position in kept for item in group}) == 1
     assert all((item.position in kept) != (item.position in gone) for item in before.items)
     assert gone - settlement.covers == Ranges()

@@ -9,11 +9,11 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
-from cutbank.domain.digest import digest_of
+from cutbank.domain.digest import build_digest
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Material
-from cutbank.domain.token_estimate import estimate
+from cutbank.domain.token_estimate import estimate_block
 
 
 def items_of(*blocks: AnyBlock, begins: int = 1) -> tuple[Item, ...]:
@@ -28,7 +28,7 @@ def items_of(*blocks: AnyBlock, begins: int = 1) -> tuple[Item, ...]:
             position=begins + index,
             block=block,
             turn=1,
-            tokens=estimate(block),
+            tokens=estimate_block(block),
             call=calls.get(block.tool_call_id) if isinstance(block, ToolResult) else None,
         )
         for index, block in enumerate(blocks)
@@ -39,10 +39,10 @@ def material_of(items: Iterable[Item], **more: Any) -> Material:
     """All of these leave; what the text may take is ample unless it is said."""
     items = tuple(items)
     material = Material(
-        gone=items,
+        removed_items=items,
         covers=Ranges.of(item.position for item in items),
         budget=2_000,
-        digest=digest_of(items, Digest()),
+        digest=build_digest(items, Digest()),
     )
     return replace(material, **more)
 

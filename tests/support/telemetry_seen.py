@@ -56,18 +56,6 @@ class Seen:
         """By metric: attributes, and the value; of a histogram, how often it was measured."""
         return {name: list(points) for name, points in self._points()}
 
-    def examples(self) -> list[tuple[str, int | None]]:
-        """By metric, the spans that what was measured since the last look leads to."""
-        data = self.reader.get_metrics_data()
-        return [
-            (metric.name, example.span_id)
-            for resource in (data.resource_metrics if data else ())
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-            for point in metric.data.data_points
-            for example in point.exemplars
-        ]
-
     def _points(self) -> Iterator[tuple[str, Iterator[tuple[Mapping[str, Any], float]]]]:
         data = self.reader.get_metrics_data()
         for resource in data.resource_metrics if data else ():

@@ -22,10 +22,18 @@ from hypothesis.stateful import (
 from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
 
 import cutbank
-from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import (
+    Block,
+    CompactionOptions,
+    HistoryView,
+    SessionStore,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+)
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.compaction.outcome import Outcome
-from cutbank.domain.block_groups import as_shown, bound
+from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
+from cutbank.domain.block_groups import group_blocks, order_for_view
 from cutbank.domain.compaction_events import CompactBoundary, Trim
 from cutbank.domain.errors import (
     CutbankError,
@@ -38,8 +46,8 @@ from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
-from cutbank.projections.compaction_window import item_of
-from cutbank.projections.rendering.catalog import render
+from cutbank.projections.compaction_window import make_item
+from cutbank.projections.rendering.catalog import render_view
 
 LIMIT = 3_000
 LIMITS = st.integers(min_value=1_500, max_value=6_000)
@@ -89,7 +97,7 @@ class Scripted:
     name: str
     says: Callable[[Material], Draft]
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         return self.says(material)
 
 
@@ -251,7 +259,7 @@ class TheInvariants(RuleBasedStateMachine):
         block = Block.developer(words)
         first = model.session.append(block, key=name)
         again = model.session.append(Block.developer("another"), key=name)
-        assert (again.first, again.last, again.repeated) == (first.first, first.last, True)
+        assert (again.first, again.last, again.is_repeated) == (first.first, first.last, True)
         model.said[first.last] = block
 
     @rule(key=sessions, data=st.data(), back=st.integers(1, 6))
@@ -395,7 +403,9 @@ class TheInvariants(RuleBasedStateMachine):
         name = f"compaction {self.counter}"
         first = self._compact(key, idempotency_key=name)
         if first and first.boundary:
-            again = self.models[key].session.compact(POLICY, limit=LIMIT, idempotency_key=name)
+            again = self.models[key].session.compact(
+                POLICY, limit=LIMIT, options=CompactionOptions(idempotency_key=name)
+            )
             assert again.boundary == first.boundary
             assert self.models[key].session.view().boundary.originator_version == first.boundary  # type: ignore[union-attr]
 
@@ -411,7 +421,7 @@ class TheInvariants(RuleBasedStateMachine):
         outcome = self._compact(key, summariser=Scripted("bad", lambda _: draft))
         if outcome and outcome.boundary and outcome.left:
             assert outcome.rejected
-            assert outcome.summariser != "bad"
+            assert outcome.summarizer != "bad"
             summary = self.models[key].session.view().summary
             assert summary is not None
             assert summary.text != text
@@ -425,7 +435,7 @@ class TheInvariants(RuleBasedStateMachine):
 
         outcome = self._compact(key, summariser=Scripted("down", fails))
         if outcome and outcome.boundary and outcome.left:
-            assert outcome.summariser in {"extractive", "listing"}
+            assert outcome.summarizer in {"extractive", "listing"}
             assert "no route" in outcome.rejected[0]
 
     @rule(key=sessions, prepared=st.integers(0, 2))
@@ -498,19 +508,19 @@ class TheInvariants(RuleBasedStateMachine):
                 assert (at in shown) == (call in shown), f"#{call} and #{at} are parted"
         for name, at in model.open_calls().items():
             assert at in shown, f"the open call {name} at #{at} is hidden"
-        assert check_anthropic(render(view, "anthropic")) == []
-        assert check_openai_chat(render(view, "openai-chat")) == []
-        assert check_openai_responses(render(view, "openai-responses")) == []
+        assert check_anthropic(render_view(view, "anthropic")) == []
+        assert check_openai_chat(render_view(view, "openai-chat")) == []
+        assert check_openai_responses(render_view(view, "openai-responses")) == []
 
     def invariant_4_a_coordinate_is_one_view_for_ever(
         self, model: Model, view: HistoryView
     ) -> None:
         at = view.coordinate
-        seen = (view.fingerprint, render(view, "neutral"))
+        seen = (view.fingerprint, render_view(view, "neutral"))
         model.served[at.position, at.lineage, at.lineage_version] = seen
         for (position, lineage, version), before in list(model.served.items())[:-1][-9::3]:
             again = model.session.view(at=position, lineage=lineage, lineage_version=version)
-            assert (again.fingerprint, render(again, "neutral")) == before
+            assert (again.fingerprint, render_view(again, "neutral")) == before
 
     def invariant_5_the_prefix_is_stable(self, model: Model, view: HistoryView) -> None:
         before, model.newest = model.newest, view
@@ -521,7 +531,7 @@ class TheInvariants(RuleBasedStateMachine):
     def invariant_9_nothing_dropped_is_unreachable(self, model: Model, view: HistoryView) -> None:
         shown = {entry.position for entry in view.entries}
         gone = [at for at in model.said if at not in shown and at not in model.retracted]
-        named = _named_in(render(view, "neutral"))
+        named = _named_in(render_view(view, "neutral"))
         for at in gone:
             assert at in named, f"#{at} is in no range that the view names"
         for at in gone[:3]:
@@ -550,7 +560,7 @@ class TheInvariants(RuleBasedStateMachine):
     def _abandon(self, key: str, name: str) -> None:
         model = self.models[key]
         call = model.open_calls()[name]
-        model.session.abandon(name, "nobody answers")
+        model.session.cancel_tool_call(name, "nobody answers")
         model.results[model.session.position] = call
 
     def _unmovable(self, key: str, view: HistoryView) -> int:
@@ -562,7 +572,7 @@ class TheInvariants(RuleBasedStateMachine):
                 sum(entries[item.position].tokens for item in group),
                 any(entries[i.position].is_pinned or i.position in open_calls for i in group),
             )
-            for group in bound(as_shown(map(item_of, view.entries)))
+            for group in group_blocks(order_for_view(map(make_item, view.entries)))
         ]
         held = sum(tokens for tokens, is_held in groups if is_held)
         return held + max((tokens for tokens, is_held in groups if not is_held), default=0)
@@ -582,7 +592,7 @@ class TheInvariants(RuleBasedStateMachine):
         known |= set(view.boundary.hidden) if view.boundary else set()
         return set(range(1, at + 1)) - known
 
-    def _compact(self, key: str, **how: Any) -> Outcome | None:
+    def _compact(self, key: str, **how: Any) -> CompactionOutcome | None:
         model = self.models[key]
         before = model.session.view()
         try:
@@ -612,7 +622,7 @@ class TheInvariants(RuleBasedStateMachine):
             return
         assert view.summary.text.strip()
         # Invariant 8: a summary never passes for the user's own words.
-        body = render(view, "anthropic")
+        body = render_view(view, "anthropic")
         first = body["messages"][0]["content"]
         text = first if isinstance(first, str) else first[0]["text"]
         assert text != view.summary.text

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from cutbank.adapters.storage.event_log.event_mapper import tokens_of
+from cutbank.adapters.storage.event_log.event_mapper import estimate_event_tokens
 from cutbank.domain.blocks import Block, Media, Text, ToolCall, ToolResult
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session import Session
 from cutbank.domain.session_events import Ends
-from cutbank.projections.recorded_event import Recorded
+from cutbank.projections.recorded_event import RecordedEvent
 from cutbank.projections.replay.recording import Recording
 
 ASKED = "asked"
@@ -60,7 +60,7 @@ class Talk:
 
     def abandon(self, n: int) -> None:
         for name in list(self.session.state.open_calls)[: n % 2]:
-            self.session.abandon(name, "s" * n)
+            self.session.cancel_tool_call(name, "s" * n)
 
     def system(self, n: int) -> None:
         self.session.set_system_prompt("p" * n)
@@ -108,7 +108,7 @@ class Talk:
 
     def recorded(self) -> Recording:
         log = [
-            Recorded(event.originator_version, event, tokens_of(event), b"")
+            RecordedEvent(event.originator_version, event, estimate_event_tokens(event), b"")
             for event in self.session.collect_events()
         ]
         return Recording(key="s", namespace="default", log=log)

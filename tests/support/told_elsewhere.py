@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from cutbank import SessionStore, StoredSession
+from cutbank import CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.runtime.exporting.exporter import export
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
-from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
@@ -73,7 +73,7 @@ def told(session: StoredSession, name: str, folder: Path, *, view: bool = False)
     """The session, exported in the format of that name."""
     path = folder / f"{name}{FORMATS[name].suffix}"
     export(session, name, path, view=view)
-    (found,) = [one.name for one in FORMATS.values() if one.recognises(Source(path))]
+    (found,) = [one.name for one in FORMATS.values() if one.recognizes(TranscriptSource(path))]
     assert found == name
     return path
 
@@ -84,7 +84,7 @@ class Short:
 
     name: str = "short"
 
-    def summarise(self, _: Material) -> Draft:
+    def summarize(self, _: Material) -> Draft:
         return Draft("Two boats leave.")
 
 
@@ -98,7 +98,9 @@ def long_talk(session: StoredSession, turns: int = 12) -> None:
 def compact(session: StoredSession) -> None:
     """Leave the newest turns, and a summary of the others."""
     policy = ReserveHeadroom(reserve_tokens=500, keep_tokens=500)
-    assert session.compact(policy, limit=2_000, summariser=Short()).compacted
+    assert session.compact(
+        policy, limit=2_000, options=CompactionOptions(summarizers=[Short()])
+    ).compacted
 
 
 def _call_of(block: AnyBlock) -> str | None:

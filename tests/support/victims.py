@@ -2,27 +2,33 @@
 
 import ctypes
 import os
-import resource
-import signal
 import sqlite3
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 
 import kill_steps
+from databases import connected_to
 
 import cutbank
-from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.maintenance import recompressed_bodies
-from cutbank.adapters.runtime.maintenance.maintenance import Chores
-from cutbank.adapters.settings.maintenance_settings import ChoreSettings
+from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
+from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
+APPEND_RAW = (
+    "INSERT INTO stored_events (originator_id, originator_version, topic, subject, tokens, digest,"
+    " carried, state) SELECT gen_random_uuid(), 1, topic, subject, tokens, digest, carried, state"
+    " FROM stored_events WHERE notification_id = 1 RETURNING notification_id"
+)
+"""One more event on a PostgreSQL server, in a transaction of the test's own."""
 LIMIT = 4_000
 POLICY = ReserveHeadroom(reserve_tokens=500, keep_tokens=600)
 
@@ -69,7 +75,11 @@ def compact(session: StoredSession, number: int) -> None:
     """Compact; every third boundary is prepared first."""
     with suppress(NothingToCompactError, StalePlanError):
         outcome = session.compact(
-            POLICY, limit=LIMIT, idempotency_key=f"compaction {number}", activate=number % 3 > 0
+            POLICY,
+            limit=LIMIT,
+            options=CompactionOptions(
+                idempotency_key=f"compaction {number}", activate=number % 3 > 0
+            ),
         )
         say("boundary", number, outcome.boundary)
         if number % 3 == 0:
@@ -96,7 +106,7 @@ def compacts(address: str, first: int) -> None:
 
 def imports(address: str, transcript: str, characters: int) -> None:
     """Import in small batches, and say with each entry that it was read."""
-    transcript_import.BATCH_CHARACTERS = characters
+    transcript_import.MAX_BATCH_CHARACTERS = characters
     with cutbank.open(address) as store:
         for _ in import_path(
             store,
@@ -104,14 +114,6 @@ def imports(address: str, transcript: str, characters: int) -> None:
             progress=lambda done, _: say("ack", done),
         ):
             pass
-
-
-def comes_and_goes(address: str, first: int) -> None:
-    """Open, append and close again and again: it begins to use the file, and puts it to rest."""
-    for number in range(first, first + 200):
-        with cutbank.open(address) as store:
-            append_turn(store.session("session"), number)
-        say("closed", number)
 
 
 # At a step
@@ -127,10 +129,12 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
         session = store.session("session")
         if what == "activate":
             session.compact(
-                POLICY, limit=LIMIT, idempotency_key=f"compaction {number}", activate=False
+                POLICY,
+                limit=LIMIT,
+                options=CompactionOptions(idempotency_key=f"compaction {number}", activate=False),
             )
         if what == "extend":
-            session.compact(POLICY, limit=LIMIT, activate=False)
+            session.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
             for more in range(number, number + 30):
                 append_turn(session, more)
         if what == "close":
@@ -144,7 +148,9 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
                 append_turn(session, number)
             case "boundary":
                 outcome = session.compact(
-                    POLICY, limit=LIMIT, idempotency_key=f"compaction {number}"
+                    POLICY,
+                    limit=LIMIT,
+                    options=CompactionOptions(idempotency_key=f"compaction {number}"),
                 )
                 say("boundary", number, outcome.boundary)
             case "activate":
@@ -167,10 +173,10 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
 def does_chores(store: cutbank.SessionStore, backups: Path) -> None:
     """All chores, a year from now, so that everything is cold; say what was done."""
     now = store.events.clock() + timedelta(days=365)
-    settings = ChoreSettings(rest=0.0, backup_folder=str(backups), backup_keep=2)
+    settings = MaintenanceSettings(rest=0.0, backup_folder=str(backups), backup_keep=2)
     store.events.clock = lambda: now
-    recompressed_bodies.BATCH = 1  # each body by itself
-    for report in Chores(store, settings, lambda: now).run_due(now):
+    recompressed_bodies.MAX_BATCH_BYTES = 1  # each body by itself
+    for report in Maintenance(store, settings, lambda: now).run_due(now):
         say("chore", report.chore, report.outcome, report.saved)
 
 
@@ -210,6 +216,26 @@ def writes(address: str, number: int, times: int) -> None:
         session = store.session(f"session {number}")
         for count in range(times):
             session.append(Block.user(f"{count}"), Block.assistant(f"{count} " * 3_000))
+
+
+def overlaps(address: str, number: int, times: int) -> None:
+    """Append among transactions that take their time, or are undone after they drew an id."""
+    chance = Random(number)  # noqa: S311 - nothing here is secret
+    with cutbank.open(address) as store, connected_to(address) as raw:
+        shared, own = store.session("shared"), store.session(f"writer {number}")
+        for _ in range(times):
+            match chance.randrange(12):
+                case 0:  # what others may be first at, and what then draws ids that nobody uses
+                    shared.append(Block.user("shared"))
+                case 1:
+                    own.append(*(Block.assistant(f"{n}") for n in range(10)))
+                case 2 | 3 as undone:
+                    raw.execute("BEGIN")
+                    raw.execute(APPEND_RAW)
+                    raw.execute("SELECT pg_sleep(%s)", (chance.random() / 100,))
+                    raw.execute("ROLLBACK" if undone == 3 else "COMMIT")
+                case _:
+                    own.append(Block.user("own"))
 
 
 def leaves_a_log(path: str, times: int) -> None:
@@ -269,24 +295,3 @@ def on_a_disk_that_kills(address: str, kind: str, nth: int, first: int) -> None:
         with cutbank.open(address) as store:
             append_turn(store.session("session"), number)
     disk(kind, 0, 0, lasting=False)
-
-
-def on_a_small_disk(address: str, limit: int) -> None:
-    """No file may grow beyond `limit`: append until it is refused, then without the limit."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with cutbank.open(address) as store:
-        session = store.session("session")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
-        number = 0
-        while True:
-            try:
-                append_turn(session, number)
-            except CutbankError as refusal:
-                say("refused", type(refusal).__name__, refusal)
-                break
-            number += 1
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-        append_turn(session, number)
-        append_turn(session, number + 1)
-        assert verify(store).violations == []

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.errors import ContextOverflowError, InvalidPositionError, OrphanToolResultError
@@ -95,9 +95,9 @@ class Agent:
             case "rewind", back if session.position > back + 1:
                 self._try_rewind(session.position - back)
             case "system", size:
-                session.set_system_prompt(self._text("system", size))
+                session.configure(system_prompt=self._text("system", size))
             case "tools", size:
-                session.set_tools([{"name": "look", "description": self._text("tool", size)}])
+                session.configure(tools=[{"name": "look", "description": self._text("tool", size)}])
             case "rest", seconds:
                 self.time.now += timedelta(seconds=seconds)
             case ("end",):
@@ -152,7 +152,7 @@ class Agent:
         if view.tokens <= self.loop.order.limit:
             return view
         try:
-            return self.loop.overflowed(TOO_LONG)
+            return self.loop.handle_overflow(TOO_LONG)
         except ContextOverflowError:
             return self.session.view(lineage=self.loop.lineage)
 
@@ -173,7 +173,7 @@ class Agent:
     def _end(self, answer: ToolResult | str) -> None:
         with suppress(OrphanToolResultError):  # the call was taken back, or this is a fork
             if isinstance(answer, str):
-                self.session.abandon(answer, "interrupted")
+                self.session.cancel_tool_call(answer, "interrupted")
             else:
                 self.session.append(answer)
 
@@ -229,4 +229,4 @@ def written(summary: Summary, blocks: Ranges) -> dict[str, Any]:
 
 def live_blocks(session: StoredSession) -> Ranges:
     """The positions of a session's blocks."""
-    return Ranges.of(one.position for one in recording_of(session).log if one.tokens)
+    return Ranges.of(one.position for one in read_recording(session).log if one.tokens)

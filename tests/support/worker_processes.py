@@ -1,11 +1,11 @@
-"""Idle workers as processes: told what to do, heard, killed, stopped and continued."""
+"""Idle workers as processes: told what to do, heard, killed and stopped."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,11 +33,8 @@ class Worker:
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
 
-    def signal(self, number: signal.Signals) -> None:
-        os.kill(self.process.pid, number)
-
     def kill(self) -> None:
-        self.signal(signal.SIGKILL)
+        self.process.kill()
         assert self.process.wait(GUARD_S) == -signal.SIGKILL
         Killed.count += 1
 
@@ -55,9 +52,7 @@ class Workers:
         self._heard = Condition()
         self._listeners: list[Thread] = []
 
-    def start(
-        self, name: str, *, holds: int = 0, env: Mapping[str, str] | None = None, **rules: Any
-    ) -> Worker:
+    def start(self, name: str, *, holds: int = 0, **rules: Any) -> Worker:
         self._state.mkdir(exist_ok=True)
         errors = self._state / f"{name}.err"
         with errors.open("w") as file:
@@ -67,7 +62,7 @@ class Workers:
                 stdout=subprocess.PIPE,
                 stderr=file,
                 text=True,
-                env={**os.environ, "XDG_STATE_HOME": str(self._state), **(env or {})},
+                env={**os.environ, "XDG_STATE_HOME": str(self._state)},
             )
         worker = Worker(name, process, errors)
         self.all.append(worker)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from clock import Clock
-from databases import new_schema
 from story_of_archives import tell
 
 import cutbank
@@ -20,18 +19,10 @@ def told(store: SessionStore) -> SessionStore:
     return store
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def other(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[SessionStore]:
-    """An empty database: of the same kind as the first, and of the other one."""
-    if request.param == "sqlite":
-        with cutbank.open(tmp_path / "other.db", clock=clock) as store:
-            yield store
-    else:
-        with (
-            new_schema(request.getfixturevalue("postgres")) as address,
-            cutbank.open(address, clock=clock) as store,
-        ):
-            yield store
+@pytest.fixture
+def engine() -> str:
+    """Only the archive that goes to a server and back needs one."""
+    return "sqlite"
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from story_of_archives import archived, everything, restored, tell
+from wrong_types import WRONG
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.runtime.archive.packing import Packer, Unpacker
+from cutbank.adapters.runtime.archive.packing import ArchivePacker, ArchiveUnpacker
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor, dumps
-from cutbank.adapters.storage.event_log.keyed_hash import keyed_hash
+from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor, dump_json
+from cutbank.adapters.storage.event_log.keyed_hash import compute_keyed_hash
 
 Parts = tuple[str, dict[str, Any], tuple[bytes, ...]]
 
@@ -38,15 +40,17 @@ def empty() -> Any:
 
 
 def parts(archive: bytes) -> list[Parts]:
-    return [(it.kind, it.fields, it.blobs) for it in Unpacker(BytesIO(archive)).records()]
+    return [
+        (it.kind, it.fields, it.blobs) for it in ArchiveUnpacker(BytesIO(archive)).read_records()
+    ]
 
 
 def packed(records: list[Parts]) -> bytes:
     """The records with a digest that fits them: as somebody would write it who means harm."""
     out = BytesIO()
-    packer = Packer(out)
+    packer = ArchivePacker(out)
     for kind, fields, blobs in records:
-        packer.put(kind, fields, *blobs)
+        packer.write_record(kind, fields, *blobs)
     packer.close()
     return out.getvalue()
 
@@ -81,33 +85,25 @@ def test_packing_again_what_was_read_gives_the_same_archive(archive: bytes) -> N
 # Damaged
 
 
-@pytest.mark.parametrize("share", [0.01, 0.3, 0.7, 0.999])
 def test_a_truncated_archive_is_refused(
-    empty: SessionStore, archive: bytes, tmp_path: Path, share: float
-) -> None:
-    line = refusal(empty, archive[: int(len(archive) * share)], tmp_path)
-
-    assert "truncated" in line
-
-
-def test_an_archive_without_its_last_records_is_refused(
     empty: SessionStore, archive: bytes, tmp_path: Path
 ) -> None:
     text = gzip.decompress(archive)
+    ends = (text.rindex(b'["end"'), text.rindex(b'["event"'), len(text) - 1)
+    files = [archive[: int(len(archive) * share)] for share in (0.01, 0.3, 0.7, 0.999)]
 
-    for cut in (text.rindex(b'["end"'), text.rindex(b'["event"'), len(text) - 1):
-        assert "truncated" in refusal(empty, gzip.compress(text[:cut]), tmp_path)
+    for cut in (*files, *(gzip.compress(text[:end]) for end in ends)):
+        assert "truncated" in refusal(empty, cut, tmp_path)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
-def test_a_byte_that_changed_is_seen(
-    empty: SessionStore, archive: bytes, tmp_path: Path, share: float
-) -> None:
-    text = bytearray(gzip.decompress(archive))
-    at = text.index(b"question", int(len(text) * share))
-    text[at] ^= 1
+def test_a_byte_that_changed_is_seen(empty: SessionStore, archive: bytes, tmp_path: Path) -> None:
+    whole = gzip.decompress(archive)
+    questions = [whole.index(b"question", int(len(whole) * share)) for share in (0.1, 0.3, 0.5)]
+    for at, reason in (*((at, "changed") for at in questions), (whole.index(b"a title"), "digest")):
+        text = bytearray(whole)
+        text[at] ^= 1
 
-    assert "changed" in refusal(empty, gzip.compress(text), tmp_path)
+        assert reason in refusal(empty, gzip.compress(text), tmp_path)
 
 
 def test_what_follows_the_end_is_refused(
@@ -118,7 +114,7 @@ def test_what_follows_the_end_is_refused(
     assert "something follows its end" in line
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.floats(0, 1), flipped=st.integers(1, 255))
 def test_any_byte_of_the_file_may_be_wrong(
     empty: SessionStore, archive: bytes, tmp_path: Path, at: float, flipped: int
@@ -155,13 +151,13 @@ def test_a_newer_archive_says_so(empty: SessionStore, archive: bytes, tmp_path: 
     )
 
 
-@pytest.mark.parametrize("topic", ["cutbank:OfTheFuture", "os:system", "cutbank:Event", ""])
 def test_an_event_that_is_not_known_is_never_looked_for(
-    empty: SessionStore, archive: bytes, tmp_path: Path, topic: str
+    empty: SessionStore, archive: bytes, tmp_path: Path
 ) -> None:
-    odd = changed(archive, "event", lambda event: event.update(topic=topic), at=5)
+    for topic in ("cutbank:OfTheFuture", "os:system", "cutbank:Event", ""):
+        odd = changed(archive, "event", partial(dict.update, topic=topic), at=5)
 
-    assert "is no event that this cutbank knows" in refusal(empty, odd, tmp_path)
+        assert "is no event that this cutbank knows" in refusal(empty, odd, tmp_path)
 
 
 # Made to do harm
@@ -174,20 +170,16 @@ def test_a_bomb_is_refused(empty: SessionStore, archive: bytes, tmp_path: Path) 
     assert "200 times its size" in refusal(empty, zeros, tmp_path)
 
 
-def test_a_line_without_an_end_is_refused(empty: SessionStore, tmp_path: Path) -> None:
-    assert "200 times its size" in refusal(empty, gzip.compress(b"[" * 100_000_000), tmp_path)
-
-
-@pytest.mark.parametrize("size", [-1, 1 << 40, 1.5, True, "1", None])
 def test_sizes_that_cannot_be_are_refused(
-    empty: SessionStore, archive: bytes, tmp_path: Path, size: Any
+    empty: SessionStore, archive: bytes, tmp_path: Path
 ) -> None:
     header = gzip.decompress(archive).split(b"\n")[0]
-    odd = json.dumps(["family", {"sessions": 1}, [size]]).encode()
+    for size in (-1, 1 << 40, 1.5, True, "1", None):
+        odd = json.dumps(["family", {"sessions": 1}, [size]]).encode()
 
-    line = refusal(empty, gzip.compress(header + b"\n\n" + odd + b"\n"), tmp_path)
+        line = refusal(empty, gzip.compress(header + b"\n\n" + odd + b"\n"), tmp_path)
 
-    assert "the sizes of its contents are not possible" in line
+        assert "the sizes of its contents are not possible" in line
 
 
 def test_a_state_that_unpacks_to_very_much_is_refused(
@@ -224,18 +216,8 @@ def test_a_stream_of_another_name_is_refused(
     assert "is no stream of the session 'another'" in refusal(empty, odd, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"block": {"kind": "user", "text": 5}},
-        {"block": {"kind": "nonsense", "text": "words"}},
-        {"timestamp": "yesterday"},
-        {"bodies": [[["block", "text"], "str", "00"]]},
-        {"bodies": 5},
-    ],
-)
 def test_an_event_whose_fields_are_wrong_is_refused_whatever_its_digest_says(
-    empty: SessionStore, archive: bytes, tmp_path: Path, change: dict[str, Any]
+    empty: SessionStore, archive: bytes, tmp_path: Path
 ) -> None:
     records = parts(archive)
     secrets = {
@@ -245,11 +227,19 @@ def test_an_event_whose_fields_are_wrong_is_refused_whatever_its_digest_says(
         at for at, (_, it, _) in enumerate(records) if it.get("topic") == "cutbank:BlockAppended"
     )
     kind, fields, (state, carried) = records[at]
-    forged = dumps({**json.loads(state), **change})
-    digest = keyed_hash(forged, secrets[fields["subject"]]).hex()
-    records[at] = (kind, {**fields, "digest": digest}, (forged, carried))
+    changes: list[dict[str, Any]] = [
+        {"block": {"kind": "user", "text": 5}},
+        {"block": {"kind": "nonsense", "text": "words"}},
+        {"timestamp": "yesterday"},
+        {"bodies": [[["block", "text"], "str", "00"]]},
+        {"bodies": 5},
+    ]
+    for change in changes:
+        forged = dump_json({**json.loads(state), **change})
+        digest = compute_keyed_hash(forged, secrets[fields["subject"]]).hex()
+        records[at] = (kind, {**fields, "digest": digest}, (forged, carried))
 
-    assert "cannot be read" in refusal(empty, packed(records), tmp_path)
+        assert "cannot be read" in refusal(empty, packed(records), tmp_path)
 
 
 def test_a_state_beside_an_event_that_the_events_do_not_make_is_refused(
@@ -261,25 +251,6 @@ def test_a_state_beside_an_event_that_the_events_do_not_make_is_refused(
     for carried in (b"{}", b"[]", b'{"turn": "x"}', b"nonsense"):
         records[at] = (kind, fields, (state, carried))
         refusal(empty, packed(records), tmp_path)
-
-
-VALUES: list[Any] = [
-    None,
-    True,
-    -1,
-    0,
-    1,
-    2**70,
-    1.5,
-    "",
-    "words",
-    "\ud800",
-    "a\0b",
-    [],
-    [[]],
-    {},
-    {"a": 1},
-]
 
 
 @pytest.mark.slow
@@ -294,7 +265,7 @@ def test_any_field_may_hold_anything(
     kind, fields, blobs = records[at]
     if fields:
         name = data.draw(st.sampled_from(sorted(fields)))
-        value = data.draw(st.sampled_from(VALUES))
+        value = data.draw(st.sampled_from([*WRONG, "\ud800", "a\0b"]))
         records[at] = (kind, {**fields, name: value}, blobs)
     match data.draw(st.sampled_from(["as it is", "twice", "not at all", "without contents"])):
         case "twice":

@@ -1,44 +1,39 @@
 """What prompts took before and after a compaction: one figure for every verb, and its source."""
 
-import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import pytest
 from claude_code_talk import Talk
 from codex_talk import Rollout
 
 import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.auditing.diffs import diff
-from cutbank.adapters.analysis.auditing.lineages import trees_of
+from cutbank.adapters.analysis.auditing.lineages import read_lineage_trees
 from cutbank.adapters.interfaces.command_line import audit_json, diff_json, lineage_json
-from cutbank.adapters.storage.read_models.session_list import listed
-from cutbank.domain.compaction import RECORDED
+from cutbank.adapters.storage.read_models.session_list import list_sessions
+from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.context_limit import LimitSource
-
-LARGEST = 2_500_000
-"""Bytes of a shared transcript that is read here."""
 
 Sizes = tuple[int, int, str]
 
 
-def sizes_everywhere(session: StoredSession, lineage: str = RECORDED) -> list[Sizes]:
+def sizes_everywhere(session: StoredSession, lineage: str = RECORDED_LINEAGE) -> list[Sizes]:
     """The sizes of a lineage's compactions, which are the same wherever they are told."""
-    (tree,) = trees_of(session, [lineage])
-    nodes = lineage_json.as_json(tree)["boundaries"]
-    audit = session.audit(lineage=lineage)
-    told = [one for one in audit_json.told(audit, audit.between()) if "pre_tokens" in one]
+    (tree,) = read_lineage_trees(session, [lineage])
+    nodes = lineage_json.lineage_to_json(tree)["boundaries"]
+    audit = cutbank.audit(session, lineage=lineage)
+    told = [
+        one for one in audit_json.story_to_json(audit, audit.read_between()) if "pre_tokens" in one
+    ]
     diffs = [
-        diff_json.as_json(diff(session, node["boundary"], lineage), (None, None))
+        diff_json.diff_to_json(diff(session, node["boundary"], lineage=lineage), (None, None))
         for node in nodes
         if node["served_from"] is not None
     ]
-    session.store.read_models.catch_up(search=False)
-    rows = session.store.read_models.file.rows(
+    session.log.context.read_models.catch_up(search=False)
+    rows = session.log.context.read_models.file.fetch_rows(
         "SELECT pre_tokens, post_tokens, tokens_basis FROM compactions"
         " JOIN sessions ON sessions.id = compactions.session_id"
         " JOIN lineages ON lineages.id = compactions.lineage_id"
@@ -57,11 +52,11 @@ def sizes_everywhere(session: StoredSession, lineage: str = RECORDED) -> list[Si
 
 def check_use(session: StoredSession) -> None:
     """The meter and the list of sessions tell the same of the context that is in use."""
-    models = session.store.read_models
+    models = session.log.context.read_models
     models.catch_up(search=False)
-    now = session.store.events.clock()
-    (row,) = [one for one in listed(models, None, now) if one.session == session.key]
-    meter = session.meter()
+    now = session.log.events.clock()
+    (row,) = [one for one in list_sessions(models, None, now) if one.session == session.key]
+    meter = cutbank.measure_context(session)
     assert (row.in_use, row.limit) == (meter.in_use.tokens, meter.limit.tokens)
     assert row.limit_source == meter.limit.source
     assert row.utilisation == round(meter.in_use.share, 4)
@@ -70,7 +65,7 @@ def check_use(session: StoredSession) -> None:
 @contextmanager
 def imported(path: Path) -> Iterator[list[StoredSession]]:
     with cutbank.open(":memory:") as store:
-        store.import_(path)
+        cutbank.import_transcripts(store, path)
         yield list(store.sessions())
 
 
@@ -102,12 +97,12 @@ def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(
         check_use(session)
 
         # Its window is no million: at less than a fifth of that it was full.
-        assert session.context_limit() == (200_000, LimitSource.LOG)
+        assert cutbank.find_context_limit(session) == (200_000, LimitSource.LOG)
         assert first == (166_548, 51_732, "reported")
         # No call came after: both are estimates, of whole prompts, and what is in use by now.
         assert second[2] == "estimated"
         assert 60_000 <= second[0] < 60_500
-        assert second[1] == session.meter().in_use.tokens
+        assert second[1] == cutbank.measure_context(session).in_use.tokens
 
 
 def test_a_compaction_of_codex_takes_what_the_calls_around_it_report(tmp_path: Path) -> None:
@@ -140,77 +135,5 @@ def test_a_compaction_that_nothing_is_reported_of_is_the_view_s_own_estimate() -
         found = sizes_everywhere(session, "main")
 
         assert found == [(outcome.pre_tokens, outcome.post_tokens, "estimated")]
-        assert outcome.post_tokens == session.meter(limit=20_000).in_use.tokens
+        assert outcome.post_tokens == cutbank.measure_context(session, limit=20_000).in_use.tokens
         check_use(session)
-
-
-# Of the shared sessions
-
-
-def of_claude_code(entries: list[dict[str, Any]]) -> list[Sizes]:
-    """The prompts around each compaction, as the transcript has them."""
-    calls: list[int | None] = []
-    for entry in entries:
-        message = entry.get("message")
-        if entry.get("subtype") == "compact_boundary":
-            calls.append(None)
-        elif entry.get("type") == "assistant" and not entry.get("isSidechain"):
-            usage = (message if isinstance(message, dict) else {}).get("usage") or {}
-            parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-            calls.append(sum(usage.get(part) or 0 for part in parts))
-    return around(calls)
-
-
-def of_codex(entries: list[dict[str, Any]]) -> list[Sizes]:
-    """The same of a rollout."""
-    calls: list[int | None] = []
-    for entry in entries:
-        payload = entry.get("payload") or {}
-        if entry.get("type") == "compacted":
-            calls.append(None)
-        elif payload.get("type") == "token_count":
-            last = (payload.get("info") or {}).get("last_token_usage") or {}
-            calls.append(last.get("input_tokens") or 0)
-    return around(calls)
-
-
-def around(calls: list[int | None]) -> list[Sizes]:
-    """The calls before and after each None, where both report something."""
-    told = [call for call in calls if call != 0]
-    return [
-        (before, after, "reported")
-        for before, now, after in zip(told, told[1:], told[2:], strict=False)
-        if now is None and before is not None and after is not None
-    ]
-
-
-def shared() -> list[Any]:
-    """The transcripts of two formats in which a compaction is between two reports."""
-    folder = Path(os.environ.get("CUTBANK_SESSIONS", "/nowhere"))
-    found: list[Any] = []
-    for name, read in (("claude-code", of_claude_code), ("codex", of_codex)):
-        for path in sorted((folder / name).rglob("*.jsonl")):
-            if path.stat().st_size > LARGEST:
-                continue
-            raw = path.read_text(encoding="utf-8", errors="replace")
-            if "compact" in raw and "microcompact" not in raw and "thread_rolled_back" not in raw:
-                found.append(pytest.param(path, read, id=f"{name}-{len(found)}"))
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("path", "read"), shared())
-def test_a_shared_session_s_compactions_take_what_its_transcript_reports(
-    path: Path, read: Any
-) -> None:
-    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    wanted = read([entry for entry in entries if isinstance(entry, dict)])
-
-    with imported(path) as sessions:
-        found = [
-            size for one in sessions if RECORDED in one.lineages for size in sizes_everywhere(one)
-        ]
-        for session in sessions:
-            check_use(session)
-
-    assert [size for size in found if size[2] == "reported"] == wanted

@@ -1,16 +1,24 @@
 """What left a view, what stands for it, and which facts are told no more."""
 
+from itertools import product
+
 import pytest
 from clock import Clock
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, live
 
 import cutbank
-from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.auditing.diffs import boundaries_of, diff, log_of, views_around
-from cutbank.adapters.analysis.auditing.view_reference import Place
-from cutbank.domain.compaction import check_nameable
+from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.analysis.auditing.diffs import (
+    compare,
+    diff,
+    list_boundaries,
+    read_fact_log,
+    read_views_around,
+)
+from cutbank.adapters.analysis.auditing.view_reference import ViewReference
+from cutbank.domain.compaction import check_lineage_syntax
 from cutbank.domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.ranges import Ranges
@@ -28,17 +36,17 @@ class Terse:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def summarise(self, _: Material) -> Draft:
+    def summarize(self, _: Material) -> Draft:
         return Draft(self.text)
 
 
 def compacted(session: StoredSession, text: str = "They talked.") -> ViewDiff:
-    session.compact(POLICY, limit=LIMIT, summariser=Terse(text))
-    return session.diff()
+    session.compact(POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[Terse(text)]))
+    return cutbank.diff(session)
 
 
 def lost(found: ViewDiff) -> dict[str, LostFact]:
-    return {fact.text: fact for fact in found.lost}
+    return {fact.text: fact for fact in found.lost_facts}
 
 
 FILLER = "silt and clay and gravel\n" * 60
@@ -51,15 +59,15 @@ def test_what_left_is_listed_with_what_stands_for_it(session: StoredSession) -> 
     found = compacted(session, "They looked at a file.")
 
     assert first.first in found.handles
-    assert (found.left[0].kind, found.left[0].line) == (
+    assert (found.removed[0].kind, found.removed[0].line) == (
         "user",
         "Look at src/river/bed.py, please.",
     )
     assert found.summary is not None
     assert found.summary.text == "They looked at a file."
-    assert found.stands_for == found.handles
-    assert not found.without_a_word
-    assert found.came == ()
+    assert found.summarized_blocks == found.handles
+    assert not found.unmentioned_blocks
+    assert found.added == ()
     assert found.tokens < found.tokens_before
 
 
@@ -114,7 +122,7 @@ def test_a_fact_is_told_in_the_words_that_the_view_told_it_first(session: Stored
     )
     session.append(Block.user("And now?"), Block.assistant(FILLER))
 
-    facts = {fact.key: fact.text for fact in compacted(session).lost}
+    facts = {fact.key: fact.text for fact in compacted(session).lost_facts}
 
     assert (facts["112lines"], facts["7ms"]) == ("112 lines", "7ms")
     assert facts["src/two.py"] == "a/src/two.py"
@@ -124,14 +132,16 @@ def test_a_fact_is_told_in_the_words_that_the_view_told_it_first(session: Stored
 def test_what_the_agent_used_again_comes_first(session: StoredSession) -> None:
     session.append(Block.user("Go."), *_looked("src/one.py"), *_looked("src/two.py"))
     session.append(Block.user("And now?"), Block.assistant(FILLER))
-    session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."))
+    session.compact(
+        POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[Terse("They went.")])
+    )
     later = session.append(Block.assistant("I look into src/two.py once more.")).first
 
-    found = session.diff()
+    found = cutbank.diff(session)
 
-    assert found.lost[0].text == "src/two.py"
-    assert found.lost[0].used_again == Ranges.of([later])
-    assert lost(found)["src/one.py"].used_again == Ranges()
+    assert found.lost_facts[0].text == "src/two.py"
+    assert found.lost_facts[0].later_uses == Ranges.of([later])
+    assert lost(found)["src/one.py"].later_uses == Ranges()
 
 
 def test_what_the_agent_used_comes_before_what_it_only_saw(session: StoredSession) -> None:
@@ -146,8 +156,8 @@ def test_what_the_agent_used_comes_before_what_it_only_saw(session: StoredSessio
 
     found = compacted(session)
 
-    assert [fact.text for fact in found.lost] == ["src/one.py", "src/three.py", "src/seen.py"]
-    assert [fact.uses for fact in found.lost] == [2, 1, 0]
+    assert [fact.text for fact in found.lost_facts] == ["src/one.py", "src/three.py", "src/seen.py"]
+    assert [fact.uses for fact in found.lost_facts] == [2, 1, 0]
 
 
 def test_what_was_told_anew_before_the_agent_used_it_was_not_missed(
@@ -155,59 +165,60 @@ def test_what_was_told_anew_before_the_agent_used_it_was_not_missed(
 ) -> None:
     session.append(Block.user("Go."), *_looked("src/two.py"))
     session.append(Block.user("And now?"), Block.assistant(FILLER))
-    session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."))
+    session.compact(
+        POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[Terse("They went.")])
+    )
     again = session.append(Block.user("I meant src/two.py.")).first
     session.append(Block.assistant("Then I look into src/two.py."))
 
-    fact = lost(session.diff())["src/two.py"]
+    fact = lost(cutbank.diff(session))["src/two.py"]
 
-    assert (fact.told_again, fact.used_again) == (again, Ranges())
-
-
-def test_a_summary_that_says_what_nobody_had_said_is_found_out(session: StoredSession) -> None:
-    session.append(Block.user("Go."), *_looked("src/two.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
-
-    found = compacted(session, "They edited src/invented.py.")
-
-    assert [fact.text for fact in found.gained] == ["src/invented.py"]
-    assert found.gained[0].handles == Ranges()
-
-
-def test_the_handles_and_tags_of_a_summary_are_no_facts(session: StoredSession) -> None:
-    session.append(Block.user("Go."), *_looked("src/two.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
-
-    found = compacted(session, "They went (#3, #4-5).\n<read-files>\nsrc/two.py\n</read-files>")
-
-    assert found.gained == ()
+    assert (fact.repeated_at, fact.later_uses) == (again, Ranges())
 
 
 def test_a_shortened_result_is_told_as_shown_otherwise(session: StoredSession) -> None:
     session.append(Block.user("Go."), *_looked("src/two.py", FILLER * 40), Block.assistant("Ah."))
     session.compact("scored-pruning", limit=4_000)
 
-    found = session.diff(before="main@0")
+    found = cutbank.diff(session, before="main@0")
 
-    moved = found.reshown or found.left
+    moved = found.changed or found.removed
     assert moved, "the policy took nothing out"
-    for one in found.reshown:
+    for one in found.changed:
         assert one.tokens < one.tokens_before
+
+
+def test_what_a_summary_invents_is_found_out_and_its_handles_and_tags_are_no_facts(
+    session: StoredSession,
+) -> None:
+    session.append(Block.user("Go."), *_looked("src/two.py"))
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+
+    found = compacted(
+        session, "They edited src/invented.py (#3, #4-5).\n<read-files>\nsrc/two.py\n</read-files>"
+    )
+
+    assert [fact.text for fact in found.gained_facts] == ["src/invented.py"]
+    assert found.gained_facts[0].handles == Ranges()
 
 
 def test_a_prepared_boundary_is_compared_as_if_it_were_served(session: StoredSession) -> None:
     session.append(Block.user("Go."), *_looked("src/two.py"))
     session.append(Block.user("And now?"), Block.assistant(FILLER))
-    outcome = session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."), activate=False)
+    outcome = session.compact(
+        POLICY,
+        limit=LIMIT,
+        options=CompactionOptions(summarizers=[Terse("They went.")], activate=False),
+    )
 
-    found = session.diff()
+    found = cutbank.diff(session)
 
     assert session.view().boundary is None
     assert found.boundary is not None
     assert found.boundary.originator_version == outcome.boundary
     assert "src/two.py" in lost(found)
     session.activate()
-    assert session.diff().lost == found.lost
+    assert cutbank.diff(session).lost_facts == found.lost_facts
 
 
 def test_between_lineages_and_coordinates_any_two_views_can_be_compared(
@@ -216,159 +227,130 @@ def test_between_lineages_and_coordinates_any_two_views_can_be_compared(
     session.append(Block.user("Go."), *_looked("src/two.py"))
     session.append(Block.user("And now?"), Block.assistant(FILLER))
     at = session.position
-    session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."), lineage="what-if")
+    session.compact(
+        POLICY,
+        limit=LIMIT,
+        options=CompactionOptions(summarizers=[Terse("They went.")], lineage="what-if"),
+    )
 
-    whole = session.diff(after="what-if")
-    sideways = session.diff(before="main", after="what-if")
-    earlier = session.diff(before=f"#{at - 2}", after=f"#{at}")
+    whole = cutbank.diff(session, after="what-if")
+    sideways = cutbank.diff(session, before="main", after="what-if")
+    earlier = cutbank.diff(session, before=f"#{at - 2}", after=f"#{at}")
 
     assert whole.before.lineage_version == 0
     assert whole.handles == sideways.handles
     assert "src/two.py" in lost(sideways)
-    assert not earlier.left
-    assert [block.position for block in earlier.came] == [at - 1, at]
+    assert not earlier.removed
+    assert [block.position for block in earlier.added] == [at - 1, at]
 
 
 def test_a_boundary_that_does_not_exist_is_refused_with_those_that_do(
     session: StoredSession,
 ) -> None:
     with pytest.raises(NotFoundError, match="nothing was compacted"):
-        session.diff()
+        cutbank.diff(session)
     session.append(Block.user("Go."), *_looked("src/two.py"))
     session.append(Block.user("And now?"), Block.assistant(FILLER))
     compacted(session)
 
     with pytest.raises(NotFoundError, match=r"no boundary 9 \(there is: 3\)"):
-        session.diff(9)
+        cutbank.diff(session, 9)
     with pytest.raises(NotFoundError, match="no lineage 'x'"):
-        session.diff(before="x")
+        cutbank.diff(session, before="x")
     with pytest.raises(InvalidSettingError, match="a boundary names both views"):
-        session.diff(3, before="main")
+        cutbank.diff(session, 3, before="main")
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("main", Place("main")),
-        ("main@3", Place("main", 3)),
-        ("#120", Place("what-if", None, 120)),
-        ("@3#120", Place("what-if", 3, 120)),
-        ("shadow:a b@0#7", Place("shadow:a b", 0, 7)),
-    ],
-)
-def test_a_view_is_named_by_lineage_version_and_position(text: str, place: Place) -> None:
-    assert Place.parsed(text, "what-if") == place
+def test_a_view_is_named_by_lineage_version_and_position() -> None:
+    rows = {
+        "main": ViewReference("main"),
+        "main@3": ViewReference("main", 3),
+        "#120": ViewReference("what-if", None, 120),
+        "@3#120": ViewReference("what-if", 3, 120),
+        "shadow:a b@0#7": ViewReference("shadow:a b", 0, 7),
+    }
+
+    assert {text: ViewReference.parse(text, "what-if") for text in rows} == rows
+    with pytest.raises(InvalidPositionError, match="names no view"):
+        ViewReference.parse(" ")
 
 
 @given(st.text(), st.integers(0, 10**9), st.integers(1, 10**9))
 def test_a_name_that_a_lineage_may_have_names_its_views(name: str, version: int, at: int) -> None:
     try:
-        check_nameable(name)
+        check_lineage_syntax(name)
     except InvalidSettingError:
         assert {"#", "@"} & set(name) or name != name.strip() or not name.isprintable() or not name
         return
 
-    assert Place.parsed(name) == Place(name)
-    assert Place.parsed(f"{name}@{version}#{at}") == Place(name, version, at)
-    assert Place.parsed(f"{name}#{at}") == Place(name, None, at)
+    assert ViewReference.parse(name) == ViewReference(name)
+    assert ViewReference.parse(f"{name}@{version}#{at}") == ViewReference(name, version, at)
+    assert ViewReference.parse(f"{name}#{at}") == ViewReference(name, None, at)
 
 
-def test_a_lineage_that_exists_may_be_called_anything(
-    session: StoredSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = "a b#@2"
-    session.append(Block.user("Go."), *_looked("src/two.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
-    with monkeypatch.context() as once:
-        once.setattr(
-            "cutbank.adapters.runtime.sessions.stored_session.check_nameable", lambda _: None
-        )
-        session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."), lineage=name)
-
-    assert session.diff(after=name).after.lineage == name
-    assert session.diff(before="@0", after="@5", lineage=name).after.lineage == name
-    session.append(Block.user("Go on."), *_looked("src/three.py"), Block.assistant(FILLER))
-    session.compact(POLICY, limit=LIMIT, summariser=Terse("They went on."), lineage=name)
-    with pytest.raises(InvalidSettingError, match="cannot name a lineage"):
-        session.compact(POLICY, limit=LIMIT, lineage="another#")
-
-
-def test_nothing_names_no_view() -> None:
-    with pytest.raises(InvalidPositionError, match="names no view"):
-        Place.parsed(" ")
-
-
-def _views(session: StoredSession) -> list[Place]:
+def _views(session: StoredSession) -> list[ViewReference]:
     """Every boundary on every lineage, with and without it, and some positions of the log."""
     return [
-        Place(lineage, version, position)
-        for lineage in session.lineages or ["main"]
-        for version in {0, *boundaries_of(session, lineage)}
+        ViewReference(lineage, version, position)
+        for lineage in session.log.lineages or ["main"]
+        for version in {0, *list_boundaries(session, lineage)}
         for position in {session.position // 2 or 1, session.position}
     ][:6]
 
 
+few = settings(max_examples=20)
+
+
+@few
 @given(acts)
 def test_a_lost_fact_is_in_the_old_view_and_nowhere_in_the_new_one(what: list[Act]) -> None:
     with cutbank.open(":memory:", clock=Clock()) as store:
         session = live(store.session("s"), what)
-        for lineage in session.lineages:
-            for number in boundaries_of(session, lineage)[-3:]:
-                found = diff(session, number, lineage)
+        for lineage in session.log.lineages:
+            for number in list_boundaries(session, lineage)[-3:]:
+                found = diff(session, number, lineage=lineage)
                 old, new = (
-                    ViewText(view, log_of(session))
-                    for view in views_around(session, number, lineage)
+                    ViewText(view, read_fact_log(session))
+                    for view in read_views_around(session, number, lineage)
                 )
-                for fact in found.lost:
-                    assert fact.key not in new.whole
+                for fact in found.lost_facts:
+                    assert fact.key not in new.full_text
                     if isinstance(fact.kind, AnchorKind):
-                        assert fact.key in old.carried
-                        assert fact.key not in new.carried
-                        assert fact.text in old.whole
+                        assert fact.key in old.carried_keys
+                        assert fact.key not in new.carried_keys
+                        assert fact.text in old.full_text
                         summary = found.summary_before
                         assert fact.handles or (summary and fact.text in summary.text)
 
 
+@few
 @given(acts)
-def test_every_block_that_left_or_came_is_listed_once(what: list[Act]) -> None:
-    with cutbank.open(":memory:", clock=Clock()) as store:
-        session = live(store.session("s"), what)
-        log = log_of(session)
-        for before in _views(session):
-            for after in _views(session):
-                found = diff(session, before=before, after=after, log=log)
-                old, new = (
-                    session.view(lineage=p.lineage, at=p.position, lineage_version=p.version)
-                    for p in (before, after)
-                )
-                left = [block.position for block in found.left]
-                came = [block.position for block in found.came]
-                had = {entry.position for entry in old.entries}
-                has = {entry.position for entry in new.entries}
-                assert len(set(left)) == len(left)
-                assert len(set(came)) == len(came)
-                assert set(left) == had - has
-                assert set(came) == has - had
-
-
-@given(acts)
-def test_a_view_compared_with_itself_is_no_difference_and_backwards_it_is_mirrored(
+def test_every_block_that_left_or_came_is_listed_once_and_backwards_it_is_mirrored(
     what: list[Act],
 ) -> None:
     with cutbank.open(":memory:", clock=Clock()) as store:
         session = live(store.session("s"), what)
-        log = log_of(session)
-        for place in _views(session):
-            assert diff(session, before=place, after=place, log=log).is_empty
-        for before, after in zip(_views(session), _views(session)[1:], strict=False):
-            there = diff(session, before=before, after=after, log=log)
-            back = diff(session, before=after, after=before, log=log)
-            assert (there.left, there.came) == (back.came, back.left)
-            assert (there.lost, there.gained) == (back.gained, back.lost)
+        log = read_fact_log(session)
+        for before, after in product(_views(session), repeat=2):
+            there = compare(session, None, "main", before=before, after=after, log=log)
+            back = compare(session, None, "main", before=after, after=before, log=log)
+            old, new = (
+                session.view(lineage=p.lineage, at=p.position, lineage_version=p.version)
+                for p in (before, after)
+            )
+            left = [block.position for block in there.removed]
+            came = [block.position for block in there.added]
+            had = {entry.position for entry in old.entries}
+            has = {entry.position for entry in new.entries}
+            assert sorted(left) == sorted(had - has)
+            assert sorted(came) == sorted(has - had)
+            assert (there.removed, there.added) == (back.added, back.removed)
+            assert (there.lost_facts, there.gained_facts) == (back.gained_facts, back.lost_facts)
             assert (there.before, there.after) == (back.after, back.before)
             assert (there.summary, there.summary_before) == (back.summary_before, back.summary)
-            assert [one.position for one in there.reshown] == [one.position for one in back.reshown]
+            assert [one.position for one in there.changed] == [one.position for one in back.changed]
             assert there.is_empty == back.is_empty
+            assert there.is_empty or before != after
 
 
 def _looked(path: str = "src/river/bed.py", text: str = "") -> list[ToolCall | ToolResult]:

@@ -10,19 +10,18 @@ from typing import Any
 
 import pytest
 from clock import Clock
-from databases import on_sqlite
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.auditing.page import page_selection
-from cutbank.adapters.analysis.auditing.page.markup import markup, tag
-from cutbank.adapters.analysis.auditing.page.page import page_of, write_page
-from cutbank.adapters.analysis.auditing.page.page_data import marks
-from cutbank.adapters.analysis.auditing.page.page_selection import cuts_of
-from cutbank.adapters.analysis.auditing.page.page_story import story_of
+from cutbank.adapters.analysis.auditing.page.markup import make_tag
+from cutbank.adapters.analysis.auditing.page.page import render_session_page, write_page
+from cutbank.adapters.analysis.auditing.page.page_data import render_page_data
+from cutbank.adapters.analysis.auditing.page.page_selection import select_content
+from cutbank.adapters.analysis.auditing.page.page_story import read_page_story
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import ExportError, NotFoundError
 from cutbank.domain.session_events import Usage
@@ -87,8 +86,8 @@ class Page(HTMLParser):
 
 
 def page(session: StoredSession, *, lineage: str | None = None, full: bool = False) -> Page:
-    story = story_of(session, lineage)
-    return Page(page_of(story, cuts_of(story, is_full=full)))
+    story = read_page_story(session, lineage)
+    return Page(render_session_page(story, select_content(story, is_full=full)))
 
 
 def a_session(store: SessionStore) -> StoredSession:
@@ -109,7 +108,7 @@ def test_the_page_is_a_new_file_that_fetches_nothing(store: SessionStore, tmp_pa
 
     text = report.path.read_text(encoding="utf-8")
     assert report.size == report.path.stat().st_size
-    assert report.left_out == ()
+    assert report.omissions == ()
     assert "default-src 'none'" in text
     found = Page(text)
     for _, attributes in found.elements:
@@ -127,7 +126,7 @@ def test_every_block_call_and_boundary_is_on_the_page_and_every_link_leads_somew
     store: SessionStore,
 ) -> None:
     session = a_session(store)
-    story = story_of(session)
+    story = read_page_story(session)
 
     found = page(session)
 
@@ -151,7 +150,9 @@ def test_a_call_says_what_it_was_sent(store: SessionStore) -> None:
     texts = page(session).texts
 
     before, after = (
-        texts[f"call-{told.call.number}"] for told in story_of(session).calls if told.is_served
+        texts[f"call-{told.call.number}"]
+        for told in read_page_story(session).calls
+        if told.is_served
     )
     assert "all of the log" in before
     assert "compaction" in after
@@ -165,38 +166,36 @@ def test_a_call_says_what_it_was_sent(store: SessionStore) -> None:
     assert "summarised" in texts.get(f"block-{block}", "summarised")
 
 
-@on_sqlite
-@pytest.mark.parametrize("text", HOSTILE)
-def test_whatever_is_said_only_stands_there(store: SessionStore, text: str) -> None:
-    session = store.session(
-        "evil", title=text.encode("utf-8", "replace").decode().replace("\0", "")
-    )
-    session.set_system_prompt(text)
+def test_whatever_is_said_only_stands_there(store: SessionStore) -> None:
+    expected = page(_saying(store, "plain", "x"))
+    for number, text in enumerate(HOSTILE):
+        found = page(_saying(store, f"evil {number}", text))
+
+        assert [name for name, _ in found.elements] == [name for name, _ in expected.elements]
+        assert not any(key.startswith("on") for _, given in found.elements for key in given)
+        assert "<" not in found.texts["marks"]
+        said = found.texts["block-4"]
+        assert text.partition("\x00")[0].partition("\u202e")[0].partition("\ud83d")[0] in said
+
+
+def _saying(store: SessionStore, key: str, text: str) -> StoredSession:
+    """A session that says one text wherever something can be said."""
+    title = text.encode("utf-8", "replace").decode().replace("\0", "")
+    session = store.session(key, title=title)
+    session.configure(system_prompt=text)
     session.append(
         Block.user(text),
         Block(kind=Kind.DOCUMENT, text=text, name=text),
         ToolCall(tool_call_id="c", name=text, arguments={text: text}),
         ToolResult(tool_call_id="c", content=text, is_error=True),
     )
-    plain = store.session("plain")
-    plain.append(
-        Block.user("x"),
-        Block(kind=Kind.DOCUMENT, text="x", name="x"),
-        ToolCall(tool_call_id="c", name="t", arguments={"x": "x"}),
-        ToolResult(tool_call_id="c", content="x", is_error=True),
-    )
-
-    found, expected = page(session), page(plain)
-
-    assert [name for name, _ in found.elements] == [name for name, _ in expected.elements]
-    assert not any(key.startswith("on") for _, given in found.elements for key in given)
-    said = found.texts["block-4"]
-    assert text.partition("\x00")[0].partition("\u202e")[0].partition("\ud83d")[0] in said
+    return session
 
 
+@example("\"'>")
 @given(st.text(st.characters() | st.sampled_from(OBEYED + "<>&\"'"), max_size=60))
 def test_any_text_is_escaped_so_that_it_reads_as_it_was(text: str) -> None:
-    written = tag("p", text, title=text)
+    written = make_tag("p", text, title=text)
 
     assert not set(OBEYED) & set(written)
     assert written.encode("utf-8")
@@ -207,31 +206,18 @@ def test_any_text_is_escaped_so_that_it_reads_as_it_was(text: str) -> None:
         assert found.texts.get("all", "") == text
 
 
-def test_markup_is_escaped_once() -> None:
-    assert markup(markup("<&>")) == "&lt;&amp;&gt;"
-
-
-def test_the_scripts_data_cannot_end_its_element(store: SessionStore) -> None:
-    session = a_session(store)
-
-    found = page(session)
-
-    document = json.loads(found.texts["marks"])
-    assert set(document) == {"calls", "boundaries", "retracted"}
-    assert "<" not in found.texts["marks"]
-
-
+@settings(max_examples=20)
 @given(acts)
 def test_what_the_script_marks_is_what_a_call_was_sent(what: list[Act]) -> None:
     with cutbank.open(":memory:", clock=Clock()) as store:
         session = live(store.session("s"), [*what, ("say", 1), ("call", 0)])
-        story = story_of(session)
-        document = json.loads(marks(story, cuts_of(story, is_full=True)))
+        story = read_page_story(session)
+        document = json.loads(render_page_data(story, select_content(story, is_full=True)))
         positions = [told.position for told in story.blocks]
         for told in story.calls:
-            if not told.is_served or told.call.reported is None:
+            if not told.is_served or told.call.report is None:
                 continue
-            at = told.call.reported
+            at = told.call.report
             view = session.view(
                 lineage=at.lineage, at=at.position, lineage_version=at.lineage_version
             )
@@ -267,13 +253,12 @@ def _fate(document: dict[str, Any], call: str, number: int) -> str:
     return next((fate for fate, runs in fates.items() if within(runs)), "visible")
 
 
-@on_sqlite
 def test_a_large_session_is_cut_and_says_so_and_full_is_not(
     store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuts, "CHARACTERS", 4_000)
-    monkeypatch.setattr(cuts, "BLOCKS", 8)
-    monkeypatch.setattr(cuts, "CALLS", 3)
+    monkeypatch.setattr(page_selection, "MAX_PAGE_CHARACTERS", 4_000)
+    monkeypatch.setattr(page_selection, "MAX_PAGE_BLOCKS", 8)
+    monkeypatch.setattr(page_selection, "MAX_PAGE_CALLS", 3)
     session = a_session(store)
     session.append(Block.user("a" * 3_000 + "the middle" + "z" * 3_000))
 
@@ -285,66 +270,15 @@ def test_a_large_session_is_cut_and_says_so_and_full_is_not(
     assert "characters left out; cutbank recall talk" in small.texts[newest]
     assert "the middle" not in small.texts[newest]
     assert "the middle" in full.texts[newest]
-    story = story_of(session)
-    said = cuts_of(story, is_full=False).left_out
+    story = read_page_story(session)
+    said = select_content(story, is_full=False).omissions
     assert [words.split()[:2] for words in said] == [["the", "first"]] * 2 + [["the", "middle"]]
-    assert cuts_of(story, is_full=True).left_out == ()
+    assert select_content(story, is_full=True).omissions == ()
     links = {given["href"] for given in small.named("a")}
     blocks = {link for link in links if link and link.startswith("#block-")}
     assert blocks <= {f"#{id}" for id in small.ids}
 
 
-@on_sqlite
-def test_a_page_of_the_default_size_stays_small(store: SessionStore) -> None:
-    session = store.session("wide")
-    session.append(*(Block.user("<&>" * 40_000) for _ in range(40)))
-
-    story = story_of(session)
-    text = page_of(story, cuts_of(story, is_full=False))
-
-    # Of these characters each takes four or five in HTML: no text takes more.
-    assert len(text.encode()) < 6 * page_selection.CHARACTERS
-    assert len(page_of(story, cuts_of(story, is_full=True))) > 4 * 3 * 40_000 * 40
-
-
-@on_sqlite
-def test_it_can_be_read_without_a_script_and_by_ear(store: SessionStore) -> None:
-    found = page(a_session(store))
-
-    (html,) = found.named("html")
-    assert html["lang"] == "en"
-    assert len(found.named("h1")) == 1
-    assert len(found.named("main")) == 1
-    details, summaries = found.named("details"), found.named("summary")
-    assert len(details) == len(summaries)
-    for drawn in found.named("svg"):
-        assert drawn["aria-label"]
-    for field in found.named("input"):
-        assert field["aria-label"]
-    for section in found.named("section"):
-        assert section["aria-labelledby"] in found.ids
-
-
-def test_the_legend_has_the_fates_of_the_page_and_one_thing_is_one(store: SessionStore) -> None:
-    found = page(a_session(store))
-
-    legend = {given["class"] for given in found.named("span") if given.get("class")}
-    swatches = {name for name in legend if name and name.startswith("swatch")}
-    told = {
-        given["data-fate"]
-        for given in found.named("details")
-        if given.get("data-fate") not in {None, "never-sent"}
-    }
-    bars = {"swatch bar-estimated", "swatch bar-summary", "swatch bar-boundary"}
-    assert swatches == {f"swatch fate-{fate}" for fate in told} | bars
-    assert len(found.named("figure")) == len(found.named("svg")) == 2
-    legends = [given["aria-label"] for given in found.named("p") if given.get("class") == "legend"]
-    assert legends == ["Marks of the calls", "Colours of the fates"]
-    assert "1 compaction, " in found.texts["boundaries"]
-    assert "1 boundaries" not in found.texts["boundaries"]
-
-
-@on_sqlite
 def test_the_page_begins_with_what_is_asked_first(store: SessionStore) -> None:
     session = store.session("talk", project="/river/bank")
     session.append(Block.user("Where is the\n  cut?"))
@@ -357,8 +291,8 @@ def test_the_page_begins_with_what_is_asked_first(store: SessionStore) -> None:
     session.append(Block.assistant("Here.", message_id="n"))
     session.record_call(asked, call_id="2", model="claude-sonnet-4-5", cost_usd=0.5)
 
-    story = story_of(session)
-    text = page_of(story, cuts_of(story, is_full=False))
+    story = read_page_story(session)
+    text = render_session_page(story, select_content(story, is_full=False))
 
     said = " ".join(re.sub(r"<[^>]+>", " ", text.partition("</header>")[0]).split())
     assert "Where is the cut? - cutbank" in said
@@ -370,7 +304,7 @@ def test_the_page_begins_with_what_is_asked_first(store: SessionStore) -> None:
     assert "Cost $0.51 Lost nothing: there was no compaction" in said
 
 
-def test_a_session_of_nothing_has_a_page(store: SessionStore) -> None:
+def test_a_session_of_nothing_has_a_page(store: SessionStore, tmp_path: Path) -> None:
     session = store.session("empty")
 
     texts = page(session).texts
@@ -378,18 +312,11 @@ def test_a_session_of_nothing_has_a_page(store: SessionStore) -> None:
     assert "The log holds no block." in texts["history"]
     assert "The log tells of no call of a model." in texts["calls"]
     assert "Nothing was compacted" in texts["boundaries"]
-
-
-def test_a_page_of_a_lineage_that_does_not_exist_is_not_written(
-    session: StoredSession, tmp_path: Path
-) -> None:
     with pytest.raises(NotFoundError):
         write_page(session, tmp_path / "page.html", lineage="nobody")
-
     assert list(tmp_path.glob("*.html")) == []
 
 
-@on_sqlite
 def test_a_browser_runs_the_script_opens_what_a_link_names_and_fits_a_phone(
     store: SessionStore, tmp_path: Path
 ) -> None:

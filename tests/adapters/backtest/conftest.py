@@ -9,7 +9,7 @@ import pytest
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
-from cutbank.adapters.analysis.backtest.fingerprint import _code_of
+from cutbank.adapters.analysis.backtest.fingerprint import _hash_policy_code
 from cutbank.adapters.settings import policy_catalog
 
 POLICY = '''
@@ -80,8 +80,8 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
     monkeypatch.syspath_prepend(str(site))
     paths = filter(None, (str(site), os.environ.get("PYTHONPATH")))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    policy_catalog.brought.cache_clear()
-    _code_of.cache_clear()
+    policy_catalog.list_package_policies.cache_clear()
+    _hash_policy_code.cache_clear()
 
     def bringing(name: str, does: str) -> None:
         package = f"brings_{name}"
@@ -95,9 +95,9 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
         (info / "entry_points.txt").write_text(
             f"[cutbank.policies]\n{name} = {package}:Policy\n", encoding="utf-8"
         )
-        policy_catalog.brought.cache_clear()
-        _code_of.cache_clear()
+        policy_catalog.list_package_policies.cache_clear()
+        _hash_policy_code.cache_clear()
 
     yield bringing
-    policy_catalog.brought.cache_clear()
-    _code_of.cache_clear()
+    policy_catalog.list_package_policies.cache_clear()
+    _hash_policy_code.cache_clear()

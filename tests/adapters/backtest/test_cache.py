@@ -2,11 +2,11 @@
 
 import sqlite3
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from databases import on_sqlite
 
+import cutbank
 from cutbank import Block, SessionStore
 
 from .conftest import Bring
@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
 
 @on_sqlite
 def test_a_damaged_row_is_told_and_measured_anew(talks: SessionStore, path: Path) -> None:
-    first = talks.backtest(["pi"], limits=(LIMIT,), jobs=1, cache=path)
+    first = cutbank.backtest(talks, ["pi"], limits=(LIMIT,), jobs=1, cache=path)
     with sqlite3.connect(path) as connection:
         changed = connection.execute(
             "UPDATE kept SET content = replace(content, '\"calls\":16', '\"calls\":61')"
@@ -30,11 +30,16 @@ def test_a_damaged_row_is_told_and_measured_anew(talks: SessionStore, path: Path
     connection.close()
     told: list[str] = []
 
-    second = talks.backtest(["pi"], limits=(LIMIT,), jobs=1, cache=path, remark=told.append)
+    second = cutbank.backtest(
+        talks, ["pi"], limits=(LIMIT,), jobs=1, cache=path, remark=told.append
+    )
 
     assert timeless(second) == timeless(first)
     assert told == [f"1 row was damaged in {path}, and measured anew"]
-    assert talks.backtest(["pi"], limits=(LIMIT,), cache=path, remark=told.append) == second
+    assert (
+        cutbank.backtest(talks, ["pi"], limits=(LIMIT,), jobs=1, cache=path, remark=told.append)
+        == second
+    )
     assert len(told) == 1
 
 
@@ -50,31 +55,14 @@ def test_a_cache_that_cannot_be_written_any_more_costs_what_is_kept_and_no_answe
                 connection.execute("DROP TABLE kept")
             connection.close()
 
-    found = talks.backtest(
-        ["pi"], limits=(LIMIT,), jobs=1, cache=path, progress=spoil, remark=told.append
+    found = cutbank.backtest(
+        talks, ["pi"], limits=(LIMIT,), jobs=1, cache=path, progress=spoil, remark=told.append
     )
 
-    assert timeless(found) == timeless(talks.backtest(["pi"], limits=(LIMIT,), jobs=1))
+    assert timeless(found) == timeless(cutbank.backtest(talks, ["pi"], limits=(LIMIT,), jobs=1))
     (line,) = told
     assert str(path) in line
     assert line.endswith("nothing more is kept")
-
-
-@on_sqlite
-def test_two_backtests_on_one_cache_come_to_the_same(talks: SessionStore, path: Path) -> None:
-    found = []
-
-    def run() -> None:
-        found.append(talks.backtest(["none", "pi"], limits=(LIMIT,), jobs=1, cache=path))
-
-    threads = [Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    one, other = found
-    assert timeless(one) == timeless(other)
 
 
 @on_sqlite
@@ -82,10 +70,10 @@ def test_other_code_of_a_policy_is_measured_anew(
     talks: SessionStore, bring: Bring, path: Path
 ) -> None:
     bring("silt", "keep = 4")
-    first = talks.backtest(["silt"], limits=(LIMIT,), jobs=1, cache=path)
+    first = cutbank.backtest(talks, ["silt"], limits=(LIMIT,), jobs=1, cache=path)
 
     bring("silt", "return None")
-    second = talks.backtest(["silt"], limits=(LIMIT,), jobs=1, cache=path)
+    second = cutbank.backtest(talks, ["silt"], limits=(LIMIT,), jobs=1, cache=path)
 
     assert sum(cell.compactions for cell in first.cells) > 0
     assert sum(cell.compactions for cell in second.cells) == 0
@@ -95,10 +83,10 @@ def test_other_code_of_a_policy_is_measured_anew(
 def test_a_session_that_went_on_is_measured_anew_and_the_others_are_not(
     talks: SessionStore, path: Path
 ) -> None:
-    first = talks.backtest(["none"], limits=(LIMIT,), jobs=1, cache=path)
+    first = cutbank.backtest(talks, ["none"], limits=(LIMIT,), jobs=1, cache=path)
     talks.session("b").append(Block.user("More?"), Block.assistant("No."))
 
-    second = talks.backtest(["none"], limits=(LIMIT,), jobs=1, cache=path)
+    second = cutbank.backtest(talks, ["none"], limits=(LIMIT,), jobs=1, cache=path)
 
     same = [one == other for one, other in zip(first.cells, second.cells, strict=True)]
     assert same == [True, False, True]

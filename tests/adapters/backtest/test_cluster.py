@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from databases import on_sqlite
 
+import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.analysis.backtest import cluster as clusters
-from cutbank.domain.backtest.cell import Outcome
+from cutbank.domain.backtest.cell import CellOutcome
 from cutbank.domain.errors import BacktestError
 
 from .conftest import Bring
@@ -42,7 +43,7 @@ def dask() -> Iterator[Any]:
 def test_a_cluster_comes_to_the_same_even_where_a_worker_is_killed(
     talks: SessionStore, dask: Any
 ) -> None:
-    here = talks.backtest(POLICIES, limits=(LIMIT,), jobs=1)
+    here = cutbank.backtest(talks, POLICIES, limits=(LIMIT,), jobs=1)
     killed: list[int] = []
 
     def kill_one(done: int, _total: int) -> None:
@@ -50,8 +51,8 @@ def test_a_cluster_comes_to_the_same_even_where_a_worker_is_killed(
             killed.append(next(iter(dask.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    there = talks.backtest(
-        POLICIES, limits=(LIMIT,), cluster=dask.scheduler_address, progress=kill_one
+    there = cutbank.backtest(
+        talks, POLICIES, limits=(LIMIT,), cluster=dask.scheduler_address, progress=kill_one
     )
 
     assert killed
@@ -66,12 +67,14 @@ def test_a_policy_that_ends_its_process_costs_its_rows_there_as_well(
     bring("ends", "if len(items) > 9: os._exit(3)")
 
     with local(1) as dask:  # who is started now finds the package
-        measured = talks.backtest(["none", "ends"], limits=(LIMIT,), cluster=dask.scheduler_address)
+        measured = cutbank.backtest(
+            talks, ["none", "ends"], limits=(LIMIT,), cluster=dask.scheduler_address
+        )
 
     ended = cell(measured, "a", "ends")
-    assert (ended.outcome, ended.why) == (Outcome.DIED, "its process ended with 3")
-    assert cell(measured, "a", "none").outcome is Outcome.DONE
-    assert cell(measured, "c", "ends").outcome is Outcome.DONE
+    assert (ended.outcome, ended.why) == (CellOutcome.DIED, "its process ended with 3")
+    assert cell(measured, "a", "none").outcome is CellOutcome.DONE
+    assert cell(measured, "c", "ends").outcome is CellOutcome.DONE
 
 
 @on_sqlite
@@ -81,12 +84,12 @@ def test_what_hinders_a_cluster_is_said_in_one_line(
     monkeypatch.setattr(clusters, "CONNECT_S", 0.5)
     for address in ("tcp://127.0.0.1:9", "no address"):
         with pytest.raises(BacktestError, match="cannot be reached") as refused:
-            talks.backtest(POLICIES, cluster=address)
+            cutbank.backtest(talks, POLICIES, cluster=address)
         assert "\n" not in str(refused.value)
 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(BacktestError, match=r"pip install 'cutbank\[cluster\]'"):
-        talks.backtest(POLICIES, cluster="tcp://127.0.0.1:9")
+        cutbank.backtest(talks, POLICIES, cluster="tcp://127.0.0.1:9")
 
 
 @on_sqlite
@@ -94,7 +97,7 @@ def test_what_hinders_a_cluster_is_said_in_one_line(
 def test_workers_with_other_code_are_refused(
     talks: SessionStore, dask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clusters, "measuring_code", lambda: str(os.getpid()))
+    monkeypatch.setattr(clusters, "hash_measuring_code", lambda: str(os.getpid()))
 
     with pytest.raises(BacktestError, match="have another cutbank"):
-        talks.backtest(POLICIES, cluster=dask.scheduler_address)
+        cutbank.backtest(talks, POLICIES, cluster=dask.scheduler_address)

@@ -2,15 +2,14 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from clock import Clock
 from databases import on_sqlite
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.analysis.backtest.fingerprint import fingerprint
+from cutbank.adapters.analysis.backtest.fingerprint import fingerprint_item
 from cutbank.adapters.analysis.backtest.session_log import SessionLog
-from cutbank.adapters.analysis.backtest.worker_messages import ControlsAt
+from cutbank.adapters.analysis.backtest.worker_messages import ControlItem
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.backtest.cell import Setup
@@ -28,17 +27,16 @@ def test_a_session_has_the_same_digest_in_any_database(store: SessionStore) -> N
         for place in (one, other):
             time.now = datetime(2026, 1, 1, tzinfo=UTC)
             talk(place, "a", 3)
-            found.append(SessionLog.of(place.session("a")).digest)
+            found.append(SessionLog.read(place.session("a")).digest)
     talk(store, "a", 3)
 
     assert found[0] == found[1]
-    assert SessionLog.of(store.session("a")).digest != found[0], "it was said at another time"
+    assert SessionLog.read(store.session("a")).digest != found[0], "it was said at another time"
 
 
 @on_sqlite
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_whatever_is_said_or_decided_changes_it(store: SessionStore) -> None:
+    rows: list[object] = [
         lambda session: session.append(Block.user("More?")),
         lambda session: session.append(Block.note("Seen by nobody.")),
         lambda session: session.pin(3),
@@ -46,25 +44,24 @@ def test_a_session_has_the_same_digest_in_any_database(store: SessionStore) -> N
         lambda session: session.retract(6),
         lambda session: session.set_system_prompt("Be brief."),
         lambda session: session.compact("pi", settings={"keep_tokens": 200}),
-    ],
-)
-def test_whatever_is_said_or_decided_changes_it(store: SessionStore, change: object) -> None:
-    talk(store, "a", 6)
-    session = store.session("a")
-    before = SessionLog.of(session).digest
+    ]
+    for number, change in enumerate(rows):
+        talk(store, str(number), 6)
+        session = store.session(str(number))
+        before = SessionLog.read(session).digest
 
-    change(session)  # type: ignore[operator]
+        change(session)  # type: ignore[operator]
 
-    assert SessionLog.of(session).digest != before
+        assert SessionLog.read(session).digest != before, number
 
 
 @on_sqlite
 def test_a_log_is_the_same_when_it_was_sent(store: SessionStore) -> None:
     talk(store, "a", 3)
     store.session("a").append(Block.user("half a pair: \ud83d"))
-    log = SessionLog.of(store.session("a"))
+    log = SessionLog.read(store.session("a"))
 
-    sent = SessionLog.unpacked(log.packed())
+    sent = SessionLog.unpack(log.pack())
 
     assert sent == log
     assert sent.digest == log.digest
@@ -74,23 +71,23 @@ def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
     facts = ModelFacts("m", prices=(Prices(1.0, 2.0),))
     settings, other = Settings(), Settings(compaction=CompactionSettings(minimum_gain=0.2))
     found = [
-        fingerprint("d", SETUP, None, settings),
-        fingerprint("e", SETUP, None, settings),
-        fingerprint("d", SETUP, facts, settings),
-        fingerprint("d", SETUP, None, other),
-        fingerprint("d", SETUP.model_copy(update={"limit": 2}), None, settings),
-        fingerprint("d", SETUP.model_copy(update={"budget": 2}), None, settings),
-        fingerprint("d", SETUP.model_copy(update={"settings": {"a": 1}}), None, settings),
-        fingerprint("d", SETUP.model_copy(update={"summariser": "recorded"}), None, settings),
-        fingerprint("d", ControlsAt(1_000, (500,)), None, settings),
-        fingerprint("d", ControlsAt(1_000, (600,)), None, settings),
+        fingerprint_item("d", SETUP, None, settings),
+        fingerprint_item("e", SETUP, None, settings),
+        fingerprint_item("d", SETUP, facts, settings),
+        fingerprint_item("d", SETUP, None, other),
+        fingerprint_item("d", SETUP.model_copy(update={"limit": 2}), None, settings),
+        fingerprint_item("d", SETUP.model_copy(update={"budget": 2}), None, settings),
+        fingerprint_item("d", SETUP.model_copy(update={"settings": {"a": 1}}), None, settings),
+        fingerprint_item("d", SETUP.model_copy(update={"summariser": "recorded"}), None, settings),
+        fingerprint_item("d", ControlItem(1_000, (500,)), None, settings),
+        fingerprint_item("d", ControlItem(1_000, (600,)), None, settings),
     ]
 
     assert len(set(found)) == len(found)
-    assert fingerprint("d", SETUP, None, Settings()) == found[0]
+    assert fingerprint_item("d", SETUP, None, Settings()) == found[0]
 
 
 def test_what_a_model_writes_has_none() -> None:
     setup = SETUP.model_copy(update={"summariser": "llm"})
 
-    assert fingerprint("d", setup, None, Settings()) is None
+    assert fingerprint_item("d", setup, None, Settings()) is None

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.analysis.backtest.grid import UNDECIDING, Grid
-from cutbank.adapters.settings.policy_catalog import policy_named
+from cutbank.adapters.analysis.backtest.grid import FIXED_DECIDERS, Grid
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.errors import InvalidSettingError
 
 NAMES = st.sampled_from(("none", "recorded", "pi", "preserve-zone", "kdcube", "qbit@as_shipped"))
@@ -23,12 +23,12 @@ TOKENS = st.integers(1, 100_000)
 def test_all_that_was_asked_for_is_there_once(
     policies: list[str], limits: list[int], budgets: list[int | None]
 ) -> None:
-    setups = Grid(policies, limits, budgets=budgets).setups()
+    setups = Grid(policies, limits, budgets=budgets).make_setups()
 
     said = [(setup.policy, setup.limit, setup.budget) for setup in setups]
     assert len(said) == len(set(said))
     assert set(said) == {
-        (policy, limit, None if policy in UNDECIDING else budget)
+        (policy, limit, None if policy in FIXED_DECIDERS else budget)
         for policy, limit, budget in product(policies, limits, budgets)
     }
 
@@ -40,7 +40,7 @@ def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named
     )
 
     settings: dict[str, list[Any]] = {}
-    for setup in grid.setups():
+    for setup in grid.make_setups():
         settings.setdefault(setup.policy, []).append(setup.settings)
 
     assert settings["none"] == settings["preserve-zone"] == [{}]
@@ -49,16 +49,15 @@ def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named
 
 
 def test_a_setup_makes_the_policy_that_it_names() -> None:
-    (setup,) = Grid(["klaude-code@as_shipped"], settings={"keep_tokens": ["900"]}).setups()
+    (setup,) = Grid(["klaude-code@as_shipped"], settings={"keep_tokens": ["900"]}).make_setups()
 
-    policy = policy_named(setup.policy, setup.settings)
+    policy = get_policy(setup.policy, **setup.settings)
 
-    assert policy == policy_named("klaude-code@as_shipped", {"keep_tokens": 900})
+    assert policy == get_policy("klaude-code@as_shipped", keep_tokens=900)
 
 
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
+def test_what_cannot_be_is_refused_in_one_line(subtests: pytest.Subtests) -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"policies": []}, "needs policies"),
         ({"policies": ["silt"]}, "there is no policy 'silt'"),
         ({"policies": ["pi@silt"]}, "has no preset @silt"),
@@ -73,10 +72,9 @@ def test_a_setup_makes_the_policy_that_it_names() -> None:
         ({"settings": {"qbit.keep": [1]}}, "qbit is not in this backtest"),
         ({"settings": {"keep_tokens": []}}, "has no value to try"),
         ({"settings": {"keep_tokens": [1_000, "silt"]}}, "keep_tokens cannot be 'silt'"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], why: str) -> None:
-    with pytest.raises(InvalidSettingError, match=why) as refused:
-        Grid(**{"policies": ["pi"], **asked})
+    ]
+    for asked, why in rows:
+        with subtests.test(str(asked)), pytest.raises(InvalidSettingError, match=why) as refused:
+            Grid(**{"policies": ["pi"], **asked})
 
-    assert "\n" not in str(refused.value)
+        assert "\n" not in str(refused.value), asked

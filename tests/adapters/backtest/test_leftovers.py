@@ -6,7 +6,7 @@ from weakref import ref
 
 import pytest
 
-from cutbank.adapters.analysis.backtest.worker import Leftovers
+from cutbank.adapters.analysis.backtest.worker import GarbageCollector
 
 
 class Session:
@@ -26,12 +26,12 @@ def _nobody_else_looks() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_nobody_else_looks")
 def test_what_is_left_is_freed_once_it_may_be_as_much_as_the_largest_session() -> None:
-    leftovers = Leftovers()
+    leftovers = GarbageCollector()
 
     left: list[tuple[int, ref[Session]]] = []
     for blocks in (100, 60, 30, 20, 5, 1):
         left.append((blocks, ref(Session())))
-        leftovers.after(blocks)
+        leftovers.note_session(blocks)
         assert sum(size for size, session in left if session() is not None) < 100
 
     # A look for each of them would cost more than it frees.

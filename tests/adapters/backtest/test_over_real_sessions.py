@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from transcripts import NO_SESSIONS, SESSIONS
 
-from cutbank.adapters.analysis.backtest.imported_transcripts import imported
+import cutbank
+from cutbank.adapters.analysis.backtest.imported_transcripts import import_temporarily
 from cutbank.adapters.analysis.backtest.report.report_files import write_report
-from cutbank.domain.backtest.cell import Outcome
+from cutbank.domain.backtest.cell import CellOutcome
 from cutbank.domain.policies.catalog import POLICIES
 
 LIMITS = (16_000, 32_000)
@@ -19,13 +20,13 @@ LIMITS = (16_000, 32_000)
 def test_a_report_over_all_real_sessions(tmp_path: Path) -> None:
     cache = tmp_path / "cache.db"
     policies = ["none", "recorded", *POLICIES]
-    with imported(Path(SESSIONS or "")) as (store, _):
-        measured = store.backtest(policies, limits=LIMITS, cache=cache)
-        again = store.backtest(policies, limits=LIMITS, cache=cache)
+    with import_temporarily(Path(SESSIONS or "")) as (store, _):
+        measured = cutbank.backtest(store, policies, limits=LIMITS, cache=cache)
+        again = cutbank.backtest(store, policies, limits=LIMITS, cache=cache)
         sessions = len(store.sessions())
 
     assert again == measured
-    assert {cell.outcome for cell in measured.cells} == {Outcome.DONE}
+    assert {cell.outcome for cell in measured.cells} == {CellOutcome.DONE}
     counted = sessions - len(measured.skipped)
     assert len(measured.cells) == counted * len(policies) * len(LIMITS) > 0
     for cell in measured.cells:

@@ -2,11 +2,16 @@
 
 from datetime import UTC, datetime
 
+import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.models.model_catalog import facts_of
+from cutbank.adapters.models.model_catalog import look_up_facts
 from cutbank.domain.blocks import Origin
 
-DAYS = {"before": datetime(2025, 6, 1, tzinfo=UTC), "after": datetime(2025, 7, 1, tzinfo=UTC)}
+DAYS = {
+    "before": datetime(2025, 6, 1, tzinfo=UTC),
+    "after": datetime(2025, 7, 1, tzinfo=UTC),
+    "undated": None,
+}
 MODEL = "o3"
 """Whose prices fell between these days."""
 
@@ -21,14 +26,14 @@ def asked(store: SessionStore, key: str, day: datetime | None) -> None:
 
 
 def dollars_a_million(day: datetime | None) -> float:
-    facts = facts_of(MODEL, at=day)
+    facts = look_up_facts(MODEL, at=day)
     assert facts is not None
     return facts.prices[0].input
 
 
 def costs(store: SessionStore, model: str | None = None) -> dict[str, float]:
     """In dollars for a million tokens of each session's only prompt."""
-    cells = store.backtest(["none"], limits=(32_000,), model=model, jobs=1).cells
+    cells = cutbank.backtest(store, ["none"], limits=(32_000,), model=model, jobs=1).cells
     found: dict[str, float] = {}
     for cell in cells:
         assert cell.bill.uncached_usd is not None
@@ -36,22 +41,12 @@ def costs(store: SessionStore, model: str | None = None) -> dict[str, float]:
     return found
 
 
-def test_a_recorded_model_has_the_prices_of_the_day_it_was_called(store: SessionStore) -> None:
+def test_a_recorded_model_has_the_prices_of_its_day_and_a_named_one_those_of_today(
+    store: SessionStore,
+) -> None:
     for key, day in DAYS.items():
         asked(store, key, day)
 
     assert dollars_a_million(DAYS["before"]) != dollars_a_million(DAYS["after"])
     assert costs(store) == {key: dollars_a_million(day) for key, day in DAYS.items()}
-
-
-def test_a_model_that_is_named_costs_all_sessions_alike(store: SessionStore) -> None:
-    for key, day in DAYS.items():
-        asked(store, key, day)
-
     assert costs(store, MODEL) == dict.fromkeys(DAYS, dollars_a_million(None))
-
-
-def test_without_times_the_prices_are_those_of_today(store: SessionStore) -> None:
-    asked(store, "undated", None)
-
-    assert costs(store) == {"undated": dollars_a_million(None)}

@@ -7,16 +7,17 @@ import pytest
 from databases import on_sqlite
 from transcripts import NO_SESSIONS, SESSIONS
 
-from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.analysis.backtest.cells import Bench
-from cutbank.adapters.analysis.backtest.imported_transcripts import imported
-from cutbank.adapters.analysis.backtest.session_log import SessionLog, read_of
-from cutbank.adapters.analysis.replaying.deciders import Summaries
+import cutbank
+from cutbank import Block, CompactionOptions, SessionStore, StoredSession
+from cutbank.adapters.analysis.backtest.cells import CellBench
+from cutbank.adapters.analysis.backtest.imported_transcripts import import_temporarily
+from cutbank.adapters.analysis.backtest.session_log import SessionLog, describe_log
+from cutbank.adapters.analysis.replaying.deciders import SummaryOptions
 from cutbank.adapters.analysis.replaying.run_replay import run_replay
-from cutbank.adapters.models.context_limits import facts_by
+from cutbank.adapters.models.context_limits import find_facts
 from cutbank.domain.backtest.cell import Bill, Cell, Setup
 from cutbank.domain.session_events import ModelCalled, Usage
-from cutbank.domain.token_estimate import estimate
+from cutbank.domain.token_estimate import estimate_block
 
 MODEL, OTHER = "claude-sonnet-4-5", "claude-haiku-4-5"
 OVERHEAD, RATIO = 5_000, 1.5
@@ -41,22 +42,26 @@ def work(session: StoredSession, turns: int, *, model: str = MODEL, output: int 
 
 def reported(session: StoredSession) -> list[ModelCalled]:
     """The newest record of each call that tells its size."""
-    log = SessionLog.of(session).recording.log
+    log = SessionLog.read(session).recording.log
     calls = {one.event.call_id: one.event for one in log if isinstance(one.event, ModelCalled)}
     return [call for call in calls.values() if call.usage and call.usage.context]
 
 
-def bench_of(session: StoredSession) -> Bench:
-    log, settings = SessionLog.of(session), session.store.settings
-    read = read_of(log)
-    return Bench(
-        log, settings, {one: facts_by(settings, one, at=read.called) for one in read.models}
+def bench_of(session: StoredSession) -> CellBench:
+    log, settings = SessionLog.read(session), session.log.settings
+    read = describe_log(log)
+    return CellBench(
+        log,
+        settings,
+        {one: find_facts(settings, one, at=read.last_call_time) for one in read.models},
     )
 
 
 def cell_of(session: StoredSession, policy: str, limit: int = 200_000) -> Cell:
     bench = bench_of(session)
-    return bench.cell(Setup(policy=policy, limit=limit), bench.facts.get(bench.log.model or ""))
+    return bench.measure_cell(
+        Setup(policy=policy, limit=limit), bench.facts.get(bench.log.model or "")
+    )
 
 
 def tokens_of(calls: list[ModelCalled]) -> int:
@@ -69,7 +74,7 @@ def cost_of(session: StoredSession, calls: list[ModelCalled]) -> float | None:
     costs = []
     for call in calls:
         known = facts.get(call.model or "")
-        costs.append(known.cost(call.usage) if known and call.usage else None)
+        costs.append(known.compute_cost(call.usage) if known and call.usage else None)
     known_costs = [cost for cost in costs if cost is not None]
     return sum(known_costs) if len(known_costs) == len(costs) else None
 
@@ -79,7 +84,7 @@ def test_what_is_recorded_has_the_tokens_and_the_cost_that_were_reported(
     session: StoredSession,
 ) -> None:
     work(session, 20)
-    session.compact("pi", settings={"keep_tokens": 2_000}, limit=20_000)
+    session.compact("pi", limit=20_000, options=CompactionOptions(settings={"keep_tokens": 2_000}))
     work(session, 10, model=OTHER)
     session.append(Block.assistant("No response requested."))
 
@@ -90,7 +95,7 @@ def test_what_is_recorded_has_the_tokens_and_the_cost_that_were_reported(
     assert cell.bill.usd == pytest.approx(cost_of(session, calls))
     assert cell.reports == 30
     assert cell.overhead == pytest.approx(OVERHEAD, rel=0.1)
-    done = run_replay(session, "recorded", summaries=Summaries())
+    done = run_replay(session, "recorded", summaries=SummaryOptions())
     assert done.tokens == tokens_of(calls)
     assert done.calibration
 
@@ -115,14 +120,14 @@ def test_another_policys_prompts_are_as_large_as_the_model_would_count_them(
 ) -> None:
     work(session, 40)
 
-    done = session.replay("pi", settings={"keep_tokens": 3_000}, limit=30_000)
+    done = cutbank.replay(session, "pi", settings={"keep_tokens": 3_000}, limit=30_000)
 
     assert done.compactions
     assert done.calibration
     assert done.calibration.chars_per_token == pytest.approx(4 / RATIO, rel=0.05)
     last = done.compactions[-1].boundary
     kept = [one for one in session.view().entries if one.position in last.kept]
-    expected = OVERHEAD + RATIO * sum(estimate(one.block) for one in kept)
+    expected = OVERHEAD + RATIO * sum(estimate_block(one.block) for one in kept)
     summary = done.compactions[-1].summary
     assert last.post_tokens == pytest.approx(
         expected + (summary.tokens if summary else 0), rel=0.05
@@ -138,12 +143,12 @@ def test_without_reports_all_tokens_are_estimates(session: StoredSession) -> Non
 
     assert (cell.reports, cell.overhead, cell.chars_per_token) == (0, None, None)
     assert cell.context[-1] == sum(one.tokens for one in session.view().entries[:-1])
-    assert session.replay("none").calibration is None
+    assert cutbank.replay(session, "none").calibration is None
 
 
 @pytest.fixture(scope="module")
 def real_sessions() -> Iterator[SessionStore]:
-    with imported(Path(SESSIONS or "")) as (store, _):
+    with import_temporarily(Path(SESSIONS or "")) as (store, _):
         yield store
 
 

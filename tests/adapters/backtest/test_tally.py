@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.backtest.run_counts import answered_in
-from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.backtest.run_counts import read_recorded_answers
+from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.blocks import Origin
 from cutbank.domain.session_events import ModelCalled, Usage
 
@@ -27,7 +27,7 @@ def imported(session: StoredSession, minutes: list[float | None]) -> StoredSessi
 
 
 def gaps(session: StoredSession) -> list[float | None]:
-    return [one.gap_s for one in answered_in(recording_of(session))]
+    return [one.gap_s for one in read_recorded_answers(read_recording(session))]
 
 
 def test_pauses_are_told_though_a_record_without_a_time_stands_before_the_call(
@@ -35,8 +35,8 @@ def test_pauses_are_told_though_a_record_without_a_time_stands_before_the_call(
 ) -> None:
     imported(session, [0, 1, 21])
 
-    log = recording_of(session)
-    assert isinstance(log.at(log.calls[2].sees).event, ModelCalled)
+    log = read_recording(session)
+    assert isinstance(log.get_event(log.calls[2].last_seen_position).event, ModelCalled)
     assert gaps(session) == [None, 60.0, 1_200.0]
 
 
@@ -61,4 +61,4 @@ def test_an_answer_is_of_the_size_that_was_reported_or_else_of_its_blocks(
         session.append(Block.assistant("a" * 40))
         session.record_call(view, call_id=f"call {number}", model="m", usage=usage)
 
-    assert [one.output for one in answered_in(recording_of(session))] == [7, 10]
+    assert [one.output_tokens for one in read_recorded_answers(read_recording(session))] == [7, 10]

@@ -9,9 +9,9 @@ import pytest
 from databases import asked
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.runtime.maintenance.maintenance import Chores
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
-from cutbank.adapters.settings.maintenance_settings import ChoreSettings
+from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
+from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome, TaskReport
+from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ def clock() -> StillClock:
     return StillClock()
 
 
-Make = Callable[..., Chores]
+Make = Callable[..., Maintenance]
 
 
 @pytest.fixture
@@ -49,8 +49,10 @@ def make(store: SessionStore, clock: StillClock) -> Make:
     """Chores of the store by these settings; nobody has to rest unless a test says so."""
     assert store.read_models.position == 0  # the file is there
 
-    def made(**settings: Any) -> Chores:
-        return Chores(store, ChoreSettings.model_validate({"rest": 0.0} | settings), clock)
+    def made(**settings: Any) -> Maintenance:
+        return Maintenance(
+            store, MaintenanceSettings.model_validate({"rest": 0.0} | settings), clock
+        )
 
     return made
 
@@ -71,5 +73,5 @@ def sizes(store: SessionStore) -> list[int]:
     return [size for (size,) in asked(store, "SELECT length(content) FROM bodies ORDER BY id")]
 
 
-def outcomes(reports: list[ChoreReport]) -> dict[str, ChoreOutcome]:
+def outcomes(reports: list[TaskReport]) -> dict[str, TaskOutcome]:
     return {report.chore: report.outcome for report in reports}

@@ -1,32 +1,27 @@
 """What is done when and by whom, and what becomes of what fails."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import asked, on_sqlite
 from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance.maintenance import Chores
-from cutbank.adapters.runtime.maintenance.maintenance_task import Work
-from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelCare
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreRecord
-from cutbank.adapters.settings.maintenance_settings import ChoreSettings
-from cutbank.domain.errors import StorageError
+from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskResult
+from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelMaintenance
+from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome, TaskRecord
+from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
 
 from .conftest import START, Make, StillClock, outcomes, sizes, tell
 
-DONE, STOPPED, FAILED = ChoreOutcome.DONE, ChoreOutcome.STOPPED, ChoreOutcome.FAILED
+DONE, STOPPED, FAILED = TaskOutcome.DONE, TaskOutcome.STOPPED, TaskOutcome.FAILED
 
 
-def all_of(engine: str) -> set[str]:
-    return {"bodies", "read-models", "checkpoint" if engine == "sqlite" else "statistics"}
+ALL = {"bodies", "read-models", "checkpoint"}
 
 
 def is_past(moment: datetime | None, now: datetime) -> bool:
@@ -37,64 +32,53 @@ def is_past(moment: datetime | None, now: datetime) -> bool:
 
 
 def test_each_chore_is_done_when_it_is_due(
-    engine: str, store: SessionStore, clock: StillClock, make: Make
+    store: SessionStore, clock: StillClock, make: Make
 ) -> None:
     store.session("a session").append(Block.user("words"))
     clock.advance(minutes=1)
     chores = make(every=24.0, checkpoint_every=1.0)
-    assert is_past(chores.next_at(), clock.now)
+    assert is_past(chores.find_next_time(), clock.now)
 
-    assert outcomes(chores.run_due(clock.now)) == dict.fromkeys(all_of(engine), DONE)
+    assert outcomes(chores.run_due(clock.now)) == dict.fromkeys(ALL, DONE)
 
-    often = {"checkpoint"} if engine == "sqlite" else set[str]()
-    assert chores.next_at() == clock.now + timedelta(hours=1 if often else 24)
+    assert chores.find_next_time() == clock.now + timedelta(hours=1)
     assert chores.run_due(clock.advance(minutes=59)) == []
-    assert outcomes(chores.run_due(clock.advance(minutes=1))) == dict.fromkeys(often, DONE)
-    assert outcomes(chores.run_due(clock.advance(hours=23))) == dict.fromkeys(all_of(engine), DONE)
+    assert outcomes(chores.run_due(clock.advance(minutes=1))) == {"checkpoint": DONE}
+    assert outcomes(chores.run_due(clock.advance(hours=23))) == dict.fromkeys(ALL, DONE)
 
 
-def test_what_was_done_is_known_to_every_process(
+def test_what_was_done_and_what_it_saved_is_known_to_every_process(
     store: SessionStore, database: str, clock: StillClock, make: Make
 ) -> None:
     tell(store, 0, 3)
-    clock.advance(days=8)
     made = make()
-    made.run_due(clock.now)
-
-    with cutbank.open(database, clock=clock) as other:
-        others = Chores(other, ChoreSettings(rest=0.0), clock)
-
-        assert others.run_due(clock.now) == []
-        assert others.next_at() == made.next_at()
-        assert others.status() == made.status()
-
-
-def test_the_status_says_when_a_chore_was_done_and_what_it_saved(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 3)
-    chores = make()
-    assert {(status.last_run, status.next_at) for status in chores.status()} == {(None, None)}
-    clock.advance(days=8)
-
-    (report, *_) = chores.run_due(clock.now)
+    assert {(status.last_run, status.next_at) for status in made.read_status()} == {(None, None)}
+    (report, *_) = made.run_due(clock.advance(days=8))
     clock.advance(hours=2)
 
-    (status, *_) = chores.status()
+    (status, *_) = made.read_status()
     assert (status.chore, status.outcome, status.failures) == ("bodies", DONE, 0)
     assert status.last_run == START + timedelta(days=8)
     assert status.next_at == report.next_at == START + timedelta(days=9)
     assert status.saved == status.saved_in_all == report.saved > 0
+    with cutbank.open(database, clock=clock) as other:
+        others = Maintenance(other, MaintenanceSettings(rest=0.0), clock)
+        assert others.find_next_time() == made.find_next_time()
+        assert others.read_status() == made.read_status()
 
 
 def test_nothing_is_done_where_chores_are_turned_off_or_nothing_is_kept(
     clock: StillClock, make: Make
 ) -> None:
-    assert make(enabled=False).next_at() is None
+    assert make(enabled=False).find_next_time() is None
     assert make(enabled=False).run_due(clock.now) == []
     with cutbank.open(":memory:", clock=clock) as store:
-        chores = Chores(store, ChoreSettings(), clock)
-        assert (chores.next_at(), chores.status(), chores.run_due(clock.now)) == (None, [], [])
+        chores = Maintenance(store, MaintenanceSettings(), clock)
+        assert (chores.find_next_time(), chores.read_status(), chores.run_due(clock.now)) == (
+            None,
+            [],
+            [],
+        )
 
 
 def test_looking_whether_something_is_due_changes_nothing(tmp_path: Path) -> None:
@@ -104,37 +88,31 @@ def test_looking_whether_something_is_due_changes_nothing(tmp_path: Path) -> Non
     before = path.read_bytes()
 
     with cutbank.open(path, clock=clock) as store:
-        chores = Chores(store, ChoreSettings(), clock)
-        assert is_past(chores.next_at(), clock.now)
-        assert chores.status()
+        chores = Maintenance(store, MaintenanceSettings(), clock)
+        assert is_past(chores.find_next_time(), clock.now)
+        assert chores.read_status()
 
         assert [file.name for file in tmp_path.iterdir()] == ["log.db"]
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "no json", '{"began_at": 7}', '{"outcome": "x"}'])
 def test_a_record_that_is_lost_means_only_that_it_is_done_again(
-    store: SessionStore, clock: StillClock, make: Make, text: str
+    store: SessionStore, clock: StillClock, make: Make
 ) -> None:
     tell(store, 0, 3)
-    clock.advance(days=8)
-    make().run_due(clock.now)
-    storage = store.events.recorder.storage()
+    make().run_due(clock.advance(days=8))
+    storage = store.events.recorder.get_storage()
     assert storage
-    storage.keep("bodies", text)
+    record = TaskRecord(began_at=START, outcome=DONE, position=7)
+    for text in ("", "{}", "[]", "no json", '{"began_at": 7}', '{"outcome": "x"}'):
+        storage.save_record("bodies", text)
 
-    reports = make().run_due(clock.now)
+        reports = make().run_due(clock.now)
 
-    assert outcomes(reports) == {"bodies": DONE}
-    assert reports[0].saved == 0
-
-
-def test_a_record_of_a_later_version_is_understood_as_far_as_it_goes() -> None:
-    record = ChoreRecord(began_at=START, outcome=DONE, position=7)
-
-    later = record.text().replace("{", '{"tide": "ebb", ', 1)
-
-    assert ChoreRecord.of(later) == record
+        assert (text, outcomes(reports)) == (text, {"bodies": DONE})
+        assert reports[0].saved == 0
+    later = record.to_json().replace("{", '{"of a later version": 7, ', 1)
+    assert TaskRecord.parse(later) == record
 
 
 # Clocks
@@ -150,12 +128,12 @@ def test_a_chore_that_was_done_in_a_time_to_come_is_done_again(
 
     clock.advance(days=-360)
 
-    assert is_past(chores.next_at(), clock.now)
+    assert is_past(chores.find_next_time(), clock.now)
     assert DONE in outcomes(chores.run_due(clock.now)).values()
 
 
 def test_a_clock_that_is_an_hour_ahead_elsewhere_does_not_double_the_work(
-    engine: str, store: SessionStore, clock: StillClock, make: Make
+    store: SessionStore, clock: StillClock, make: Make
 ) -> None:
     chores = make(checkpoint_every=24.0)
     tell(store, 0, 1)
@@ -163,32 +141,32 @@ def test_a_clock_that_is_an_hour_ahead_elsewhere_does_not_double_the_work(
 
     assert chores.run_due(clock.advance(hours=-1)) == []
     assert chores.run_due(clock.advance(hours=24)) == []
-    assert set(outcomes(chores.run_due(clock.advance(hours=1)))) == all_of(engine)
+    assert set(outcomes(chores.run_due(clock.advance(hours=1)))) == ALL
 
 
 # Among writers
 
 
 def test_chores_wait_until_nobody_has_written_for_a_while(
-    engine: str, store: SessionStore, clock: StillClock, make: Make
+    store: SessionStore, clock: StillClock, make: Make
 ) -> None:
     chores = make(rest=60.0)
     store.session("a session").append(Block.user("words"))
     clock.advance(seconds=20)
 
     assert chores.run_due(clock.now) == []
-    assert chores.next_at() == START + timedelta(seconds=60)
+    assert chores.find_next_time() == START + timedelta(seconds=60)
     store.session("a session").append(Block.user("more words"))
     clock.advance(seconds=40)
     assert chores.run_due(clock.now) == []
-    assert chores.next_at() == START + timedelta(seconds=80)
+    assert chores.find_next_time() == START + timedelta(seconds=80)
 
     clock.advance(seconds=20)
-    assert set(outcomes(chores.run_due(clock.now))) == all_of(engine)
+    assert set(outcomes(chores.run_due(clock.now))) == ALL
 
 
 def test_a_chore_waits_for_writers_no_longer_than_its_patience(
-    engine: str, store: SessionStore, clock: StillClock, make: Make
+    store: SessionStore, clock: StillClock, make: Make
 ) -> None:
     chores = make(rest=60.0, patience=2.0)
     done = []
@@ -198,7 +176,7 @@ def test_a_chore_waits_for_writers_no_longer_than_its_patience(
         done.append(set(outcomes(chores.run_due(clock.now))))
         clock.advance(minutes=10)
 
-    assert done == [set()] * 12 + [all_of(engine)]
+    assert done == [set()] * 12 + [ALL]
 
 
 def test_what_somebody_else_did_meanwhile_is_not_waited_for_any_more(
@@ -224,7 +202,7 @@ def test_a_run_ends_when_somebody_begins_to_write_and_goes_on_later(
     clock.advance(days=8)
     before = sizes(store)
     chores = make()
-    storage = store.events.recorder.storage()
+    storage = store.events.recorder.get_storage()
     assert storage
     select, selected = type(storage).select_body, []
 
@@ -275,39 +253,16 @@ def test_what_somebody_else_is_at_is_left_to_them(
     tell(store, 0, 3)
     chores = make(cold_after=0.0)
     with cutbank.open(database, clock=clock) as other:
-        storage = other.events.recorder.storage()
+        storage = other.events.recorder.get_storage()
         assert storage
-        with storage.alone() as is_alone:
+        with storage.try_lock() as is_alone:
             assert is_alone
 
             assert set(outcomes(chores.run_due(clock.now))) == {"read-models"}
 
-            assert chores.next_at() == clock.now + timedelta(minutes=1)
+            assert chores.find_next_time() == clock.now + timedelta(minutes=1)
             assert min(sizes(store)) > 10_000
     assert "bodies" in outcomes(chores.run_due(clock.advance(minutes=1)))
-
-
-def test_what_somebody_else_did_a_moment_ago_is_not_done_again(
-    store: SessionStore, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between the look at what is due and the lock."""
-    tell(store, 0, 1)
-    storage = store.events.recorder.storage()
-    assert storage
-    alone, others = type(storage).alone, make(every=9.0)
-    done = []
-
-    @contextmanager
-    def late(self: Any) -> Iterator[bool]:
-        monkeypatch.setattr(type(storage), "alone", alone)
-        done.extend(others.run_due(clock.now))
-        with alone(self) as is_alone:
-            yield is_alone
-
-    monkeypatch.setattr(type(storage), "alone", late)
-
-    assert make(every=9.0).run_due(clock.now) == []
-    assert len(done) == 3
 
 
 # Failures
@@ -329,7 +284,7 @@ def test_a_failure_is_one_line_and_is_tried_again_ever_later(
 
     waits = []
     for _ in range(7):
-        failed = next(one for one in make(backup_folder=str(folder)).status() if one.failures)
+        failed = next(one for one in make(backup_folder=str(folder)).read_status() if one.failures)
         assert failed.next_at
         waits.append((failed.next_at - clock.now) / timedelta(minutes=1))
         assert "backup" not in outcomes(chores.run_due(failed.next_at - timedelta(seconds=1)))
@@ -340,10 +295,9 @@ def test_a_failure_is_one_line_and_is_tried_again_ever_later(
     folder.mkdir()
     clock.advance(hours=6)
     assert outcomes(chores.run_due(clock.now))["backup"] is DONE
-    assert [one.failures for one in chores.status()] == [0] * 4
+    assert [one.failures for one in chores.read_status()] == [0] * 4
 
 
-@on_sqlite
 def test_a_log_that_cannot_grow_is_told_and_nothing_is_lost(
     store: SessionStore, clock: StillClock, make: Make
 ) -> None:
@@ -362,7 +316,7 @@ def test_a_log_that_cannot_grow_is_told_and_nothing_is_lost(
     }
     assert "the disk is full: free some space" in str(reports["checkpoint"].reason)
     assert reports["checkpoint"].next_at == clock.now + timedelta(minutes=15)
-    assert chores.next_at() == clock.now + timedelta(minutes=15)
+    assert chores.find_next_time() == clock.now + timedelta(minutes=15)
     assert chores.run_due(clock.now) == []
     assert verify(store).violations == []
 
@@ -371,58 +325,16 @@ def test_a_log_that_cannot_grow_is_told_and_nothing_is_lost(
     assert reports["checkpoint"].outcome is DONE
 
 
-@on_sqlite
-def test_where_there_is_no_room_packing_bodies_makes_some(
-    engine: str, store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 5)
-    clock.advance(days=8)
-    writer = sqlite_recorder(store).datastore.writer
-    pages = writer.execute("PRAGMA page_count").fetchone()[0]
-    writer.execute(f"PRAGMA max_page_count = {pages}")
-
-    assert outcomes(make().run_due(clock.now)) == dict.fromkeys(all_of(engine), DONE)
-
-    tell(store, 5, 6)
-    assert verify(store).violations == []
-
-
 def test_a_chore_that_breaks_in_its_own_way_does_not_hinder_the_others(
-    engine: str, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
+    clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> Work:
+    def broken(*_: object) -> TaskResult:
         raise MemoryError("of\nall things")
 
-    monkeypatch.setattr(ReadModelCare, "run", broken)
+    monkeypatch.setattr(ReadModelMaintenance, "run", broken)
 
     reports = {report.chore: report for report in make().run_due(clock.now)}
 
-    assert set(reports) == all_of(engine)
+    assert set(reports) == ALL
     assert reports["read-models"].outcome is FAILED
     assert reports["read-models"].reason == r"MemoryError('of\nall things')"
-
-
-def test_a_database_that_is_gone_is_told_in_one_line(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    chores = make()
-    store.close()
-
-    for ask in (chores.next_at, chores.status, lambda: chores.run_due(clock.now)):
-        with pytest.raises(StorageError) as raised:
-            ask()
-        assert "\n" not in str(raised.value)
-
-
-@on_sqlite
-def test_records_are_no_part_of_the_format(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    tables = "SELECT count(*) FROM sqlite_master WHERE name = 'chores'"
-    assert asked(store, tables) == [(0,)]
-    version = asked(store, "PRAGMA user_version")
-
-    make().run_due(clock.now)
-
-    assert asked(store, tables) == [(1,)]
-    assert asked(store, "PRAGMA user_version") == version

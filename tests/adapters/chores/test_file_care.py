@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from databases import asked, on_sqlite
+from databases import asked
 from faulty import closing, texts
 from read_model_rows import rows_of
 from sqlite_behind import sqlite_recorder
@@ -12,23 +12,23 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance.maintenance import Chores
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
-from cutbank.adapters.settings.maintenance_settings import ChoreSettings
+from cutbank.adapters.runtime.maintenance import read_model_maintenance
+from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
+from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome, TaskReport
+from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
 
 from .conftest import Make, StillClock, tell, text_of
 
-DONE = ChoreOutcome.DONE
+DONE = TaskOutcome.DONE
 
 
-def of(name: str, reports: list[ChoreReport]) -> ChoreReport:
+def of(name: str, reports: list[TaskReport]) -> TaskReport:
     return next(report for report in reports if report.chore == name)
 
 
 # The write-ahead log
 
 
-@on_sqlite
 def test_the_write_ahead_log_is_cut_off(
     store: SessionStore, database: str, clock: StillClock, make: Make
 ) -> None:
@@ -45,7 +45,6 @@ def test_the_write_ahead_log_is_cut_off(
     assert texts(store.session("a session")) == [text_of(number) for number in range(100)]
 
 
-@on_sqlite
 def test_a_copy_that_is_made_after_a_checkpoint_is_whole(
     store: SessionStore, database: str, clock: StillClock, make: Make, tmp_path: Path
 ) -> None:
@@ -61,7 +60,6 @@ def test_a_copy_that_is_made_after_a_checkpoint_is_whole(
         assert verify(copy).violations == []
 
 
-@on_sqlite
 def test_a_checkpoint_waits_for_no_reader(
     store: SessionStore, database: str, clock: StillClock, make: Make
 ) -> None:
@@ -81,34 +79,18 @@ def test_a_checkpoint_waits_for_no_reader(
     assert of("checkpoint", chores.run_due(clock.advance(hours=1))).saved > 1_000_000
 
 
-@on_sqlite
-def test_a_log_that_somebody_reads_is_written_into_the_file_and_not_cut_off(
-    store: SessionStore, database: str, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 100)
-    with closing(Path(database)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM stored_events").fetchone()
-
-        report = of("checkpoint", make(cold_after=None).run_due(clock.now))
-
-        assert (report.outcome, report.saved) == (DONE, 0)
-        assert report.reason == "somebody reads or writes"
-
-
-@on_sqlite
 def test_a_checkpoint_waits_for_no_writer(
     store: SessionStore, database: str, clock: StillClock
 ) -> None:
     tell(store, 0, 100)
-    storage = store.events.recorder.storage()
+    storage = store.events.recorder.get_storage()
     assert storage
     with closing(Path(database)) as writer:
         writer.execute("BEGIN IMMEDIATE")
 
         said: list[str] = []
         sqlite_recorder(store).datastore.reader.set_trace_callback(said.append)
-        assert storage.run_routine() == (0, "somebody reads or writes")
+        assert storage.run_database_task() == (0, "somebody reads or writes")
 
     last = said.index("PRAGMA wal_checkpoint(TRUNCATE)")
     assert [line for line in said[:last] if "busy_timeout" in line][-1].endswith("= 0")
@@ -116,27 +98,12 @@ def test_a_checkpoint_waits_for_no_writer(
     assert asked(store, "PRAGMA busy_timeout") == [(30_000,)]
 
 
-def test_a_file_at_rest_has_nothing_to_write_into_it(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    with cutbank.open(path) as store:
-        tell(store, 0, 3)
-    before = path.read_bytes()
-
-    with cutbank.open(path) as store:
-        storage = store.events.recorder.storage()
-        assert storage
-        assert storage.run_routine() == (0, "nobody writes to it")
-
-    assert path.read_bytes() == before
-
-
-@on_sqlite
 def test_a_store_that_did_chores_leaves_one_file_behind(
     database: str, clock: StillClock, tmp_path: Path
 ) -> None:
     with cutbank.open(database, clock=clock) as store:
         tell(store, 0, 3)
-        Chores(store, ChoreSettings(rest=0.0), clock).run_due(clock.advance(days=8))
+        Maintenance(store, MaintenanceSettings(rest=0.0), clock).run_due(clock.advance(days=8))
 
     left = sorted(file.name for file in tmp_path.iterdir())
     assert left == ["test.db", "test.db-chores"]
@@ -171,7 +138,7 @@ def test_the_planner_of_a_server_learns_what_the_tables_hold(
 def pieces(store: SessionStore) -> int:
     """Of how many pieces the index of words is made."""
     return int(
-        store.read_models.file.rows("SELECT count(DISTINCT segid) FROM blocks_fts_idx")[0][0]
+        store.read_models.file.fetch_rows("SELECT count(DISTINCT segid) FROM blocks_fts_idx")[0][0]
     )
 
 
@@ -193,7 +160,7 @@ def test_the_index_of_words_is_merged_and_finds_the_same(
     after = rows_of(store.read_models)
     assert {name: after[name] for name in rows} == rows
     assert after.keys() - rows.keys() == {"chores", "sqlite_stat1", "sqlite_stat4"} & after.keys()
-    (integrity,) = store.read_models.file.rows("PRAGMA integrity_check")
+    (integrity,) = store.read_models.file.fetch_rows("PRAGMA integrity_check")
     assert integrity == ("ok",)
 
 
@@ -212,7 +179,7 @@ def test_merging_stops_between_two_steps(
 
     report = of("read-models", make(cold_after=None).run_due(clock.now, go_on))
 
-    assert report.outcome is ChoreOutcome.STOPPED
+    assert report.outcome is TaskOutcome.STOPPED
     chores = make(cold_after=None)
     assert of("read-models", chores.run_due(clock.now)).outcome is DONE
 
@@ -250,7 +217,7 @@ def test_read_models_are_written_anew_when_much_of_them_is_free(
 def test_read_models_that_are_very_large_are_not_written_anew(
     store: SessionStore, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_model_care, "LARGEST", 10_000)
+    monkeypatch.setattr(read_model_maintenance, "MAX_REWRITTEN_FILE_BYTES", 10_000)
     chores = make()
     with store.read_models.file.transaction() as db:
         db.execute("CREATE TABLE padding (content)")
@@ -264,50 +231,30 @@ def test_read_models_that_are_very_large_are_not_written_anew(
     assert "are free: they are used as it grows" in str(report.reason)
 
 
-def test_read_models_are_rebuilt_after_they_were_looked_after(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 5)
-    store.read_models.catch_up()
-    rows = rows_of(store.read_models)
-    chores = make()
-    chores.run_due(clock.now)
-
-    store.read_models.rebuild()
-
-    assert rows_of(store.read_models) == rows
-    assert "read-models" in {report.chore for report in chores.run_due(clock.now)}
-
-
 def test_where_there_are_no_read_models_none_are_made(database: str, clock: StillClock) -> None:
     with cutbank.open(database, clock=clock) as store:
         store.session("a session").append(Block.user("words"))
-        chores = Chores(store, ChoreSettings(rest=0.0), clock)
+        chores = Maintenance(store, MaintenanceSettings(rest=0.0), clock)
 
         reports = chores.run_due(clock.now)
 
         assert "read-models" not in {report.chore for report in reports}
-        assert "read-models" not in {status.chore for status in chores.status()}
-        next_at = chores.next_at()
+        assert "read-models" not in {status.chore for status in chores.read_status()}
+        next_at = chores.find_next_time()
         assert next_at
         assert next_at > clock.now
 
 
-@on_sqlite
-@pytest.mark.parametrize("content", [b"", b"no database at all " * 99, None])
 def test_a_file_that_holds_no_read_models_is_left_alone(
-    database: str, tmp_path: Path, clock: StillClock, content: bytes | None
+    database: str, tmp_path: Path, clock: StillClock
 ) -> None:
     path = tmp_path / "test.read.db"
-    if content is None:
-        with closing(path) as connection:
-            connection.execute("CREATE TABLE mine (a)")
-        content = path.read_bytes()
-    else:
+    with closing(path) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    for content in (path.read_bytes(), b"", b"no database at all " * 99):
         path.write_bytes(content)
-    with cutbank.open(database, clock=clock) as store:
-        tell(store, 0, 1)
-        reports = Chores(store, ChoreSettings(rest=0.0), clock).run_due(clock.now)
+        with cutbank.open(database, clock=clock) as store:
+            tell(store, 0, 1)
+            Maintenance(store, MaintenanceSettings(rest=0.0), clock).run_due(clock.advance(days=1))
 
-    assert [report.outcome for report in reports] == [DONE] * 2
-    assert path.read_bytes() == content
+        assert path.read_bytes() == content

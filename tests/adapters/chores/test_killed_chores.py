@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import victims
-from databases import connected_to, on_sqlite
+from databases import connected_to, each_database
 from faulty import texts
 from kill_steps import ANY
 from processes import Processes, processes
@@ -18,11 +18,11 @@ import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance.backup_names import UNFINISHED
-from cutbank.adapters.runtime.maintenance.maintenance import Chores
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome
-from cutbank.adapters.settings.maintenance_settings import ChoreSettings
-from cutbank.adapters.storage.postgres.postgres_address import Address
-from cutbank.adapters.storage.read_models.location import read_models_of
+from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
+from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome
+from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.storage.postgres.postgres_address import PostgresAddress
+from cutbank.adapters.storage.read_models.location import find_read_models
 
 from .conftest import StillClock, sizes
 
@@ -30,19 +30,6 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes
 
 MOST = 20
 """Kills of all chores, spread over their steps."""
-NAMED = {
-    "bodies: before they are stored": r"^UPDATE bodies",
-    "bodies: before how far it goes is": r"INTO chores",
-    "read models: before they are merged": r"'merge'",
-    "read models: before they are counted": r"^ANALYZE$",
-    "backup: before it is made": r"FILE unlink",
-    "backup: before it has its name": r"^FILE rename",
-    "backup: before the oldest goes": r"^FILE unlink .*Z\.db$",
-    "log: before it is written into the file": r"wal_checkpoint\(PASSIVE\)",
-    "log: before it is cut off": r"wal_checkpoint\(TRUNCATE\)",
-    "log: before that is written down": r"^PRAGMA busy_timeout = 30000",
-}
-ON_A_SERVER = {name for name in NAMED if not name.startswith("log")}
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +63,13 @@ class Ground:
             for number in range(12):
                 victims.append_turn(store.session("session"), number)
                 store.read_models.catch_up()
-            settings = ChoreSettings(
+            settings = MaintenanceSettings(
                 rest=0.0, cold_after=None, backup_folder=str(self.backups), backup_keep=2
             )
             for days in (3, 2):
                 clock = StillClock()
                 clock.now = datetime.now(UTC) - timedelta(days=days)
-                Chores(store, settings, clock).run_due(clock.now)
+                Maintenance(store, settings, clock).run_due(clock.now)
             self.texts = texts(store.session("session"))
             self.large = max(sizes(store))
         assert len(self.whole()) == 2
@@ -90,14 +77,14 @@ class Ground:
     def clear(self) -> None:
         shutil.rmtree(self.backups, ignore_errors=True)
         if self.address.startswith("postgresql:"):
-            schema = Address.of(self.address).schema
+            schema = PostgresAddress.parse(self.address).schema
             with connected_to(self.address) as server:
                 server.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(schema)))
         else:
             for file in self.folder.glob("log.*"):
                 file.unlink()
         for end in ("", "-wal", "-shm", "-chores"):
-            Path(read_models_of(self.address) + end).unlink(missing_ok=True)
+            Path(find_read_models(self.address) + end).unlink(missing_ok=True)
 
     def whole(self) -> list[str]:
         """The backups that have their name; each has to hold everything."""
@@ -134,9 +121,9 @@ class Ground:
         assert [file.name for file in self.backups.iterdir() if UNFINISHED in file.name] == []
         with cutbank.open(self.address) as store:
             assert max(sizes(store)) < self.large / 10
-            settings = ChoreSettings(backup_folder=str(self.backups))
-            status = Chores(store, settings, store.events.clock).status()
-            assert {one.outcome for one in status} == {ChoreOutcome.DONE}
+            settings = MaintenanceSettings(backup_folder=str(self.backups))
+            status = Maintenance(store, settings, store.events.clock).read_status()
+            assert {one.outcome for one in status} == {TaskOutcome.DONE}
             assert len(status) == 4
             found = store.search("says", limit=99)
             assert len(found) == 12
@@ -151,22 +138,7 @@ def ground(engine: str, tmp_path: Path, run: Processes, request: pytest.FixtureR
     return Ground(request.getfixturevalue("postgres_database"), tmp_path, run)
 
 
-@pytest.mark.slow
-@on_sqlite
-@pytest.mark.parametrize("step", NAMED)
-def test_a_kill_at_a_named_step_leaves_everything_whole(ground: Ground, step: str) -> None:
-    assert ground.kill(NAMED[step], 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["postgres"])
-@pytest.mark.parametrize("step", sorted(ON_A_SERVER))
-def test_a_kill_at_a_named_step_leaves_everything_whole_on_a_server(
-    ground: Ground, step: str
-) -> None:
-    assert ground.kill(NAMED[step], 1)
-
-
+@each_database
 @pytest.mark.slow
 def test_a_kill_at_any_step_leaves_everything_whole(ground: Ground) -> None:
     ground.fresh()
@@ -182,6 +154,7 @@ def test_a_kill_at_any_step_leaves_everything_whole(ground: Ground) -> None:
     assert len(kills) >= MOST // 2
 
 
+@each_database
 def test_of_many_at_once_one_does_each_chore(ground: Ground) -> None:
     ground.fresh()
 

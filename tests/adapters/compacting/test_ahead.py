@@ -1,26 +1,26 @@
 """A summary is written while the agent works, in a thread that nobody waits for too early."""
 
-import asyncio
 import logging
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import pytest
+from agent_talk import talk
 from clock import Clock
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.runtime.agent_loop import AgentLoop, Habits
+from cutbank import Block, LoopOptions, SessionStore, StoredSession
+from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.compaction import lineage_id
+from cutbank.domain.compaction import derive_lineage_id
 from cutbank.domain.compaction_events import CompactionRequested, Trigger
 from cutbank.domain.errors import CompactionCancelledError, InvalidSettingError
-from cutbank.domain.hooks import Happening, Moment, Verdict
+from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -28,7 +28,7 @@ from cutbank.domain.summaries.summarizer import Draft, Material
 LIMIT = 8_000
 POLICY = ReserveHeadroom(keep_tokens=500)
 PATIENCE = 60
-EARLY = Habits(prepare_at=0.5)
+EARLY = LoopOptions(prepare_at=0.5)
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Slow:
     asked: list[Material] = field(default_factory=list)
     name: str = "slow"
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         self.asked.append(material)
         self.begun.set()
         assert self.done.wait(PATIENCE), "nobody has told the summariser to end"
@@ -55,17 +55,10 @@ def slow() -> Iterator[Slow]:
 
 
 @pytest.fixture
-def told(store: SessionStore) -> list[Happening]:
-    heard: list[Happening] = []
+def told(store: SessionStore) -> list[CompactionEvent]:
+    heard: list[CompactionEvent] = []
     store.listeners.append(heard.append)
     return heard
-
-
-def talk(session: StoredSession, turns: int) -> None:
-    """Turns of about 200 tokens."""
-    for turn in range(turns):
-        session.append(Block.user(f"question {turn} " + "q" * 400))
-        session.append(Block.assistant(f"answer {turn} " + "a" * 400))
 
 
 def near(session: StoredSession) -> StoredSession:
@@ -74,13 +67,15 @@ def near(session: StoredSession) -> StoredSession:
     return session
 
 
-def loop_of(session: StoredSession, *summarisers: Slow, habits: Habits = EARLY) -> AgentLoop:
-    return session.loop(policy=POLICY, limit=LIMIT, summarisers=summarisers, habits=habits)
+def loop_of(session: StoredSession, *summarisers: Slow, habits: LoopOptions = EARLY) -> AgentLoop:
+    return session.loop(
+        policy=POLICY, limit=LIMIT, options=replace(habits, summarizers=summarisers)
+    )
 
 
 def finished(session: StoredSession) -> None:
     """Wait for the thread that prepares."""
-    preparations = session.store.preparations
+    preparations = session.log.context.preparations
     with preparations._changing:
         running = [thread for thread, _ in preparations._running.values()]
     for thread in running:
@@ -89,7 +84,7 @@ def finished(session: StoredSession) -> None:
 
 
 def test_a_boundary_is_prepared_while_the_agent_goes_on(
-    session: StoredSession, slow: Slow, told: list[Happening]
+    session: StoredSession, slow: Slow, told: list[CompactionEvent]
 ) -> None:
     loop = loop_of(near(session), slow)
     before = session.view()
@@ -103,15 +98,19 @@ def test_a_boundary_is_prepared_while_the_agent_goes_on(
     finished(session)
 
     assert len(slow.asked) == 1
-    assert session.prepared() is not None
+    request = session.log.compactor().reader.read_decision(2)
+    assert isinstance(request, CompactionRequested)
+    assert not request.activate
+    assert str(os.getpid()) in (request.by or "")
+    assert session.log.find_prepared() is not None
     assert session.view().boundary is None
     assert session.view().entries[-1].text == "go on"
     assert [happening.moment for happening in told] == [
-        Moment.PRE_COMPACT,
-        Moment.REQUESTED,
-        Moment.SUMMARISING,
-        Moment.SUMMARISED,
-        Moment.RECORDED,
+        CompactionEventKind.PRE_COMPACT,
+        CompactionEventKind.REQUESTED,
+        CompactionEventKind.SUMMARIZING,
+        CompactionEventKind.SUMMARIZED,
+        CompactionEventKind.RECORDED,
     ]
     assert {happening.trigger for happening in told} == {Trigger.IDLE}
     talk(session, 13)
@@ -123,43 +122,21 @@ def test_a_boundary_is_prepared_while_the_agent_goes_on(
     assert "go on" in {entry.text for entry in view.entries}
 
 
-def test_nothing_is_prepared_unless_it_is_asked_for(session: StoredSession) -> None:
-    loop_of(near(session), habits=Habits()).prepare()
+@pytest.mark.claim("S2.51")
+def test_nothing_is_prepared_unasked_too_early_or_of_a_sub_agents_session(
+    store: SessionStore,
+) -> None:
+    sub = store.session("sub", parent=Parent(namespace="default", key="main"))
+    unasked, early = store.session("unasked"), store.session("early")
 
-    finished(session)
-    assert session.lineages == []
-
-
-def test_nothing_is_prepared_below_that_part_of_the_threshold(session: StoredSession) -> None:
-    loop_of(near(session), habits=Habits(prepare_at=0.9)).prepare()
-
-    finished(session)
-    assert session.lineages == []
-
-
-def test_nothing_is_prepared_of_a_sub_agents_session(store: SessionStore) -> None:
-    session = store.session("sub", parent=Parent(namespace="default", key="main"))
-
-    loop_of(near(session)).prepare()
-
-    finished(session)
-    assert session.lineages == []
-
-
-def test_what_is_prepared_is_not_prepared_again(session: StoredSession) -> None:
-    loop = loop_of(near(session))
-    loop.prepare()
-    finished(session)
-    first = session.prepared()
-    version = session.view().coordinate.lineage_version
-
-    talk(session, 2)
-    loop.prepare()
-    finished(session)
-
-    assert first is not None
-    assert session.prepared() == first
-    assert session.view().coordinate.lineage_version == version
+    for session, habits in (
+        (unasked, LoopOptions()),
+        (early, LoopOptions(prepare_at=0.9)),
+        (sub, EARLY),
+    ):
+        loop_of(near(session), habits=habits).prepare()
+        finished(session)
+        assert session.log.lineages == [], session
 
 
 def test_a_session_has_one_preparation_however_many_loops_it_has(
@@ -192,7 +169,7 @@ def test_where_others_are_at_it_nothing_is_prepared(
         slow.done.set()
         finished(other.session(session.key))
 
-    assert session.prepared() is not None
+    assert session.log.find_prepared() is not None
 
 
 def test_at_the_threshold_the_summary_that_is_being_written_is_waited_for(
@@ -224,7 +201,7 @@ def test_what_is_finished_before_it_can_be_waited_for_is_not_written_twice(
     loop.prepare()
     assert slow.begun.wait(PATIENCE)
     talk(session, 13)
-    preparations = session.store.preparations
+    preparations = session.log.context.preparations
     join = preparations.join
 
     def finishes_first(lineage: UUID, running: Cancellation) -> bool:
@@ -261,7 +238,7 @@ def test_who_waits_for_it_may_cancel_it(session: StoredSession, slow: Slow) -> N
 
     assert caught
     assert session.view().boundary is None
-    assert session.compactor().decisions.state().requested == 0
+    assert session.log.compactor().decisions.read_state().requested == 0
 
 
 def test_closing_the_store_cancels_it_and_waits(database: str, clock: Clock, slow: Slow) -> None:
@@ -269,31 +246,15 @@ def test_closing_the_store_cancels_it_and_waits(database: str, clock: Clock, slo
         session = near(store.session("a session"))
         loop_of(session, slow).prepare()
         assert slow.begun.wait(PATIENCE)
-        preparations = store.preparations
-        (thread, _) = preparations._running[lineage_id("default", session.key, "main")]
+        preparations = store.context.preparations
+        (thread, _) = preparations._running[derive_lineage_id("default", session.key, "main")]
 
     assert not thread.is_alive()
     with cutbank.open(database, clock=clock) as store:
         session = store.session("a session")
-        state = session.compactor().decisions.state()
+        state = session.log.compactor().decisions.read_state()
         assert (state.requested, state.prepared) == (0, 0)
         assert loop_of(session).prepare().boundary is None
-
-
-def test_an_awaited_loop_prepares_as_well(session: StoredSession) -> None:
-    near(session)
-
-    async def run() -> None:
-        loop = session.async_loop(policy=POLICY, limit=LIMIT, habits=EARLY)
-        assert (await loop.prepare()).boundary is None
-        await asyncio.to_thread(finished, session)
-        talk(session, 13)
-        session.append(Block.user("and now?"))
-        view = await loop.prepare()
-        assert view.boundary is not None
-        assert view.boundary.trigger is Trigger.IDLE
-
-    asyncio.run(run())
 
 
 # What fails
@@ -302,25 +263,25 @@ def test_an_awaited_loop_prepares_as_well(session: StoredSession) -> None:
 def test_what_a_hook_forbids_is_not_tried_at_every_call(
     session: StoredSession, store: SessionStore
 ) -> None:
-    asked: list[Moment] = []
+    asked: list[CompactionEventKind] = []
 
-    def forbids(happening: Happening) -> Verdict:
+    def forbids(happening: CompactionEvent) -> Veto:
         asked.append(happening.moment)
-        return Verdict(veto="not while the tests run")
+        return Veto(veto="not while the tests run")
 
     store.listeners.append(forbids)
     loop = loop_of(near(session))
     for _ in range(4):
         loop.prepare()
         finished(session)
-    assert asked.count(Moment.PRE_COMPACT) == 1
+    assert asked.count(CompactionEventKind.PRE_COMPACT) == 1
 
     talk(session, 3)  # a twentieth of the limit, and more
     loop.prepare()
     finished(session)
 
-    assert asked.count(Moment.PRE_COMPACT) == 2
-    assert session.prepared() is None
+    assert asked.count(CompactionEventKind.PRE_COMPACT) == 2
+    assert session.log.find_prepared() is None
 
 
 def test_what_gains_nothing_is_noted_and_not_tried_at_every_call(session: StoredSession) -> None:
@@ -331,9 +292,9 @@ def test_what_gains_nothing_is_noted_and_not_tried_at_every_call(session: Stored
     loop.prepare()
     finished(session)
     version = session.view().coordinate.lineage_version
-    assert session.compactor().decisions.state().futile
+    assert session.log.compactor().decisions.read_state().futile
     # Neither by this process nor by another one.
-    session.store._preparations = None
+    session.log.context._preparations = None
     loop.prepare()
     finished(session)
 
@@ -347,14 +308,16 @@ def test_what_fails_is_logged_and_the_agent_goes_on(
         raise RuntimeError("out of everything")
 
     loop = loop_of(near(session))
-    monkeypatch.setattr("cutbank.adapters.runtime.compaction.compactor.Compactor._written", fails)
+    monkeypatch.setattr(
+        "cutbank.adapters.runtime.compaction.compactor.Compactor._write_summary", fails
+    )
     with caplog.at_level(logging.INFO, "cutbank.compaction"):
         for _ in range(3):
             assert loop.prepare().boundary is None
             finished(session)
 
     assert caplog.text.count("a boundary could not be prepared") == 1
-    assert session.compactor().decisions.state().requested == 0
+    assert session.log.compactor().decisions.read_state().requested == 0
 
 
 def test_a_preparation_whose_process_has_died_is_given_up_and_nobody_waits(
@@ -362,7 +325,7 @@ def test_a_preparation_whose_process_has_died_is_given_up_and_nobody_waits(
 ) -> None:
     near(session)
     events = store.events
-    lineage = events.opened_compaction("default", session.key, "main")
+    lineage = events.open_compaction("default", session.key, "main")
     dead = lineage.request(
         trigger=Trigger.IDLE,
         policy=POLICY.name,
@@ -378,22 +341,10 @@ def test_a_preparation_whose_process_has_died_is_given_up_and_nobody_waits(
     view = loop_of(session).prepare()
 
     assert view.boundary is None
-    assert session.compactor().decisions.state().requested != dead
+    assert session.log.compactor().decisions.read_state().requested != dead
     finished(session)
-    assert session.prepared() is not None
+    assert session.log.find_prepared() is not None
     assert session.view().boundary is None
-
-
-def test_a_request_says_that_it_only_prepares(session: StoredSession) -> None:
-    loop_of(near(session)).prepare()
-    finished(session)
-
-    request = session.compactor().reader.decision(2)
-
-    assert isinstance(request, CompactionRequested)
-    assert not request.activate
-    assert request.by is not None
-    assert str(os.getpid()) in request.by
 
 
 # Settings
@@ -409,10 +360,13 @@ def test_the_settings_may_ask_for_it(database: str, clock: Clock) -> None:
         session.loop().prepare()
         finished(session)
 
-        assert session.prepared() is not None
+        assert session.log.find_prepared() is not None
 
 
-@pytest.mark.parametrize("part", [0, -0.5, 1.2])
-def test_a_part_that_is_none_is_refused(part: float) -> None:
-    with pytest.raises(InvalidSettingError, match="prepare_at cannot be"):
-        Habits(prepare_at=part)
+def test_a_part_that_is_none_is_refused(subtests: pytest.Subtests) -> None:
+    for part in [0, -0.5, 1.2]:
+        with (
+            subtests.test(str(part)),
+            pytest.raises(InvalidSettingError, match="prepare_at cannot be"),
+        ):
+            LoopOptions(prepare_at=part)

@@ -35,7 +35,7 @@ def answer(session: StoredSession) -> None:
 
 
 def abandon(session: StoredSession) -> None:
-    session.abandon("c", "interrupted")
+    session.cancel_tool_call("c", "interrupted")
 
 
 def talk(session: StoredSession) -> None:

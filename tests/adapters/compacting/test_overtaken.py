@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from opened_stores import store_of
 
-from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.status_listener import status_of
+from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.runtime.compaction.status_listener import make_status_listener
 from cutbank.domain.errors import StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -25,7 +26,7 @@ class Interrupted:
     asked: list[Material] = field(default_factory=list)
     name: str = "interrupted"
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         self.asked.append(material)
         if len(self.asked) <= self.times:
             self.happens()
@@ -42,9 +43,11 @@ def talk(session: StoredSession) -> StoredSession:
 
 def test_a_draft_is_used_again_where_its_blocks_are_still_the_ones(talk: StoredSession) -> None:
     # A boundary that is prepared makes the plan stale, and changes nothing of what is served.
-    writer = Interrupted(lambda: talk.compact(POLICY, limit=LIMIT, activate=False))
+    writer = Interrupted(
+        lambda: talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
+    )
 
-    outcome = talk.compact(POLICY, limit=LIMIT, summariser=writer)
+    outcome = talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[writer]))
 
     assert outcome.compacted
     assert len(writer.asked) == 1
@@ -56,22 +59,22 @@ def test_a_draft_of_other_blocks_is_written_anew(talk: StoredSession) -> None:
         talk.compact(ReserveHeadroom(reserve_tokens=1_000, keep_tokens=3_000), limit=LIMIT)
 
     writer = Interrupted(others)
-    outcome = talk.compact(POLICY, limit=LIMIT, summariser=writer)
+    outcome = talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[writer]))
 
     assert outcome.compacted
     first, second = writer.asked
     assert second.previous is not None
-    assert len(second.gone) < len(first.gone)
+    assert len(second.removed_items) < len(first.removed_items)
     summary = talk.view().summary
     assert summary is not None
     assert summary.text == "Summary number 2."
-    assert set(summary.covers) >= {item.position for item in first.gone}
+    assert set(summary.covers) >= {item.position for item in first.removed_items}
 
 
 def test_where_others_did_it_already_nothing_is_recorded(talk: StoredSession) -> None:
     writer = Interrupted(lambda: talk.compact(POLICY, limit=LIMIT))
 
-    outcome = talk.compact(POLICY, limit=LIMIT, summariser=writer)
+    outcome = talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[writer]))
 
     assert not outcome.compacted
     assert outcome.post_tokens < outcome.pre_tokens
@@ -79,28 +82,16 @@ def test_where_others_did_it_already_nothing_is_recorded(talk: StoredSession) ->
     view = talk.view()
     assert view.summary is not None
     assert view.summary.summariser == "extractive"
-    assert talk.compactor().decisions.state().requested == 0
-
-
-def test_whoever_shows_that_one_runs_is_told_that_it_is_over_where_others_did_it(
-    talk: StoredSession,
-) -> None:
-    shown: list[bool] = []
-    talk.store.listeners.append(status_of(shown.append))
-    writer = Interrupted(lambda: talk.compact(POLICY, limit=LIMIT))
-
-    talk.compact(POLICY, limit=LIMIT, summariser=writer)
-
-    assert shown == [True, True, False, False]
+    assert talk.log.compactor().decisions.read_state().requested == 0
 
 
 def test_a_compaction_done_under_the_same_key_meanwhile_is_over(talk: StoredSession) -> None:
     shown: list[bool] = []
-    talk.store.listeners.append(status_of(shown.append))
+    store_of(talk).listeners.append(make_status_listener(shown.append))
     same: dict[str, Any] = {"limit": LIMIT, "idempotency_key": "one"}
     writer = Interrupted(lambda: talk.compact(POLICY, **same))
 
-    outcome = talk.compact(POLICY, **same, summariser=writer)
+    outcome = talk.compact(POLICY, **same, options=CompactionOptions(summarizers=[writer]))
 
     assert outcome.boundary is not None
     assert shown == [True, True, False, False]
@@ -110,21 +101,25 @@ def test_who_is_overtaken_again_and_again_is_told(talk: StoredSession) -> None:
     before = talk.view()
 
     def others() -> None:
-        talk.compact(POLICY, limit=LIMIT, activate=False)
+        talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
 
     class Each(Interrupted):
-        def summarise(self, material: Material) -> Draft:
+        def summarize(self, material: Material) -> Draft:
             talk.append(Block.user("more " * 50))  # so that each plan has blocks of its own
-            return super().summarise(material)
+            return super().summarize(material)
 
     writer = Each(others, times=9)
     with pytest.raises(StalePlanError):
-        talk.compact(ReserveHeadroom(keep_tokens=0), limit=LIMIT, summariser=writer)
+        talk.compact(
+            ReserveHeadroom(keep_tokens=0),
+            limit=LIMIT,
+            options=CompactionOptions(summarizers=[writer]),
+        )
 
     assert len(writer.asked) == 3
     assert talk.view().boundary is None
     assert talk.view().entries[: len(before.entries)] == before.entries
-    assert talk.compactor().decisions.state().requested == 0
+    assert talk.log.compactor().decisions.read_state().requested == 0
 
 
 def test_a_call_that_waits_again_is_not_behind_a_boundary(session: StoredSession) -> None:
@@ -141,4 +136,4 @@ def test_a_call_that_waits_again_is_not_behind_a_boundary(session: StoredSession
 
     view = session.view()
     assert call in {entry.position for entry in view.entries}
-    assert session.state.open_calls == {"c": call}
+    assert session.log.state.open_calls == {"c": call}

@@ -2,29 +2,29 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
 from cutbank.adapters.runtime.compaction.summary_chain import (
-    NoListener,
-    Refusal,
+    DraftRefusal,
     SummaryChain,
+    SummaryObserver,
     UnwrittenError,
 )
 from cutbank.domain.blocks import Block
 from cutbank.domain.errors import (
     CompactionCancelledError,
     RejectedSummaryError,
-    SummariserFailedError,
+    SummarizerFailedError,
 )
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.summarizer import Draft, Material, Summariser
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 from cutbank.domain.window import OnFailure
 
 GOOD = Draft("A summary of it.", model="small", usage=Usage(input=100, output=5), cost_usd=0.001)
@@ -39,7 +39,7 @@ class Scripted:
     name: str = "scripted"
     asked: list[Material] = field(default_factory=list)
 
-    async def summarise(self, material: Material) -> Draft:
+    async def summarize(self, material: Material) -> Draft:
         self.asked.append(material)
         step = self.steps[min(len(self.asked), len(self.steps)) - 1]
         if isinstance(step, Exception):
@@ -59,15 +59,15 @@ class Pauses(Cancellation):
         self.check()
 
 
-class Heard(NoListener):
+class Heard(SummaryObserver):
     def __init__(self) -> None:
         self.begun: list[str] = []
-        self.refusals: list[Refusal] = []
+        self.refusals: list[DraftRefusal] = []
 
     def begins(self, summariser: str) -> None:
         self.begun.append(summariser)
 
-    def refused(self, refusal: Refusal) -> None:
+    def refused(self, refusal: DraftRefusal) -> None:
         self.refusals.append(refusal)
 
 
@@ -80,36 +80,41 @@ def judge(draft: Draft) -> None:
 def material() -> Material:
     blocks = [Block.user(f"Please look at file_{n}.py and say what it does.") for n in range(40)]
     gone = tuple(Item(n, block, 1, 12) for n, block in enumerate(blocks, 1))
-    return Material(gone=gone, covers=Ranges.span(1, 40), budget=300)
+    return Material(removed_items=gone, covers=Ranges.span(1, 40), budget=300)
 
 
-def transient(**how: float) -> SummariserFailedError:
-    return SummariserFailedError("overloaded", is_transient=True, **how)
+def transient(**how: float) -> SummarizerFailedError:
+    return SummarizerFailedError("overloaded", is_transient=True, **how)
 
 
 def test_the_first_draft_that_passes_is_taken(material: Material) -> None:
     first, second = Scripted([GOOD]), Scripted([GOOD], "second")
 
-    written = SummaryChain((first, second)).written(material, judge, Cancellation())
+    written = SummaryChain((first, second)).write(material, judge, Cancellation())
 
-    assert (written.draft, written.summariser, written.refusals) == (GOOD, "scripted", ())
+    assert (written.draft, written.summarizer, written.refusals) == (GOOD, "scripted", ())
     assert second.asked == []
 
 
 def test_failures_that_may_pass_are_tried_again_with_growing_pauses(material: Material) -> None:
-    fails = Scripted([transient(), transient(), transient(), GOOD])
-    pauses = Pauses()
+    mends, fails = Scripted([transient(), transient(), transient(), GOOD]), Scripted([transient()])
+    pauses, run = Pauses(), Pauses()
 
-    written = SummaryChain((fails,), backoff_s=2).written(material, judge, pauses)
+    written = SummaryChain((mends,), backoff_s=2).write(material, judge, pauses)
+    unwritten = SummaryChain((fails,), time_limit_s=600, retries=10, backoff_s=1).write(
+        material, judge, run
+    )
 
     assert written.draft is GOOD
     assert pauses.waited == [2, 4, 8]
+    assert run.waited == [1, 2, 4, 8, 16, 30, 30, 30, 30, 30]
+    assert unwritten.summarizer == "extractive"
 
 
 def test_a_provider_s_wish_to_wait_longer_is_heeded(material: Material) -> None:
     pauses = Pauses()
 
-    SummaryChain((Scripted([transient(retry_after_s=17), GOOD]),)).written(material, judge, pauses)
+    SummaryChain((Scripted([transient(retry_after_s=17), GOOD]),)).write(material, judge, pauses)
 
     assert pauses.waited == [17]
 
@@ -118,26 +123,17 @@ def test_a_wait_beyond_the_time_limit_is_not_begun(material: Material) -> None:
     asks = Scripted([transient(retry_after_s=3_600), GOOD])
     pauses = Pauses()
 
-    written = SummaryChain((asks,), time_limit_s=60).written(material, judge, pauses)
+    written = SummaryChain((asks,), time_limit_s=60).write(material, judge, pauses)
 
-    assert written.summariser == "extractive"
+    assert written.summarizer == "extractive"
     assert pauses.waited == []
     assert "3600 s more" in written.refusals[0].reason
 
 
-def test_retries_come_to_an_end(material: Material) -> None:
-    fails = Scripted([transient()])
-
-    written = SummaryChain((fails,), retries=2).written(material, judge, Pauses())
-
-    assert len(fails.asked) == 3
-    assert written.summariser == "extractive"
-
-
 def test_what_cannot_pass_is_not_tried_again(material: Material) -> None:
-    fails = Scripted([SummariserFailedError("no key")])
+    fails = Scripted([SummarizerFailedError("no key")])
 
-    written = SummaryChain((fails,)).written(material, judge, Pauses())
+    written = SummaryChain((fails,)).write(material, judge, Pauses())
 
     assert len(fails.asked) == 1
     assert str(written.refusals[0]) == "scripted: no key"
@@ -146,7 +142,7 @@ def test_what_cannot_pass_is_not_tried_again(material: Material) -> None:
 def test_a_refused_draft_is_asked_for_once_more_with_the_reason(material: Material) -> None:
     mends = Scripted([BAD, GOOD])
 
-    written = SummaryChain((mends,)).written(material, judge, Cancellation())
+    written = SummaryChain((mends,)).write(material, judge, Cancellation())
 
     assert written.draft is GOOD
     assert mends.asked[0].instructions is None
@@ -162,7 +158,7 @@ def test_what_a_draft_said_never_becomes_an_instruction(material: Material) -> N
 
     mends = Scripted([BAD, GOOD])
 
-    SummaryChain((mends,)).written(material, quotes, Cancellation())
+    SummaryChain((mends,)).write(material, quotes, Cancellation())
 
     assert "the user never said" in (mends.asked[1].instructions or "")
     assert "drop" not in (mends.asked[1].instructions or "")
@@ -172,10 +168,10 @@ def test_whoever_is_refused_twice_makes_way(material: Material) -> None:
     bad = Scripted([BAD])
     heard = Heard()
 
-    written = SummaryChain((bad,)).written(material, judge, Cancellation(), heard)
+    written = SummaryChain((bad,)).write(material, judge, Cancellation(), heard)
 
     assert len(bad.asked) == 2
-    assert written.summariser == "extractive"
+    assert written.summarizer == "extractive"
     assert heard.begun == ["scripted", "extractive"]
     assert [refusal.rule for refusal in heard.refusals] == ["made-up", "made-up"]
 
@@ -184,27 +180,25 @@ def test_the_end_of_the_chain_cannot_be_refused(material: Material) -> None:
     def refuses(_: Draft) -> None:
         raise RejectedSummaryError("never", "nothing is good enough")
 
-    written = SummaryChain((Scripted([GOOD]),)).written(material, refuses, Cancellation())
+    written = SummaryChain((Scripted([GOOD]),)).write(material, refuses, Cancellation())
 
-    assert written.summariser == "listing"
+    assert written.summarizer == "listing"
     assert written.draft.text
-    assert [refusal.summariser for refusal in written.refusals] == [
+    assert [refusal.summarizer for refusal in written.refusals] == [
         "scripted",
         "scripted",
         "extractive",
     ]
 
 
-@pytest.mark.parametrize("error", [ValueError("x\ny"), TimeoutError("own"), KeyError("k")])
-def test_whatever_a_summariser_raises_is_one_line_of_the_record(
-    material: Material, error: Exception
-) -> None:
-    written = SummaryChain((Scripted([error]),)).written(material, judge, Cancellation())
+def test_whatever_a_summariser_raises_is_one_line_of_the_record(material: Material) -> None:
+    for error in [ValueError("x\ny"), TimeoutError("own"), KeyError("k")]:
+        written = SummaryChain((Scripted([error]),)).write(material, judge, Cancellation())
 
-    (refusal,) = written.refusals
-    assert type(error).__name__ in refusal.reason
-    assert "\n" not in str(refusal)
-    assert written.summariser == "extractive"
+        (refusal,) = written.refusals
+        assert type(error).__name__ in refusal.reason, error
+        assert "\n" not in str(refusal), error
+        assert written.summarizer == "extractive", error
 
 
 @pytest.fixture
@@ -215,59 +209,56 @@ def release() -> Iterator[threading.Event]:
     event.set()
 
 
-def hanging(release: threading.Event) -> list[Callable[[Material], object]]:
-    async def awaits(_: Material) -> Draft:
+@dataclass(frozen=True)
+class Hangs:
+    """Waits until the test ends, in an event loop or in its thread."""
+
+    release: threading.Event
+    is_asynchronous: bool
+    begins: Callable[[], object] = lambda: None
+    name: str = "hangs"
+
+    def summarize(self, _: Material) -> Draft | Awaitable[Draft]:
+        self.begins()
+        return self.awaits() if self.is_asynchronous else self.blocks()
+
+    async def awaits(self) -> Draft:
         await asyncio.Event().wait()
         raise AssertionError("unreachable")
 
-    def blocks(_: Material) -> Draft:
-        release.wait()
+    def blocks(self) -> Draft:
+        self.release.wait()
         return GOOD
 
-    return [awaits, blocks]
 
-
-@pytest.mark.parametrize("kind", [0, 1], ids=["asynchronous", "synchronous"])
 def test_one_that_hangs_is_left_when_its_time_is_over(
-    material: Material, release: threading.Event, kind: int
+    material: Material, release: threading.Event
 ) -> None:
-    @dataclass(frozen=True)
-    class Hangs:
-        name: str = "hangs"
+    for hangs in (Hangs(release, is_asynchronous=True), Hangs(release, is_asynchronous=False)):
+        written = SummaryChain((hangs,), time_limit_s=0.2).write(material, judge, Cancellation())
 
-        def summarise(self, material: Material) -> Draft:
-            return hanging(release)[kind](material)  # type: ignore[return-value]
-
-    written = SummaryChain((Hangs(),), time_limit_s=0.2).written(material, judge, Cancellation())
-
-    assert written.summariser == "extractive"
-    assert "longer than its 0.2 seconds" in written.refusals[0].reason
+        assert written.summarizer == "extractive", hangs
+        assert "longer than its 0.2 seconds" in written.refusals[0].reason, hangs
 
 
-@pytest.mark.parametrize("kind", [0, 1], ids=["asynchronous", "synchronous"])
 def test_cancelling_ends_the_wait_for_one_that_hangs(
-    material: Material, release: threading.Event, kind: int
+    material: Material, release: threading.Event, subtests: pytest.Subtests
 ) -> None:
-    cancellation = Cancellation()
+    for kind in (True, False):
+        cancellation = Cancellation()
+        asks = threading.Timer(0.0, cancellation.request).start
+        hangs = Hangs(release, is_asynchronous=kind, begins=asks)
 
-    @dataclass(frozen=True)
-    class Hangs:
-        name: str = "hangs"
-
-        def summarise(self, material: Material) -> Draft:
-            threading.Timer(0.0, cancellation.ask).start()
-            return hanging(release)[kind](material)  # type: ignore[return-value]
-
-    with pytest.raises(CompactionCancelledError):
-        SummaryChain((Hangs(),)).written(material, judge, cancellation)
+        with subtests.test(str(hangs)), pytest.raises(CompactionCancelledError):
+            SummaryChain((hangs,)).write(material, judge, cancellation)
 
 
 def test_what_was_cancelled_before_is_never_begun(material: Material) -> None:
     cancellation, asked = Cancellation(), Scripted([GOOD])
-    cancellation.ask()
+    cancellation.request()
 
     with pytest.raises(CompactionCancelledError):
-        SummaryChain((asked,)).written(material, judge, cancellation)
+        SummaryChain((asked,)).write(material, judge, cancellation)
 
     assert asked.asked == []
 
@@ -275,7 +266,7 @@ def test_what_was_cancelled_before_is_never_begun(material: Material) -> None:
 def test_it_works_inside_a_running_event_loop(material: Material) -> None:
     async def agent() -> str:
         chain = SummaryChain((Scripted([GOOD]),))
-        return chain.written(material, judge, Cancellation()).summariser
+        return chain.write(material, judge, Cancellation()).summarizer
 
     assert asyncio.run(agent()) == "scripted"
 
@@ -284,33 +275,31 @@ def test_it_works_inside_a_running_event_loop(material: Material) -> None:
 
 
 def test_where_the_plan_wants_a_notice_nobody_else_stands_in(material: Material) -> None:
-    heard, fails = Heard(), Scripted([SummariserFailedError("no such model")])
+    heard, fails = Heard(), Scripted([SummarizerFailedError("no such model")])
 
-    written = SummaryChain((fails,)).written(
-        material, judge, Cancellation(), heard, OnFailure.NOTICE
-    )
+    written = SummaryChain((fails,)).write(material, judge, Cancellation(), heard, OnFailure.NOTICE)
 
     assert heard.begun == ["scripted", "notice"]
     assert written.draft.text.startswith("[Context Pruned: Removed 40 ")
-    assert [refusal.summariser for refusal in written.refusals] == ["scripted"]
+    assert [refusal.summarizer for refusal in written.refusals] == ["scripted"]
 
 
 def test_where_the_plan_wants_the_view_unchanged_it_is_said_who_failed(material: Material) -> None:
-    heard, fails = Heard(), Scripted([SummariserFailedError("no such model")])
+    heard, fails = Heard(), Scripted([SummarizerFailedError("no such model")])
 
     with pytest.raises(UnwrittenError, match="scripted: no such model"):
-        SummaryChain((fails,)).written(material, judge, Cancellation(), heard, OnFailure.UNCHANGED)
+        SummaryChain((fails,)).write(material, judge, Cancellation(), heard, OnFailure.UNCHANGED)
 
     assert heard.begun == ["scripted"]
 
 
-@pytest.mark.parametrize("on_failure", [OnFailure.NOTICE, OnFailure.UNCHANGED])
-@pytest.mark.parametrize("others", [(), (Scripted([SummariserFailedError("gone")]),)])
-def test_who_is_asked_to_write_by_rules_does_so_whatever_the_plan_wants(
-    material: Material, on_failure: OnFailure, others: tuple[Scripted, ...]
-) -> None:
-    named: tuple[Summariser, ...] = (*others, Extractive()) if others else ()
+def test_who_is_asked_to_write_by_rules_does_so_whatever_the_plan_wants(material: Material) -> None:
+    for others in [(), (Scripted([SummarizerFailedError("gone")]),)]:
+        for on_failure in [OnFailure.NOTICE, OnFailure.UNCHANGED]:
+            named: tuple[Summarizer, ...] = (*others, ExtractiveSummarizer()) if others else ()
 
-    written = SummaryChain(named).written(material, judge, Cancellation(), on_failure=on_failure)
+            written = SummaryChain(named).write(
+                material, judge, Cancellation(), on_failure=on_failure
+            )
 
-    assert written.summariser == "extractive"
+            assert written.summarizer == "extractive", (on_failure, others)

@@ -20,9 +20,9 @@ from hypothesis.stateful import (
 from unpinned import UNPINNED
 
 import cutbank
-from cutbank import Block, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.compaction.prepared_boundary import Coming
+from cutbank.adapters.runtime.compaction.prepared_boundary import PreparedView
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.errors import (
     InvalidPositionError,
@@ -32,7 +32,7 @@ from cutbank.domain.errors import (
 )
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
-from cutbank.projections.history_view import History
+from cutbank.projections.history_view import HistoryFold
 
 LIMIT = 2_000
 POLICY = ReserveHeadroom(reserve_tokens=400, keep_tokens=200)
@@ -61,7 +61,7 @@ class Swapping(RuleBasedStateMachine):
         self.count = 0
         self.speaks = False
         """Whether somebody speaks between the look at the view to come and the swap."""
-        self.made, self.loop._swap.made = self.loop._swap.made, self._made  # type: ignore[method-assign]
+        self.made, self.loop._swap.serve = self.loop._swap.serve, self._made  # type: ignore[method-assign]
 
     def teardown(self) -> None:
         try:
@@ -107,25 +107,25 @@ class Swapping(RuleBasedStateMachine):
                 case _:
                     gone = self.session.retract(at)
                     self.said = [one for one in self.said if one not in gone]
-                    self.open = list(self.session.state.open_calls)
+                    self.open = list(self.session.log.state.open_calls)
 
     @rule()
     def the_request_changes(self) -> None:
         self.count += 1
-        self.session.set_system_prompt(f"Be careful, {self.count} times.")
+        self.session.configure(system_prompt=f"Be careful, {self.count} times.")
 
     @rule()
     def a_boundary_is_prepared(self) -> None:
         before = self.session.view()
         with suppress(NothingToCompactError):
-            self.session.compact(POLICY, limit=LIMIT, activate=False)
+            self.session.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
         after = self.session.view()
         assert (after.entries, after.boundary) == (before.entries, before.boundary)
 
     @rule()
     def the_agent_asks(self) -> None:
         """Nothing of the tail is lost, and nothing is served that is not smaller."""
-        before, prepared = self.session.view(), self.session.prepared()
+        before, prepared = self.session.view(), self.session.log.find_prepared()
         view = self.loop.prepare()
         assert view == self.session.view()
         if view.boundary == before.boundary:
@@ -136,7 +136,7 @@ class Swapping(RuleBasedStateMachine):
             tail = [one for one in before.entries if one.position > view.boundary.after]
             shown = [one for one in view.entries if one.position > view.boundary.after]
             assert shown[: len(tail)] == tail
-        assert self.session.prepared() is None
+        assert self.session.log.find_prepared() is None
 
     @rule(
         data=st.data(),
@@ -170,16 +170,16 @@ class Swapping(RuleBasedStateMachine):
 
     @rule()
     def an_attempt_fails(self) -> None:
-        if self.session.lineages:
-            self.session.compactor().decisions.note_failed("a summariser was away")
+        if self.session.log.lineages:
+            self.session.log.compactor().decisions.record_failure("a summariser was away")
 
     @invariant()
     def the_fold_in_memory_is_the_fold_of_the_log(self) -> None:
-        mine = self.session._reader("main")
+        mine = self.session.log.reader("main")
         fresh = ViewReader(self.store.events, "default", "a session", "main")
-        assert told(*mine.history()) == told(*fresh.history())
+        assert told(*mine.read_history()) == told(*fresh.read_history())
 
-    def _made(self, coming: Coming) -> bool:
+    def _made(self, coming: PreparedView) -> bool:
         if self.speaks:
             self._say(Block.user("And this?"))
         return self.made(coming)
@@ -192,7 +192,7 @@ class Swapping(RuleBasedStateMachine):
                 self.said.append(at)
 
 
-def told(history: History, coordinate: object) -> dict[str, object]:
+def told(history: HistoryFold, coordinate: object) -> dict[str, object]:
     """All that a fold says, and what is reckoned of it."""
     of_it = {
         name: value
@@ -202,9 +202,9 @@ def told(history: History, coordinate: object) -> dict[str, object]:
     return of_it | {
         "at": coordinate,
         "entries": list(history.entries.values()),
-        "use": history.use(),
-        "sizes": history.sizes(),
-        "anchored": history.reckoning.anchored_at(),
+        "use": history.measure_usage(),
+        "sizes": history.list_sizes(),
+        "anchored": history.reckoning.find_anchor_position(),
     }
 
 
@@ -221,6 +221,6 @@ def test_the_fold_is_the_same_whatever_is_swapped_in(
     run_state_machine_as_test(
         on(engine, request),
         settings=settings(
-            max_examples=40 if engine == "sqlite" else 10, stateful_step_count=30, deadline=None
+            max_examples=15 if engine == "sqlite" else 4, stateful_step_count=30, deadline=None
         ),
     )

@@ -6,9 +6,9 @@ import pytest
 from codex_talk import Rollout, message, sealed
 from codex_written import imported
 
-from cutbank import Block, SessionStore, StoredSession
-from cutbank.domain.blocks import NOT_SENT
-from cutbank.domain.compaction import NOT_SHOWN
+from cutbank import Block, CompactionOptions, SessionStore, StoredSession
+from cutbank.domain.blocks import UNSENT_KINDS
+from cutbank.domain.compaction import UNSHOWN_SUMMARIZER
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
 
@@ -32,7 +32,7 @@ def session(store: SessionStore, tmp_path: Path) -> StoredSession:
     session = imported(store, tmp_path / "rollout.jsonl", told)
     standing = session.view().summary
     assert standing is not None
-    assert standing.summariser == NOT_SHOWN
+    assert standing.summariser == UNSHOWN_SUMMARIZER
     session.append(Block.user("What now?"))
     return session
 
@@ -42,7 +42,7 @@ class Told:
 
     name = "told"
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         self.material = material
         return Draft("They read a file.")
 
@@ -53,7 +53,7 @@ def test_the_summary_tells_what_was_said_before_and_not_that_nobody_knows(
     unknown = session.view().summary
     assert unknown is not None
 
-    session.compact("pi", settings={"keep_tokens": "100"}, limit=16_000)
+    session.compact("pi", limit=16_000, options=CompactionOptions(settings={"keep_tokens": "100"}))
 
     now = session.view().summary
     assert now is not None
@@ -65,24 +65,38 @@ def test_the_summary_tells_what_was_said_before_and_not_that_nobody_knows(
 def test_a_summariser_is_given_all_that_its_text_will_stand_for(session: StoredSession) -> None:
     told = Told()
 
-    session.compact("pi", settings={"keep_tokens": "100"}, limit=16_000, summariser=told)
+    session.compact(
+        "pi",
+        limit=16_000,
+        options=CompactionOptions(settings={"keep_tokens": "100"}, summarizers=[told]),
+    )
 
     now = session.view().summary
     assert now is not None
-    given = Ranges.of(item.position for item in told.material.gone)
+    given = Ranges.of(item.position for item in told.material.removed_items)
     stands_for = session.recall(now.covers)
-    assert given == Ranges.of(one.position for one in stands_for if one.block.kind not in NOT_SENT)
+    assert given == Ranges.of(
+        one.position for one in stands_for if one.block.kind not in UNSENT_KINDS
+    )
     assert told.material.previous is None
-    assert told.material.served is None
+    assert told.material.served_prompt is None
     assert 5 in now.digest.commands
 
 
 def test_the_next_summary_goes_on_with_the_one_before_it(session: StoredSession) -> None:
-    session.compact("pi", settings={"keep_tokens": "100"}, limit=16_000, summariser=Told())
+    session.compact(
+        "pi",
+        limit=16_000,
+        options=CompactionOptions(settings={"keep_tokens": "100"}, summarizers=[Told()]),
+    )
     session.append(Block.assistant(FILLER), Block.user("Done?"), Block.assistant(FILLER))
     told = Told()
 
-    session.compact("pi", settings={"keep_tokens": "100"}, limit=16_000, summariser=told)
+    session.compact(
+        "pi",
+        limit=16_000,
+        options=CompactionOptions(settings={"keep_tokens": "100"}, summarizers=[told]),
+    )
 
     assert told.material.previous == "They read a file."
-    assert all(item.block.text != ASKED for item in told.material.gone)
+    assert all(item.block.text != ASKED for item in told.material.removed_items)

@@ -90,3 +90,19 @@ def long_talk(address: str, file: Path) -> Path:
                 cutbank.Block.assistant(f"Answer {turn}: " + "silt, silt and more silt. " * 140),
             )
     return file
+
+
+Refusals = list[tuple[list[str], str]]
+"""Words of command lines, each with what its refusal says."""
+
+
+def answered_wrongly(run: Run, rows: Refusals, *before: str) -> list[tuple[list[str], str, Answer]]:
+    """Return the rows that are not refused in one line with exit code 2 that says the text."""
+    wrong = []
+    for words, said in rows:
+        answer = run(*before, *words)
+        is_refused = answer.code == 2 and said in answer.err
+        is_refused &= said in answer.json["error"] if "--json" in words else answer.out == ""
+        if not (is_refused and answer.err.startswith("cutbank: ") and answer.err.count("\n") == 1):
+            wrong.append((words, said, answer))
+    return wrong

@@ -1,6 +1,5 @@
 """`compact --dry-run` says what a compaction costs and saves, and whose prices these are."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from cutbank.domain.session_events import Usage
 
 from .conftest import Run
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "cli.md"
 DRY = ("compact", "long", "--set", "keep_tokens=1000", "--dry-run")
 
 
@@ -36,23 +34,9 @@ def test_a_dry_run_is_priced_by_the_model_of_the_newest_call(run: Run, called: N
     assert pricing["summary_usd"] == 0
     assert pricing["is_worthwhile"]
     assert 0 < pricing["pays_after"] <= 50
-
-
-def test_a_dry_run_is_priced_by_the_model_that_is_named(run: Run, called: None) -> None:
-    pricing = run(*DRY, "--model", "openai:gpt-5.4", "--calls", "1", "--json").json["pricing"]
-
-    assert (pricing["model"], pricing["provider"]) == ("gpt-5.4", "openai")
-    assert pricing["saves_usd"] == pricing["saves_per_call_usd"]
-
-
-def test_the_price_is_told_to_people(run: Run, called: None) -> None:
-    said = run(*DRY).out
-
-    assert re.search(r"price +claude-opus-4-5 at anthropic, for a million tokens: \$5 in", said)
-    assert re.search(r" +each prompt is [\d,]+ tokens smaller: \$[\d.]+ a call", said)
-    assert "more tokens are in no cache at the next call: $" in said
-    assert "no model writes it" in said
-    assert "paid for after" in said
+    named = run(*DRY, "--model", "openai:gpt-5.4", "--calls", "1", "--json").json["pricing"]
+    assert (named["model"], named["provider"]) == ("gpt-5.4", "openai")
+    assert named["saves_usd"] == named["saves_per_call_usd"]
 
 
 def test_without_a_known_model_there_are_tokens_and_no_money(run: Run, long_talk: Path) -> None:
@@ -72,28 +56,3 @@ def test_without_a_known_model_there_are_tokens_and_no_money(run: Run, long_talk
         "pays_after",
         "is_worthwhile",
     }
-
-
-def test_only_a_dry_run_is_priced(run: Run, called: None) -> None:
-    done = run("compact", "long", "--set", "keep_tokens=1000", "--json").json
-
-    assert done["compacted"]
-    assert done["pricing"] is None
-
-
-def test_each_key_of_a_price_is_in_the_reference(run: Run, called: None) -> None:
-    pricing = run(*DRY, "--json").json["pricing"]
-
-    (text,) = [
-        part
-        for part in re.split(r"^## ", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        if part.startswith("compact\n")
-    ]
-    assert set(pricing) <= set(re.findall(r"`([a-z_0-9]+)`", text))
-
-
-def test_calls_are_not_negative(run: Run, long_talk: Path) -> None:
-    answer = run(*DRY, "--calls", "-1")
-
-    assert answer.code == 2
-    assert "--calls" in answer.err

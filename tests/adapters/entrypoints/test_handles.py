@@ -14,9 +14,8 @@ def newest(back: int) -> int:
     return 100 - back
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
+def test_a_handle_is_read_as_people_write_it() -> None:
+    rows = [
         (["12"], [(12, 12)]),
         (["#12"], [(12, 12)]),
         (["3-9"], [(3, 9)]),
@@ -32,45 +31,37 @@ def newest(back: int) -> int:
         (["last-3..last"], [(97, 100)]),
         (["90..last"], [(90, 100)]),
         (["7,"], [(7, 7)]),
-    ],
-)
-def test_a_handle_is_read_as_people_write_it(
-    words: list[str], expected: list[tuple[int, int]]
-) -> None:
-    assert handle_parsing.parsed(words, newest).runs == tuple(expected)
+    ]
+
+    assert not [
+        row for row in rows if handle_parsing.parse_handles(row[0], newest).runs != tuple(row[1])
+    ]
+    positions = [handle_parsing.parse_handle(word, newest) for word in ("12", " #12 ", "last-1")]
+    assert positions == [12, 12, 99]
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        *("", ",", "x", "0", "#0", "-3", "3-", "9-3", "1..", "..", "#", "last-", "3-last"),
-        *("1.5", "9" * 16, "9" * 5_000, "12;", "\u0663", "last..3"),
-    ],
-)
-def test_what_is_no_handle_is_refused(word: str) -> None:
-    with pytest.raises(InvalidPositionError):
-        handle_parsing.parsed([word], newest)
-
-
-@pytest.mark.parametrize(("word", "expected"), [("12", 12), (" #12 ", 12), ("last-1", 99)])
-def test_one_position_is_one_handle(word: str, expected: int) -> None:
-    assert handle_parsing.position(word, newest) == expected
+def test_what_is_no_handle_is_refused() -> None:
+    words = ["", ",", "x", "0", "#0", "-3", "3-", "9-3", "1..", "..", "#", "last-", "3-last"]
+    words += ["1.5", "9" * 16, "9" * 5_000, "12;", "\u0663", "last..3"]
+    for word in words:
+        with pytest.raises(InvalidPositionError):
+            pytest.fail(f"{word!r} is read as {handle_parsing.parse_handles([word], newest)}")
 
 
 def test_a_range_is_no_position() -> None:
     with pytest.raises(InvalidPositionError):
-        handle_parsing.position("3-9", newest)
+        handle_parsing.parse_handle("3-9", newest)
 
 
 def test_only_last_asks_for_the_newest() -> None:
     def never(back: int) -> int:
         raise AssertionError(back)
 
-    assert len(handle_parsing.parsed(["1-5", "#9"], never)) == 6
+    assert len(handle_parsing.parse_handles(["1-5", "#9"], never)) == 6
 
 
 @given(st.lists(st.integers(min_value=1, max_value=10**6), min_size=1))
 def test_whatever_is_printed_of_handles_is_read_again(positions: list[int]) -> None:
     printed = Ranges.of(positions)
 
-    assert handle_parsing.parsed([str(printed)], newest) == printed
+    assert handle_parsing.parse_handles([str(printed)], newest) == printed

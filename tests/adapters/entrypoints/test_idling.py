@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from databases import on_sqlite
 
 import cutbank
-from cutbank.adapters.interfaces.command_line.session_json import described
+from cutbank import CompactionOptions
+from cutbank.adapters.interfaces.command_line.session_json import session_to_json
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Parent
 
-from .conftest import Answer, Run
+from .conftest import Answer, Refusals, Run, answered_wrongly
 
 LONG = "the clay under the river bank slid in the night and nobody had seen it coming " * 160
 
@@ -27,10 +27,10 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def work(run: Run, at_once: None) -> Callable[..., Answer]:
-    return lambda *words: run("idle", "--once", "--idle-time", "0", *words)
+    return lambda *words: run("idle", "--once", "--idle-time", "0", "--concurrency", "7", *words)
 
 
-def talk(address: str, *keys: str, namespace: str = "default") -> None:
+def rest(address: str, *keys: str, namespace: str = "default") -> None:
     with open_store(address) as store:
         for key in keys:
             session = store.session(key, namespace=namespace)
@@ -40,31 +40,17 @@ def talk(address: str, *keys: str, namespace: str = "default") -> None:
                 )
 
 
-def test_the_status_of_an_empty_database_is_said_in_words(run: Run, address: str) -> None:
-    open_store(address).close()
-
-    said = run("idle", "--status")
-
-    assert said.code == 0
-    for words in (
-        "none, and none will be until something is said in a session",
-        "nobody is at a session now",
-        "no boundary waits for the threshold",
-        "no session was compacted in idle hours yet",
-        "no session's newest attempt failed",
-        "$0.0000 of $1.00 in this hour; $0.0000 in all",
-    ):
-        assert words in said.out
-
-
-def test_what_is_due_is_done_once_and_shown(
+def test_what_is_due_in_the_named_namespaces_is_done_once_and_shown(
     run: Run, work: Callable[..., Answer], address: str
 ) -> None:
-    talk(address, "one", "two")
+    rest(address, "one", "two")
+    rest(address, "theirs", namespace="theirs")
+    ours = ("--namespace", "default")
 
-    done = work("--json")
-    again = work()
-    status = run("idle", "--status", "--json").json
+    done = work(*ours, "--json")
+    again = work(*ours)
+    status = run("idle", "--status", *ours, "--json").json
+    settings = {one["name"]: one["value"] for one in run("settings", "--json").json["settings"]}
 
     assert (done.code, done.json["done"], done.json["failed"]) == (0, 2, 0)
     assert len(done.json["workers"]) == 1
@@ -73,27 +59,20 @@ def test_what_is_due_is_done_once_and_shown(
     assert done.json["left_alone"] == {"compacted": 2}
     assert (status["due"], status["done"], status["done_in_day"]) == (0, 2, 2)
     assert {one["session"] for one in status["done_lately"]} == {"one", "two"}
+    assert len(run("idle", "--status", "--json", "--last", "1").json["done_lately"]) == 1
     assert "tokens by extractive" in run("idle", "--status").out
+    # What was said on a command line stays there.
+    assert (settings["idle.concurrency"], settings["idle.time"]) == (2, 300.0)
 
 
-def test_of_each_kind_so_many_are_named_as_one_asks_for(
-    run: Run, work: Callable[..., Answer], address: str
-) -> None:
-    talk(address, "one", "two", "three")
-    work()
-
-    assert len(run("idle", "--status", "--json", "--last", "2").json["done_lately"]) == 2
-
-
-@on_sqlite
 def test_the_log_is_lines_for_people_or_one_json_object_each(
     work: Callable[..., Answer], address: str
 ) -> None:
-    talk(address, "one")
+    rest(address, "one")
     lines = work("--verbose").err.splitlines()
-    talk(address, "two")
+    rest(address, "two")
     objects = [json.loads(line) for line in work("--log", "json").err.splitlines()]
-    talk(address, "three")
+    rest(address, "three")
     quiet = work("--quiet").err
 
     assert any(" INFO " in line and "compacted one: " in line for line in lines)
@@ -104,59 +83,23 @@ def test_the_log_is_lines_for_people_or_one_json_object_each(
     assert quiet == ""
 
 
-def test_only_the_namespaces_that_are_named_are_worked_in(
-    run: Run, work: Callable[..., Answer], address: str
-) -> None:
-    for namespace in ("ours", "theirs", "default"):
-        talk(address, "s", namespace=namespace)
-
-    done = work("--namespace", "ours", "--namespace", "theirs", "--json").json
-    named = run("idle", "--status", "--namespace", "ours", "--json").json
-
-    assert done["done"] == 2
-    assert named["done"] == 1
-    assert run("sessions", "--namespace", "default", "--json").json[0]["idle"] != "compacted"
-
-
-@on_sqlite
-def test_what_is_said_on_the_command_line_stays_there(
-    work: Callable[..., Answer], address: str, run: Run
-) -> None:
+def test_wrong_options_are_refused_in_one_line(run: Run, address: str) -> None:
     open_store(address).close()
-    work("--concurrency", "7")
-
-    settings = {one["name"]: one["value"] for one in run("settings", "--json").json["settings"]}
-
-    assert settings["idle.concurrency"] == 2
-    assert settings["idle.time"] == 300.0
-
-
-@on_sqlite
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
+    wrong: Refusals = [
         (["--once", "--health", "h.json"], "--health is for a worker that goes on"),
         (["--health", "nowhere/h.json"], "nowhere/h.json cannot be written (No such file"),
         (["--concurrency", "0"], "should be greater than or equal to 1"),
         (["--log", "xml"], "invalid value for '--log'"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(
-    run: Run, address: str, words: list[str], complaint: str
-) -> None:
-    open_store(address).close()
+    ]
 
-    answer = run("idle", *words)
-
-    assert answer.code == 2
-    assert complaint in answer.err
-    assert len(answer.err.splitlines()) == 1
+    assert not answered_wrongly(run, wrong, "idle")
+    assert "$0.0000 of $1.00 in this hour" in run("idle", "--status").out
 
 
 @pytest.fixture
 def all_kinds(address: str, file: Path) -> str:
     """A session of each kind that idle work tells from others."""
-    talk(address, "rests")
+    rest(address, "rests")
     with open_store(address) as store:
         store.session("small").append(cutbank.Block.user("hello"))
         store.session("calls", title="It calls").append(
@@ -172,8 +115,10 @@ def all_kinds(address: str, file: Path) -> str:
         store.session("compacted").append(
             *(cutbank.Block.user(f"{turn}: {LONG}") for turn in range(12))
         )
-        store.session("compacted").compact(settings={"keep_tokens": "1000"})
-        store.session("compacted").compactor("a what-if")
+        store.session("compacted").compact(
+            options=CompactionOptions(settings={"keep_tokens": "1000"})
+        )
+        store.session("compacted").log.compactor("a what-if")
     return address
 
 
@@ -181,7 +126,7 @@ def test_the_list_of_sessions_is_the_same_from_the_index_as_from_the_log(
     run: Run, all_kinds: str
 ) -> None:
     with open_store(all_kinds) as store:
-        known = [described(session) for session in store.sessions()]
+        known = [session_to_json(session) for session in store.sessions()]
 
     listed = run("sessions", "--json").json
 
@@ -207,7 +152,6 @@ def test_sessions_say_what_idle_work_makes_of_them(run: Run, all_kinds: str, at_
     assert listed["small"]["idle_until"] is None
 
 
-@on_sqlite
 def test_where_no_index_can_be_kept_sessions_are_read_from_the_log(
     run: Run, all_kinds: str, file: Path
 ) -> None:
@@ -240,10 +184,8 @@ def test_an_agent_says_when_it_goes_on_and_takes_it_back(run: Run, all_kinds: st
     assert "goes on at" in run("wake", "small", "--in", "1d").out
 
 
-@on_sqlite
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
+def test_a_moment_that_is_none_is_refused_in_one_line(run: Run, talk: Path) -> None:
+    wrong: Refusals = [
         ([], "wake takes one of --at TIME, --in SPAN and --cancel"),
         (["--in", "5m", "--cancel"], "wake takes one of"),
         (["--in", "soon"], "--in takes a span as 90s, 20m, 2h or 1d, not 'soon'"),
@@ -251,13 +193,6 @@ def test_an_agent_says_when_it_goes_on_and_takes_it_back(run: Run, all_kinds: st
         (["--at", "2001-01-01T00:00+00:00"], "is past"),
         (["--in", "0s"], "is past"),
         (["--in", "9999999d"], "is further away than a calendar goes"),
-    ],
-)
-def test_a_moment_that_is_none_is_refused_in_one_line(
-    run: Run, all_kinds: str, words: list[str], complaint: str
-) -> None:
-    answer = run("wake", "small", *words)
+    ]
 
-    assert answer.code == 2
-    assert complaint in answer.err
-    assert len(answer.err.splitlines()) == 1
+    assert not answered_wrongly(run, wrong, "wake", "talk")

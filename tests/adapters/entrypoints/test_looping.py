@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from .conftest import Run
+from .conftest import Refusals, Run, answered_wrongly
 
 TOO_LONG = json.dumps(
     {
@@ -50,21 +50,14 @@ def test_an_overflow_is_compacted_once(run: Run, long_talk: Path) -> None:
     assert "too long for its model (13,000 of 12,000 tokens)" in second.json["error"]
 
 
-def test_what_is_no_refusal_for_length_is_said_to_be_none(run: Run, long_talk: Path) -> None:
-    answer = run("overflowed", "long", "rate limit exceeded: 429")
-
-    assert answer.code == 2
-    assert "no refusal for length: rate limit exceeded" in answer.err
-    assert len(answer.err.splitlines()) == 1
-    assert run("view", "long", "--json").json["boundary"] is None
-
-
-def test_a_format_that_does_not_exist_is_refused_before_anything_is_recorded(
+def test_what_is_no_refusal_for_length_or_no_format_is_refused_and_nothing_recorded(
     run: Run, long_talk: Path
 ) -> None:
-    where = ("--at", "2", "--lineage-version", "0")
+    where = ["--at", "2", "--lineage-version", "0"]
+    wrong: Refusals = [
+        (["overflowed", "long", "rate limit exceeded: 429"], "no refusal for length: rate limit"),
+        (["record-call", "long", *where, "--as", "latin"], "no format 'latin'"),
+    ]
 
-    answer = run("record-call", "long", *where, "--as", "latin")
-
-    assert answer.code == 2
-    assert "no format 'latin'" in answer.err
+    assert not answered_wrongly(run, wrong)
+    assert run("view", "long", "--json").json["boundary"] is None

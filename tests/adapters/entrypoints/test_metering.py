@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import pytest
-from databases import on_sqlite
 
 from .conftest import Run
 
 
-@on_sqlite
 def test_the_meter_says_how_full_a_context_is(run: Run, long_talk: Path) -> None:
     tokens = run("meter", "long", "--json").json["tokens"]
 
@@ -21,32 +19,26 @@ def test_the_meter_says_how_full_a_context_is(run: Run, long_talk: Path) -> None
     assert answer["notice"] is None
 
 
-@on_sqlite
-@pytest.mark.parametrize(
-    ("part", "colour", "level"),
-    [
+def test_each_level_is_one_word_and_has_its_colour(run: Run, long_talk: Path) -> None:
+    rows = [
         (0.4, "green", "Normal"),
         (0.6, "yellow", "Normal"),
         (0.76, "orange", "Warning"),
         (0.84, "orange", "Alert"),
         (0.95, "red", "Critical"),
-    ],
-)
-def test_each_level_is_one_word_and_has_its_colour(
-    run: Run, long_talk: Path, part: float, colour: str, level: str
-) -> None:
+    ]
     tokens = run("meter", "long", "--json").json["tokens"]
-    limit = int(tokens / part)
+    for part, colour, level in rows:
+        limit = int(tokens / part)
 
-    lines = run("meter", "long", "--limit", str(limit)).out.splitlines()
+        lines = run("meter", "long", "--limit", str(limit)).out.splitlines()
 
-    assert lines[0].endswith(f"{tokens / limit:.1%}, {level}")
-    assert run("meter", "long", "--limit", str(limit), "--json").json["colour"] == colour
-    assert lines[0].count("#") == int(40 * tokens / limit)
-    assert lines[1] == f"{tokens:,} of {limit:,} tokens are in use (limit as given)"
+        assert lines[0].endswith(f"{tokens / limit:.1%}, {level}")
+        assert run("meter", "long", "--limit", str(limit), "--json").json["colour"] == colour
+        assert lines[0].count("#") == int(40 * tokens / limit)
+        assert lines[1] == f"{tokens:,} of {limit:,} tokens are in use (limit as given)"
 
 
-@on_sqlite
 @pytest.mark.claim("S1.29")
 def test_after_a_pruning_it_says_how_much_left(run: Run, long_talk: Path) -> None:
     before = run("view", "long", "--json").json

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from cutbank.adapters.interfaces.command_line.printing import say, say_json, say_table
+from cutbank.adapters.interfaces.command_line.printing import print_json, print_table, print_text
 
 
 class Terminal(io.StringIO):
@@ -29,9 +29,9 @@ HARMFUL = st.sampled_from("\x9b\x07\x7f\u202e\u2066\u200b\u00ad\ufeff\u3164\U000
 def test_a_terminal_shows_every_character_and_obeys_none(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", lines := Terminal())
-        say(text)
+        print_text(text)
         patch.setattr(sys, "stdout", document := Terminal())
-        say_json({"text": text, text: 1})
+        print_json({"text": text, text: 1})
 
     assert json.loads(document.getvalue())["text"] == text
     visible = (lines.getvalue() + document.getvalue()).replace("\n", "").replace("\t", "")
@@ -48,26 +48,26 @@ ROWS: list[list[str | int]] = [
 ]
 
 
-@pytest.mark.parametrize("width", [20, 60, 80, 200])
 def test_a_table_fits_the_terminal_and_loses_no_number(
-    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    for width in (20, 60, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
 
-    say_table(HEADINGS, ROWS)
+        print_table(HEADINGS, ROWS)
 
-    out = capsys.readouterr().out
-    assert max(map(cell_len, out.splitlines())) <= width
-    assert NAME in "".join(out.split())
-    assert all(out.count(f"{number:,}") == len(ROWS) for number in NUMBERS)
+        out = capsys.readouterr().out
+        assert max(map(cell_len, out.splitlines())) <= width
+        assert NAME in "".join(out.split())
+        assert all(out.count(f"{number:,}") == len(ROWS) for number in NUMBERS)
 
 
 def test_a_table_in_a_pipe_has_a_tab_between_values_and_is_not_padded(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    say_table(HEADINGS, ROWS)
+    print_table(HEADINGS, ROWS)
 
     heading, first, second = capsys.readouterr().out.splitlines()
     assert heading.split("\t") == HEADINGS

@@ -10,13 +10,13 @@ from cutbank import Block, StoredSession
 from cutbank.adapters.runtime.exporting.exporter import export
 from cutbank.adapters.transcripts.formats import catalog
 from cutbank.adapters.transcripts.formats.format import Format
-from cutbank.adapters.transcripts.formats.outgoing import Outgoing
-from cutbank.adapters.transcripts.formats.source import Source
-from cutbank.adapters.transcripts.formats.steps import Step
+from cutbank.adapters.transcripts.formats.outgoing import OutgoingSession
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
+from cutbank.adapters.transcripts.formats.steps import ImportStep
 from cutbank.domain.errors import ExportError
 
 
-def _reads_nothing(_: Source) -> Iterator[Step]:
+def _reads_nothing(_: TranscriptSource) -> Iterator[ImportStep]:
     return iter(())
 
 
@@ -24,23 +24,23 @@ def _one(name: str, **how: object) -> Format:
     return Format(name, "a test's", lambda _: False, _reads_nothing, **how)  # type: ignore[arg-type]
 
 
-def _keys(outgoing: Outgoing) -> Iterator[bytes]:
-    outgoing.lose("colours", 2)
+def _keys(outgoing: OutgoingSession) -> Iterator[bytes]:
+    outgoing.count_loss("colours", 2)
     yield outgoing.key.encode()
     yield b"!"
 
 
-def _breaks(outgoing: Outgoing) -> Iterator[bytes]:
+def _breaks(outgoing: OutgoingSession) -> Iterator[bytes]:
     yield outgoing.key.encode()
     raise OSError(28, "No space left on device")
 
 
-def _folder(outgoing: Outgoing) -> Iterator[tuple[str, bytes]]:
+def _folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
     yield "a/one", outgoing.key.encode()
     yield "two", b"2"
 
 
-def _escapes(_: Outgoing) -> Iterator[tuple[str, bytes]]:
+def _escapes(_: OutgoingSession) -> Iterator[tuple[str, bytes]]:
     yield "../outside", b"evil"
 
 
@@ -87,11 +87,6 @@ def test_a_folder_holds_its_files(session: StoredSession, tmp_path: Path) -> Non
     assert report.bytes == 10
 
 
-def test_a_folder_needs_a_place(session: StoredSession) -> None:
-    with pytest.raises(ExportError, match="a folder of files: name a new folder with --out"):
-        export(session, "folder", BytesIO())
-
-
 def test_what_is_there_already_is_never_written_over(
     session: StoredSession, tmp_path: Path
 ) -> None:
@@ -103,36 +98,33 @@ def test_what_is_there_already_is_never_written_over(
     assert (tmp_path / "out").read_bytes() == b"mine"
 
 
-def test_a_write_that_breaks_leaves_nothing_behind(session: StoredSession, tmp_path: Path) -> None:
-    place = tmp_path / "exports"
-    place.mkdir()
-
-    with pytest.raises(ExportError, match="No space left on device"):
-        export(session, "breaks", place / "out")
-
-    assert list(place.iterdir()) == []
-
-
-def test_nothing_is_written_outside_the_folder(session: StoredSession, tmp_path: Path) -> None:
-    place = tmp_path / "exports"
-    place.mkdir()
-
-    with pytest.raises(ExportError, match="would lie outside"):
-        export(session, "escapes", place / "out")
-
-    assert list(place.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["read-only", "nonsense"])
-def test_a_format_that_cannot_be_written_is_refused_and_others_are_named(
-    session: StoredSession, name: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("breaks", "No space left on device"), ("escapes", "would lie outside")],
+)
+def test_a_write_that_breaks_or_leaves_the_folder_leaves_nothing_behind(
+    session: StoredSession, tmp_path: Path, name: str, reason: str
 ) -> None:
-    with pytest.raises(
-        ExportError, match=r"'(read-only' is only read|nonsense' is not known).*keys"
-    ):
-        export(session, name, tmp_path / "out")
+    place = tmp_path / "exports"
+    place.mkdir()
+
+    with pytest.raises(ExportError, match=reason):
+        export(session, name, place / "out")
+
+    assert list(place.iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_is_named(session: StoredSession, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="is no folder: make it first"):
-        export(session, "keys", tmp_path / "nowhere" / "out")
+@pytest.mark.parametrize(
+    ("name", "out", "reason"),
+    [
+        ("folder", BytesIO(), "a folder of files: name a new folder with --out"),
+        ("read-only", BytesIO(), "'read-only' is only read.*keys"),
+        ("nonsense", BytesIO(), "'nonsense' is not known.*keys"),
+        ("keys", Path("nowhere/out"), "is no folder: make it first"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    session: StoredSession, name: str, out: Path | BytesIO, reason: str
+) -> None:
+    with pytest.raises(ExportError, match=reason):
+        export(session, name, out)

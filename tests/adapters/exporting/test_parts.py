@@ -1,38 +1,21 @@
 """What writers are given of a session: every block once, in order, boundaries where they stood."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from codex_written import CutAt
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.exporting.exporter import outgoing_of
+from cutbank.adapters.runtime.exporting.exporter import make_outgoing
 from cutbank.adapters.transcripts.formats.outgoing import (
-    Called,
-    Compacted,
-    Entry,
-    Message,
-    Part,
-    Said,
-    entries,
-    messages,
+    OutgoingBlock,
+    OutgoingCall,
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingMessage,
+    OutgoingPart,
+    group_outgoing_entries,
+    group_outgoing_messages,
 )
 from cutbank.domain.blocks import Origin
-from cutbank.domain.compaction_events import Trim
 from cutbank.domain.messages import Role
-from cutbank.domain.window import Plan, Window
-
-
-@dataclass(frozen=True)
-class CutAt:
-    """A policy that cuts, and shortens, where the test says."""
-
-    name: ClassVar[str] = "cut-at"
-
-    cut: int
-    shortened: int | None = None
-
-    def plan(self, _: Window) -> Plan | None:
-        trims = (Trim(position=self.shortened, head=10, tail=5),) if self.shortened else ()
-        return Plan(cut=self.cut, reason="wanted", summary_tokens=500, trims=trims)
 
 
 def prompt(text: str) -> Block:
@@ -47,23 +30,23 @@ def result(name: str, content: str = "done") -> ToolResult:
     return ToolResult(tool_call_id=name, content=content)
 
 
-def told(part: Part | Entry | Message) -> str:
+def told(part: OutgoingPart | OutgoingEntry | OutgoingMessage) -> str:
     """A part in a word or two."""
     match part:
-        case Said(block=block):
+        case OutgoingBlock(block=block):
             return (block.text.split() or [""])[0] if block.kind != "tool_call" else "call"
-        case Called(call=one):
+        case OutgoingCall(call=one):
             return f"called {one.call_id}"
-        case Compacted(boundary=boundary):
+        case OutgoingCompaction(boundary=boundary):
             return f"compacted {boundary.kept}"
-        case Message(said=said):
+        case OutgoingMessage(outgoing_blocks=said):
             return "+".join(told(one) for one in said)
-        case Entry(raw=raw, said=said):
+        case OutgoingEntry(raw=raw, outgoing_blocks=said):
             return f"raw {raw}" if raw else "entry " + "+".join(told(one) for one in said)
 
 
 def parts_of(session: StoredSession, *, view: bool = False) -> list[str]:
-    return [told(part) for part in outgoing_of(session, view=view).parts()]
+    return [told(part) for part in make_outgoing(session, view=view).read_parts()]
 
 
 def test_the_log_is_told_in_order_and_a_boundary_where_it_was_served(
@@ -91,12 +74,12 @@ def test_what_was_taken_back_is_told_as_such(session: StoredSession) -> None:
     session.rewind(session.position - 1)
     session.append(prompt("third"))
 
-    said = [part for part in outgoing_of(session).parts() if isinstance(part, Said)]
+    said = [part for part in make_outgoing(session).read_parts() if isinstance(part, OutgoingBlock)]
 
-    assert [(told(one), one.retracted) for one in said] == [
+    assert [(told(one), one.is_retracted) for one in said] == [
         ("first", False), ("second", True), ("third", False),
     ]  # fmt: skip
-    assert [told(one) for one in messages(iter(said)) if isinstance(one, Message)] == [
+    assert [told(one) for one in group_outgoing_messages(iter(said)) if isinstance(one, OutgoingMessage)] == [
         "first", "third",
     ]  # fmt: skip
 
@@ -106,32 +89,26 @@ def test_a_view_is_told_as_it_is_shown_its_boundary_first(session: StoredSession
     session.append(call("a"), result("a", "long " * 500))
     session.compact(CutAt(6, shortened=8))
 
-    parts = list(outgoing_of(session, view=True).parts())
+    parts = list(make_outgoing(session, view=True).read_parts())
 
     assert [told(part) for part in parts] == ["compacted #6-8", "second", "call", "long"]
     last = parts[-1]
-    assert isinstance(last, Said)
+    assert isinstance(last, OutgoingBlock)
     assert len(last.block.text) < 200
-
-
-def test_a_session_that_was_never_compacted_is_its_own_view(session: StoredSession) -> None:
-    session.append(prompt("first"), Block.assistant("yes"))
-
-    assert parts_of(session, view=True) == parts_of(session) == ["first", "yes"]
 
 
 def test_a_call_that_nobody_will_answer_stays_unanswered(session: StoredSession) -> None:
     session.append(prompt("first"), call("a"))
-    session.abandon("a", "the process died")
+    session.cancel_tool_call("a", "the process died")
 
-    parts = list(outgoing_of(session).parts())
+    parts = list(make_outgoing(session).read_parts())
 
-    assert isinstance(parts[-1], Said)
-    assert parts[-1].abandoned
-    assert [told(one) for one in messages(iter(parts)) if isinstance(one, Message)] == [
+    assert isinstance(parts[-1], OutgoingBlock)
+    assert parts[-1].is_cancelled_result
+    assert [told(one) for one in group_outgoing_messages(iter(parts)) if isinstance(one, OutgoingMessage)] == [
         "first", "call",
     ]  # fmt: skip
-    assert [told(one) for one in entries(iter(parts), "codex")] == ["first", "call"]
+    assert [told(one) for one in group_outgoing_entries(iter(parts), "codex")] == ["first", "call"]
 
 
 def test_pieces_of_a_message_are_together_and_its_results_follow(session: StoredSession) -> None:
@@ -140,7 +117,11 @@ def test_pieces_of_a_message_are_together_and_its_results_follow(session: Stored
     session.record_call(session.view(), call_id="m", model="large")
     session.append(Block.assistant("done", message_id="n"))
 
-    told_of = [one for one in messages(outgoing_of(session).parts()) if isinstance(one, Message)]
+    told_of = [
+        one
+        for one in group_outgoing_messages(make_outgoing(session).read_parts())
+        if isinstance(one, OutgoingMessage)
+    ]
 
     assert [(one.role, told(one)) for one in told_of] == [
         (Role.USER, "go"),
@@ -156,7 +137,7 @@ def test_messages_without_an_id_end_where_a_result_stands(session: StoredSession
     session.append(prompt("go"), Block.assistant("one"), call("a"), result("a"))
     session.append(Block.assistant("two"), Block.assistant("three"))
 
-    told_of = [told(one) for one in messages(outgoing_of(session).parts())]
+    told_of = [told(one) for one in group_outgoing_messages(make_outgoing(session).read_parts())]
 
     assert told_of == ["go", "one+call", "done", "two+three"]
 
@@ -176,13 +157,13 @@ def test_entries_of_the_own_source_are_put_together_and_others_told_apart(
         Block.user("theirs", origin=of(4, "{}", "pi")),
     )
 
-    told_of = list(entries(outgoing_of(session).parts(), "codex"))
+    told_of = list(group_outgoing_entries(make_outgoing(session).read_parts(), "codex"))
 
     assert [told(one) for one in told_of] == [
         "entry first+second", "raw raw text", "entry third", "ours", "theirs",
     ]  # fmt: skip
-    assert isinstance(told_of[0], Entry)
-    assert told_of[0].rest == {"a": 1}
+    assert isinstance(told_of[0], OutgoingEntry)
+    assert told_of[0].remainder == {"a": 1}
 
 
 def test_a_result_that_answers_nothing_is_written_back_as_the_result_it_was(
@@ -192,9 +173,13 @@ def test_a_result_that_answers_nothing_is_written_back_as_the_result_it_was(
     kept = Block.note(orphan.model_dump_json(), name="tool_result", origin=orphan.origin)
     session.append(Block.user("go"), kept)
 
-    (entry,) = [one for one in entries(outgoing_of(session).parts(), "pi") if type(one) is Entry]
+    (entry,) = [
+        one
+        for one in group_outgoing_entries(make_outgoing(session).read_parts(), "pi")
+        if type(one) is OutgoingEntry
+    ]
 
-    assert entry.said[0].block == orphan
+    assert entry.outgoing_blocks[0].block == orphan
 
 
 def test_branches_are_told_with_the_session_without_what_they_share(store: SessionStore) -> None:
@@ -205,8 +190,8 @@ def test_branches_are_told_with_the_session_without_what_they_share(store: Sessi
     home.append(prompt("onwards"))
     home.fork("elsewhere").append(prompt("another"))
 
-    outgoing = outgoing_of(home)
+    outgoing = make_outgoing(home)
 
-    assert [told(part) for part in outgoing.parts()] == ["shared", "onwards"]
-    assert [[told(part) for part in fork.parts()] for fork in outgoing.forks] == [["apart"]]
+    assert [told(part) for part in outgoing.read_parts()] == ["shared", "onwards"]
+    assert [[told(part) for part in fork.read_parts()] for fork in outgoing.forks] == [["apart"]]
     assert parts_of(branch) == ["shared", "apart"]

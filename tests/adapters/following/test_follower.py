@@ -22,8 +22,9 @@ from transcripts import SAMPLES
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.runtime.following.live_file import News
-from cutbank.adapters.runtime.following.transcript_follower import Follower
+from cutbank.adapters.runtime.following import transcript_follower
+from cutbank.adapters.runtime.following.live_file import FileNews
+from cutbank.adapters.runtime.following.transcript_follower import TranscriptFollower
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.errors import ImportFileError
@@ -31,18 +32,12 @@ from cutbank.domain.errors import ImportFileError
 WAITS_S = 60.0
 
 
-@pytest.fixture
-def engine() -> str:
-    """How events are stored is tested on both databases elsewhere."""
-    return "sqlite"
-
-
 class Heard:
     """What a follower told, to be waited for."""
 
     def __init__(self) -> None:
-        self.queue: Queue[News] = Queue()
-        self.all: list[News] = []
+        self.queue: Queue[FileNews] = Queue()
+        self.all: list[FileNews] = []
 
     def until(self, added: int) -> None:
         """Wait until so many blocks were added in all."""
@@ -53,7 +48,7 @@ class Heard:
 @contextmanager
 def followed(store: SessionStore, *paths: Path) -> Iterator[Heard]:
     heard, stop, ready = Heard(), Event(), Event()
-    one = Follower(store, paths, heard=heard.queue.put)
+    one = TranscriptFollower(store, paths, heard=heard.queue.put)
     thread = Thread(target=one.follow, args=(stop, ready.set))
     thread.start()
     try:
@@ -117,52 +112,18 @@ def test_new_files_and_the_sub_agents_in_new_folders_are_found(
     assert texts(store, f"{SESSION}/agent-a1") == ["say 0", "say 1"]
 
 
-def test_one_file_may_be_followed_and_its_neighbours_are_left_alone(
-    store: SessionStore, tmp_path: Path
-) -> None:
-    path, other = tmp_path / f"{SESSION}.jsonl", tmp_path / "other.jsonl"
-    first, second = lines(2)
-    path.write_bytes(first)
-
-    with followed(store, path) as heard:
-        other.write_bytes(b"".join(lines(2, session="other")))
-        append(path, second)
-        heard.until(2)
-
-    assert {news.path for news in heard.all} == {str(path.resolve())}
-
-
-def test_a_file_that_is_replaced_is_followed_under_its_name(
-    store: SessionStore, tmp_path: Path
-) -> None:
-    path = tmp_path / f"{SESSION}.jsonl"
-    first, second, third = lines(3)
-    path.write_bytes(first)
-
-    with followed(store, path) as heard:
-        heard.until(1)
-        beside = tmp_path / "beside"
-        beside.write_bytes(first + second)
-        beside.rename(path)
-        heard.until(2)
-        append(path, third)
-        heard.until(3)
-
-    assert texts(store) == ["say 0", "say 1", "say 2"]
-
-
 def test_what_was_imported_to_its_end_is_not_read_again_until_it_changes(
     store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(b"".join(lines(2)))
     list(import_path(store, path))
-    one = Follower(store, [tmp_path], heard=lambda _: None)
+    one = TranscriptFollower(store, [tmp_path], heard=lambda _: None)
 
     one.begin()
     assert not one.live
     append(path, lines(3)[2])
-    one.hear([])
+    one.handle_changes([])
     assert list(one.live) == [path.resolve()]
     one.end()
 
@@ -177,16 +138,16 @@ def test_files_that_rest_while_others_are_written_are_read_to_their_end(
     talk.user("go")
     talk.says("m1", text("gone"), output=7)
     path = tmp_path / f"{SESSION}.jsonl"
-    one = Follower(store, [tmp_path], heard=lambda _: None, clock=lambda: now[0])
+    one = TranscriptFollower(store, [tmp_path], heard=lambda _: None, clock=lambda: now[0])
     one.begin()
     path.write_bytes(talk.raw())
-    one.hear([(1, str(path))])  # type: ignore[list-item]
+    one.handle_changes([(1, str(path))])  # type: ignore[list-item]
     assert one.changed
 
     now[0] += 2
     other = tmp_path / "other.jsonl"
     other.write_bytes(b"".join(lines(1, session="other")))
-    one.hear([(1, str(other))])  # type: ignore[list-item]
+    one.handle_changes([(1, str(other))])  # type: ignore[list-item]
 
     assert not set(one.changed) & {path.resolve()}
     one.end()
@@ -195,18 +156,18 @@ def test_files_that_rest_while_others_are_written_are_read_to_their_end(
 def test_only_so_many_files_are_held_open(
     store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follower, "LIVE", 2)
+    monkeypatch.setattr(transcript_follower, "MAX_OPEN_FILES", 2)
     keys = [f"{number}1111111-2222-3333-4444-555555555555" for number in range(4)]
     for key in keys:
         (tmp_path / f"{key}.jsonl").write_bytes(lines(2, session=key)[0])
-    one = Follower(store, [tmp_path], heard=lambda _: None)
+    one = TranscriptFollower(store, [tmp_path], heard=lambda _: None)
 
     one.begin()
     assert len(one.live) == 2
     for key in keys:
         path = tmp_path / f"{key}.jsonl"
         append(path, lines(2, session=key)[1])
-        one.hear([(2, str(path))])  # type: ignore[list-item]
+        one.handle_changes([(2, str(path))])  # type: ignore[list-item]
     one.end()
 
     assert [texts(store, key) for key in keys] == [["say 0", "say 1"]] * 4
@@ -220,7 +181,7 @@ def test_what_is_read_as_a_whole_is_imported_once(store: SessionStore, tmp_path:
 
     for _ in range(2):
         imported: list[FileReport] = []
-        one = Follower(store, [tmp_path], heard=lambda _: None, imported=imported.append)
+        one = TranscriptFollower(store, [tmp_path], heard=lambda _: None, imported=imported.append)
         one.begin()
         one.end()
         rounds.append(imported)
@@ -238,27 +199,27 @@ def test_what_was_left_out_is_told_file_by_file(store: SessionStore, tmp_path: P
     talk.user(f"use {SECRETS['GitHub Token']}")
     path.write_bytes(talk.raw())
 
-    one = Follower(store, [tmp_path], heard=lambda _: None, redacts=True)
+    one = TranscriptFollower(store, [tmp_path], heard=lambda _: None, redacts=True)
     one.begin()
     talk.user(f"or {SECRETS['GitHub Token']}")
     path.write_bytes(talk.raw())
-    one.hear([(2, str(path))])  # type: ignore[list-item]
+    one.handle_changes([(2, str(path))])  # type: ignore[list-item]
     one.end()
 
     (report,) = one.reports.values()
     assert report.redacted == {"GitHub Token": [f"{path}:1", f"{path}:2"]}
     assert texts(store) == [f"{word} [redacted: GitHub Token 1]" for word in ("use", "or")]
-    again = Follower(store, [tmp_path], heard=lambda _: None, redacts=True)
+    again = TranscriptFollower(store, [tmp_path], heard=lambda _: None, redacts=True)
     again.begin()
     assert not again.live
 
 
 def test_a_file_is_let_go_whatever_stops_its_reading(store: SessionStore, tmp_path: Path) -> None:
-    def refuse(news: News) -> None:
+    def refuse(news: FileNews) -> None:
         raise RuntimeError(news.path)
 
     (tmp_path / f"{SESSION}.jsonl").write_bytes(b"".join(lines(1)))
-    one = Follower(store, [tmp_path], heard=refuse)
+    one = TranscriptFollower(store, [tmp_path], heard=refuse)
 
     with pytest.raises(RuntimeError):
         one.follow(Event())
@@ -267,7 +228,7 @@ def test_a_file_is_let_go_whatever_stops_its_reading(store: SessionStore, tmp_pa
 
 def test_nothing_at_a_path_is_said_at_once(store: SessionStore, tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match="does not exist"):
-        Follower(store, [tmp_path / "none"], heard=lambda _: None)
+        TranscriptFollower(store, [tmp_path / "none"], heard=lambda _: None)
 
 
 def test_without_watchfiles_it_is_said_what_brings_it(
@@ -276,7 +237,7 @@ def test_without_watchfiles_it_is_said_what_brings_it(
     monkeypatch.setitem(sys.modules, "watchfiles", None)
 
     with pytest.raises(ImportFileError, match=r"cutbank\[follow\]"):
-        Follower(store, [tmp_path], heard=lambda _: None).follow(Event())
+        TranscriptFollower(store, [tmp_path], heard=lambda _: None).follow(Event())
 
 
 # As a process
@@ -336,17 +297,6 @@ def test_interrupted_it_ends_with_a_total(tmp_path: Path) -> None:
 
     assert code == 0
     assert said.splitlines()[-1] == "2 new blocks in 1 session, 0 errors"
-
-
-def test_of_what_is_read_as_a_whole_it_is_said_that_it_is_not_followed(tmp_path: Path) -> None:
-    shutil.copytree(SAMPLES / "gemini-cli", tmp_path / "chats")
-
-    with following(tmp_path / "log.db", tmp_path / "chats") as one:
-        assert one.process.stderr
-        said = one.process.stderr.readline()
-        one.until_ready()
-
-    assert said == "1 transcript of gemini-cli imported, and not followed\n"
 
 
 def test_two_signals_at_once_end_it_without_a_traceback(tmp_path: Path) -> None:

@@ -14,3 +14,9 @@ def tell(tmp_path: Path) -> Tell:
         return reading_of(tmp_path / name, told if isinstance(told, bytes) else told.raw())
 
     return tell
+
+
+@pytest.fixture
+def engine() -> str:
+    """How events are stored is tested on both databases elsewhere."""
+    return "sqlite"

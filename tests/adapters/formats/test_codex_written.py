@@ -6,81 +6,22 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from claude_code_talk import Talk, text, tool_use
-from codex_talk import PARENT, THREAD
-from codex_written import again, items_of, lines_of, said
-from transcripts import SAMPLES, import_file
+from codex_talk import PARENT, THREAD, Rollout, message, read_at, sealed
+from codex_written import CutAt, again, imported, items_of, lines_of, said
+from transcripts import import_file
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.exporting.exporter import export, outgoing_of
-from cutbank.adapters.transcripts.formats.outgoing import Called
-from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.transcripts.formats.steps import SessionStart
+from cutbank.domain.blocks import Kind, Media, Native
 from cutbank.domain.session_events import Parent, Usage
 
 PIXEL = Media(type="image", mime="image/png", data=b"\x89PNG pixel")
-PDF = Media(type="document", mime="application/pdf", data=b"%PDF", name="plan.pdf")
-
-
-@pytest.fixture
-def engine() -> str:
-    """How events are stored is tested on both databases elsewhere."""
-    return "sqlite"
 
 
 @pytest.fixture
 def session(store: SessionStore) -> StoredSession:
     return store.session(THREAD)
-
-
-def test_what_cutbank_recorded_says_the_same_when_imported_again(
-    store: SessionStore, session: StoredSession, tmp_path: Path
-) -> None:
-    session.set_system_prompt("Be brief.")
-    session.append(Block.developer("rules"), Block.user("hello"))
-    session.append(
-        Block.assistant("both", message_id="m"),
-        ToolCall(tool_call_id="c1", name="ls", arguments='{"a":  1}', message_id="m"),
-        ToolCall(tool_call_id="c2", name="ls", arguments="not json", message_id="m"),
-        ToolResult(tool_call_id="c2", content="two"),
-        ToolResult(tool_call_id="c1", content=(Text(text="one"), PIXEL)),
-    )
-    session.append(Block.assistant("\n\n"), Block.assistant("done"), Block.user("and now?"))
-    target = tmp_path / "out.jsonl"
-
-    report = export(session, "codex", target)
-
-    copy = again(store, target)
-    assert report.lost == {}
-    assert said(copy) == said(session)
-    assert copy.view().system_prompt == "Be brief."
-    result = next(e.block for e in copy.view().entries if e.text == "one")
-    assert isinstance(result, ToolResult)
-    assert result.media == (PIXEL,)
-
-
-def test_calls_of_models_say_the_same_when_imported_again(
-    store: SessionStore, session: StoredSession, tmp_path: Path
-) -> None:
-    usage = Usage(input=200, cache_read=800, cache_write=50, output=20, reasoning=5)
-    for number, model in enumerate(("small", "large")):
-        session.append(Block.user("hello"))
-        view = session.view()
-        session.append(Block.assistant(f"answer {number}"))
-        session.record_call(view, call_id=f"r{number}", model=model, usage=usage)
-    target = tmp_path / "out.jsonl"
-
-    export(session, "codex", target)
-
-    ledger = [(call["model"], call["input_tokens"]) for call in calls(again(store, target))]
-    assert ledger == [("small", 200), ("large", 200)]
-
-
-def calls(session: StoredSession) -> list[dict[str, Any]]:
-    found = [part.call for part in outgoing_of(session).parts() if isinstance(part, Called)]
-    return [
-        {"model": call.model, "input_tokens": call.usage.input if call.usage else None}
-        for call in found
-    ]
 
 
 def test_a_users_message_of_text_and_image_is_one_message(
@@ -100,7 +41,7 @@ def test_the_rollout_has_all_that_codex_asks_for(
 ) -> None:
     session.append(Block.user("hello"), Block.assistant("yes"))
     session.record_call(session.view(), call_id="r", model="gpt-a", usage=Usage(input=1, output=1))
-    session.retitle("Greetings")
+    session.configure(title="Greetings")
     target = tmp_path / "out.jsonl"
 
     export(session, "codex", target)
@@ -131,51 +72,6 @@ def test_a_key_that_is_no_threads_id_becomes_one_that_is_always_the_same(
     assert str(UUID(meta["id"])) == meta["id"]
     assert meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"] == PARENT
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("block", "lost"),
-    [
-        (Block.thinking("hm"), "thoughts of models of other providers"),
-        (Block(kind=Kind.DOCUMENT, media=PDF), "documents"),
-        (Block(kind=Kind.ARTIFACT, media=PDF), "artifacts"),
-        (Block.note("remember"), "notes"),
-        (
-            Block.note("{}", name="header", origin=Origin(format="pi")),
-            "entries that only their own agent needs",
-        ),
-        (
-            Block.assistant("", native=Native(provider="anthropic", item="{}")),
-            "items that only another provider understands",
-        ),
-    ],
-)
-def test_what_a_rollout_cannot_hold_is_told(
-    session: StoredSession, tmp_path: Path, block: Block, lost: str
-) -> None:
-    session.append(Block.user("hello"), block)
-
-    assert export(session, "codex", tmp_path / "out.jsonl").lost == {lost: 1}
-
-
-def test_marks_settings_tools_costs_and_branches_are_told_as_lost(
-    session: StoredSession, tmp_path: Path
-) -> None:
-    session.set_tools([{"name": "ls"}])
-    session.set_request_settings(temperature=0.5, model="gpt-a")
-    session.append(Block.user("hello"), ToolCall(tool_call_id="c", name="a b"))
-    session.append(ToolResult(tool_call_id="c", content="no", is_error=True))
-    session.record_call(session.view(), call_id="r", usage=Usage(input=1), cost_usd=0.1)
-    session.fork(f"{THREAD}/branch").append(Block.user("apart"))
-
-    assert export(session, "codex", tmp_path / "out.jsonl").lost == {
-        "branches": 1,
-        "costs of calls": 1,
-        "definitions of tools": 1,
-        "marks of tool results that are errors": 1,
-        "names of tools as they were": 1,
-        "settings of requests": 1,
-    }
 
 
 def test_reasoning_and_what_the_provider_did_itself_go_back_as_they_came(
@@ -229,7 +125,7 @@ def test_what_was_taken_back_and_calls_that_nobody_answered_are_not_made_up(
     session.append(Block.user("second"))
     session.rewind(session.position - 1)
     session.append(Block.user("third"), ToolCall(tool_call_id="c", name="ls"))
-    session.abandon("c", "the process died")
+    session.cancel_tool_call("c", "the process died")
     target = tmp_path / "out.jsonl"
 
     export(session, "codex", target)
@@ -238,39 +134,174 @@ def test_what_was_taken_back_and_calls_that_nobody_answered_are_not_made_up(
     assert "second" not in target.read_text()
 
 
-def test_another_agents_session_says_the_same_as_a_rollout(
-    store: SessionStore, session: StoredSession, tmp_path: Path
+def test_what_was_taken_back_here_is_left_out_and_what_codex_took_back_is_not(
+    store: SessionStore, tmp_path: Path
 ) -> None:
-    source = tmp_path / "claude.jsonl"
-    talk = Talk()
-    talk.user("go")
-    talk.says("m1", text("looking"), tool_use("t1"))
-    talk.calls("m1", "t2")
-    talk.result("t1", "one")
-    talk.result("t2", "two")
-    talk.says("m2", text("done"))
-    source.write_bytes(talk.raw())
-    (key,) = import_file(store, source).sessions
-    original = store.session(key, create=False)
+    told = Rollout()
+    told.user("first")
+    told.user("second")
+    told.event("thread_rolled_back", num_turns=1)
+    told.user("third")
+    session = imported(store, tmp_path / "in.jsonl", told)
+    session.rewind(session.position - 1)
     target = tmp_path / "out.jsonl"
 
-    report = export(original, "codex", target)
+    export(session, "codex", target)
 
-    assert report.lost == {}
-    assert said(again(store, target)) == said(original)
+    assert [item["content"][0]["text"] for item in items_of(target)] == ["first", "second"]
+    assert said(again(store, target)) == said(session)
 
 
-@pytest.mark.parametrize("path", sorted((SAMPLES / "codex").iterdir()), ids=lambda path: path.stem)
-def test_the_same_export_twice_gives_equal_bytes(
-    store: SessionStore, tmp_path: Path, path: Path
+def test_a_compaction_becomes_one_of_codex_and_a_boundary_again(
+    store: SessionStore, session: StoredSession, tmp_path: Path
 ) -> None:
-    (key,) = import_file(store, path).sessions
-    session = store.session(key, create=False)
+    session.append(Block.user("first " * 300), Block.assistant("yes " * 300))
+    session.append(Block.user("second " * 300))
+    session.append(ToolCall(tool_call_id="c", name="ls"))
+    session.append(ToolResult(tool_call_id="c", content="long " * 500))
+    session.compact(CutAt(6, shortened=8))
+    session.append(Block.assistant("third"))
+    target = tmp_path / "out.jsonl"
 
-    for view in (False, True):
-        first, second = tmp_path / f"{view}-1", tmp_path / f"{view}-2"
-        export(session, "codex", first, view=view)
-        export(session, "codex", second, view=view)
+    report = export(session, "codex", target)
 
-        assert first.read_bytes() == second.read_bytes()
-        assert import_file(store, first, namespace=f"{view}").errors[1:] == []
+    (compacted,) = [line["payload"] for line in lines_of(target) if line["type"] == "compacted"]
+    summary, prompt, call, result = compacted["replacement_history"]
+    assert summary["content"][0]["text"] == compacted["message"]
+    assert prompt["content"][0]["text"] == "second " * 300
+    assert (call["call_id"], result["call_id"]) == ("c", "c")
+    assert len(result["output"]) < 200
+    assert report.lost == {}
+    copy = again(store, target).view(lineage="recorded")
+    before = session.view()
+    assert copy.summary
+    assert before.summary
+    assert copy.summary.text == before.summary.text
+    assert [entry.text for entry in copy.entries] == [entry.text for entry in before.entries]
+    assert copy.boundary
+    assert before.boundary
+    assert copy.boundary.post_tokens == before.boundary.post_tokens
+
+
+def test_two_compactions_say_what_each_of_them_kept(
+    store: SessionStore, session: StoredSession, tmp_path: Path
+) -> None:
+    for word in ("first", "second", "third"):
+        session.append(Block.user(f"{word} " * 300), Block.assistant(f"{word} yes " * 300))
+        session.compact(CutAt(session.position - 1))
+    target = tmp_path / "out.jsonl"
+
+    export(session, "codex", target)
+
+    kept = [
+        [item["content"][0]["text"].split()[0] for item in payload["replacement_history"][1:]]
+        for line in lines_of(target)
+        if line["type"] == "compacted" and (payload := line["payload"])
+    ]
+    shown = [entry.text.split()[0] for entry in session.view().entries]
+    assert kept[-1] == shown
+    copy = again(store, target).view(lineage="recorded")
+    assert [entry.text.split()[0] for entry in copy.entries] == shown
+
+
+def test_the_view_of_a_rollout_holds_what_its_compaction_brought(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    told = Rollout()
+    told.user("first")
+    told.says("one")
+    told.compacts(message("user", "first"), message("developer", "rules"), sealed())
+    told.calls("c")
+    told.returns("c", [{"type": "input_text", "text": "x"}])
+    session = imported(store, tmp_path / "in.jsonl", told)
+    target = tmp_path / "out.jsonl"
+
+    export(session, "codex", target, view=True, lineage="recorded")
+
+    (compacted,) = [line["payload"] for line in lines_of(target) if line["type"] == "compacted"]
+    assert len(compacted["replacement_history"]) == 1
+    items = items_of(target)
+    assert [item["type"] for item in items] == [
+        *("message", "message", "compaction", "function_call", "function_call_output")
+    ]
+    assert items[2] == sealed()
+    assert items[4]["output"] == [{"type": "input_text", "text": "x"}]
+
+
+def test_what_came_of_one_line_of_a_compaction_stays_apart(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    told = Rollout()
+    told.user("first")
+    told.compacts(message("developer", "a", "b"), message("developer", "c", "d"))
+    session = imported(store, tmp_path / "in.jsonl", told)
+    target = tmp_path / "out.jsonl"
+
+    export(session, "codex", target, view=True, lineage="recorded")
+
+    assert [len(item["content"]) for item in items_of(target)] == [2, 2]
+
+
+def test_large_numbers_and_halves_of_characters_are_written_as_they_were_read(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    told = Rollout()
+    raw = told.raw() + (
+        b'{"timestamp":"t","type":"response_item","payload":{"type":"message","role":"user",'
+        b'"content":[{"type":"input_text","text":"\\ud83d half","n":123456789012345678901234567890'
+        b',"x":NaN}]}}\n'
+    )
+    (tmp_path / "in.jsonl").write_bytes(raw)
+    import_file(store, tmp_path / "in.jsonl")
+
+    export(store.session(THREAD, create=False), "codex", tmp_path / "out.jsonl")
+
+    line = next(one for one in (tmp_path / "out.jsonl").read_text().splitlines() if "half" in one)
+    part = json.loads(line)["payload"]["content"][0]
+    assert part["n"] == 123456789012345678901234567890
+    assert part["x"] != part["x"]
+    assert part["text"] == "\ufffd half"
+
+
+def test_an_output_that_answers_no_call_is_written_back_all_the_same(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    told = Rollout()
+    told.returns("nobody's", "text")
+    told.calls("c")
+    told.calls("c")
+    told.returns("c")
+    (tmp_path / "in.jsonl").write_bytes(told.raw())
+
+    report = import_file(store, tmp_path / "in.jsonl")
+    export(store.session(THREAD, create=False), "codex", tmp_path / "out.jsonl")
+
+    assert len(report.errors) == 2
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert written == told.lines
+
+
+def test_a_rollout_that_does_not_say_whose_it_is_has_the_id_of_its_name(tmp_path: Path) -> None:
+    told = Rollout()
+    told.user("hello")
+    del told.lines[0]
+
+    reading = read_at(tmp_path / f"rollout-2026-01-01T00-00-00-{THREAD}.jsonl", told)
+
+    assert reading.of(SessionStart) == [SessionStart(THREAD)]
+
+
+def test_a_model_is_named_where_it_changes(
+    store: SessionStore, session: StoredSession, tmp_path: Path
+) -> None:
+    for number, model in enumerate(("small", "small", "large")):
+        session.append(Block.user("hello"))
+        view = session.view()
+        session.append(Block.assistant(f"answer {number}"))
+        session.record_call(view, call_id=f"r{number}", model=model, usage=Usage(input=200))
+    target = tmp_path / "out.jsonl"
+
+    export(session, "codex", target)
+
+    told = [line["payload"] for line in lines_of(target) if line["type"] == "turn_context"]
+    assert [one["model"] for one in told] == ["large", "small", "large"]  # it begins with the last

@@ -1,104 +1,85 @@
 """Every transcript of every format is imported whole, verified, and written back as it was."""
 
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from essences import essence_of
-from transcripts import NO_SESSIONS, SESSIONS, manifest, name_of, real, samples
+from reading_rules import check_keys, check_read
+from transcripts import import_file, manifest, name_of, real, samples
 
+import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.exporting.exporter import export
-from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
-from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
+from cutbank.adapters.transcripts.formats.format import Format
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.adapters.transcripts.reports import FileReport
 
-EVERY = [pytest.param(path, id=name_of(path)) for path in [*samples(), *real()]]
-MADE = [name for name, one in FORMATS.items() if one.write or one.write_folder]
+
+def by_format() -> Iterator[Any]:
+    """The transcripts of each format, the samples apart from the real ones."""
+    for kind, paths in (("samples", samples()), ("real", real())):
+        for name, found in groupby(sorted(paths), key=lambda path: name_of(path).split("/")[0]):
+            yield pytest.param(list(found), id=f"{kind}-{name}")
 
 
-@pytest.fixture
-def engine() -> str:
-    """How events are stored is tested on both databases elsewhere."""
-    return "sqlite"
+@pytest.mark.parametrize("paths", list(by_format()))
+def test_a_transcript_is_read_imported_verified_and_written_back(paths: list[Path]) -> None:
+    for path in paths:
+        (found,) = (one for one in FORMATS.values() if one.recognizes(TranscriptSource(path)))
+        check_keys(check_read(found, path))
+        with cutbank.open(":memory:") as store, TemporaryDirectory() as folder:
+            report = import_file(store, path)
+            check_report(report)
+            check_manifest(report, manifest().get(path))
+            assert import_file(store, path).added == 0
+            assert verify(store).is_ok
+            if found.write or found.write_folder:
+                check_round_trip(store, report, found, path, Path(folder))
 
 
-def imported(store: SessionStore, path: Path) -> FileReport:
-    (report,) = import_path(store, path)
-    return report
-
-
-@pytest.mark.parametrize("path", EVERY)
-def test_exactly_one_format_recognises_it(path: Path) -> None:
-    found = [one.name for one in FORMATS.values() if one.recognises(Source(path))]
-
-    assert len(found) == 1
-
-
-@pytest.mark.parametrize("path", EVERY)
-def test_every_entry_is_accounted_for_and_nothing_is_added_by_importing_it_again(
-    store: SessionStore, path: Path
-) -> None:
-    report = imported(store, path)
-    again = imported(store, path)
-
+def check_report(report: FileReport) -> None:
+    """Every entry ended in one way, and each that was not imported is explained."""
     assert report.complete
     assert sum(report.ended.values()) == report.entries > 0
     assert report.ended.keys() <= {"imported", "skipped", "unknown", "error"}
     assert sum(report.skipped.values()) >= report.ended.get("skipped", 0)
     assert sum(report.unknown.values()) >= report.ended.get("unknown", 0)
     assert len(report.errors) >= report.ended.get("error", 0)
-    assert again.added == 0
-    assert verify(store).ok
 
 
-@pytest.mark.parametrize("path", EVERY)
-def test_round_trip(store: SessionStore, path: Path, tmp_path: Path) -> None:
-    """What the agent needs to go on is the same in what is exported as in what was imported."""
-    found = recognise(Source(path))
-    assert found
-    if not (found.write or found.write_folder):
-        pytest.skip(f"{found.name} is only read")
-    essence = essence_of(found.name)
-    report = imported(store, path)
-    stored = [store.session(key, create=False) for key in report.sessions]
-    sessions = [one for one in stored if one.forked_from is None]
-
-    again: dict[str, Any] = {}
-    for session in sessions:
-        # Some formats know a session by its file's name alone.
-        name = quote(session.key, safe="")
-        target = tmp_path / f"{name}{found.suffix if found.write else ''}"
-        assert export(session, found.name, target).lost == {}
-        again |= essence(target)
-
-    expected = essence(path)
-    assert again.keys() == expected.keys() == {session.key for session in sessions}
-    for key, entries in expected.items():
-        assert again[key] == entries, key
-
-
-@pytest.mark.skipif(not SESSIONS, reason=NO_SESSIONS)
-@pytest.mark.parametrize("path", [pytest.param(path, id=name_of(path)) for path in manifest()])
-def test_the_manifest_counts_the_same(store: SessionStore, path: Path) -> None:
-    row = manifest()[path]
-
-    (report,) = import_path(store, path)
-
+def check_manifest(report: FileReport, row: dict[str, str] | None) -> None:
     counted = {
         "tool_calls": report.tool_calls,
         "tool_results": report.tool_results,
         "compactions": report.compactions,
     }
-    assert counted == {name: int(row[name]) for name in counted}
-    assert report.complete
+    assert row is None or counted == {name: int(row[name]) for name in counted}
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_every_format_that_is_written_has_samples(name: str) -> None:
-    found = {one.name for path in samples() if (one := recognise(Source(path)))}
+def check_round_trip(
+    store: SessionStore, report: FileReport, found: Format, path: Path, folder: Path
+) -> None:
+    """What the agent needs to go on is the same in what is exported as in what was imported."""
+    essence = essence_of(found.name)
+    again: dict[str, Any] = {}
+    stored = [store.session(key, create=False) for key in report.sessions]
+    sessions = [one for one in stored if one.log.forked_from is None]
+    for session in sessions:
+        # Some formats know a session by its file's name alone.
+        name = quote(session.key, safe="")
+        target = folder / f"{name}{found.suffix if found.write else ''}"
+        assert export(session, found.name, target).lost == {}
+        again |= essence(target)
+    assert again.keys() == {session.key for session in sessions}
+    assert again == essence(path)
 
-    assert name in found
+
+def test_every_format_has_samples() -> None:
+    assert {name_of(path).split("/")[0] for path in samples()} == FORMATS.keys()

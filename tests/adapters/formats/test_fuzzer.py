@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from itertools import repeat
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 import pytest
 from mutations import mutated
@@ -13,72 +14,76 @@ from reading_rules import check_keys, check_read, check_told
 from transcripts import samples
 
 from cutbank import Block
-from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
 from cutbank.adapters.transcripts.formats.format import Format
-from cutbank.adapters.transcripts.formats.source import Source
-from cutbank.adapters.transcripts.formats.steps import Append, Begin, EntryRead, Skipped, Step
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
+from cutbank.adapters.transcripts.formats.steps import (
+    Append,
+    EntryEnd,
+    ImportStep,
+    SessionStart,
+    SourceProblem,
+)
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "fuzz.py"
 SECONDS = 10
-SAMPLED = sorted({one.name for path in samples() if (one := recognise(Source(path)))})
+SAMPLED = sorted(
+    {one.name for path in samples() if (one := recognize_format(TranscriptSource(path)))}
+)
 
 
-def reading(steps: Callable[[Source], Iterator[Step]]) -> Format:
-    return Format("made up", "nothing", lambda _: True, steps)
-
-
-def skipping_without_a_word(_: Source) -> Iterator[Step]:
-    yield EntryRead("skipped", 1)
-
-
-def ending_in_another_way(_: Source) -> Iterator[Step]:
-    yield EntryRead("lost", 1)
-
-
-def never_ending(_: Source) -> Iterator[Step]:
-    while True:
-        yield Skipped("a", "b")
-
-
-def blocks_of_nobody(_: Source) -> Iterator[Step]:
-    yield Append("a", Block.user("words"))
-
-
-def failing(_: Source) -> Iterator[Step]:
-    yield Begin("a")
-    raise KeyError("type")
+PROBLEM = SourceProblem(1, "why")
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [skipping_without_a_word, ending_in_another_way, never_ending, blocks_of_nobody, failing],
+    "steps",
+    [
+        [EntryEnd("skipped", 3), PROBLEM, EntryEnd("error", 6)],  # and does not say why
+        [EntryEnd("lost", 3), EntryEnd("imported", 6)],
+        [Append("a", Block.user("words")), EntryEnd("imported", 3), EntryEnd("imported", 6)],
+        [EntryEnd("imported", 6)],  # a line was passed over
+    ],
 )
-def test_a_broken_rule_is_seen(tmp_path: Path, broken: Callable[[Source], Iterator[Step]]) -> None:
+def test_a_broken_rule_is_seen(tmp_path: Path, steps: list[ImportStep]) -> None:
+    path = tmp_path / "any.jsonl"
+    path.write_bytes(b"{}\n{}\n")
+    reads: list[ImportStep] = [
+        PROBLEM,
+        EntryEnd("error", 3),
+        SessionStart("a"),
+        EntryEnd("imported", 6),
+    ]
+
+    check_read(made_up(reads), path)
+    with pytest.raises(AssertionError):
+        check_read(made_up(steps), path)
+
+
+def made_up(steps: list[ImportStep]) -> Format:
+    """A format that reads these steps, and has a reader of lines."""
+    return Format(
+        "made up",
+        "",
+        lambda _: True,
+        lambda _: iter(steps),
+        begin_reading=cast(Any, lambda _: None),
+    )
+
+
+def test_a_reading_without_an_end_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "any.jsonl"
     path.write_bytes(b"{}\n")
 
-    with pytest.raises((AssertionError, KeyError)):
-        check_read(reading(broken), path)
-
-
-def test_a_line_that_is_passed_over_is_seen(tmp_path: Path) -> None:
-    path = tmp_path / "any.jsonl"
-    path.write_bytes(b"{}\n{}\n")
-
-    def passing_over(_: Source) -> Iterator[Step]:
-        yield EntryRead("imported", 3)
-
-    made = Format("made up", "nothing", lambda _: True, passing_over, begin=lambda _: None)  # type: ignore[arg-type,return-value]
-    with pytest.raises(AssertionError):
-        check_read(made, path)
+    with pytest.raises(AssertionError, match="goes on"):
+        check_read(Format("made up", "", lambda _: True, lambda _: repeat(PROBLEM)), path)
 
 
 def test_two_appends_of_one_name_are_seen() -> None:
     twice = Append("a", Block.user("words"))
 
-    check_keys([Begin("one"), twice, Begin("two"), twice])
+    check_keys([SessionStart("one"), twice, SessionStart("two"), twice])
     with pytest.raises(AssertionError):
-        check_keys([Begin("one"), twice, twice])
+        check_keys([SessionStart("one"), twice, twice])
 
 
 def test_most_wrong_transcripts_are_still_told_and_read(tmp_path: Path) -> None:
@@ -87,7 +92,7 @@ def test_most_wrong_transcripts_are_still_told_and_read(tmp_path: Path) -> None:
     told = tried = 0
     for path in [path for path in samples() if path.is_file()]:
         raw = path.read_bytes()
-        for _ in range(20):
+        for _ in range(5):
             wrong = tmp_path / path.name
             wrong.write_bytes(mutated(raw, choose))
             tried += 1

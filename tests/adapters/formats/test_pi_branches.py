@@ -1,31 +1,15 @@
 """Each branch of a session of pi becomes a fork, whose view is what pi itself would send there."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
-import pytest
-from essences.pi import essence
+from codex_written import CutAt
 from pi_talk import SESSION, Talk, imported, sent, shown
 
 from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.exporting.exporter import export
 from cutbank.domain.blocks import Block
-from cutbank.domain.compaction import RECORDED
-from cutbank.domain.window import Plan, Window
-
-
-@dataclass(frozen=True)
-class CutAt:
-    """A policy that cuts where the test says."""
-
-    name: ClassVar[str] = "cut-at"
-
-    cut: int
-
-    def plan(self, _: Window) -> Plan | None:
-        return Plan(cut=self.cut, reason="the test wants it", summary_tokens=500)
+from cutbank.domain.compaction import RECORDED_LINEAGE
 
 
 def branched() -> tuple[Talk, dict[str, str]]:
@@ -79,19 +63,19 @@ def test_a_branch_shares_what_the_source_recorded_and_copies_nothing(
     imported(store, talk.write(tmp_path / "a.jsonl"))
     home, other, early, nested, alone = (store.session(key, create=False) for key in leaves)
 
-    forks = [one.forked_from for one in (other, early, nested, alone)]
+    forks = [one.log.forked_from for one in (other, early, nested, alone)]
 
-    assert all(fork and fork.lineage == RECORDED for fork in forks)
+    assert all(fork and fork.lineage == RECORDED_LINEAGE for fork in forks)
     assert [fork.key for fork in forks if fork] == [home.key, home.key, other.key, home.key]
     assert forks[3]
     assert forks[3].position == 1
-    assert [one.lineages for one in (home, other, early, nested)] == [
-        [RECORDED],
-        [RECORDED],
+    assert [one.log.lineages for one in (home, other, early, nested)] == [
+        [RECORDED_LINEAGE],
+        [RECORDED_LINEAGE],
         [],
         [],
     ]
-    assert {one.source for one in (home, other, early, nested, alone)} == {"pi"}
+    assert {one.log.source for one in (home, other, early, nested, alone)} == {"pi"}
     # Each lineage numbers its own: one boundary was there before the branch, one is its own.
     assert verify(store).boundaries >= 4
     assert nested.view().inherited_from == f"recorded of {other.key}"
@@ -118,17 +102,6 @@ def test_a_file_that_grows_by_branches_is_imported_as_if_at_once(
     assert verify(store).violations == []
 
 
-def test_an_export_writes_all_branches_in_their_order(store: SessionStore, tmp_path: Path) -> None:
-    talk, _ = branched()
-    path = talk.write(tmp_path / "a.jsonl")
-    imported(store, path)
-
-    report = export(store.session(SESSION), "pi", tmp_path / "b.jsonl")
-
-    assert report.lost == {}
-    assert essence(tmp_path / "b.jsonl") == essence(path)
-
-
 def test_a_branch_alone_is_exported_as_a_session_of_its_own(
     store: SessionStore, tmp_path: Path
 ) -> None:
@@ -140,27 +113,8 @@ def test_a_branch_alone_is_exported_as_a_session_of_its_own(
     (key,) = imported(store, tmp_path / "b.jsonl").sessions
 
     assert key not in leaves
-    assert store.session(key).forked_from is None
+    assert store.session(key).log.forked_from is None
     assert shown(store.session(key).view()) == shown(store.session(other).view())
-
-
-def test_the_index_measures_what_a_branch_is_served(store: SessionStore, tmp_path: Path) -> None:
-    talk, leaves = branched()
-    imported(store, talk.write(tmp_path / "a.jsonl"))
-    models = store.read_models
-    models.catch_up()
-
-    for key in leaves:
-        session = store.session(key, create=False)
-        row = models.file.rows(
-            "SELECT served_version, view_tokens, source FROM sessions WHERE key = :key",
-            {"key": key},
-        )
-        version, tokens, source = next(iter(row))
-        view = session.view()
-        assert source == "pi"
-        assert version == view.coordinate.lineage_version
-        assert tokens == view.tokens
 
 
 def test_compacting_a_branch_builds_on_what_its_source_recorded(
@@ -212,21 +166,3 @@ def test_a_branch_that_comes_later_does_not_see_what_was_compacted_here(
     assert shown(early) == ["one " * 300, "another four"]
     assert shown(late) == sent(talk.entries, beside)
     assert verify(store).violations == []
-
-
-@pytest.mark.parametrize("deep", [150])
-def test_branches_may_leave_one_another_many_times(
-    store: SessionStore, tmp_path: Path, deep: int
-) -> None:
-    talk = Talk()
-    at = talk.user("begin")
-    talk.says("on")
-    for number in range(deep):
-        at = talk.user(f"branch {number}", at)
-        talk.says("on")
-
-    report = imported(store, talk.write(tmp_path / "a.jsonl"))
-
-    assert len(report.sessions) == deep + 1
-    deepest = store.session(report.sessions[-1], create=False)
-    assert len(deepest.view().entries) == deep + 2

@@ -7,10 +7,11 @@ import pytest
 from resting import RULES, Held, Told, Working
 
 from cutbank import SessionStore
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.domain.idle_rules import IdleRules
-from cutbank.domain.summaries.summarizer import Summariser
+from cutbank.domain.summaries.summarizer import Summarizer
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def working(store: SessionStore, told: Told) -> Iterator[Working]:
     workers: list[IdleWorker] = []
 
     def works(rules: IdleRules = RULES, *, name: str | None = None) -> IdleWorker:
-        workers.append(IdleWorker(store, rules, name=name, heard=[told]))
+        workers.append(IdleWorker(store, rules, name=name, listeners=[told]))
         return workers[-1]
 
     yield works
@@ -38,16 +39,16 @@ def working(store: SessionStore, told: Told) -> Iterator[Working]:
         worker.stop()
 
 
-WrittenBy = Callable[[Summariser], None]
+WrittenBy = Callable[[Summarizer], None]
 
 
 @pytest.fixture
 def written_by(monkeypatch: pytest.MonkeyPatch) -> WrittenBy:
     """Says who writes what the settings would let others write."""
 
-    def writes(summariser: Summariser) -> None:
+    def writes(summariser: Summarizer) -> None:
         chain = SummaryChain((summariser,), retries=0)
-        monkeypatch.setattr(by_settings, "chain_by", lambda *_: chain)
+        monkeypatch.setattr(from_settings, "make_summary_chain", lambda *_: chain)
 
     return writes
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from databases import on_sqlite
-from postgres_server import Server
+from databases import each_database
 from resting import (
     GUARD_S,
     RULES,
@@ -28,19 +27,19 @@ from unpinned import UNPINNED
 import cutbank
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.idle_worker import LONGEST_LOOK, IdleWorker
-from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.idle.backoff import Backoff
+from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, IdleWorker
+from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionFailed,
     CompactionRequested,
-    Summary,
 )
-from cutbank.domain.errors import InvalidSettingError, SummariserFailedError
-from cutbank.domain.summaries.summarizer import Draft, Material
+from cutbank.domain.errors import InvalidSettingError
 
 REST = RULES.idle_time_s
 
@@ -50,7 +49,7 @@ def look(worker: IdleWorker) -> None:
     assert worker.wait(GUARD_S)
 
 
-def one_line(notice: Notice, *words: str) -> None:
+def one_line(notice: WorkerNotice, *words: str) -> None:
     assert notice.reason is not None
     assert "\n" not in notice.reason
     assert all(word in notice.reason for word in words), notice.reason
@@ -71,12 +70,13 @@ def read_only(database: str, engine: str, clock: SetClock, tmp_path: Path) -> It
         yield f"{database}&options=-c%20default_transaction_read_only%3Don"
 
 
+@each_database
 def test_without_permission_to_write_nothing_is_done_and_nobody_is_pestered(
     read_only: str, told: Told, clock: SetClock
 ) -> None:
     pass_time(clock, REST)
     with cutbank.open(read_only, clock=clock, settings=UNPINNED) as store:
-        worker = IdleWorker(store, RULES, heard=[told])
+        worker = IdleWorker(store, RULES, listeners=[told])
         before = [session.view().fingerprint for session in store.sessions()]
         ends = clock.now.timestamp() + 1_800
         looks = 0
@@ -89,62 +89,27 @@ def test_without_permission_to_write_nothing_is_done_and_nobody_is_pestered(
 
         assert [session.view().fingerprint for session in store.sessions()] == before
         assert not any(recorded(session, CompactionRequested) for session in store.sessions())
-    (away,) = told.about(About.DATABASE_AWAY)
+    (away,) = told.about(NoticeKind.DATABASE_AWAY)
     one_line(away, "is read-only")
-    assert told.about(About.DATABASE_BACK, About.DONE) == []
-    tried = told.about(About.FAILED)
+    assert told.about(NoticeKind.DATABASE_BACK, NoticeKind.DONE) == []
+    tried = told.about(NoticeKind.FAILED)
     assert {notice.reason for notice in tried} == {away.reason}
-    meanwhile = 1_800 / LONGEST_LOOK.total_seconds()
+    meanwhile = 1_800 / MAX_LOOK_INTERVAL.total_seconds()
     assert len(tried) <= 2 + meanwhile + 6
     assert looks <= 2 * (meanwhile + 6)
 
 
-@pytest.fixture
-def own_server() -> Iterator[Server]:
-    server = Server()
-    try:
-        yield server
-    finally:
-        server.close()
+def test_what_fails_again_and_again_is_left_alone_ever_longer(clock: SetClock) -> None:
+    trouble = Backoff(MAX_LOOK_INTERVAL)
+    pauses = []
+    for _ in range(7):
+        is_new, until = trouble.note_failure(clock.now)
+        pauses.append((is_new, (until - clock.now).total_seconds()))
+        clock.now = until
+
+    assert pauses == [(True, 1), *((False, pause) for pause in (2, 4, 8, 16, 30, 30))]
 
 
-def test_a_server_that_goes_away_and_returns_is_waited_for(
-    own_server: Server,
-    told: Told,
-    held: Held,
-    clock: SetClock,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(datastore, "RECONNECT_SECONDS", 0.1)
-    rules = replace(RULES, lease_s=60.0, hourly_usd=None)
-    with cutbank.open(own_server.address, clock=clock, settings=UNPINNED) as store:
-        session = store.session("s")
-        talk(session)
-        worker = IdleWorker(store, rules, heard=[told])
-        pass_time(clock, REST)
-        worker.look()
-        held.wait_for_call()
-        own_server.tell("immediate")
-        held.let_go()
-        assert worker.wait(GUARD_S)
-        for _ in range(3):
-            clock.now = worker.look()
-
-        own_server.tell("start")
-        pass_time(clock, 60)
-        look(worker)
-        look(worker)
-        worker.stop()
-
-        assert len(told.about(About.DATABASE_AWAY)) == 1
-        one_line(told.about(About.DATABASE_AWAY)[0], "cannot be reached")
-        assert len(told.about(About.DATABASE_BACK)) == 1
-        assert told.keys(About.DONE) == ["s"]
-        assert len(recorded(session, CompactBoundary)) == 1
-        assert verify(store).violations == []
-
-
-@on_sqlite
 def test_a_file_that_fails_for_a_while_is_waited_for(
     session: StoredSession,
     *,
@@ -156,7 +121,7 @@ def test_a_file_that_fails_for_a_while_is_waited_for(
     talk(session)
     worker = working()
     pass_time(clock, REST)
-    recorder = session.store.events.recorder
+    recorder = session.log.events.recorder
     assert isinstance(recorder, SQLiteRecorder)
     with monkeypatch.context() as patch:
 
@@ -165,15 +130,15 @@ def test_a_file_that_fails_for_a_while_is_waited_for(
 
         patch.setattr(recorder, "insert_events", fails)
         look(worker)
-        assert told.about(About.DONE) == []
-    clock.now += LONGEST_LOOK
+        assert told.about(NoticeKind.DONE) == []
+    clock.now += MAX_LOOK_INTERVAL
     look(worker)
 
-    (away,) = told.about(About.DATABASE_AWAY)
+    (away,) = told.about(NoticeKind.DATABASE_AWAY)
     one_line(away, "the disk reports an error")
-    assert len(told.about(About.DATABASE_BACK)) == 1
-    assert told.keys(About.DONE) == [session.key]
-    assert [notice.attempt for notice in told.about(About.BEGAN)] == [1, 1]
+    assert len(told.about(NoticeKind.DATABASE_BACK)) == 1
+    assert told.keys(NoticeKind.DONE) == [session.key]
+    assert [notice.attempt for notice in told.about(NoticeKind.BEGAN)] == [1, 1]
 
 
 # What belongs to users
@@ -199,16 +164,16 @@ def test_a_policy_that_raises_is_tried_again_with_pauses_and_given_up(
     talk(session)
     pass_time(clock, REST)
     worker = working()
-    monkeypatch.setattr(Settings, "policy_with", lambda *_: Breaks())
+    monkeypatch.setattr(Settings, "make_policy", lambda *_: Breaks())
     moments = []
     for _ in range(100):
-        begun = len(told.about(About.BEGAN))
+        begun = len(told.about(NoticeKind.BEGAN))
         look(worker)
-        if len(told.about(About.BEGAN)) > begun:
+        if len(told.about(NoticeKind.BEGAN)) > begun:
             moments.append(clock.now)
         pass_time(clock, 10)
 
-    failed = told.about(About.FAILED)
+    failed = told.about(NoticeKind.FAILED)
     assert [notice.attempt for notice in failed] == [1, 2, 3]
     assert {notice.reason for notice in failed} == {"division by zero"}
     assert [notice.next_at is None for notice in failed] == [False, False, True]
@@ -217,45 +182,6 @@ def test_a_policy_that_raises_is_tried_again_with_pauses_and_given_up(
     assert RULES.backoff_s <= pauses[0] < 2 * RULES.backoff_s <= pauses[1] < 3 * RULES.backoff_s
     assert len(recorded(session, CompactionFailed)) == 3
     assert recorded(session, CompactionRequested) == []
-
-
-@pytest.mark.parametrize("is_stuck", [False, True], ids=["fails", "hangs"])
-def test_a_summariser_that_brings_nothing_is_tried_again_and_replaced_at_the_last_attempt(
-    session: StoredSession,
-    working: Working,
-    told: Told,
-    clock: SetClock,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    is_stuck: bool,
-) -> None:
-    class Useless:
-        name = "useless"
-
-        async def summarise(self, material: Material) -> Draft:
-            if is_stuck:
-                await asyncio.Event().wait()
-            raise SummariserFailedError("the provider is away", is_transient=False)
-
-    chain = SummaryChain((Useless(),), retries=0, time_limit_s=1.0 if is_stuck else 60.0)
-    monkeypatch.setattr(by_settings, "chain_by", lambda *_: chain)
-    talk(session)
-    pass_time(clock, REST)
-    worker = working()
-    for _ in range(RULES.attempts):
-        look(worker)
-        look(worker)
-        pass_time(clock, 5 * RULES.backoff_s)
-
-    said = "took longer than its 1 seconds" if is_stuck else "the provider is away"
-    for failed in told.about(About.FAILED):
-        one_line(failed, "useless: ", said)
-    assert [notice.attempt for notice in told.about(About.FAILED)] == [1, 2]
-    assert told.keys(About.DONE) == [session.key]
-    # Whoever writes by rules writes within the same time, or is replaced in turn.
-    (summary,) = recorded(session, Summary)
-    assert summary.summariser != "useless"
-    assert session.compactor().decisions.state().requested == 0
 
 
 def test_settings_that_ask_one_session_for_what_cannot_be_hold_up_no_other(
@@ -270,26 +196,26 @@ def test_settings_that_ask_one_session_for_what_cannot_be_hold_up_no_other(
     is_known = False
 
     def chain_by(*_: object) -> SummaryChain:
-        if told.about(About.BEGAN)[-1].session == "first" and not is_known:
+        if told.about(NoticeKind.BEGAN)[-1].session == "first" and not is_known:
             raise InvalidSettingError("nobody says which model")
         return SummaryChain()
 
     pass_time(clock, REST)
-    monkeypatch.setattr(by_settings, "chain_by", chain_by)
+    monkeypatch.setattr(from_settings, "make_summary_chain", chain_by)
     worker = working(replace(RULES, concurrency=1))
     for _ in range(20):
         look(worker)
         pass_time(clock, 1)
 
-    assert [notice.session for notice in told.about(About.DONE)] == ["second", "third"]
-    assert [notice.session for notice in told.about(About.FAILED)] == ["first"]
-    assert told.about(About.DATABASE_AWAY) == []
+    assert [notice.session for notice in told.about(NoticeKind.DONE)] == ["second", "third"]
+    assert [notice.session for notice in told.about(NoticeKind.FAILED)] == ["first"]
+    assert told.about(NoticeKind.DATABASE_AWAY) == []
 
     is_known = True
-    worker.go_by(worker.rules)
+    worker.apply_rules(worker.rules)
     look(worker)
-    assert told.keys(About.DONE)[-1] == "first"
-    assert told.about(About.BEGAN)[-1].attempt == 1  # it was not the session's fault
+    assert told.keys(NoticeKind.DONE)[-1] == "first"
+    assert told.about(NoticeKind.BEGAN)[-1].attempt == 1  # it was not the session's fault
 
 
 # Schedulers
@@ -321,16 +247,6 @@ def test_a_worker_has_stopped_when_it_uses_its_store_no_more(
     assert not looks.is_set()
 
 
-def test_a_second_scheduler_of_one_store_is_refused_in_one_line(store: SessionStore) -> None:
-    first = store.start_scheduler(RULES)
-    with pytest.raises(InvalidSettingError, match="is running already in this process") as raised:
-        store.start_scheduler(RULES)
-    assert "\n" not in str(raised.value)
-
-    assert first.stop(GUARD_S)
-    assert store.start_scheduler(RULES).stop(GUARD_S)
-
-
 def test_a_scheduler_whose_loop_was_closed_does_no_harm_and_can_be_started_again(
     session: StoredSession, store: SessionStore, told: Told, held: Held, clock: SetClock
 ) -> None:
@@ -339,18 +255,20 @@ def test_a_scheduler_whose_loop_was_closed_does_no_harm_and_can_be_started_again
     pass_time(clock, REST)
 
     async def begin() -> None:
-        store.start_scheduler(rules, kind="asyncio", heard=[told])
+        cutbank.start_scheduler(store, rules, kind="asyncio", heard=[told])
         await asyncio.to_thread(held.wait_for_call)
 
     asyncio.run(begin())
     is_done = Event()
-    again = store.start_scheduler(
-        rules, heard=[told, lambda notice: is_done.set() if notice.about is About.DONE else None]
+    again = cutbank.start_scheduler(
+        store,
+        rules,
+        heard=[told, lambda notice: is_done.set() if notice.about is NoticeKind.DONE else None],
     )
 
     assert is_done.wait(GUARD_S)
     assert again.stop(GUARD_S)
-    assert len(told.about(About.STOPPED)) == 2
+    assert len(told.about(NoticeKind.STOPPED)) == 2
     (failed,) = recorded(session, CompactionFailed)
     assert failed.cancelled
     assert len(recorded(session, CompactBoundary)) == 1

@@ -12,13 +12,12 @@ from pathlib import Path
 from select import select
 
 import pytest
-from databases import on_sqlite
 from idle_processes import LONG, idling
 from resting import talk
 
 import cutbank
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus
-from cutbank.adapters.runtime.idle.notices import About
+from cutbank.adapters.runtime.idle.notices import NoticeKind
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def waiting(database: str) -> str:
 
 def status(database: str) -> IdleStatus:
     with cutbank.open(database) as store:
-        return store.idle_status()
+        return cutbank.get_idle_status(store)
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ def hanging_hook(tmp_path: Path) -> Iterator[tuple[Path, int]]:
 
 def test_what_is_due_is_compacted_until_the_process_is_told_to_stop(waiting: str) -> None:
     with idling(waiting) as worker:
-        done = {worker.until(About.DONE)["session"], worker.until(About.DONE)["session"]}
+        done = {worker.until(NoticeKind.DONE)["session"], worker.until(NoticeKind.DONE)["session"]}
         worker.process.send_signal(signal.SIGTERM)
         code, document = worker.ended()
 
@@ -86,20 +85,19 @@ def test_what_is_due_is_compacted_until_the_process_is_told_to_stop(waiting: str
     assert code == 0
     assert document is not None
     assert (document["done"], document["failed"], document["trouble"]) == (2, 0, None)
-    assert worker.abouts()[-2:] == [About.STOPPING, About.STOPPED]
+    assert worker.abouts()[-2:] == [NoticeKind.STOPPING, NoticeKind.STOPPED]
     assert status(waiting).done == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_cancels_what_runs_and_gives_its_lease_up(
-    waiting: str, held: tuple[Path, int], number: signal.Signals
+    waiting: str, held: tuple[Path, int]
 ) -> None:
     settings, at_it = held
     with idling(waiting, "--settings", settings) as worker:
-        worker.until(About.BEGAN)
+        worker.until(NoticeKind.BEGAN)
         assert is_at_it(at_it)
         assert len(status(waiting).running) == 1
-        worker.process.send_signal(number)
+        worker.process.send_signal(signal.SIGINT)
         code, _ = worker.ended()
 
     assert code == 0
@@ -107,36 +105,19 @@ def test_a_signal_cancels_what_runs_and_gives_its_lease_up(
     assert status(waiting).failing == 0
 
 
-@on_sqlite
 def test_a_second_signal_ends_the_process_at_once(
     waiting: str, hanging_hook: tuple[Path, int]
 ) -> None:
     settings, at_it = hanging_hook
     with idling(waiting, "--settings", settings, "--grace", "600") as worker:
-        worker.until(About.BEGAN)
+        worker.until(NoticeKind.BEGAN)
         assert is_at_it(at_it)
         worker.process.send_signal(signal.SIGTERM)
-        worker.until(About.STOPPING)
+        worker.until(NoticeKind.STOPPING)
         worker.process.send_signal(signal.SIGTERM)
         code, document = worker.ended()
 
     assert (code, document) == (128 + signal.SIGTERM, None)
-
-
-@on_sqlite
-def test_what_does_not_end_in_the_grace_time_is_not_waited_for(
-    waiting: str, hanging_hook: tuple[Path, int]
-) -> None:
-    settings, at_it = hanging_hook
-    with idling(waiting, "--settings", settings, "--grace", "0") as worker:
-        worker.until(About.BEGAN)
-        assert is_at_it(at_it)
-        worker.process.send_signal(signal.SIGTERM)
-        code, document = worker.ended()
-
-    assert code == 1
-    assert document is not None
-    assert document["left_running"] >= 1
 
 
 def is_at_it(read: int) -> bool:
@@ -164,11 +145,10 @@ def test_the_health_file_says_what_the_worker_does_and_is_gone_at_a_clean_end(
     assert list(tmp_path.glob("*health*")) == []
 
 
-@on_sqlite
 def test_the_health_file_says_what_trouble_there_is(waiting: str, tmp_path: Path) -> None:
     file = tmp_path / "health.json"
     with idling(waiting, "--health", file, env={"CUTBANK_IDLE_TIME": "9999"}) as worker:
-        worker.until(About.LOOKED)
+        worker.until(NoticeKind.LOOKED)
         read_models = tmp_path / "test.read.db"
         read_models.rename(tmp_path / "away.db")
         with closing(sqlite3.connect(read_models)) as other:
@@ -183,32 +163,6 @@ def test_the_health_file_says_what_trouble_there_is(waiting: str, tmp_path: Path
 
 
 @pytest.mark.slow
-@on_sqlite
-def test_a_hangup_lets_it_read_its_settings_again_and_say_what_is_wrong_with_them(
-    waiting: str, tmp_path: Path
-) -> None:
-    settings, health = tmp_path / "settings.toml", tmp_path / "health.json"
-    settings.write_text("[idle]\nattempts = 3\n", encoding="utf-8")
-    words = ("--settings", settings, "--health", health)
-    with idling(waiting, *words, env={"CUTBANK_IDLE_TIME": "9999"}) as worker:
-        worker.until(About.LOOKED)
-        settings.write_text("[idle]\nattempts = 0\n", encoding="utf-8")
-        worker.process.send_signal(signal.SIGHUP)
-        refused = worker.until(About.SETTINGS_REFUSED)
-        said = worker.until_file(health, lambda said: bool(said["trouble"]))
-        settings.write_text("[idle]\nattempts = 5\n", encoding="utf-8")
-        worker.process.send_signal(signal.SIGHUP)
-        reloaded = worker.until(About.SETTINGS_RELOADED)
-        healed = worker.until_file(health, lambda said: not said["trouble"])
-
-    assert "settings.toml:2: idle.attempts" in refused["reason"]
-    assert said["trouble"] == refused["reason"]
-    assert "idle.attempts" in reloaded["reason"]
-    assert healed["trouble"] is None
-
-
-@pytest.mark.slow
-@on_sqlite
 def test_the_service_manager_hears_that_the_worker_is_ready_lives_and_stops(
     waiting: str, tmp_path: Path
 ) -> None:
@@ -225,39 +179,11 @@ def test_the_service_manager_hears_that_the_worker_is_ready_lives_and_stops(
     assert heard == {b"READY=1", b"WATCHDOG=1", b"STOPPING=1"}
 
 
-def test_once_does_what_is_due_and_ends(waiting: str) -> None:
-    with idling(waiting, "--once") as worker:
-        code, document = worker.ended()
-    with idling(waiting, "--once") as again:
-        code_again, document_again = again.ended()
-
-    assert (code, code_again) == (0, 0)
-    assert document is not None
-    assert document_again is not None
-    assert (document["done"], document_again["done"]) == (2, 0)
-
-
-@on_sqlite
-def test_once_says_by_its_code_that_something_failed(waiting: str, tmp_path: Path) -> None:
-    file = tmp_path / "settings.toml"
-    file.write_text(
-        f"[summary]\nchain = ['command']\ncommand = ['{sys.executable}', '-c', 'exit(1)']\n",
-        encoding="utf-8",
-    )
-    with idling(waiting, "--once", "--settings", file) as worker:
-        code, document = worker.ended()
-
-    assert code == 1
-    assert document is not None
-    assert (document["done"], document["failed"]) == (0, 2)
-    assert status(waiting).failing == 2
-
-
 @pytest.mark.slow
 def test_several_processes_share_the_work_and_end_together(waiting: str, tmp_path: Path) -> None:
     file = tmp_path / "health.json"
     with idling(waiting, "--processes", "2", "--health", file) as crew:
-        done = {crew.until(About.DONE)["session"], crew.until(About.DONE)["session"]}
+        done = {crew.until(NoticeKind.DONE)["session"], crew.until(NoticeKind.DONE)["session"]}
         said = crew.until_file(file, lambda said: all(said["workers"]))
         crew.process.send_signal(signal.SIGTERM)
         code, document = crew.ended()
@@ -272,7 +198,6 @@ def test_several_processes_share_the_work_and_end_together(waiting: str, tmp_pat
 
 
 @pytest.mark.slow
-@on_sqlite
 def test_a_process_that_dies_is_started_again(waiting: str, tmp_path: Path) -> None:
     file = tmp_path / "health.json"
     with idling(waiting, "--processes", "2", "--health", file) as crew:
@@ -285,28 +210,3 @@ def test_a_process_that_dies_is_started_again(waiting: str, tmp_path: Path) -> N
     assert code == 0
     assert later["workers"][0]["pid"] != first["workers"][0]["pid"]
     assert later["workers"][1]["pid"] == first["workers"][1]["pid"]
-
-
-@pytest.mark.slow
-@on_sqlite
-def test_processes_end_when_whoever_started_them_is_gone(waiting: str, tmp_path: Path) -> None:
-    file = tmp_path / "health.json"
-    with idling(waiting, "--processes", "2", "--health", file) as crew:
-        crew.until_file(file, lambda said: all(said["workers"]))
-        crew.process.kill()
-        # They hold its streams open for as long as they live.
-        code, _ = crew.ended()
-
-    assert code == -signal.SIGKILL
-    assert crew.abouts().count(About.STOPPED) == 2
-
-
-@pytest.mark.slow
-@on_sqlite
-def test_several_processes_once_do_what_is_due_and_end(waiting: str) -> None:
-    with idling(waiting, "--processes", "2", "--once") as crew:
-        code, document = crew.ended()
-
-    assert code == 0
-    assert document is not None
-    assert document["done"] == 2

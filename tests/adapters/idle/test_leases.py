@@ -1,11 +1,10 @@
 """Whoever holds the lease compacts; whoever lost it records what it cost, and no more."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
+from databases import each_database
+from opened_stores import store_of
 from resting import (
     GUARD_S,
     PRICE,
@@ -22,9 +21,9 @@ from resting import (
 
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.idle.due_sessions import Due
+from cutbank.adapters.runtime.idle.due_sessions import DueSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
-from cutbank.adapters.runtime.idle.notices import About
+from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionFailed,
@@ -46,19 +45,20 @@ def begun(session: StoredSession, worker: IdleWorker, held: Held, clock: SetCloc
     held.wait_for_call()
 
 
-def found(worker: IdleWorker, clock: SetClock) -> Due:
+def found(worker: IdleWorker, clock: SetClock) -> DueSession:
     worker.store.read_models.catch_up()
-    (due,) = worker.due.at(clock.now, 10)
+    (due,) = worker.due.find_due(clock.now, 10)
     return due
 
 
 def done_once(session: StoredSession) -> None:
     """One boundary, no open request, a sound log."""
     assert len(recorded(session, CompactBoundary)) == 1
-    assert session.compactor().decisions.state().requested == 0
-    assert verify(session.store).violations == []
+    assert session.log.compactor().decisions.read_state().requested == 0
+    assert verify(store_of(session)).violations == []
 
 
+@each_database
 def test_a_lease_that_is_held_keeps_others_away_whatever_they_know(
     session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
 ) -> None:
@@ -70,11 +70,11 @@ def test_a_lease_that_is_held_keeps_others_away_whatever_they_know(
     held.wait_for_call()
 
     other.look()
-    assert other.running == []
-    other._begin(due, clock.now)  # it has looked before the lease was there
+    assert other.running_attempts == []
+    other._begin_attempt(due, clock.now)  # it has looked before the lease was there
     assert other.wait()
 
-    (passed,) = told.about(About.PASSED_OVER)
+    (passed,) = told.about(NoticeKind.PASSED_OVER)
     assert passed.worker == "other"
     assert str(passed.reason).startswith("one is compacting it, until ")
     held.let_go()
@@ -95,33 +95,11 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_late_summary_s_cost_is_recor
     held.let_go()
     assert one.wait()
 
-    assert [notice.worker for notice in told.about(About.DONE)] == ["other"]
-    assert [notice.worker for notice in told.about(About.LOST)] == ["one"]
+    assert [notice.worker for notice in told.about(NoticeKind.DONE)] == ["other"]
+    assert [notice.worker for notice in told.about(NoticeKind.LOST)] == ["one"]
     (rejected,) = recorded(session, CompactionRejected)
     assert (rejected.rule, rejected.cost_usd) == ("lost-lease", PRICE)
     assert [request.by for request in recorded(session, CompactionRequested)] == ["one", "other"]
-    done_once(session)
-
-
-def test_whoever_lost_the_lease_while_the_next_one_writes_does_not_disturb_it(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    held.holds = 2
-    one, other = working(LEASED, name="one"), working(LEASED, name="other")
-    begun(session, one, held, clock)
-    pass_time(clock, LEASE)
-    other.look()
-    held.wait_for_call()
-
-    held.let_go(0)
-    assert one.wait()
-    assert recorded(session, CompactBoundary) == []
-    held.let_go(1)
-    assert other.wait()
-
-    assert [notice.worker for notice in told.about(About.DONE, About.LOST)] == ["one", "other"]
-    (rejected,) = recorded(session, CompactionRejected)
-    assert rejected.rule == "lost-lease"
     done_once(session)
 
 
@@ -135,7 +113,7 @@ def test_a_lease_that_ran_out_and_that_nobody_took_is_still_good(
     held.let_go()
     assert worker.wait()
 
-    assert told.keys(About.DONE) == [session.key]
+    assert told.keys(NoticeKind.DONE) == [session.key]
     done_once(session)
 
 
@@ -149,32 +127,8 @@ def test_an_agent_that_compacts_meanwhile_wins(
     held.let_go()
     assert worker.wait()
 
-    assert told.keys(About.LOST) == [session.key]
+    assert told.keys(NoticeKind.LOST) == [session.key]
     assert [rejected.rule for rejected in recorded(session, CompactionRejected)] == ["lost-lease"]
-    done_once(session)
-
-
-def test_an_agent_that_has_died_at_it_for_all_that_is_known_finds_it_done(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    talk(session)
-    pass_time(clock, REST)
-    worker = working(LEASED)
-    with ThreadPoolExecutor(1) as agent:
-        compacting = agent.submit(session.compact)
-        held.wait_for_call()
-        worker.look()
-        assert worker.running == []
-
-        pass_time(clock, 3_600)
-        worker.look()
-        assert worker.wait()
-        held.let_go()
-        outcome = compacting.result(GUARD_S)
-
-    assert told.keys(About.DONE) == [session.key]
-    assert not outcome.compacted
-    assert "another compaction was decided" in outcome.reason
     done_once(session)
 
 
@@ -191,58 +145,32 @@ def test_what_is_said_while_a_summary_is_written_stays_in_view(
     held.let_go()
     assert worker.wait()
 
-    assert told.keys(About.DONE) == [session.key]
+    assert told.keys(NoticeKind.DONE) == [session.key]
     view = session.view()
     assert view.boundary is not None
     assert [entry.text for entry in view.entries[-2:]] == ["are you there?", "I am."]
     done_once(session)
 
 
-@pytest.mark.parametrize(
-    "happens",
-    [
-        pytest.param(lambda session: session.close(), id="closed"),
-        pytest.param(lambda session: session.fork("another way"), id="forked"),
-        pytest.param(lambda session: session.rewind(3), id="rewound"),
-        pytest.param(lambda session: session.pin(3), id="pinned"),
-    ],
-)
 def test_whatever_becomes_of_the_session_meanwhile_is_kept(
-    session: StoredSession,
-    working: Working,
-    held: Held,
-    clock: SetClock,
-    happens: Callable[[StoredSession], object],
+    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
 ) -> None:
     worker = working(LEASED)
     begun(session, worker, held, clock)
 
-    happens(session)
-    state, forks = session.state, session.store.sessions()[1:]
-    shown = [fork.view().fingerprint for fork in forks]
+    fork = session.fork("another way")
+    session.log.compactor().decisions.record_failure("a policy of somebody else's")
+    session.rewind(20)
+    session.pin(3)
+    session.close()
+    state, shown = session.log.state, fork.view().fingerprint
     held.let_go()
     assert worker.wait()
 
-    assert session.state == state
-    assert [fork.view().fingerprint for fork in forks] == shown
-    assert session.compactor().decisions.state().requested == 0
-    assert verify(session.store).violations == []
-
-
-def test_a_session_that_is_not_there_is_passed_over(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    worker = working(LEASED)
-    talk(session)
-    pass_time(clock, REST)
-    due = found(worker, clock)
-
-    worker._begin(replace(due, key="another"), clock.now)
-    assert worker.wait()
-
-    (passed,) = told.about(About.PASSED_OVER)
-    assert "no session 'another'" in str(passed.reason)
-    assert held.calls == 0
+    assert session.log.state == state
+    assert fork.view().fingerprint == shown
+    assert session.log.compactor().decisions.read_state().requested == 0
+    assert verify(store_of(session)).violations == []
 
 
 # What is an attempt
@@ -259,25 +187,11 @@ def test_what_is_found_due_on_old_news_is_not_tried_again(
     one.look()
     assert one.wait()
 
-    other._begin(due, clock.now)
+    other._begin_attempt(due, clock.now)
     assert other.wait()
 
-    (passed,) = told.about(About.PASSED_OVER)
+    (passed,) = told.about(NoticeKind.PASSED_OVER)
     assert passed.reason == "it was compacted, or tried, since it was found due"
-    done_once(session)
-
-
-def test_a_failure_is_noted_beside_a_lease_and_does_not_end_it(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    worker = working(LEASED)
-    begun(session, worker, held, clock)
-
-    session.compactor().decisions.note_failed("a policy of somebody else's")
-    held.let_go()
-    assert worker.wait()
-
-    assert told.keys(About.DONE) == [session.key]
     done_once(session)
 
 
@@ -293,8 +207,8 @@ def test_a_worker_that_is_stopped_leaves_no_lease_and_no_attempt(
     other.look()
     assert other.wait()
 
-    assert [notice.attempt for notice in told.about(About.BEGAN)] == [1, 1]
-    assert told.keys(About.DONE) == [session.key]
+    assert [notice.attempt for notice in told.about(NoticeKind.BEGAN)] == [1, 1]
+    assert told.keys(NoticeKind.DONE) == [session.key]
     done_once(session)
 
 
@@ -312,21 +226,21 @@ def test_a_session_that_kills_whoever_compacts_it_is_given_up_until_more_is_said
     pass_time(clock, timedelta(days=9).total_seconds())
     worker.look()
     assert worker.wait()
-    assert told.keys(About.BEGAN) == []
+    assert told.keys(NoticeKind.BEGAN) == []
 
     session.append(Block.user("once more"))
     pass_time(clock, REST)
     worker.look()
     assert worker.wait()
-    assert told.keys(About.BEGAN) == [session.key]
-    assert told.keys(About.DONE) == [session.key]
+    assert told.keys(NoticeKind.BEGAN) == [session.key]
+    assert told.keys(NoticeKind.DONE) == [session.key]
     done_once(session)
 
 
 def _die_at_it(session: StoredSession) -> None:
     """What a worker leaves behind that is killed while it waits for a summary."""
-    store = session.store.events
-    compaction = store.opened_compaction(session.namespace, session.key, "main")
+    store = session.log.events
+    compaction = store.open_compaction(session.namespace, session.key, "main")
     compaction.request(
         trigger=Trigger.IDLE,
         policy="reserve-headroom",
@@ -358,6 +272,6 @@ def test_forks_and_what_was_decided_before_them_are_compacted_once(
         worker.look()
         assert worker.wait()
 
-    assert sorted(map(str, told.keys(About.DONE))) == ["a fork", "a session", "an early fork"]
-    assert told.about(About.PASSED_OVER) == []
+    assert sorted(map(str, told.keys(NoticeKind.DONE))) == ["a fork", "a session", "an early fork"]
+    assert told.about(NoticeKind.PASSED_OVER) == []
     assert len(decisions(fork)) == len(decisions(early)) == len(decisions(session))

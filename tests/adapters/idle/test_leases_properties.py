@@ -15,10 +15,11 @@ from resting import GUARD_S, PRICE, RULES, WORDS, decisions, pass_time, recorded
 from unpinned import UNPINNED
 
 import cutbank
-from cutbank import Block, StoredSession
+from cutbank import Block, CompactionOptions, StoredSession
 from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.due_sessions import Due
+from cutbank.adapters.runtime.idle.due_sessions import DueSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import (
@@ -28,13 +29,13 @@ from cutbank.domain.compaction_events import (
     Trigger,
 )
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.summaries.extractive import Extractive
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 
 LEASE_S = 60.0
 WORKED = replace(
-    RULES, least_utilisation=0.02, lease_s=LEASE_S, concurrency=16, hourly_usd=None, attempts=4
+    RULES, least_utilization=0.02, lease_s=LEASE_S, concurrency=16, hourly_usd=None, attempts=4
 )
 KEYS = st.sampled_from(["s0", "s1"])
 WORKERS = st.integers(0, 2)
@@ -76,12 +77,12 @@ class Stepwise:
         self.gates: list[Event] = []
         self.on_call: Callable[[], None] = lambda: None
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         gate = Event()
         self.gates.append(gate)
         self.on_call()
         assert gate.wait(GUARD_S)
-        text = Extractive().summarise(material).text
+        text = ExtractiveSummarizer().summarize(material).text
         return Draft(text=text, model="test/stepwise", cost_usd=PRICE)
 
 
@@ -94,13 +95,13 @@ class Leases:
         self.store = cutbank.open(":memory:", clock=self.clock, settings=UNPINNED)
         self.writer = Stepwise()
         self.patch.setattr(
-            by_settings,
-            "chain_by",
+            from_settings,
+            "make_summary_chain",
             lambda _, __, first=None: SummaryChain(first or (self.writer,), retries=0),
         )
-        self.patch.setattr(Settings, "policy_with", lambda *_: Halves())
+        self.patch.setattr(Settings, "make_policy", lambda *_: Halves())
         self.workers = [self._new_worker(number) for number in range(3)]
-        self.found: dict[int, list[Due]] = {number: [] for number in range(3)}
+        self.found: dict[int, list[DueSession]] = {number: [] for number in range(3)}
         self.writing: list[tuple[int, Future[None], Event]] = []
         self.cancelled = 0
         self.before: dict[str, int] = {}
@@ -124,11 +125,11 @@ class Leases:
     def all_look_what_is_due(self) -> None:
         self.store.read_models.catch_up()
         for number, worker in enumerate(self.workers):
-            self.found[number] = worker.due.at(self.clock.now, 10)
+            self.found[number] = worker.due.find_due(self.clock.now, 10)
 
     def a_worker_begins_what_it_found(self, number: int, which: int) -> None:
         worker = self.workers[number]
-        known = {one.due.id for one in worker.running}
+        known = {one.due.id for one in worker.running_attempts}
         if found := [due for due in self.found[number] if due.id not in known]:
             due = found[which % len(found)]
             self._until_it_waits(number, lambda: _begun(worker, due, self.clock))
@@ -140,7 +141,9 @@ class Leases:
 
     def an_agent_compacts(self, key: str) -> None:
         with suppress(NothingToCompactError):
-            self._session(key).compact(summariser=Extractive())
+            self._session(key).compact(
+                options=CompactionOptions(summarizers=[ExtractiveSummarizer()])
+            )
 
     def a_worker_is_stopped_and_another_comes(self, number: int) -> None:
         assert self.workers[number].stop(GUARD_S)
@@ -194,9 +197,9 @@ class Leases:
             assert last.wait(GUARD_S)
         assert last.stop(GUARD_S)
         self.no_rest_is_compacted_again()
-        assert last.due.count(self.clock.now) == 0
+        assert last.due.count_due(self.clock.now) == 0
         for session in self.store.sessions():
-            assert session.compactor().decisions.state().requested == 0, session
+            assert session.log.compactor().decisions.read_state().requested == 0, session
         paid = sum(
             event.cost_usd == PRICE
             for session in self.store.sessions()
@@ -211,9 +214,9 @@ def _all(session: StoredSession, kind: type[Any]) -> list[Any]:
     return recorded(session, kind)
 
 
-def _begun(worker: IdleWorker, due: Due, clock: Clock) -> "Future[None]":
-    worker._begin(due, clock.now)
-    found = [one.work for one in worker.running if one.due.id == due.id]
+def _begun(worker: IdleWorker, due: DueSession, clock: Clock) -> "Future[None]":
+    worker._begin_attempt(due, clock.now)
+    found = [one.work for one in worker.running_attempts if one.due.id == due.id]
     return found[0] if found else _over()
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from resting import RULES, SetClock, Told, Working, pass_time, talk
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.runtime.idle.notices import About
+from cutbank.adapters.runtime.idle.notices import NoticeKind
 
 LONG = replace(RULES, idle_time_s=3_000)
 
@@ -21,12 +21,12 @@ def test_who_began_last_makes_nobody_hasty(
     next_at = patient.look()
     assert patient.wait()
 
-    assert told.keys(About.BEGAN) == []
+    assert told.keys(NoticeKind.BEGAN) == []
     assert next_at > clock.now
     pass_time(clock, 3_000)
     patient.look()
     assert patient.wait()
-    assert told.keys(About.DONE) == ["s"]
+    assert told.keys(NoticeKind.DONE) == ["s"]
 
 
 def test_who_began_last_keeps_nobody_waiting(
@@ -42,9 +42,9 @@ def test_who_began_last_keeps_nobody_waiting(
         worker.look()
         assert worker.wait()
 
-    (done,) = told.about(About.DONE)
+    (done,) = told.about(NoticeKind.DONE)
     assert (done.worker, done.namespace) == ("hasty", "ours")
-    assert told.about(About.LOOKED)[0].due == 1
+    assert told.about(NoticeKind.LOOKED)[0].due == 1
 
 
 def test_it_is_told_once_and_again_after_it_was_put_right(
@@ -55,15 +55,15 @@ def test_it_is_told_once_and_again_after_it_was_put_right(
     for _ in range(3):
         first.look()
         second.look()
-    assert [notice.worker for notice in told.about(About.SETTINGS_DIFFER)] == ["first"]
+    assert [notice.worker for notice in told.about(NoticeKind.SETTINGS_DIFFER)] == ["first"]
 
-    second.go_by(RULES)
+    second.apply_rules(RULES)
     first.look()
-    second.go_by(LONG)
+    second.apply_rules(LONG)
     first.look()
     first.look()
 
-    assert len(told.about(About.SETTINGS_DIFFER)) == 2
+    assert len(told.about(NoticeKind.SETTINGS_DIFFER)) == 2
 
 
 def test_what_was_passed_over_is_not_looked_at_again(
@@ -78,5 +78,5 @@ def test_what_was_passed_over_is_not_looked_at_again(
         first.look()
         assert first.wait()
 
-    assert len(told.about(About.PASSED_OVER)) == 1
-    assert told.about(About.LOOKED)[-1].due == 0
+    assert len(told.about(NoticeKind.PASSED_OVER)) == 1
+    assert told.about(NoticeKind.LOOKED)[-1].due == 0

@@ -14,15 +14,14 @@ from resting import RULES, SetClock, Told, pass_time, talk
 import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.runtime.idle import idle_scheduler as scheduling
-from cutbank.adapters.runtime.idle.idle_scheduler import JOB, IdleScheduler
-from cutbank.adapters.runtime.idle.idle_worker import LONGEST_LOOK
-from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.idle.idle_scheduler import JOB_NAME, IdleScheduler
+from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL
+from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.hooks import Happening
+from cutbank.domain.hooks import CompactionEvent
 
 GUARD = 60.0
 """Seconds after which something hangs."""
-pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
 
 
 class Looks:
@@ -32,7 +31,7 @@ class Looks:
         self.count = 0
         self.over = Semaphore(0)
         self.reached = 0
-        self.does: Callable[[], datetime] = lambda: scheduler.worker.clock() + LONGEST_LOOK
+        self.does: Callable[[], datetime] = lambda: scheduler.worker.clock() + MAX_LOOK_INTERVAL
         scheduler.worker.look = self.look  # type: ignore[method-assign]
         scheduler._scheduler.add_listener(
             lambda _: self.over.release(), EVENT_JOB_EXECUTED | EVENT_JOB_ERROR
@@ -61,47 +60,16 @@ def _no_thread_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def scheduler(store: SessionStore, told: Told) -> Iterator[IdleScheduler]:
-    scheduler = IdleScheduler(store, RULES, heard=[told])
+    scheduler = IdleScheduler(store, RULES, listeners=[told])
     yield scheduler
     scheduler.stop()
 
 
 def next_run(scheduler: IdleScheduler) -> datetime:
-    job = scheduler._scheduler.get_job(JOB)
+    job = scheduler._scheduler.get_job(JOB_NAME)
     assert job is not None
     found: datetime = job.next_run_time
     return found
-
-
-def test_it_looks_at_once_and_then_when_the_worker_said(scheduler: IdleScheduler) -> None:
-    looks = Looks(scheduler)
-    scheduler.start()
-    looks.reach(1)
-
-    looks.does = scheduler.worker.clock
-    scheduler.look_now()
-
-    looks.reach(5)
-
-
-def test_a_session_is_compacted_with_nobody_looking(
-    store: SessionStore, clock: SetClock, told: Told
-) -> None:
-    for number in range(3):
-        talk(store.session(f"s{number}"))
-    pass_time(clock, RULES.idle_time_s)
-    all_done = Event()
-
-    def hear(notice: Notice) -> None:
-        told(notice)
-        if len(told.about(About.DONE)) == 3:
-            all_done.set()
-
-    scheduler = store.start_scheduler(RULES, heard=[hear])
-
-    assert all_done.wait(GUARD)
-    assert scheduler.stop()
-    assert sorted(map(str, told.keys(About.DONE))) == ["s0", "s1", "s2"]
 
 
 def test_many_wishes_at_once_are_one_look_or_two(scheduler: IdleScheduler) -> None:
@@ -145,7 +113,7 @@ def test_a_look_that_raises_is_followed_by_the_next(
     scheduler.look_now()
     looks.reach(2)
 
-    assert next_run(scheduler) <= datetime.now(UTC) + LONGEST_LOOK
+    assert next_run(scheduler) <= datetime.now(UTC) + MAX_LOOK_INTERVAL
     assert "out of order" in caplog.text
 
 
@@ -171,7 +139,9 @@ def test_a_machine_whose_clock_is_set_looks_again_at_once_or_when_it_was_to(
     scheduler._scheduler.wakeup()
 
     looks.reach(2)
-    assert (About.CLOCK_JUMPED in [notice.about for notice in told.notices]) == (off < timedelta())
+    assert (NoticeKind.CLOCK_JUMPED in [notice.about for notice in told.notices]) == (
+        off < timedelta()
+    )
 
 
 def test_a_process_that_slept_looks_once_and_not_for_each_look_that_it_missed(
@@ -184,8 +154,8 @@ def test_a_process_that_slept_looks_once_and_not_for_each_look_that_it_missed(
     missed_looks: list[object] = []
     scheduler._scheduler.add_listener(missed_looks.append, EVENT_JOB_MISSED)
     # Long before any look that is due by the interval just now.
-    missed = datetime.now(UTC) - timedelta(days=3, seconds=LONGEST_LOOK.total_seconds() / 2)
-    scheduler._scheduler.modify_job(JOB, next_run_time=missed)
+    missed = datetime.now(UTC) - timedelta(days=3, seconds=MAX_LOOK_INTERVAL.total_seconds() / 2)
+    scheduler._scheduler.modify_job(JOB_NAME, next_run_time=missed)
 
     looks.reach(2)
     assert scheduler.stop()
@@ -203,28 +173,28 @@ def test_in_a_running_loop_the_loop_stays_free(
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def hear(notice: Notice) -> None:
+        def hear(notice: WorkerNotice) -> None:
             told(notice)
-            if notice.about is About.DONE:
+            if notice.about is NoticeKind.DONE:
                 loop.call_soon_threadsafe(done.set)
 
-        scheduler = store.start_scheduler(RULES, kind="asyncio", heard=[hear])
+        scheduler = cutbank.start_scheduler(store, RULES, kind="asyncio", heard=[hear])
         await asyncio.wait_for(done.wait(), GUARD)
         assert await asyncio.to_thread(scheduler.stop)
 
     asyncio.run(runs())
 
-    assert told.keys(About.DONE) == ["s"]
+    assert told.keys(NoticeKind.DONE) == ["s"]
 
 
 def test_a_second_one_on_the_same_store_is_refused(store: SessionStore) -> None:
-    first = store.start_scheduler(RULES)
+    first = cutbank.start_scheduler(store, RULES)
 
     with pytest.raises(InvalidSettingError, match="running already in this process"):
-        store.start_scheduler(RULES)
+        cutbank.start_scheduler(store, RULES)
 
     first.stop()
-    store.start_scheduler(RULES)
+    cutbank.start_scheduler(store, RULES)
 
 
 def test_a_store_that_is_closed_ends_the_summary_that_runs(
@@ -232,42 +202,26 @@ def test_a_store_that_is_closed_ends_the_summary_that_runs(
 ) -> None:
     is_asked, is_stopping = Event(), Event()
 
-    def hold(happening: Happening) -> None:
+    def hold(happening: CompactionEvent) -> None:
         is_asked.set()
         assert is_stopping.wait(GUARD)
 
-    def hear(notice: Notice) -> None:
+    def hear(notice: WorkerNotice) -> None:
         told(notice)
-        if notice.about is About.STOPPING:
+        if notice.about is NoticeKind.STOPPING:
             is_stopping.set()
 
     store = cutbank.open(database, clock=clock)
     talk(store.session("s"))
     pass_time(clock, RULES.idle_time_s)
     store.listeners.append(hold)
-    scheduler = store.start_scheduler(RULES, heard=[hear])
+    scheduler = cutbank.start_scheduler(store, RULES, heard=[hear])
     assert is_asked.wait(GUARD)
 
     store.close()
 
     assert not scheduler.is_running
-    assert scheduler.worker.running == []
-    assert told.notices[-1].about is About.STOPPED
+    assert scheduler.worker.running_attempts == []
+    assert told.notices[-1].about is NoticeKind.STOPPED
     with cutbank.open(database, clock=clock) as again:
         again.session("s", create=False).view()
-
-
-def test_many_threads_may_stop_it_at_once(scheduler: IdleScheduler) -> None:
-    looks = Looks(scheduler)
-    scheduler.start()
-    looks.reach(1)
-    ended: list[bool] = []
-
-    stopping = [Thread(target=lambda: ended.append(scheduler.stop())) for _ in range(5)]
-    for thread in stopping:
-        thread.start()
-    for thread in stopping:
-        thread.join(GUARD)
-
-    assert ended == [True] * 5
-    assert not scheduler.is_running

@@ -4,13 +4,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from opened_stores import store_of
 from resting import RULES, SetClock, Working, pass_time, talk
 
-from cutbank import Block, SessionStore, StoredSession
+from cutbank import SessionStore, StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.idle_status import IdleStatus, status_of
+from cutbank.adapters.runtime.idle.idle_status import IdleStatus, read_idle_status
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
+from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.idle_rules import IdleRules
 
 REST = RULES.idle_time_s
@@ -18,15 +19,7 @@ REST = RULES.idle_time_s
 
 def status(store: SessionStore, clock: SetClock, rules: IdleRules = RULES) -> IdleStatus:
     store.read_models.catch_up(search=False)
-    return status_of(store.read_models, rules, clock.now, 10)
-
-
-def test_of_an_empty_store_nothing_is_said(store: SessionStore) -> None:
-    said = store.idle_status()
-
-    assert (said.due, said.running, said.prepared, said.done, said.failing) == (0, (), 0, 0, 0)
-    assert (said.next_due, said.held_back, said.spent) == (None, None, 0.0)
-    assert said.as_json()["due_sessions"] == []
+    return read_idle_status(store.read_models, rules, clock.now, 10)
 
 
 def test_what_is_due_waits_longest_first_and_what_rests_is_next(
@@ -53,8 +46,8 @@ def test_whoever_is_at_a_session_is_named_until_the_lease_ends(
     session: StoredSession, clock: SetClock
 ) -> None:
     talk(session)
-    store = session.store.events
-    compaction = store.opened_compaction(session.namespace, session.key, "main")
+    store = session.log.events
+    compaction = store.open_compaction(session.namespace, session.key, "main")
     compaction.request(
         trigger=Trigger.IDLE,
         policy="reserve-headroom",
@@ -64,12 +57,12 @@ def test_whoever_is_at_a_session_is_named_until_the_lease_ends(
     )
     store.save(compaction)
 
-    (running,) = status(session.store, clock).running
+    (running,) = status(store_of(session), clock).running
     pass_time(clock, 601)
 
     assert (running.session, running.worker) == (session.key, "a worker")
     assert running.until - running.since == timedelta(seconds=600)
-    assert status(session.store, clock).running == ()
+    assert status(store_of(session), clock).running == ()
 
 
 def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(
@@ -81,7 +74,7 @@ def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(
     worker.look()
     assert worker.wait()
     talk(store.session("prepared"))
-    worker.go_by(replace(RULES, activate=False))
+    worker.apply_rules(replace(RULES, activate=False))
     pass_time(clock, 2 * REST)
     worker.look()
     assert worker.wait()
@@ -103,9 +96,9 @@ def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(
 
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     def written(*_: object, **__: object) -> None:
-        raise SummariserFailedError("the provider is away")
+        raise SummarizerFailedError("the provider is away")
 
-    monkeypatch.setattr(SummaryChain, "written", written)
+    monkeypatch.setattr(SummaryChain, "write", written)
 
 
 def test_failures_are_told_with_their_reasons_and_what_is_left_to_try(
@@ -119,9 +112,9 @@ def test_failures_are_told_with_their_reasons_and_what_is_left_to_try(
         pass_time(clock, REST)
         worker.look()
         assert worker.wait()
-        found.append(status(session.store, clock))
+        found.append(status(store_of(session), clock))
 
-    first, _, last = found
+    first, second, last = found
     (failed,) = first.failed_lately
     assert (failed.reason, failed.worker) == ("the provider is away", "w1")
     assert (first.failing, first.given_up) == (1, 0)
@@ -129,37 +122,5 @@ def test_failures_are_told_with_their_reasons_and_what_is_left_to_try(
     assert failed.next_at is not None
     assert failed.next_at > clock.now - timedelta(seconds=2 * REST)
     assert (last.failing, last.given_up, len(last.failed_lately)) == (1, 1, 3)
+    assert [one.next_at is None for one in second.failed_lately] == [False, True]
     assert [one.next_at for one in last.failed_lately] == [None, None, None]
-
-
-def test_only_what_the_named_namespaces_hold_is_told(
-    store: SessionStore, working: Working, clock: SetClock
-) -> None:
-    working()
-    for namespace in ("ours", "theirs"):
-        talk(store.session("s", namespace=namespace))
-    pass_time(clock, REST)
-
-    said = status(store, clock, replace(RULES, namespaces=("ours",)))
-
-    assert (said.due, [due.namespace for due in said.due_sessions]) == (1, ["ours"])
-
-
-def test_a_failure_after_what_once_was_futile_is_tried_again(
-    session: StoredSession, working: Working, clock: SetClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session.append(*(Block.user(f"word {number} " * 9_000) for number in range(2)))
-    worker = working()
-    pass_time(clock, REST)
-    session.store.read_models.catch_up()
-    session.compactor().decisions.note_futile(NothingToCompactError("nothing is to be gained"))
-    talk(session)
-    failing(monkeypatch)
-    pass_time(clock, REST)
-    worker.look()
-    assert worker.wait()
-
-    said = status(session.store, clock)
-
-    assert said.failing == 1
-    assert said.next_due is not None

@@ -5,14 +5,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 
 import pytest
-from resting import RULES, SetClock, Told, Working, pass_time, talk
+from opened_stores import store_of
+from resting import PRICE, RULES, Held, SetClock, Told, Working, pass_time, recorded, talk
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.idle.attempt import Attempt
-from cutbank.adapters.runtime.idle.maintenance_runner import Report
-from cutbank.adapters.runtime.idle.notices import About
-from cutbank.adapters.settings.maintenance_settings import ChoreSettings
-from cutbank.domain.compaction_events import Trigger
+from cutbank.adapters.runtime.idle.attempt import IdleAttempt
+from cutbank.adapters.runtime.idle.maintenance_runner import MaintenanceReport
+from cutbank.adapters.runtime.idle.notices import NoticeKind
+from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.domain.compaction_events import Summary
 from cutbank.domain.errors import StorageError
 from cutbank.domain.idle_rules import QuietHours
 from cutbank.domain.session_events import Parent
@@ -29,17 +30,17 @@ def test_a_session_is_compacted_once_it_rests(
 
     worker.look()
     assert worker.wait()
-    assert told.keys(About.BEGAN) == []
+    assert told.keys(NoticeKind.BEGAN) == []
     pass_time(clock, REST)
     worker.look()
     assert worker.wait()
     worker.look()
 
-    (done,) = told.about(About.DONE)
+    (done,) = told.about(NoticeKind.DONE)
     assert (done.session, done.pre_tokens) == (session.key, before)
     assert session.view().tokens == done.post_tokens
     assert session.view().tokens < before
-    assert told.about(About.LOOKED)[-1].due == 0
+    assert told.about(NoticeKind.LOOKED)[-1].due == 0
 
 
 def test_nothing_is_begun_while_a_session_is_not_at_rest(
@@ -66,57 +67,14 @@ def test_nothing_is_begun_while_a_session_is_not_at_rest(
 
     worker.look()
     assert worker.wait()
-    assert told.keys(About.BEGAN) == []
+    assert told.keys(NoticeKind.BEGAN) == []
 
+    sleeping.schedule_wake(None)
     calling.append(ToolResult(tool_call_id="c1", content="made"))
-    pass_time(clock, 7_200 + REST)
-    worker.look()
-    assert worker.wait()
-    assert sorted(map(str, told.keys(About.DONE))) == ["calling", "sleeping"]
-
-
-def test_a_wake_that_is_taken_back_keeps_nobody_waiting(
-    session: StoredSession, working: Working, told: Told, clock: SetClock
-) -> None:
-    talk(session)
-    session.schedule_wake(clock.now + timedelta(days=1), "the nightly build")
-    session.schedule_wake(None)
-    worker = working()
     pass_time(clock, REST)
-
-    worker.look()
-
-    assert worker.wait()
-    assert told.keys(About.DONE) == [session.key]
-
-
-def test_a_session_that_somebody_compacts_is_left_to_them_until_their_lease_ends(
-    session: StoredSession, working: Working, told: Told, clock: SetClock
-) -> None:
-    talk(session)
-    worker = working()
-    pass_time(clock, REST)
-    store = session.store.events
-    compaction = store.opened_compaction(session.namespace, session.key, "main")
-    compaction.request(
-        trigger=Trigger.IDLE,
-        policy="reserve-headroom",
-        after=session.position,
-        by="another worker",
-        lease_s=600.0,
-    )
-    store.save(compaction)
-
     worker.look()
     assert worker.wait()
-    assert told.keys(About.BEGAN) == []
-
-    pass_time(clock, 600)
-    worker.look()
-    assert worker.wait()
-    (began,) = told.about(About.BEGAN)
-    assert began.attempt == 2  # whoever was at it has died of it, for all that is known
-    assert told.keys(About.DONE) == [session.key]
+    assert sorted(map(str, told.keys(NoticeKind.DONE))) == ["calling", "sleeping"]
 
 
 def test_a_session_in_which_something_is_said_meanwhile_is_looked_at_later(
@@ -125,32 +83,17 @@ def test_a_session_in_which_something_is_said_meanwhile_is_looked_at_later(
     talk(session)
     worker = working()
     pass_time(clock, REST)
-    session.store.read_models.catch_up()
-    (found,) = worker.due.at(clock.now, 10)
+    session.log.context.read_models.catch_up()
+    (found,) = worker.due.find_due(clock.now, 10)
     session.append(Block.user("one more thing"))
 
-    worker._begin(found, clock.now)
+    worker._begin_attempt(found, clock.now)
     assert worker.wait()
 
-    (passed,) = told.about(About.PASSED_OVER)
+    (passed,) = told.about(NoticeKind.PASSED_OVER)
     assert passed.reason == "something was said meanwhile"
     worker.look()
-    assert told.about(About.LOOKED)[-1].due == 0
-
-
-def test_what_nothing_can_be_gained_of_is_looked_at_once(
-    session: StoredSession, working: Working, told: Told, clock: SetClock
-) -> None:
-    session.append(Block.user("word " * 20_000))
-    worker = working()
-    pass_time(clock, REST)
-
-    for _ in range(3):
-        worker.look()
-        assert worker.wait()
-
-    assert len(told.about(About.PASSED_OVER)) == 1
-    assert session.view().boundary is None
+    assert told.about(NoticeKind.LOOKED)[-1].due == 0
 
 
 def test_a_worker_waits_where_it_cannot_note_what_it_passed_over(
@@ -169,14 +112,14 @@ def test_a_worker_waits_where_it_cannot_note_what_it_passed_over(
 
     monkeypatch.setattr(worker.due, "pass_over", fails)
     now = clock.now
-    monkeypatch.setattr(session.store.events, "clock", lambda: now)  # which does not move
+    monkeypatch.setattr(session.log.events, "clock", lambda: now)  # which does not move
     worker.look()
     assert worker.wait()
     again = worker.look()
     assert worker.wait()
 
-    assert len(told.about(About.BEGAN)) == len(told.about(About.PASSED_OVER)) == 1
-    (away,) = told.about(About.DATABASE_AWAY)
+    assert len(told.about(NoticeKind.BEGAN)) == len(told.about(NoticeKind.PASSED_OVER)) == 1
+    (away,) = told.about(NoticeKind.DATABASE_AWAY)
     assert away.reason == "the disk of the read models is full"
     assert again > now
 
@@ -191,27 +134,28 @@ def test_no_more_sessions_are_begun_than_a_worker_may(
     worker.on_free = lambda: None
     pass_time(clock, REST)
 
-    while not told.about(About.LOOKED) or told.about(About.LOOKED)[-1].due:
+    while not told.about(NoticeKind.LOOKED) or told.about(NoticeKind.LOOKED)[-1].due:
         worker.look()
-        most = max(most, len(worker.running))
+        most = max(most, len(worker.running_attempts))
         assert worker.wait()
 
     assert most <= 2
-    assert sorted(map(str, told.keys(About.DONE))) == [f"s{number}" for number in range(5)]
+    assert sorted(map(str, told.keys(NoticeKind.DONE))) == [f"s{number}" for number in range(5)]
 
 
-def test_only_the_namespaces_that_are_named_are_worked_in(
-    store: SessionStore, working: Working, told: Told, clock: SetClock
+def test_a_session_that_cost_what_it_may_is_summarized_by_rules(
+    session: StoredSession, working: Working, held: Held, clock: SetClock
 ) -> None:
-    for namespace in ("ours", "theirs", "default"):
-        talk(store.session("s", namespace=namespace))
-    worker = working(replace(RULES, namespaces=("ours", "default")))
-    pass_time(clock, REST)
+    held.holds = 0
+    worker = working(replace(RULES, session_usd=PRICE, hourly_usd=None))
+    for _ in range(2):
+        talk(session)
+        pass_time(clock, REST)
+        worker.look()
+        assert worker.wait()
 
-    worker.look()
-
-    assert worker.wait()
-    assert {notice.namespace for notice in told.about(About.DONE)} == {"ours", "default"}
+    writers = [summary.summariser for summary in recorded(session, Summary)]
+    assert (writers, held.calls) == (["held", "extractive"], 1)
 
 
 @dataclass
@@ -222,13 +166,13 @@ class Sweeping:
     swept: list[bool] = field(default_factory=list)
     """For each run, whether it could go on."""
 
-    def next_at(self) -> datetime | None:
+    def find_next_time(self) -> datetime | None:
         return self.due
 
-    def go_by(self, settings: ChoreSettings) -> None:
+    def apply_settings(self, settings: MaintenanceSettings) -> None:
         raise AssertionError("nobody has changed the settings")
 
-    def run_due(self, now: datetime, go_on: Callable[[], bool]) -> Sequence[Report]:
+    def run_due(self, now: datetime, go_on: Callable[[], bool]) -> Sequence[MaintenanceReport]:
         self.swept.append(go_on())
         self.due = now + timedelta(days=1)
         return [Swept(next_at=self.due)]
@@ -254,14 +198,14 @@ def test_chores_are_done_where_no_session_is_due(
 
     worker.look()  # the session comes first
     assert worker.wait()
-    assert (told.keys(About.DONE), upkeep.swept) == ([session.key], [])
+    assert (told.keys(NoticeKind.DONE), upkeep.swept) == ([session.key], [])
     worker.look()
     assert worker.wait()
     worker.look()
     assert worker.wait()
 
     assert upkeep.swept == [True]
-    (done,) = told.about(About.CHORE_DONE)
+    (done,) = told.about(NoticeKind.CHORE_DONE)
     assert (done.chore, done.next_at) == ("sweep", upkeep.due)
 
 
@@ -289,11 +233,13 @@ def test_a_cache_that_no_provider_keeps_so_long_is_not_reckoned_as_broken(
     talk(session)
     worker = working()
     pass_time(clock, rest)
-    session.store.read_models.catch_up()
-    (found,) = worker.due.at(clock.now, 10)
+    session.log.context.read_models.catch_up()
+    (found,) = worker.due.find_due(clock.now, 10)
 
-    order = Attempt(session.store, worker.due, found, worker.rules, worker.name).order()
+    order = IdleAttempt(
+        store_of(session), worker.due, found, worker.rules, worker.name
+    ).make_request()
 
-    seen = session.compactor().planner.seen(order)
+    seen = session.log.compactor().planner.take_snapshot(order)
     assert order.cache_is_cold == is_cold
     assert seen.window.cached == (0 if is_cold else None)

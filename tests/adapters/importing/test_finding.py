@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from cutbank.adapters.runtime.importing.transcript_discovery import (
-    MOVED_BY,
-    find_on_this_machine,
-    hints,
-    homes_of,
+    FOLDER_VARIABLES,
+    find_home_patterns,
+    find_installed_transcripts,
+    list_hints,
 )
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 
@@ -17,7 +17,7 @@ from cutbank.adapters.transcripts.formats.catalog import FORMATS
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "[home]"
     monkeypatch.setenv("HOME", str(home))
-    for _, variable, _ in MOVED_BY:
+    for _, variable, _ in FOLDER_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     return home
 
@@ -29,10 +29,6 @@ def left(folder: Path, name: str, text: str = "{}\n") -> Path:
     return path
 
 
-def test_a_home_without_agents_holds_nothing() -> None:
-    assert find_on_this_machine() == []
-
-
 def test_files_sessions_and_sizes_are_counted(home: Path) -> None:
     projects = home / ".claude" / "projects"
     files = [
@@ -42,7 +38,7 @@ def test_files_sessions_and_sizes_are_counted(home: Path) -> None:
     ]
     left(projects / "b" / "memory", "notes.md", "# no transcript\n")
 
-    (found,) = find_on_this_machine()
+    (found,) = find_installed_transcripts()
 
     assert (found.format, found.folders) == ("claude-code", [str(projects)])
     assert (found.files, found.sessions, found.bytes) == (files, 2, 12)
@@ -56,7 +52,7 @@ def test_a_folder_that_a_variable_names_is_looked_into_first(
     moved = left(tmp_path / "els*where" / "projects" / "a", "s-2.jsonl")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "els*where"))
 
-    (found,) = find_on_this_machine()
+    (found,) = find_installed_transcripts()
 
     assert found.files == [moved, usual]
 
@@ -68,14 +64,14 @@ def test_a_file_that_two_ways_lead_to_is_found_once(
     (tmp_path / "link").symlink_to(home / ".claude")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "link"))
 
-    (found,) = find_on_this_machine()
+    (found,) = find_installed_transcripts()
 
     assert len(found.files) == 1
 
 
-@pytest.mark.parametrize("name", [name for name, one in FORMATS.items() if one.homes])
+@pytest.mark.parametrize("name", [name for name, one in FORMATS.items() if one.home_patterns])
 def test_every_home_is_a_place_that_one_can_look_into(name: str, home: Path) -> None:
-    assert all(Path(pattern).is_absolute() for pattern in homes_of(FORMATS[name]))
+    assert all(Path(pattern).is_absolute() for pattern in find_home_patterns(FORMATS[name]))
 
 
 def test_the_home_of_gemini_is_below_what_its_variable_names(
@@ -85,16 +81,16 @@ def test_the_home_of_gemini_is_below_what_its_variable_names(
     file = left(chats, "session-1.json")
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "else"))
 
-    (found,) = find_on_this_machine()
+    (found,) = find_installed_transcripts()
 
     assert (found.format, found.files) == ("gemini-cli", [file])
 
 
 def test_what_an_agent_has_to_export_is_not_found_but_said(home: Path) -> None:
-    assert hints() == []
+    assert list_hints() == []
     left(home / ".local" / "share" / "opencode" / "storage" / "session", "ses_1.json")
     left(home / ".openhands" / "sessions" / "s" / "events", "0.json")
 
-    assert find_on_this_machine() == []
-    (hint,) = hints()
+    assert find_installed_transcripts() == []
+    (hint,) = list_hints()
     assert "opencode export" in hint

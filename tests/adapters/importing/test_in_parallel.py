@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from claude_code_talk import Talk, text
+from databases import on_sqlite
 
 import cutbank
 from cutbank import SessionStore
@@ -23,13 +24,8 @@ from cutbank.domain.session_events import Parent
 
 from .conftest import talk_of, write
 
-PROGRAM = [
-    sys.executable,
-    "-P",
-    "-u",
-    "-c",
-    "from cutbank.adapters.interfaces.command_line.cli import main; main()",
-]
+CODE = "from cutbank.adapters.interfaces.command_line.cli import main; main()"
+PROGRAM = [sys.executable, "-P", "-u", "-c", CODE]
 """Says each line when it is due."""
 
 
@@ -84,18 +80,8 @@ def test_the_same_is_stored_whatever_the_number_of_processes(
 
     assert reports == expected
     assert said(store) == stored
-    assert verify(store).ok
+    assert verify(store).is_ok
     assert [one.added for one in import_path(store, many, jobs=3)] == [0] * 8
-
-
-def test_progress_ends_at_all_bytes(store: SessionStore, many: Path) -> None:
-    heard: list[tuple[int, int]] = []
-
-    list(import_path(store, many, jobs=2, progress=lambda *told: heard.append(told)))
-
-    total = sum(file.stat().st_size for file in many.iterdir())
-    assert heard[-1] == (total, total)
-    assert heard == sorted(heard)
 
 
 @pytest.mark.slow
@@ -123,13 +109,15 @@ def test_sub_agents_know_their_call_whichever_file_comes_first(
     list(import_path(store, folder, jobs=jobs))
 
     assert {
-        number: store.session(f"home/agent-a{number}", create=False).parent for number in range(4)
+        number: store.session(f"home/agent-a{number}", create=False).log.parent
+        for number in range(4)
     } == {
         number: Parent(namespace="default", key="home", tool_call_id=f"t{number}")
         for number in range(4)
     }
 
 
+@on_sqlite
 def test_a_sub_agent_is_told_its_call_after_an_import_that_was_interrupted(
     store: SessionStore, folder: Path
 ) -> None:
@@ -147,7 +135,7 @@ def test_a_sub_agent_is_told_its_call_after_an_import_that_was_interrupted(
     reports.close()
     list(import_path(store, folder, skip_unchanged=True))
 
-    assert store.session("home/agent-a0", create=False).parent == Parent(
+    assert store.session("home/agent-a0", create=False).log.parent == Parent(
         namespace="default", key="home", tool_call_id="t0"
     )
     again = list(import_path(store, folder, skip_unchanged=True))
@@ -175,27 +163,31 @@ def test_files_of_one_session_are_stored_one_after_the_other(
     assert order == [name for name in dict.fromkeys(order) for _ in range(200)]
 
 
-def test_processes_end_by_themselves_though_whoever_imports_ignores_interrupts(
-    store: SessionStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+@on_sqlite
+def test_progress_ends_at_all_bytes_and_processes_end_though_interrupts_are_ignored(
+    store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed: list[int] = []
 
-    def kill(process: import_pool.Process) -> None:
+    def kill(process: import_pool.WorkerProcess) -> None:
         killed.append(process.pid)
         process.send_signal(signal.SIGKILL)
 
     monkeypatch.setattr(subprocess.Popen, "kill", kill)
-    monkeypatch.setattr(crew, "LAST_WORDS_S", 60.0)
-    for number in range(3):
-        write(folder, f"{number}.jsonl", talk_of(f"s{number}"))
+    monkeypatch.setattr(import_pool, "IMPORT_STOP_TIMEOUT_S", 60.0)
+    heard: list[tuple[int, int]] = []
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        reports = list(import_path(store, folder, jobs=2))
+        progress = lambda *told: heard.append(told)  # noqa: E731
+        reports = list(import_path(store, many, jobs=2, progress=progress))
     finally:
         signal.signal(signal.SIGINT, before)
 
-    assert [one.complete for one in reports] == [True] * 3
+    assert [one.complete for one in reports] == [True] * 8
     assert not killed
+    total = sum(file.stat().st_size for file in many.iterdir())
+    assert heard[-1] == (total, total)
+    assert heard == sorted(heard)
 
 
 @pytest.mark.slow
@@ -203,7 +195,9 @@ def test_a_process_that_is_killed_loses_its_file_and_no_other(
     store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deadly = write(many, "deadly.jsonl", talk_of("deadly"))
-    monkeypatch.setattr(crew, "PROGRAM", doing("os.kill(os.getpid(), signal.SIGKILL)"))
+    monkeypatch.setattr(
+        import_pool, "IMPORT_WORKER_COMMAND", doing("os.kill(os.getpid(), signal.SIGKILL)")
+    )
 
     reports = {one.path: one for one in import_path(store, many, jobs=2)}
 
@@ -217,16 +211,20 @@ def test_a_process_that_is_killed_loses_its_file_and_no_other(
     assert len(said(store)) == 9
 
 
+@on_sqlite
 def test_what_the_database_refuses_ends_the_import(
     store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(many, "deadly.jsonl", talk_of("deadly"))
-    monkeypatch.setattr(crew, "PROGRAM", doing("raise StorageError('the disk is full')"))
+    monkeypatch.setattr(
+        import_pool, "IMPORT_WORKER_COMMAND", doing("raise StorageError('the disk is full')")
+    )
 
     with pytest.raises(StorageError, match="the disk is full"):
         list(import_path(store, many, jobs=2))
 
 
+@on_sqlite
 def test_whoever_stops_listening_leaves_no_process_behind(
     store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,22 +249,23 @@ def test_whoever_stops_listening_leaves_no_process_behind(
 def test_one_file_and_a_database_in_memory_need_no_processes(
     many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "Crew", None)
+    monkeypatch.setattr(import_pool, "ImportPool", None)
     with cutbank.open(":memory:") as store:
         assert len(list(import_path(store, many, jobs=4))) == 8
         assert len(list(import_path(store, many / "s-1.jsonl", jobs=4))) == 1
 
 
+@on_sqlite
 def test_by_itself_it_starts_no_more_processes_than_pay(
     store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "PROGRAM", ("false",))
+    monkeypatch.setattr(import_pool, "IMPORT_WORKER_COMMAND", ("false",))
 
     reports = list(import_path(store, many, jobs=None))
 
     assert all(one.complete for one in reports)
-    monkeypatch.setattr(importer, "WORTH_A_PROCESS", 1)
-    monkeypatch.setattr(importer, "_cores", lambda: 2)
+    monkeypatch.setattr(importer, "MIN_BYTES_PER_PROCESS", 1)
+    monkeypatch.setattr(importer, "_count_cores", lambda: 2)
     assert not any(one.complete for one in import_path(store, many, jobs=None))
 
 
@@ -308,5 +307,5 @@ def test_an_import_that_is_killed_at_any_moment_goes_on_where_it_was(
         list(import_path(whole, long))
         assert all(one.complete and not one.errors for one in reports)
         assert said(store) == said(whole)
-        assert verify(store).ok
+        assert verify(store).is_ok
         assert not any(one.added for one in import_path(store, long))

@@ -8,8 +8,8 @@ import pytest
 from genai_prices import Usage as TheirUsage
 from genai_prices.data_snapshot import get_snapshot
 
-from cutbank.adapters.models.cheaper_models import CHEAP, cheaper_than
-from cutbank.adapters.models.model_catalog import cost_of, facts_of
+from cutbank.adapters.models.cheaper_models import CHEAP_MODELS, find_cheaper_model
+from cutbank.adapters.models.model_catalog import compute_call_cost, look_up_facts
 from cutbank.domain.models import ModelFacts, ModelOverride, Prices
 from cutbank.domain.session_events import Usage
 
@@ -95,68 +95,62 @@ UNHEARD_OF = [
 ]
 
 
-@pytest.mark.parametrize("said", SAID)
-def test_a_model_is_known_by_every_name_it_goes_by(said: str) -> None:
-    facts = facts_of(said, at=THEN)
-
-    assert facts is not None
-    assert (facts.name, facts.provider, facts.context, facts.output) == SAID[said]
-    assert facts.prices
-    assert facts_of(said.upper(), at=THEN) == facts
+def known(said: str, *overrides: dict[str, ModelOverride], **how: Any) -> ModelFacts:
+    facts = look_up_facts(said, *overrides, **how)
+    assert facts is not None, said
+    return facts
 
 
-@pytest.mark.parametrize(
-    ("said", "prompt"),
-    [
-        ("gpt-5", 272_000),
-        ("openrouter/openai/gpt-5.4", 922_000),
-        ("gpt-6-luna", 922_000),
-        ("gpt-4.1", 1_000_000),
-        ("claude-sonnet-4-5", 200_000),
-        ("claude-sonnet-4-5[1m]", 1_000_000),
-        ("gemini-2.5-pro", 1_048_576),
-        ("meta-llama/llama-4-maverick", None),
-    ],
-)
-def test_a_prompt_may_have_what_the_longest_answer_leaves(said: str, prompt: int | None) -> None:
-    facts = facts_of(said)
+def test_a_model_is_known_by_every_name_it_goes_by() -> None:
+    found = {said: known(said, at=THEN) for said in SAID}
 
-    assert facts is not None
-    assert facts.prompt == prompt
+    assert {
+        said: (facts.name, facts.provider, facts.context, facts.output)
+        for said, facts in found.items()
+    } == SAID
+    assert all(facts.prices for facts in found.values())
+    assert {said: known(said.upper(), at=THEN) for said in SAID} == found
 
 
-@pytest.mark.parametrize("said", UNHEARD_OF)
-def test_what_only_resembles_a_known_model_is_unknown(said: str) -> None:
-    assert facts_of(said) is None
-    assert cost_of(said, Usage(input=1, output=1)) is None
+def test_a_prompt_may_have_what_the_longest_answer_leaves() -> None:
+    prompts = {
+        "gpt-5": 272_000,
+        "openrouter/openai/gpt-5.4": 922_000,
+        "gpt-6-luna": 922_000,
+        "gpt-4.1": 1_000_000,
+        "claude-sonnet-4-5": 200_000,
+        "claude-sonnet-4-5[1m]": 1_000_000,
+        "gemini-2.5-pro": 1_048_576,
+        "meta-llama/llama-4-maverick": None,
+    }
+    assert {said: known(said).prompt for said in prompts} == prompts
 
 
-@pytest.mark.parametrize(
-    ("said", "family"),
-    [
-        ("us.anthropic.claude-opus-4-8", "anthropic"),
-        ("azure:gpt-5", "openai"),
-        ("o3", "openai"),
-        ("openrouter/google/gemini-2.5-pro", "google"),
-        ("groq:llama-3.1-8b-instant", "meta"),
-        ("mistral:devstral-2512", "mistral"),
-        ("qwen/qwen3-coder", "qwen"),
-        ("GLM-4.7", "zai"),
-    ],
-)
-def test_the_family_is_who_made_it_whoever_serves_it(said: str, family: str) -> None:
-    facts = facts_of(said)
+def test_what_only_resembles_a_known_model_is_unknown() -> None:
+    assert not [said for said in UNHEARD_OF if look_up_facts(said) is not None]
+    assert not [
+        said for said in UNHEARD_OF if compute_call_cost(said, Usage(input=1, output=1)) is not None
+    ]
 
-    assert facts is not None
-    assert facts.family == family
+
+def test_the_family_is_who_made_it_whoever_serves_it() -> None:
+    families = {
+        "us.anthropic.claude-opus-4-8": "anthropic",
+        "azure:gpt-5": "openai",
+        "o3": "openai",
+        "openrouter/google/gemini-2.5-pro": "google",
+        "groq:llama-3.1-8b-instant": "meta",
+        "mistral:devstral-2512": "mistral",
+        "qwen/qwen3-coder": "qwen",
+        "GLM-4.7": "zai",
+    }
+    assert {said: known(said).family for said in families} == families
 
 
 def test_providers_say_other_prices_for_the_same_model() -> None:
-    direct = facts_of("claude-sonnet-4-5-20250929", at=THEN)
-    in_a_region = facts_of("us.anthropic.claude-sonnet-4-5-20250929-v1:0", at=THEN)
+    direct = known("claude-sonnet-4-5-20250929", at=THEN)
+    in_a_region = known("us.anthropic.claude-sonnet-4-5-20250929-v1:0", at=THEN)
 
-    assert direct is not None
-    assert in_a_region is not None
     assert direct.prices == (
         Prices(3, 15, 0.3, 3.75, 6),
         Prices(6, 22.5, 0.6, 7.5, 12, above=200_000),
@@ -165,23 +159,13 @@ def test_providers_say_other_prices_for_the_same_model() -> None:
 
 
 def test_prices_are_those_of_the_time() -> None:
-    before = facts_of("o3", at=datetime(2025, 5, 1, tzinfo=UTC))
-    after = facts_of("o3", at=datetime(2025, 7, 1, tzinfo=UTC))
-
-    assert before is not None
-    assert after is not None
-    assert before.prices[0].input == 10
-    assert after.prices[0].input == 2
+    assert known("o3", at=datetime(2025, 5, 1, tzinfo=UTC)).prices[0].input == 10
+    assert known("o3", at=datetime(2025, 7, 1, tzinfo=UTC)).prices[0].input == 2
 
 
 def test_what_is_free_is_known_to_be_and_what_has_no_price_is_not() -> None:
-    free = facts_of("qwen/qwen3-coder:free")
-    by_request = facts_of("perplexity:sonar")
-
-    assert free is not None
-    assert free.prices == (Prices(0, 0),)
-    assert by_request is not None
-    assert by_request.prices == ()
+    assert known("qwen/qwen3-coder:free").prices == (Prices(0, 0),)
+    assert known("perplexity:sonar").prices == ()
 
 
 # Of each of these, all models that are paid for by tokens alone.
@@ -195,18 +179,18 @@ USAGES = [
 ]
 
 
-@pytest.mark.parametrize("provider", SERVED)
-def test_costs_are_what_the_catalog_itself_reckons(provider: str) -> None:
-    compared = 0
-    for model in next(one for one in get_snapshot().providers if one.id == provider).models:
-        said = SERVED[provider] + model.id
-        for usage in USAGES:
-            ours = cost_of(said, usage, at=THEN)
-            if ours is None or model.id.endswith(":free"):
-                continue
-            assert ours == pytest.approx(_theirs(model.id, provider, usage), rel=1e-9), said
-            compared += 1
-    assert compared >= len(USAGES) * 4
+def test_costs_are_what_the_catalog_itself_reckons() -> None:
+    for provider in SERVED:
+        compared = 0
+        for model in next(one for one in get_snapshot().providers if one.id == provider).models:
+            said = SERVED[provider] + model.id
+            for usage in USAGES:
+                ours = compute_call_cost(said, usage, at=THEN)
+                if ours is None or model.id.endswith(":free"):
+                    continue
+                assert ours == pytest.approx(_theirs(model.id, provider, usage), rel=1e-9), said
+                compared += 1
+        assert compared >= len(USAGES) * 4, provider
 
 
 def _theirs(model: str, provider: str, usage: Usage) -> float:
@@ -229,46 +213,32 @@ def test_nothing_is_asked_of_the_network(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
-    assert facts_of("claude-opus-4-5") is not None
-    assert facts_of("nobody-has-heard-of-it") is None
+    assert look_up_facts("claude-opus-4-5") is not None
+    assert look_up_facts("nobody-has-heard-of-it") is None
 
 
 # What somebody knows better
 
 
-@pytest.mark.parametrize(
-    "named",
-    ["claude-opus-4-5-20251101", "Claude-Opus-4-5", " claude-opus-4-5 "],
-)
-def test_an_override_goes_by_the_name_that_is_said_or_the_catalogs(named: str) -> None:
-    overrides = {named: ModelOverride(context=1_000_000), "other": ModelOverride(context=1)}
-
-    facts = facts_of("claude-opus-4-5-20251101", overrides)
-
-    assert facts is not None
-    assert facts.context == 1_000_000
-    assert facts.output == 64_000
-
-
-def test_the_name_that_was_said_goes_before_the_catalogs() -> None:
-    overrides = {
+def test_an_override_goes_by_the_name_that_is_said_or_the_catalogs() -> None:
+    for named in ["claude-opus-4-5-20251101", "Claude-Opus-4-5", " claude-opus-4-5 "]:
+        overrides = {named: ModelOverride(context=1_000_000), "other": ModelOverride(context=1)}
+        facts = known("claude-opus-4-5-20251101", overrides)
+        assert (facts.context, facts.output) == (1_000_000, 64_000), named
+    both = {
         "claude-opus-4-5": ModelOverride(context=1),
         "azure:claude-opus-4-5": ModelOverride(context=2),
     }
-
-    facts = facts_of("azure:claude-opus-4-5", overrides)
-
-    assert facts is not None
-    assert facts.context == 2
+    assert known("azure:claude-opus-4-5", both).context == 2
 
 
 def test_a_model_of_ones_own_is_what_one_says_it_is() -> None:
     overrides = {"our-model": ModelOverride(context=32_000, input_usd=1, output_usd=2)}
 
-    assert facts_of("our-model", overrides) == ModelFacts(
+    assert look_up_facts("our-model", overrides) == ModelFacts(
         "our-model", context=32_000, prompt=32_000, prices=(Prices(1, 2),), is_context_set=True
     )
-    assert cost_of("our-model", Usage(input=500_000, output=250_000), overrides) == 1
+    assert compute_call_cost("our-model", Usage(input=500_000, output=250_000), overrides) == 1
 
 
 # What a call asks for
@@ -277,74 +247,51 @@ def test_a_model_of_ones_own_is_what_one_says_it_is() -> None:
 BETA = "context-1m-2025-08-07"
 
 
-@pytest.mark.parametrize(
-    ("model", "context"),
-    [
-        ("claude-sonnet-4-5-20250929", 1_000_000),
-        ("bedrock:eu.anthropic.claude-sonnet-4-5-20250929-v1:0", 1_000_000),
-        ("claude-haiku-4-5-20251001", 200_000),
-        ("gpt-4o", 128_000),
-    ],
-)
-def test_a_beta_enlarges_the_window_of_those_that_heed_it(model: str, context: int) -> None:
-    before, facts = facts_of(model, at=THEN), facts_of(model, at=THEN, betas=[BETA])
-
-    assert before is not None
-    assert facts is not None
-    assert facts.context == facts.prompt == context
-    assert facts.prices == before.prices
-
-
-def test_what_somebody_knows_better_goes_before_a_beta() -> None:
+def test_a_beta_enlarges_the_window_of_those_that_heed_it() -> None:
+    contexts = {
+        "claude-sonnet-4-5-20250929": 1_000_000,
+        "bedrock:eu.anthropic.claude-sonnet-4-5-20250929-v1:0": 1_000_000,
+        "claude-haiku-4-5-20251001": 200_000,
+        "gpt-4o": 128_000,
+    }
+    for model, context in contexts.items():
+        facts = known(model, at=THEN, betas=[BETA])
+        assert facts.context == facts.prompt == context, model
+        assert facts.prices == known(model, at=THEN).prices, model
     overrides = {"claude-sonnet-4-5": ModelOverride(context=500_000)}
-
-    facts = facts_of("claude-sonnet-4-5", overrides, betas=[BETA, "another-beta"])
-
-    assert facts is not None
-    assert facts.context == 500_000
+    assert known("claude-sonnet-4-5", overrides, betas=[BETA, "another-beta"]).context == 500_000
 
 
 def test_of_a_model_that_nobody_knows_no_more_is_known_than_the_beta_says() -> None:
-    assert facts_of("sonnet-of-ours", betas=[BETA]) == ModelFacts(
+    assert look_up_facts("sonnet-of-ours", betas=[BETA]) == ModelFacts(
         "sonnet-of-ours", context=1_000_000, prompt=1_000_000
     )
-    assert facts_of("nobody-has-heard-of-it", betas=[BETA]) is None
+    assert look_up_facts("nobody-has-heard-of-it", betas=[BETA]) is None
 
 
 # Cheaper models
 
 
-@pytest.mark.parametrize(
-    ("model", "cheaper"),
-    [
-        ("claude-opus-4-5-20251101", "claude-haiku-5-5"),
-        ("anthropic:claude-sonnet-4-5", "anthropic:claude-haiku-5-5"),
-        ("openrouter/anthropic/claude-opus-4.5", "openrouter/anthropic/claude-haiku-5.5"),
-        ("us.anthropic.claude-opus-4-8", "us.anthropic.claude-haiku-5-5"),
-        ("bedrock:eu.anthropic.claude-opus-4-8", "bedrock:eu.anthropic.claude-haiku-5-5"),
-        ("openai-responses:gpt-5.5", "openai-responses:gpt-6-luna"),
-        ("google-gla:gemini-2.5-pro", "google-gla:gemini-2.5-flash-lite"),
-    ],
-)
-def test_a_cheaper_model_is_served_by_the_same_provider(model: str, cheaper: str) -> None:
-    assert cheaper_than(model) == cheaper
+def test_a_cheaper_model_is_served_by_the_same_provider_if_one_is_known() -> None:
+    cheaper = {
+        "claude-opus-4-5-20251101": "claude-haiku-5-5",
+        "anthropic:claude-sonnet-4-5": "anthropic:claude-haiku-5-5",
+        "openrouter/anthropic/claude-opus-4.5": "openrouter/anthropic/claude-haiku-5.5",
+        "us.anthropic.claude-opus-4-8": "us.anthropic.claude-haiku-5-5",
+        "bedrock:eu.anthropic.claude-opus-4-8": "bedrock:eu.anthropic.claude-haiku-5-5",
+        "openai-responses:gpt-5.5": "openai-responses:gpt-6-luna",
+        "google-gla:gemini-2.5-pro": "google-gla:gemini-2.5-flash-lite",
+    }
+    cheapest = ("claude-haiku-5-5", "gpt-5-nano", "azure:gpt-5", "ollama:qwen3:8b", "our-model")
+    wanted = {**cheaper, **dict(zip(cheapest, cheapest, strict=True))}
+    assert {model: find_cheaper_model(model) for model in wanted} == wanted
 
 
-@pytest.mark.parametrize(
-    "model", ["claude-haiku-5-5", "gpt-5-nano", "azure:gpt-5", "ollama:qwen3:8b", "our-model"]
-)
-def test_a_model_stands_where_nothing_cheaper_is_known(model: str) -> None:
-    assert cheaper_than(model) == model
-
-
-@pytest.mark.parametrize("served", CHEAP)
-def test_each_cheap_model_is_in_the_catalog_where_it_is_said_to_be(served: tuple[str, str]) -> None:
-    provider, _ = served
+def test_each_cheap_model_is_in_the_catalog_where_it_is_said_to_be() -> None:
     said = {"aws": "us.", "google": "google:", "zai": "zai:", "openrouter": "openrouter/"}
+    for served, model in CHEAP_MODELS.items():
+        facts = known(said.get(served[0], "") + model)
 
-    facts = facts_of(said.get(provider, "") + CHEAP[served])
-
-    assert facts is not None
-    assert (facts.provider, facts.family) == served
-    assert facts.prices
-    assert facts.context is None or facts.context >= 200_000
+        assert (facts.provider, facts.family) == served
+        assert facts.prices, model
+        assert facts.context is None or facts.context >= 200_000, model

@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.compaction_request import Order
+from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.runtime.compaction.compaction_request import CompactionRequest
 from cutbank.adapters.runtime.compaction.planner import Planner
 from cutbank.adapters.storage.view_reader import ViewReader
-from cutbank.domain.blocks import Kind, Media, Native
-from cutbank.domain.counting.token_calibration import FRAME, Sort
-from cutbank.domain.ranges import Ranges
+from cutbank.domain.blocks import Native
+from cutbank.domain.counting.token_calibration import FRAME_TOKENS, ContentKind
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
@@ -26,13 +25,13 @@ def words(tokens: int) -> str:
 
 
 def shown(session: StoredSession, reader: ViewReader) -> Window:
-    return Planner(session.store.events, reader).seen(Order(Keep(1))).window
+    return Planner(session.log.events, reader).take_snapshot(CompactionRequest(Keep(1))).window
 
 
 def window(session: StoredSession) -> Window:
     """What a policy is shown now; by who has followed the session, and by who reads it anew."""
-    followed = shown(session, session._reader("main"))
-    anew = ViewReader(session.store.events, session.namespace, session.key, "main")
+    followed = shown(session, session.log.reader("main"))
+    anew = ViewReader(session.log.events, session.namespace, session.key, "main")
     # The clock went on between the two.
     assert replace(shown(session, anew), since_boundary_s=followed.since_boundary_s) == followed
     return followed
@@ -71,12 +70,12 @@ class Keep:
 class Says:
     name: str = "says"
 
-    def summarise(self, _: Material) -> Draft:
+    def summarize(self, _: Material) -> Draft:
         return Draft(words(50))
 
 
 def compact(session: StoredSession, keep: int) -> None:
-    session.compact(Keep(keep), summariser=Says())
+    session.compact(Keep(keep), options=CompactionOptions(summarizers=[Says()]))
 
 
 def test_without_a_report_the_estimate_is_all_there_is(session: StoredSession) -> None:
@@ -85,7 +84,7 @@ def test_without_a_report_the_estimate_is_all_there_is(session: StoredSession) -
 
     seen = window(session)
 
-    assert (seen.used, seen.usage) == (100, None)
+    assert (seen.used_tokens, seen.usage) == (100, None)
     assert [item.tokens for item in seen.items] == [100]
 
 
@@ -99,12 +98,11 @@ def test_what_was_reported_counts_and_what_was_appended_since_is_added(
     seen = window(session)
 
     assert seen.usage == 20_000
-    assert seen.used == seen.tokens == 20_000 + 300 + FRAME
+    assert seen.used_tokens == seen.tokens == 20_000 + 300 + FRAME_TOKENS
 
 
-@pytest.mark.parametrize(
-    ("answer", "output", "reasoning", "adds"),
-    [
+def test_an_answer_is_as_large_as_its_output_was_said_to_be(store: SessionStore) -> None:
+    rows: list[tuple[list[Block], int | None, int | None, int]] = [
         # As reported: the log shows the words, not how the model counts them.
         ([Block.assistant(words(100))], 160, None, 160),
         # Reasoning that is not in the log is not sent again; what is sealed is.
@@ -116,43 +114,28 @@ def test_what_was_reported_counts_and_what_was_appended_since_is_added(
         ([Block.assistant(words(100))], -5, None, 104),
         ([Block.assistant(words(100))], 10**9, None, 104),
         ([], 160, None, 0),
-    ],
-)
-def test_an_answer_is_as_large_as_its_output_was_said_to_be(
-    session: StoredSession,
-    answer: list[Block],
-    output: int | None,
-    reasoning: int | None,
-    adds: int,
-) -> None:
-    session.append(Block.user(words(100)))
-    call(session, 20_000, output=output, reasoning=reasoning)
+    ]
+    for answer, output, reasoning, adds in rows:
+        session = store.session(f"{answer} {output}"[-60:])
+        session.append(Block.user(words(100)))
+        call(session, 20_000, output=output, reasoning=reasoning)
 
-    if answer:
-        session.append(*(block.model_copy(update={"message_id": "m"}) for block in answer))
+        if answer:
+            session.append(*(block.model_copy(update={"message_id": "m"}) for block in answer))
 
-    assert window(session).used == 20_000 + adds
+        assert window(session).used_tokens == 20_000 + adds, answer
 
 
-def test_only_the_first_answer_after_a_call_is_that_call_s(session: StoredSession) -> None:
-    """The call that gave the second one was not reported."""
-    session.append(Block.user(words(100)))
-    call(session, 20_000, output=160)
-    session.append(Block.assistant(words(100), message_id="m1"))
-    session.append(Block.user(words(10)), Block.assistant(words(200), message_id="m2"))
+def test_only_the_first_answer_after_a_call_is_that_call_s(store: SessionStore) -> None:
+    """The call that gave the second one was not reported; without ids, who speaks parts them."""
+    for first, second in (("m1", "m2"), (None, None)):
+        session = store.session(f"{first}")
+        session.append(Block.user(words(100)))
+        call(session, 20_000, output=160)
+        session.append(*(Block.assistant(words(50), message_id=first) for _ in range(2)))
+        session.append(Block.user(words(10)), Block.assistant(words(200), message_id=second))
 
-    assert window(session).used == 20_000 + 160 + 10 + 200 + 2 * FRAME
-
-
-def test_without_message_ids_an_answer_ends_where_somebody_else_speaks(
-    session: StoredSession,
-) -> None:
-    session.append(Block.user(words(100)))
-    call(session, 20_000, output=160)
-    session.append(Block.assistant(words(50)), Block.assistant(words(50)))
-    session.append(Block.user(words(10)), Block.assistant(words(200)))
-
-    assert window(session).used == 20_000 + 160 + 10 + 200 + 2 * FRAME
+        assert window(session).used_tokens == 20_000 + 160 + 10 + 200 + 2 * FRAME_TOKENS, first
 
 
 def test_parallel_results_do_not_end_an_answer(session: StoredSession) -> None:
@@ -162,7 +145,7 @@ def test_parallel_results_do_not_end_an_answer(session: StoredSession) -> None:
         session.append(ToolCall(tool_call_id=name, name="bash", message_id="m"))
         session.append(ToolResult(tool_call_id=name, content=words(50)))
 
-    assert window(session).used == 20_000 + 100 + 2 * (50 + FRAME)
+    assert window(session).used_tokens == 20_000 + 100 + 2 * (50 + FRAME_TOKENS)
 
 
 def talk(session: StoredSession, rounds: int, ratio: float, unseen: int) -> int:
@@ -185,12 +168,12 @@ def test_ratios_are_learned_and_every_block_is_as_large_as_the_model_has_it(
 
     seen = window(session)
 
-    assert seen.used == pytest.approx(context + 6_000, rel=0.01)
+    assert seen.used_tokens == pytest.approx(context + 6_000, rel=0.01)
     assert seen.items[-1].tokens == pytest.approx(6_000, rel=0.05)
-    assert seen.tokens == pytest.approx(seen.used, abs=1)
-    assert seen.gauge.calls == 9
-    assert seen.gauge.mean_error is not None
-    assert seen.gauge.mean_error < 0.03
+    assert seen.tokens == pytest.approx(seen.used_tokens, abs=1)
+    assert seen.calibration.calls == 9
+    assert seen.calibration.mean_error is not None
+    assert seen.calibration.mean_error < 0.03
 
 
 def test_a_call_on_the_view_that_a_boundary_ended_says_nothing_of_this_one(
@@ -204,18 +187,7 @@ def test_a_call_on_the_view_that_a_boundary_ended_says_nothing_of_this_one(
     call(session, 150_000, view=old)
 
     assert window(session).usage is None
-    assert window(session).used < 5_000
-
-
-def test_what_is_decided_and_not_served_is_no_other_view(session: StoredSession) -> None:
-    talk(session, 5, 1.0, 9_000)
-    version = session.view().coordinate.lineage_version
-    session.compact(Keep(4), summariser=Says(), activate=False)
-    assert session.view().coordinate.lineage_version > version
-
-    talk(session, 5, 1.0, 9_000)
-
-    assert window(session).gauge.calls == 9
+    assert window(session).used_tokens < 5_000
 
 
 def test_a_call_on_the_old_view_that_is_told_late_does_not_hide_a_newer_one(
@@ -228,20 +200,20 @@ def test_a_call_on_the_old_view_that_is_told_late_does_not_hide_a_newer_one(
 
     call(session, 12_000, view=old)
 
-    assert window(session).used == 4_000
+    assert window(session).used_tokens == 4_000
 
 
 def test_another_model_is_no_measure_of_the_one_before(session: StoredSession) -> None:
     """Its tokens are others: what the context seems to grow by is not what was appended."""
     context = talk(session, 5, 1.0, 9_000)
-    learned = window(session).gauge.ratio(Sort.TEXT)
+    learned = window(session).calibration.get_ratio(ContentKind.TEXT)
     session.append(Block.user(words(1_000)))
 
     call(session, context + 5_000, model="another")
 
-    assert window(session).used == context + 5_000
-    assert window(session).gauge.calls == 4
-    assert window(session).gauge.ratio(Sort.TEXT) == learned
+    assert window(session).used_tokens == context + 5_000
+    assert window(session).calibration.calls == 4
+    assert window(session).calibration.get_ratio(ContentKind.TEXT) == learned
 
 
 def test_after_a_compaction_what_the_log_never_held_is_still_there(session: StoredSession) -> None:
@@ -251,47 +223,10 @@ def test_after_a_compaction_what_the_log_never_held_is_still_there(session: Stor
     compact(session, keep=4)
 
     expected = 12_000 + 1.5 * sum(entry.tokens for entry in session.view().entries)
-    assert window(session).used == pytest.approx(expected + 50, rel=0.05)
+    assert window(session).used_tokens == pytest.approx(expected + 50, rel=0.05)
 
     call(session, round(expected))
-    assert window(session).used == round(expected)
-
-
-def test_after_a_compaction_what_is_sent_besides_the_blocks_counts_once(
-    session: StoredSession,
-) -> None:
-    session.set_system_prompt(words(4_000))
-    talk(session, 20, 1.0, 12_000)  # the prompt, and 8,000 that the log does not hold
-
-    compact(session, keep=4)
-
-    expected = 12_000 + 50 + sum(entry.tokens for entry in session.view().entries)
-    assert window(session).used == pytest.approx(expected, rel=0.03)
-
-
-def test_after_a_compaction_the_ratio_is_still_known(session: StoredSession) -> None:
-    talk(session, 20, 1.5, 12_000)
-
-    compact(session, keep=3)
-
-    kept = session.view().entries
-    sizes = [item.tokens for item in window(session).items]
-    assert sizes == pytest.approx([1.5 * entry.tokens for entry in kept], rel=0.06)
-
-
-def test_what_was_kept_with_a_gap_teaches_nothing(session: StoredSession) -> None:
-    """The second call saw what has left since: its growth was not that of the rest."""
-    session.append(Block.user(words(100)))
-    call(session, 1_000)
-    hidden = session.append(Block.user(words(6_000))).last
-    session.append(Block.user(words(1_000)))
-    call(session, 8_000)
-    session.append(*(Block.user(words(1_000)) for _ in range(3)))
-    session.hide(hidden)
-
-    compact(session, keep=5)
-
-    assert [item.tokens for item in window(session).items] == [1_000] * 4
+    assert window(session).used_tokens == round(expected)
 
 
 def test_a_retraction_that_undoes_a_boundary_ends_its_view(session: StoredSession) -> None:
@@ -304,7 +239,7 @@ def test_a_retraction_that_undoes_a_boundary_ends_its_view(session: StoredSessio
 
     assert session.view().boundary is None
     assert window(session).usage is None
-    assert window(session).used > 11_000
+    assert window(session).used_tokens > 11_000
 
 
 def test_after_a_revert_the_calls_on_the_compacted_view_do_not_count(
@@ -317,41 +252,25 @@ def test_after_a_revert_the_calls_on_the_compacted_view_do_not_count(
     session.revert()
 
     assert window(session).usage is None
-    assert window(session).used == pytest.approx(context, rel=0.1)
+    assert window(session).used_tokens == pytest.approx(context, rel=0.1)
 
 
-def test_what_was_taken_back_is_not_in_use(session: StoredSession) -> None:
-    session.append(Block.user(words(100)))
-    asked = session.append(Block.user(words(5_000)))
-    call(session, 20_000)
-
-    session.retract(asked.last)
-
-    assert window(session).used == 20_000 - 5_000 - FRAME
-
-
-def test_what_was_taken_back_before_its_call_was_recorded_was_seen_by_it(
-    session: StoredSession,
+def test_what_was_taken_back_is_not_in_use_whenever_its_call_was_recorded(
+    store: SessionStore,
 ) -> None:
-    session.append(Block.user(words(100)))
-    asked = session.append(Block.user(words(5_000)))
-    view = session.view()
-    session.retract(asked.last)
+    for is_late in (False, True):
+        session = store.session(f"late: {is_late}")
+        session.append(Block.user(words(100)))
+        asked = session.append(Block.user(words(5_000)))
+        view = session.view()
+        if not is_late:
+            call(session, 20_000, view=view)
 
-    call(session, 20_000, view=view)
+        session.retract(asked.last)
+        if is_late:
+            call(session, 20_000, view=view)
 
-    assert window(session).used == 20_000 - 5_000 - FRAME
-
-
-def test_what_no_call_has_seen_cannot_be_missing_from_the_next(session: StoredSession) -> None:
-    talk(session, 3, 1.0, 9_000)
-    before = window(session)
-    never = session.append(Block.user(words(5_000)))
-    session.retract(never.last)
-
-    call(session, before.used)
-
-    assert window(session).gauge.last_error == pytest.approx(0, abs=0.01)
+        assert window(session).used_tokens == 20_000 - 5_000 - FRAME_TOKENS, is_late
 
 
 def test_what_was_seen_and_is_gone_is_no_measure_of_the_rest(session: StoredSession) -> None:
@@ -363,62 +282,37 @@ def test_what_was_seen_and_is_gone_is_no_measure_of_the_rest(session: StoredSess
 
     call(session, 6_000, view=view)
 
-    assert window(session).gauge.calls == 0
+    assert window(session).calibration.calls == 0
 
 
 def test_tools_and_prompts_that_were_set_since_are_added(session: StoredSession) -> None:
-    session.set_system_prompt(words(1_000))
+    session.configure(system_prompt=words(1_000))
     session.append(Block.user(words(100)))
     call(session, 20_000)
 
-    session.set_system_prompt(words(3_000))
-    assert window(session).used == 22_000
+    session.configure(system_prompt=words(3_000))
+    assert window(session).used_tokens == 22_000
 
     call(session, 22_500)
-    assert window(session).used == 22_500
+    assert window(session).used_tokens == 22_500
 
 
-def test_tools_that_were_set_before_a_boundary_are_known_to_have_changed_after_it(
-    session: StoredSession,
-) -> None:
-    session.set_system_prompt(words(1_000))
-    talk(session, 5, 1.0, 0)
-    compact(session, keep=4)
-    call(session, 20_000)
+def test_a_lie_is_not_believed_and_the_truth_is_again(store: SessionStore) -> None:
+    for lie in [0, 3, 10**12]:
+        session = store.session(f"{lie}")
+        talk(session, 5, 1.0, 0)
+        before = window(session)
 
-    session.set_system_prompt(words(3_000))
+        session.append(Block.user(words(1_000)))
+        call(session, lie)
 
-    assert window(session).used == pytest.approx(22_000, rel=0.02)
+        assert window(session).used_tokens == pytest.approx(before.used_tokens + 1_000, rel=0.01), (
+            lie
+        )
+        assert window(session).calibration.refused == 1, lie
 
-
-@pytest.mark.parametrize("lie", [0, 3, 10**12])
-def test_a_lie_is_not_believed_and_the_truth_is_again(session: StoredSession, lie: int) -> None:
-    talk(session, 5, 1.0, 0)
-    before = window(session)
-
-    session.append(Block.user(words(1_000)))
-    call(session, lie)
-
-    assert window(session).used == pytest.approx(before.used + 1_000, rel=0.01)
-    assert window(session).gauge.refused == 1
-
-    call(session, before.used + 1_050)
-    assert window(session).used == before.used + 1_050
-
-
-def test_after_a_lie_all_since_the_last_truth_counts(session: StoredSession) -> None:
-    talk(session, 5, 1.0, 0)
-    before = window(session).used
-    taken = session.append(Block.user(words(700))).last
-    session.append(Block.user(words(1_000)))
-    call(session, 3)
-    session.append(Block.user(words(1_000)))
-    session.retract(taken)
-    assert window(session).used == pytest.approx(before + 2_000, rel=0.01)
-
-    call(session, before + 2_000)
-
-    assert window(session).gauge.last_error == pytest.approx(0, abs=0.01)
+        call(session, before.used_tokens + 1_050)
+        assert window(session).used_tokens == before.used_tokens + 1_050, lie
 
 
 def test_a_lie_that_was_believed_does_not_keep_the_truth_out(session: StoredSession) -> None:
@@ -428,43 +322,20 @@ def test_a_lie_that_was_believed_does_not_keep_the_truth_out(session: StoredSess
 
     call(session, 1_100)
 
-    assert window(session).used == 1_100
+    assert window(session).used_tokens == 1_100
 
 
-def test_a_call_that_broke_off_says_nothing(session: StoredSession) -> None:
-    session.append(Block.user(words(100)))
-    view = session.view()
-    at = view.coordinate
-    fields: dict[str, Any] = {
-        "call_id": "c",
-        "usage": Usage(input=90_000),
-        "stop_reason": "aborted",
-        "position": at.position,
-        "lineage": at.lineage,
-        "lineage_version": at.lineage_version,
-    }
-
-    session._change(lambda aggregate: aggregate.record_call(fields))
-
-    assert window(session).used == 100
-
-
-def test_calls_on_another_lineage_say_nothing(session: StoredSession) -> None:
+def test_calls_on_another_lineage_say_nothing_and_a_fork_goes_on_from_its_parents(
+    session: StoredSession,
+) -> None:
     talk(session, 5, 1.0, 0)
-    used = window(session).used
-    session.compact(Keep(4), summariser=Says(), lineage="what-if")
+    used = window(session).used_tokens
+    assert window(session.fork("another-way")).used_tokens == used
+    session.compact(Keep(4), options=CompactionOptions(summarizers=[Says()], lineage="what-if"))
 
     call(session, 90_000, view=session.view(lineage="what-if"))
 
-    assert window(session).used == used
-
-
-def test_a_fork_goes_on_from_its_parent_s_reports(session: StoredSession) -> None:
-    talk(session, 5, 1.5, 3_000)
-
-    fork = session.fork("another-way")
-
-    assert window(fork).used == window(session).used
+    assert window(session).used_tokens == used
 
 
 def test_a_message_that_grew_while_it_was_imported_is_counted_once(session: StoredSession) -> None:
@@ -475,21 +346,11 @@ def test_a_message_that_grew_while_it_was_imported_is_counted_once(session: Stor
 
     call(session, 20_000, view=view, output=130)
 
-    assert window(session).used == 20_130
-    assert window(session).gauge.calls == 0
+    assert window(session).used_tokens == 20_130
+    assert window(session).calibration.calls == 0
 
 
-def test_images_count_by_the_rule_of_the_model_that_was_called(session: StoredSession) -> None:
-    picture = Media(type="image", mime="image/png", data=b"no header")
-    session.append(Block.user(words(10)), Block(kind=Kind.IMAGE, media=picture))
-    assert [item.tokens for item in window(session).items] == [10, 300]
-
-    call(session, 2_000, model="claude-haiku-4-5")
-
-    assert [item.tokens for item in window(session).items] == [10, 1_369]
-
-
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_who_reads_anew_knows_what_who_followed_knows(store: SessionStore, seed: int) -> None:
     """`window` compares the two after each step of any history."""
     dice, session = Random(seed), store.session("any")  # noqa: S311 - nothing here is secret
@@ -515,7 +376,7 @@ def test_who_reads_anew_knows_what_who_followed_knows(store: SessionStore, seed:
                 if len(entries := session.view().entries) > 3:
                     session.retract(dice.choice(entries).position)
             case "s":
-                session.set_system_prompt(words(dice.randint(1, 500)))
+                session.configure(system_prompt=words(dice.randint(1, 500)))
             case "S":
                 if len(session.view().entries) > 8:
                     compact(session, keep=5)
@@ -524,7 +385,7 @@ def test_who_reads_anew_knows_what_who_followed_knows(store: SessionStore, seed:
                     session.revert()
             case _:
                 session.pin(session.view().entries[0].position)
-        assert window(session).used > 0
+        assert window(session).used_tokens > 0
 
 
 def test_no_count_is_in_a_fingerprint(store: SessionStore) -> None:
@@ -533,45 +394,8 @@ def test_no_count_is_in_a_fingerprint(store: SessionStore) -> None:
     before = session.view().fingerprint
 
     call(session, 20_000)
-    store.count_by("klaude")
+    store.set_tokenizer("klaude")
 
     again = store.session("s").view()
     assert again.fingerprint == before
     assert again.tokens == 100
-
-
-def test_who_counts_otherwise_learns_by_that_count(store: SessionStore) -> None:
-    store.count_by("goat")
-    session = store.session("s")
-    session.append(Block.user("é" * 1_000))  # 1,000 characters, 2,000 bytes
-
-    assert [item.tokens for item in window(session).items] == [504]
-
-
-def test_what_a_gauge_learned_is_by_sort(session: StoredSession) -> None:
-    context = 10_000
-    for step in range(12):
-        call(session, context) if step else session.append(Block.user("go"))
-        session.append(ToolCall(tool_call_id=f"c{step}", name="ls", arguments="{}"))
-        session.append(ToolResult(tool_call_id=f"c{step}", content=words(1_000)))
-        context += 2_000
-        session.view()
-
-    gauge = window(session).gauge
-
-    assert gauge.ratio(Sort.RESULT) > 1.7
-    assert gauge.ratio(Sort.TEXT) == 1
-
-
-def test_pinned_blocks_that_a_boundary_brings_back_are_in_the_window(
-    session: StoredSession,
-) -> None:
-    first = session.append(Block.user(words(500)))
-    talk(session, 10, 1.0, 0)
-    compact(session, keep=4)
-    session.pin(first.last)
-
-    seen = window(session)
-
-    assert Ranges.of(item.position for item in seen.items) & Ranges.of([first.last])
-    assert seen.items[0].tokens == 500

@@ -14,14 +14,14 @@ import pytest
 
 from cutbank import Block, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.models import vocabularies
-from cutbank.adapters.models.counters import counter_named
+from cutbank.adapters.models.counters import get_counter
 from cutbank.adapters.models.vocabularies import (
-    LONGEST,
+    MAX_STRETCH_CHARACTERS,
     VOCABULARIES,
     TiktokenCounter,
-    encoding,
-    is_at_hand,
-    stretches,
+    is_available,
+    load_encoding,
+    split_text,
 )
 from cutbank.domain.blocks import Media, Text
 from cutbank.domain.errors import InvalidSettingError, NotFoundError
@@ -32,9 +32,9 @@ CACHED = sha1(URL.encode(), usedforsecurity=False).hexdigest()
 
 @pytest.fixture(autouse=True)
 def read_anew() -> Iterator[None]:
-    encoding.cache_clear()
+    load_encoding.cache_clear()
     yield
-    encoding.cache_clear()
+    load_encoding.cache_clear()
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine without any vocabulary; the folder is the one that TIKTOKEN_CACHE_DIR names."""
     folder = tmp_path / "cache"
     folder.mkdir()
-    monkeypatch.setattr(vocabularies, "_CARRIERS", ())
+    monkeypatch.setattr(vocabularies, "_VOCABULARY_PACKAGES", ())
     monkeypatch.setattr(vocabularies, "gettempdir", lambda: str(tmp_path / "nowhere"))
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
     monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
@@ -59,19 +59,17 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("carried")
-@pytest.mark.parametrize(
-    ("name", "text", "tokens"),
-    [
+def test_texts_have_the_tokens_that_openai_says() -> None:
+    rows: list[tuple[str, str, int]] = [
         ("cl100k_base", "tiktoken is great!", 6),  # OpenAI's cookbook
         ("o200k_base", "tiktoken is great!", 6),
         ("cl100k_base", "お誕生日おめでとう", 9),
         ("o200k_base", "お誕生日おめでとう", 8),
         ("o200k_base", "<|endoftext|>", 7),  # somebody's words, and no command
         ("o200k_base", "", 0),
-    ],
-)
-def test_texts_have_the_tokens_that_openai_says(name: str, text: str, tokens: int) -> None:
-    assert TiktokenCounter(name).count_text(text) == tokens
+    ]
+    for name, text, tokens in rows:
+        assert TiktokenCounter(name).count_text(text) == tokens, name
 
 
 @pytest.mark.usefixtures("carried")
@@ -89,34 +87,35 @@ def test_a_block_is_all_that_a_model_reads_of_it() -> None:
 
 
 @pytest.mark.usefixtures("carried")
-@pytest.mark.parametrize("run", [" ", "\n", "a", "^", "다", "\ud800", "\t \n"])
-def test_a_run_of_any_length_can_be_counted(run: str) -> None:
+def test_a_run_of_any_length_can_be_counted() -> None:
     """tiktoken itself gives up on a million spaces, and takes minutes where they are letters."""
-    counter = TiktokenCounter("o200k_base")
+    for run in [" ", "a", "\ud800"]:
+        counter = TiktokenCounter("o200k_base")
 
-    assert counter.count_text(run * (1_000_000 // len(run))) > 0
+        assert counter.count_text(run * (1_000_000 // len(run))) > 0, run
 
 
 @pytest.mark.usefixtures("carried")
 def test_a_long_text_has_the_tokens_that_its_lines_have() -> None:
     lines = [f"{number}: the quick brown fox jumps over the lazy dog\n" for number in range(9_000)]
     whole = "".join(lines)
-    assert len(whole) > 6 * LONGEST
+    assert len(whole) > 6 * MAX_STRETCH_CHARACTERS
 
     counter = TiktokenCounter("o200k_base")
 
-    exact = len(encoding("o200k_base").encode_ordinary(whole))
-    assert counter.count_text(whole) == pytest.approx(exact, abs=2 * len(whole) // LONGEST)
+    exact = len(load_encoding("o200k_base").encode_ordinary(whole))
+    assert counter.count_text(whole) == pytest.approx(
+        exact, abs=2 * len(whole) // MAX_STRETCH_CHARACTERS
+    )
 
 
-@pytest.mark.parametrize(
-    "text", ["a" * 300_000, "a b " * 80_000, "line\n" * 70_000, "\n" * 140_000]
-)
-def test_stretches_are_the_text(text: str) -> None:
-    parts = list(stretches(text))
+def test_stretches_are_the_text() -> None:
+    rows: list[str] = ["a" * 300_000, "a b " * 80_000, "line\n" * 70_000, "\n" * 140_000]
+    for text in rows:
+        parts = list(split_text(text))
 
-    assert "".join(parts) == text
-    assert all(0 < len(part) <= LONGEST for part in parts)
+        assert "".join(parts) == text, text
+        assert all(0 < len(part) <= MAX_STRETCH_CHARACTERS for part in parts), text
 
 
 def test_a_vocabulary_in_the_user_s_own_cache_is_used(carried: Path, bare: Path) -> None:
@@ -146,25 +145,30 @@ def test_a_broken_file_does_not_stand_in_the_way_of_a_good_one(
     good.mkdir()
     (good / CACHED).write_bytes(gzip.decompress(carried.read_bytes()))
     places = [bare / CACHED, packed / carried.name, good / CACHED]
-    monkeypatch.setattr(vocabularies, "_places", lambda _: iter(places))
+    monkeypatch.setattr(vocabularies, "_vocabulary_paths", lambda _: iter(places))
 
     assert TiktokenCounter("cl100k_base").count_text("tiktoken is great!") == 6
 
 
 @pytest.mark.usefixtures("bare")
 def test_where_there_is_none_one_line_says_what_to_do() -> None:
-    assert not is_at_hand("o200k_base")
+    assert not is_available("o200k_base")
 
     with pytest.raises(NotFoundError, match=r"o200k_base is not on this machine.*\[tokens\]") as no:
-        counter_named("o200k_base")
+        get_counter("o200k_base")
 
     assert "\n" not in str(no.value)
 
 
-@pytest.mark.parametrize("name", ["", "p50k", "o200k"])
-def test_a_counter_that_does_not_exist_is_answered_with_those_that_do(name: str) -> None:
-    with pytest.raises(InvalidSettingError, match=r"chars/4, o200k_base, cl100k_base, kdcube"):
-        counter_named(name)
+def test_a_counter_that_does_not_exist_is_answered_with_those_that_do(
+    subtests: pytest.Subtests,
+) -> None:
+    for name in ["", "p50k", "o200k"]:
+        with (
+            subtests.test(str(name)),
+            pytest.raises(InvalidSettingError, match=r"chars/4, o200k_base, cl100k_base, kdcube"),
+        ):
+            get_counter(name)
 
 
 WATCHED = """
@@ -187,33 +191,33 @@ print(json.dumps([found, counts, asked, sorted(loaded)]))
 
 
 @pytest.mark.usefixtures("carried")
-@pytest.mark.parametrize("machine", ["bare", "with a carrier"])
-def test_nobody_is_asked_for_a_vocabulary(machine: str, tmp_path: Path) -> None:
+def test_nobody_is_asked_for_a_vocabulary(tmp_path: Path) -> None:
     """In a process of its own, where every socket would be heard of."""
-    (tmp_path / CACHED).write_bytes(b"not a vocabulary")
-    env = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
+    for machine in ["bare", "with a carrier"]:
+        (tmp_path / CACHED).write_bytes(b"not a vocabulary")
+        env = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
 
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, machine],
-        env=env,
-        capture_output=True,
-        check=True,
-        text=True,
-    )
+        done = subprocess.run(
+            [sys.executable, "-c", WATCHED, machine],
+            env=env,
+            capture_output=True,
+            check=True,
+            text=True,
+        )
 
-    found, counts, asked, loaded = json.loads(done.stdout)
-    assert found == ([] if machine == "bare" else list(VOCABULARIES))
-    assert counts == [6] * len(found)
-    assert asked == []
-    assert loaded == []
-    assert [path.name for path in tmp_path.iterdir()] == [CACHED]
+        found, counts, asked, loaded = json.loads(done.stdout)
+        assert found == ([] if machine == "bare" else list(VOCABULARIES)), machine
+        assert counts == [6] * len(found), machine
+        assert asked == [], machine
+        assert loaded == [], machine
+        assert [path.name for path in tmp_path.iterdir()] == [CACHED], machine
 
 
 @pytest.mark.usefixtures("carried")
 def test_equal_blocks_are_counted_once(
     store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.count_by("cl100k_base")
+    store.set_tokenizer("cl100k_base")
     session = store.session("s")
     session.append(Block.user("tiktoken is great!"), Block.user("tiktoken is great!"))
     counted: list[str] = []
@@ -225,8 +229,8 @@ def test_equal_blocks_are_counted_once(
 
     monkeypatch.setattr(TiktokenCounter, "count_text", count_and_tell)
 
-    reader = session._reader("main")
-    sizes = [reader.history()[0].sizes() for _ in range(3)]
+    reader = session.log.reader("main")
+    sizes = [reader.read_history()[0].list_sizes() for _ in range(3)]
 
     assert sizes == [(6, 6)] * 3
     assert counted.count("tiktoken is great!") <= 2

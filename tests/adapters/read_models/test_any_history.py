@@ -19,12 +19,13 @@ from hypothesis.stateful import (
 from read_model_rows import rows_of, table
 
 import cutbank
-from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.auditing import call_index
-from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.auditing.call_index import find_calls
+from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import Kind
-from cutbank.domain.compaction import lineage_id
+from cutbank.domain.compaction import derive_lineage_id
 from cutbank.domain.compaction_events import (
     BoundaryActivated,
     CompactBoundary,
@@ -88,7 +89,7 @@ class Histories(RuleBasedStateMachine):
         rows = {row["key"]: row for row in table(self.models, "sessions")}
         assert set(rows) == {session.key for session in self.store.sessions()}
         for session in self.store.sessions():
-            row, state, view = rows[session.key], session.state, session.view()
+            row, state, view = rows[session.key], session.log.state, session.view()
             assert row["view_tokens"] == view.tokens
             assert row["position"] == session.position
             assert (row["turns"], row["blocks"]) == (state.turn, state.blocks)
@@ -96,8 +97,8 @@ class Histories(RuleBasedStateMachine):
             assert row["open_calls"] == len(state.open_calls)
             assert bool(row["closed"]) == state.closed
             assert (row["due_at"] is None) == self._has_nothing_to_do(session)
-            assert row["title"] == session.title
-            parent, fork = session.parent, session.forked_from
+            assert row["title"] == session.log.title
+            parent, fork = session.log.parent, session.log.forked_from
             assert row["parent_key"] == (parent.key if parent else None)
             assert row["parent_id"] == (rows[parent.key]["id"] if parent else None)
             assert row["forked_from_id"] == (rows[fork.key]["id"] if fork else None)
@@ -112,30 +113,30 @@ class Histories(RuleBasedStateMachine):
             self._finds_every_block_once(session, row["id"])
 
     def _has_nothing_to_do(self, session: StoredSession) -> bool:
-        state = session.state
-        if state.open_calls or state.closed or session.parent:
+        state = session.log.state
+        if state.open_calls or state.closed or session.log.parent:
             return True
         # What was decided on its views came after all that was said.
-        main = lineage_id(session.namespace, session.key, "main")
+        main = derive_lineage_id(session.namespace, session.key, "main")
         newest: dict[bool, int] = {True: 0, False: 0}
         for row in self.store.events.recorder.select_notifications(1, 100_000):
             decides = row.originator_id == main and row.topic in DECIDE
             if decides and row.topic == CompactionFailed.TOPIC:
                 event = cast(CompactionFailed, self.store.events.mapper.to_domain_event(row))
                 decides = bool(event.after) and event.stood_in is None
-            if decides or row.originator_id == session.id:
+            if decides or row.originator_id == session.log.id:
                 newest[decides] = row.id
         return newest[True] > newest[False]
 
     def _finds_every_block_once(self, session: StoredSession, number: int) -> None:
-        fork = session.forked_from
+        fork = session.log.forked_from
         own = (
             [
                 block
                 for block in session.recall(search="")
                 if fork is None or block.position > fork.position
             ]
-            if session.state.blocks
+            if session.log.state.blocks
             else []
         )
         found = table(self.models, "blocks", f"session_id = {number} AND kind != 'summary'")
@@ -168,23 +169,23 @@ class Histories(RuleBasedStateMachine):
 
     @rule(session=sessions, data=st.data(), text=TEXTS, times=st.integers(0, 1_200))
     def answer(self, session: StoredSession, data: Any, text: str, times: int) -> None:
-        if session.state.open_calls:
-            name = data.draw(st.sampled_from(sorted(session.state.open_calls)))
+        if session.log.state.open_calls:
+            name = data.draw(st.sampled_from(sorted(session.log.state.open_calls)))
             is_error = data.draw(st.booleans())
             result = ToolResult(tool_call_id=name, content=f"{text} " * times, is_error=is_error)
             if data.draw(st.integers(0, 4)):
                 self._try(lambda: session.append(result))
             else:
-                self._try(lambda: session.abandon(name, text))
+                self._try(lambda: session.cancel_tool_call(name, text))
 
     @rule(session=sessions, text=TEXTS)
     def request(self, session: StoredSession, text: str) -> None:
-        self._try(lambda: session.set_system_prompt(text * 9))
-        self._try(lambda: session.set_tools([{"name": text}]))
+        self._try(lambda: session.configure(system_prompt=text * 9))
+        self._try(lambda: session.configure(tools=[{"name": text}]))
 
     @rule(session=sessions, text=TEXTS)
     def title(self, session: StoredSession, text: str) -> None:
-        self._try(lambda: session.retitle(text.encode("ascii", "ignore").decode()))
+        self._try(lambda: session.configure(title=text.encode("ascii", "ignore").decode()))
 
     @rule(session=sessions, back=st.integers(0, 6))
     def retract(self, session: StoredSession, back: int) -> None:
@@ -205,7 +206,11 @@ class Histories(RuleBasedStateMachine):
 
     @rule(session=sessions, activate=st.booleans(), lineage=st.sampled_from(["main", "other"]))
     def compact(self, session: StoredSession, activate: bool, lineage: str) -> None:
-        self._try(lambda: session.compact(POLICY, limit=LIMIT, lineage=lineage, activate=activate))
+        self._try(
+            lambda: session.compact(
+                POLICY, limit=LIMIT, options=CompactionOptions(lineage=lineage, activate=activate)
+            )
+        )
 
     @rule(session=sessions)
     def activate_or_revert(self, session: StoredSession) -> None:
@@ -241,10 +246,15 @@ class Histories(RuleBasedStateMachine):
     @rule(session=sessions)
     def count_calls(self, session: StoredSession) -> None:
         """By somebody who goes on from whatever was kept by whoever asked before."""
-        calls = self.store.session(session.key, create=False).call_index.calls()
-        told = [(call.sees, call.answer, call.reported) for call in recording_of(session).calls]
-        assert [(call.sees, call.answer) for call in calls] == [one[:2] for one in told]
-        assert [call.told and call.told.originator_version for call in calls] == [
+        calls = find_calls(self.store.session(session.key, create=False)).read_calls()
+        told = [
+            (call.last_seen_position, call.answer, call.report)
+            for call in read_recording(session).calls
+        ]
+        assert [(call.last_seen_position, call.answer) for call in calls] == [
+            one[:2] for one in told
+        ]
+        assert [call.record and call.record.originator_version for call in calls] == [
             reported and reported.originator_version for *_, reported in told
         ]
 
@@ -255,7 +265,7 @@ class Histories(RuleBasedStateMachine):
 
 def run(examples: int, steps: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(call_index, "WORTH_KEEPING", 4)
+        patch.setattr(call_index, "MIN_CALLS_TO_SAVE", 4)
         run_state_machine_as_test(
             Histories,
             settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
@@ -263,7 +273,7 @@ def run(examples: int, steps: int) -> None:
 
 
 def test_followed_rows_are_rebuilt_rows() -> None:
-    run(15, 30)
+    run(10, 30)
 
 
 @pytest.mark.slow

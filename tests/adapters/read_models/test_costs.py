@@ -10,11 +10,8 @@ import pytest
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.models.model_catalog import facts_of
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.session import session_id
-from cutbank.domain.session_events import ModelCalled, Usage
-from cutbank.domain.source_time import parsed
+from cutbank.domain.session_events import Usage
 
 SONNET = "claude-sonnet-4-5-20250929"
 READ = {"input": 100, "read": 10_000, "for_5m": 2_000, "for_1h": 1_000, "output": 500}
@@ -84,7 +81,7 @@ FIRST, SECOND = (f"1111111{n}-2222-3333-4444-555555555555" for n in (1, 2))
 
 def test_costs_are_what_a_hand_calculation_gives(store: SessionStore, tmp_path: Path) -> None:
     write(tmp_path, FIRST, talk(FIRST))
-    store.import_(tmp_path / f"{FIRST}.jsonl")
+    cutbank.import_transcripts(store, tmp_path / f"{FIRST}.jsonl")
 
     costs = store.costs()
 
@@ -106,7 +103,7 @@ def test_a_message_that_a_resumed_file_repeats_counts_once(
     write(tmp_path, FIRST, talk(FIRST))
     write(tmp_path, SECOND, [*talk(SECOND), answer(SECOND, 13, "msg_3")])
 
-    store.import_(tmp_path)
+    cutbank.import_transcripts(store, tmp_path)
 
     assert store.costs().total.calls == 3
     assert [(row.session, row.calls) for row in store.costs("session").rows] == [
@@ -120,7 +117,7 @@ def test_a_model_without_a_price_is_named_and_counted_apart(
 ) -> None:
     other = answer(FIRST, 13, "msg_3", model="house-model-1")
     write(tmp_path, FIRST, [*talk(FIRST), other])
-    store.import_(tmp_path / f"{FIRST}.jsonl")
+    cutbank.import_transcripts(store, tmp_path / f"{FIRST}.jsonl")
 
     costs = store.costs("session")
 
@@ -147,53 +144,3 @@ def test_prices_of_the_settings_go_before_list_prices(tmp_path: Path) -> None:
 def test_costs_cannot_be_summed_by_anything(store: SessionStore) -> None:
     with pytest.raises(InvalidSettingError, match="day, project, model, session"):
         store.costs("week")
-
-
-@pytest.mark.slow
-def test_costs_of_real_sessions_are_those_of_their_recorded_calls(
-    store: SessionStore, shared_sessions: Path
-) -> None:
-    store.import_(shared_sessions)
-
-    counted: dict[Any, ModelCalled] = {}
-    for session in store.sessions():
-        calls: dict[str, ModelCalled] = {}
-        for row in store.events.recorder.select_events(session_id(session.namespace, session.key)):
-            event = store.events.mapper.to_domain_event(row)
-            if isinstance(event, ModelCalled):
-                calls[event.call_id] = event
-        for id, call in calls.items():
-            usage = call.usage or Usage()
-            key = (id, call.model, usage.input, usage.cache_read, usage.cache_write)
-            counted.setdefault(key if usage.context is not None else (session.key, id), call)
-    dollars, unknown = 0.0, 0
-    for call in counted.values():
-        cost = by_hand(call)
-        dollars += cost or 0.0
-        unknown += cost is None
-
-    total = store.costs().total
-    assert total.calls == len(counted)
-    assert total.cost_usd == pytest.approx(dollars, rel=0.01)
-    assert total.unpriced_calls + total.unreported_calls == unknown
-
-
-def by_hand(call: ModelCalled) -> float | None:
-    usage, time = call.usage, call.source_time and parsed(call.source_time)
-    if call.cost_usd:
-        return call.cost_usd
-    if usage is None or usage.context is None or usage.output is None:
-        return None
-    if usage.context + usage.output == 0:
-        return 0.0
-    facts = facts_of(call.model, at=time or call.timestamp) if call.model else None
-    prices = facts.prices_for(usage.context) if facts else None
-    if prices is None:
-        return None
-    hour = usage.cache_write_1h or 0
-    write = prices.cache_write if prices.cache_write is not None else prices.input
-    read = prices.cache_read if prices.cache_read is not None else prices.input
-    dollars = (usage.input or 0) * prices.input + (usage.cache_read or 0) * read
-    dollars += ((usage.cache_write or 0) - hour) * write
-    dollars += hour * (prices.cache_write_1h or write) + usage.output * prices.output
-    return dollars / 1_000_000

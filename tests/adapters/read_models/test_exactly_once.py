@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from databases import each_database
 from processes import Killed
 from read_model_rows import rows_of
 
@@ -39,6 +40,7 @@ def child(log: str, path: Path, page: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
+@each_database
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
 @KILLS
@@ -70,10 +72,11 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
     whole = opening("whole.db")
     whole.catch_up()
     assert rows_of(killed) == rows_of(whole)
-    assert killed.made_anew is None
+    assert killed.rebuild_reason is None
     assert stopped_inside > 0
 
 
+@each_database
 @pytest.mark.slow
 def test_processes_that_catch_up_at_once_take_nothing_in_twice(
     store: cutbank.SessionStore, database: str, opening: Opening, tmp_path: Path
@@ -98,7 +101,7 @@ def test_what_another_process_took_in_meanwhile_is_not_taken_in_again(
 ) -> None:
     talk(store, "s", 3)
     ahead = opening("models.db")
-    place = models.file.place
+    place = models.file.read_position
 
     def overtaken(feed: str, db: object = None) -> object:
         found = place(feed, db)  # type: ignore[arg-type]
@@ -106,10 +109,10 @@ def test_what_another_process_took_in_meanwhile_is_not_taken_in_again(
             ahead.catch_up()  # between the look whether there is news, and the lock
         return found
 
-    models.file.place = overtaken  # type: ignore[assignment, method-assign]
+    models.file.read_position = overtaken  # type: ignore[assignment, method-assign]
     assert models.catch_up() == 0
 
-    models.file.place = place  # type: ignore[method-assign]
+    models.file.read_position = place  # type: ignore[method-assign]
     whole = opening("whole.db")
     whole.catch_up()
     assert rows_of(models) == rows_of(whole)
@@ -127,7 +130,7 @@ def test_a_batch_that_fails_leaves_nothing_of_itself(
         raise OSError("no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(models.file, "reach", full)
+        patch.setattr(models.file, "save_position", full)
         with pytest.raises(OSError, match="no space"):
             models.catch_up()
 

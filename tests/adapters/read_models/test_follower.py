@@ -1,7 +1,5 @@
 """Read models that follow: they state their position, and can be waited for."""
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,45 +22,17 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 def test_a_follower_takes_in_what_is_there_and_then_what_comes(store: SessionStore) -> None:
-    talk(store, "before", 20)
+    talk(store, "before", 5)
 
-    with store.follow():
-        store.read_models.stand_by(store.events.recorder.max_notification_id(), timeout=60)
-        for number in range(20):
+    with store.follow_log():
+        store.read_models.wait_for_follower(store.events.recorder.max_notification_id(), timeout=60)
+        for number in range(5):
             store.session("live").append(Block.user(f"pebble {number}"))
-            store.read_models.stand_by(store.events.recorder.max_notification_id(), timeout=60)
+            store.read_models.wait_for_follower(
+                store.events.recorder.max_notification_id(), timeout=60
+            )
             (row,) = table(store.read_models, "sessions", "key = 'live'")
             assert row["blocks"] == number + 1
-
-
-CHILD = """
-import sys
-import cutbank
-with cutbank.open(sys.argv[1]) as store:
-    session = store.session("of another process")
-    for number in range(5):
-        session.append(cutbank.Block.user(f"pebble {number}"))
-        print(store.events.recorder.max_notification_id(), flush=True)
-        sys.stdin.readline()
-"""
-
-
-def test_a_follower_hears_of_other_processes(store: SessionStore, database: str) -> None:
-    words = [sys.executable, "-c", CHILD, database]
-    with (
-        store.follow(),
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child,
-    ):
-        assert child.stdin
-        assert child.stdout
-        for _ in range(5):
-            newest = int(child.stdout.readline())
-            store.read_models.stand_by(newest, timeout=60)
-            child.stdin.write("go on\n")
-            child.stdin.flush()
-        child.stdin.close()
-
-    assert len(store.search("pebble")) == 5
 
 
 def test_whoever_waits_for_a_position_finds_it_there(
@@ -77,16 +47,9 @@ def test_whoever_waits_for_a_position_finds_it_there(
     assert models.position == newest
     assert models.positions == {"index": newest, "search": newest}
     models.wait_for(1, timeout=0)  # it is there already
-    models.stand_by(newest, timeout=0)
+    models.wait_for_follower(newest, timeout=0)
     with pytest.raises(TimeoutError, match="did not reach"):
-        models.stand_by(newest + 1, timeout=0.01)
-
-
-def test_a_position_that_never_comes_is_waited_for_no_longer_than_asked(
-    store: SessionStore, models: ReadModels
-) -> None:
-    talk(store, "s", 1)
-
+        models.wait_for_follower(newest + 1, timeout=0.01)
     with pytest.raises(TimeoutError, match="did not reach 1000 within"):
         models.wait_for(1_000, timeout=0.01)
 
@@ -108,11 +71,11 @@ def test_a_position_is_waited_for_while_another_thread_brings_it_about(
 def test_a_follower_can_be_stopped_and_another_goes_on(
     store: SessionStore, opening: Opening
 ) -> None:
-    store.follow().stop()
+    store.follow_log().stop()
     talk(store, "s", 3)
 
-    with store.follow():
-        store.read_models.stand_by(store.events.recorder.max_notification_id(), timeout=60)
+    with store.follow_log():
+        store.read_models.wait_for_follower(store.events.recorder.max_notification_id(), timeout=60)
 
     whole = opening("whole.db")
     whole.catch_up()
@@ -121,7 +84,7 @@ def test_a_follower_can_be_stopped_and_another_goes_on(
 
 def test_a_store_that_is_closed_ends_its_followers(tmp_path: Path) -> None:
     with cutbank.open(tmp_path / "log.db") as store:
-        follower = store.follow()
+        follower = store.follow_log()
         store.session("s").append(Block.user("words"))
 
     assert not follower._thread.is_alive()
@@ -137,7 +100,7 @@ def test_what_goes_wrong_in_the_thread_is_said_when_it_is_stopped(
         raise ZeroDivisionError("the follower's own error")
 
     monkeypatch.setattr(store.read_models, "catch_up", broken)
-    follower = store.follow()
+    follower = store.follow_log()
     assert ended.wait(60)
 
     with pytest.raises(ZeroDivisionError, match="the follower's own error"):
@@ -147,7 +110,7 @@ def test_what_goes_wrong_in_the_thread_is_said_when_it_is_stopped(
 def test_several_followers_of_one_log_share_a_file(
     store: SessionStore, opening: Opening, database: str
 ) -> None:
-    with cutbank.open(database) as another, store.follow(), another.follow():
+    with cutbank.open(database) as another, store.follow_log(), another.follow_log():
         talk(store, "one", 5)
         talk(another, "two", 5)
         newest = store.events.recorder.max_notification_id()

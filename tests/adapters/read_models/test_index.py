@@ -5,13 +5,14 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
-from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from opened_stores import store_of
 from read_model_rows import table
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import NothingToCompactError
@@ -34,7 +35,7 @@ def digest(store: SessionStore) -> list[tuple[object, ...]]:
 
 
 def test_a_session_is_due_once_it_is_idle_and_waits_for_nothing(store: SessionStore) -> None:
-    store.read_models.reckon_by(least_share=0)
+    store.read_models.change_settings(least_share=0)
     session = store.session("s")
     session.append(Block.user("hello"))
     idle = rows(store, "sessions")[0]
@@ -57,14 +58,14 @@ def test_a_session_is_due_once_it_is_idle_and_waits_for_nothing(store: SessionSt
 
 def test_what_a_provider_counted_says_how_full_a_session_is(store: SessionStore) -> None:
     limit = 1_000
-    store.read_models.reckon_by(context_limit=limit, least_share=0.5)
+    store.read_models.change_settings(context_limit=limit, least_share=0.5)
     session = store.session("s")
     session.append(Block.user("words " * 100))
     (unreported,) = rows(store, "sessions")
     session.record_call(session.view(), call_id="c", usage=Usage(input=600, cache_read=100))
     session.append(Block.assistant("more words " * 10))
     (reported,) = rows(store, "sessions")
-    in_use = session.meter().in_use.tokens
+    in_use = cutbank.measure_context(session).in_use.tokens
     session.record_call(session.view(), call_id="d", model="m")  # of which nothing is known
     (still,) = rows(store, "sessions")
     said = session.append(Block.user("no, not that"))
@@ -86,23 +87,22 @@ def test_after_a_boundary_in_use_is_what_the_meter_estimates(store: SessionStore
     session.compact(limit=20_000)
     (row,) = rows(store, "sessions")
 
-    assert (row["in_use"], row["reported"]) == (session.meter().in_use.tokens, None)
-    assert row["view_tokens"] == session.view().tokens < session.meter().in_use.tokens < 90_000
-
-
-def test_a_session_is_named_by_its_title_or_else_by_its_key(store: SessionStore) -> None:
-    store.session("s").append(Block.user("hello"))
-    untitled = rows(store, "sessions")[0]
-    store.session("s").retitle("About the river")
-
-    assert (untitled["name"], untitled["title"]) == ("s", None)
-    assert rows(store, "sessions")[0]["name"] == "About the river"
+    assert (row["in_use"], row["reported"]) == (
+        cutbank.measure_context(session).in_use.tokens,
+        None,
+    )
+    assert (
+        row["view_tokens"]
+        == session.view().tokens
+        < cutbank.measure_context(session).in_use.tokens
+        < 90_000
+    )
 
 
 def test_due_sessions_are_found_by_an_index(store: SessionStore) -> None:
     store.read_models.catch_up()
 
-    plan = store.read_models.file.rows(
+    plan = store.read_models.file.fetch_rows(
         "EXPLAIN QUERY PLAN SELECT * FROM sessions WHERE due_at <= '2026' ORDER BY due_at"
     )
 
@@ -112,7 +112,7 @@ def test_due_sessions_are_found_by_an_index(store: SessionStore) -> None:
 
 def test_a_parent_is_named_whichever_was_there_first(store: SessionStore) -> None:
     worked_for = Parent(namespace="default", key="lead", tool_call_id="c7")
-    store.session("before", parent=worked_for)
+    store.session("before", parent=worked_for, title="About the river")
     rows(store, "sessions")
     store.session("lead")
     store.session("after", parent=worked_for)
@@ -122,6 +122,8 @@ def test_a_parent_is_named_whichever_was_there_first(store: SessionStore) -> Non
     assert found["before"]["parent_id"] == found["after"]["parent_id"] == found["lead"]["id"]
     assert found["before"]["parent_call"] == "c7"
     assert found["lead"]["parent_id"] is None
+    assert (found["before"]["name"], found["before"]["title"]) == ("About the river",) * 2
+    assert (found["after"]["name"], found["after"]["title"]) == ("after", None)
 
 
 def test_the_digest_names_files_commands_and_artifacts(session: StoredSession) -> None:
@@ -134,16 +136,18 @@ def test_the_digest_names_files_commands_and_artifacts(session: StoredSession) -
         ToolResult(tool_call_id="c1", content="print(1)"),
         ToolResult(tool_call_id="c4", content="no such file", is_error=True),
     )
-    session.abandon("c3", "nobody waits for it")
+    session.cancel_tool_call("c3", "nobody waits for it")
 
-    assert digest(session.store) == [
+    assert digest(store_of(session)) == [
         (2, "read", "a.py", "ok"),
         (3, "modified", "b.py", None),
         (4, "command", "make test", "abandoned"),
         (5, "read", "missing.py", "error"),
         (6, "artifact", "plan.md", None),
     ]
-    touched = session.store.read_models.file.rows("SELECT path FROM files_touched ORDER BY 1")
+    touched = session.log.context.read_models.file.fetch_rows(
+        "SELECT path FROM files_touched ORDER BY 1"
+    )
     assert touched == [("a.py",), ("b.py",)]
 
 
@@ -152,14 +156,14 @@ def test_an_answer_that_is_taken_back_leaves_its_call_open_in_the_digest(
 ) -> None:
     session.append(ToolCall(tool_call_id="c1", name="Read", arguments={"file_path": "a.py"}))
     answered = session.append(ToolResult(tool_call_id="c1", content="no", is_error=True))
-    rows(session.store, "digest_entries")
+    rows(store_of(session), "digest_entries")
 
     session.retract(answered.last)
-    reopened = digest(session.store)
+    reopened = digest(store_of(session))
     session.retract(2)
 
     assert reopened == [(2, "read", "a.py", None)]
-    assert rows(session.store, "digest_entries")[0]["retracted"] == 1
+    assert rows(store_of(session), "digest_entries")[0]["retracted"] == 1
 
 
 def test_a_fork_s_answer_says_nothing_of_its_parent_s_call(session: StoredSession) -> None:
@@ -167,7 +171,7 @@ def test_a_fork_s_answer_says_nothing_of_its_parent_s_call(session: StoredSessio
     fork = session.fork("fork")
     fork.append(ToolResult(tool_call_id="c1", content="no", is_error=True))
 
-    assert digest(session.store) == [(2, "read", "a.py", None)]
+    assert digest(store_of(session)) == [(2, "read", "a.py", None)]
 
 
 def test_the_meter_says_what_each_call_saw_and_cost(session: StoredSession) -> None:
@@ -184,7 +188,7 @@ def test_the_meter_says_what_each_call_saw_and_cost(session: StoredSession) -> N
     )
     session.record_call(view, call_id="m1", model="claude", cost_usd=0.25)
 
-    first, last = rows(session.store, "model_calls")
+    first, last = rows(store_of(session), "model_calls")
 
     assert (first["view_tokens"], first["prompt_tokens"]) == (view.tokens, 170_000)
     assert (first["cached_tokens"], first["output_tokens"]) == (80_000, 12)
@@ -193,7 +197,9 @@ def test_the_meter_says_what_each_call_saw_and_cost(session: StoredSession) -> N
     assert first["fingerprint"] == view.fingerprint
     assert (first["repeated"], last["repeated"]) == (1, 0)
     assert last["level"] == "over"
-    assert session.store.read_models.file.rows("SELECT calls, cost_usd FROM costs") == [(1, 0.25)]
+    assert session.log.context.read_models.file.fetch_rows("SELECT calls, cost_usd FROM costs") == [
+        (1, 0.25)
+    ]
 
 
 MEANWHILE: dict[str, Callable[[StoredSession], object]] = {
@@ -201,22 +207,24 @@ MEANWHILE: dict[str, Callable[[StoredSession], object]] = {
     "an answer": lambda session: session.append(Block.assistant("said meanwhile " * 9)),
     "a note": lambda session: session.append(Block.note("seen by nobody " * 9)),
     "a retraction": lambda session: session.retract(session.position),
-    "a system prompt": lambda session: session.set_system_prompt("Be brief. " * 9),
-    "tools": lambda session: session.set_tools([{"name": "read"}]),
+    "a system prompt": lambda session: session.configure(system_prompt="Be brief. " * 9),
+    "tools": lambda session: session.configure(tools=[{"name": "read"}]),
     "a compaction": lambda session: session.compact(POLICY, limit=4_000),
     "a revert": lambda session: session.revert(),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("followed", ["before", "between", "after"])
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-@pytest.mark.parametrize("sees", ["the newest", "an older view"])
+@pytest.mark.parametrize(
+    ("followed", "sees"),
+    [("before", "an older view"), ("between", "the newest"), ("after", "an older view")],
+)
 def test_a_call_that_is_recorded_late_is_measured_by_what_it_saw(
     session: StoredSession, meanwhile: str, followed: str, sees: str
 ) -> None:
-    models = session.store.read_models
-    talk(session.store, session.key, 12)
+    models = session.log.context.read_models
+    talk(store_of(session), session.key, 12)
     session.compact(POLICY, limit=4_000)
     session.append(*(Block.user(f"question {n} " * 90) for n in range(20)))
     at = None if sees == "the newest" else session.position - 30
@@ -229,23 +237,25 @@ def test_a_call_that_is_recorded_late_is_measured_by_what_it_saw(
         models.catch_up()
     session.record_call(view, call_id="late")
 
-    (call,) = rows(session.store, "model_calls")
+    (call,) = rows(store_of(session), "model_calls")
     assert call["view_tokens"] == view.tokens
-    assert rows(session.store, "sessions")[0]["view_tokens"] == session.view().tokens
+    assert rows(store_of(session), "sessions")[0]["view_tokens"] == session.view().tokens
 
 
 def test_the_ledger_holds_every_boundary_and_what_became_of_it(session: StoredSession) -> None:
-    talk(session.store, session.key, 12)
-    first = session.compact(POLICY, limit=4_000, instructions="keep names \ud83d")
-    talk(session.store, session.key + " more", 1)
+    talk(store_of(session), session.key, 12)
+    first = session.compact(
+        POLICY, limit=4_000, options=CompactionOptions(instructions="keep names \ud83d")
+    )
+    talk(store_of(session), session.key + " more", 1)
     session.append(*(Block.user(f"question {n} " * 90) for n in range(20)))
-    second = session.compact(POLICY, limit=4_000, activate=False)
-    prepared = rows(session.store, "compactions")[1]
+    second = session.compact(POLICY, limit=4_000, options=CompactionOptions(activate=False))
+    prepared = rows(store_of(session), "compactions")[1]
     session.activate()
     session.revert()
 
-    ledger = rows(session.store, "compactions")
-    (lineage,) = rows(session.store, "lineages")
+    ledger = rows(store_of(session), "compactions")
+    (lineage,) = rows(store_of(session), "lineages")
 
     assert [row["outcome"] for row in ledger] == ["boundary", "boundary", "reverted"]
     assert [row["boundary"] for row in ledger] == [first.boundary, second.boundary, second.boundary]
@@ -260,11 +270,11 @@ def test_the_ledger_holds_every_boundary_and_what_became_of_it(session: StoredSe
     assert ledger[1]["activated_at"] is not None
     assert ledger[1]["reverted_at"] == ledger[2]["recorded_at"]
     assert lineage["boundary"] == first.boundary
-    requests = rows(session.store, "compaction_requests")
+    requests = rows(store_of(session), "compaction_requests")
     assert [row["request_id"] for row in ledger] == [*(row["id"] for row in requests), None]
     assert requests[0]["instructions"] == "keep names \ufffd"
     view = "SELECT boundaries, activated, reverted FROM sessions_with_compactions WHERE id = ?"
-    found = session.store.read_models.file.rows(view, (ledger[0]["session_id"],))
+    found = session.log.context.read_models.file.fetch_rows(view, (ledger[0]["session_id"],))
     assert found == [(2, 2, 1)]
 
 
@@ -272,13 +282,15 @@ def test_what_failed_is_in_the_ledger(session: StoredSession) -> None:
     class Broken:
         name = "broken"
 
-        def summarise(self, material: object) -> object:
+        def summarize(self, material: object) -> object:
             raise RuntimeError("no network")
 
-    talk(session.store, session.key, 12)
-    session.compact(POLICY, limit=4_000, summariser=Broken())  # type: ignore[arg-type]
+    talk(store_of(session), session.key, 12)
+    session.compact(
+        POLICY, limit=4_000, options=CompactionOptions(summarizers=[cast(Any, Broken())])
+    )
 
-    failed, boundary = rows(session.store, "compactions")
+    failed, boundary = rows(store_of(session), "compactions")
 
     assert (failed["outcome"], failed["stood_in"]) == ("failed", "extractive")
     assert "no network" in str(failed["tried"])
@@ -286,10 +298,10 @@ def test_what_failed_is_in_the_ledger(session: StoredSession) -> None:
 
 
 def test_a_lineage_beside_main_does_not_change_what_is_served(session: StoredSession) -> None:
-    talk(session.store, session.key, 12)
-    session.compact(POLICY, limit=4_000, lineage="what-if")
+    talk(store_of(session), session.key, 12)
+    session.compact(POLICY, limit=4_000, options=CompactionOptions(lineage="what-if"))
 
-    (row,) = rows(session.store, "sessions")
+    (row,) = rows(store_of(session), "sessions")
 
     assert row["view_tokens"] == session.view().tokens
     assert row["served_lineage"] is None
@@ -297,13 +309,13 @@ def test_a_lineage_beside_main_does_not_change_what_is_served(session: StoredSes
 
 
 def test_every_reference_between_rows_resolves(session: StoredSession) -> None:
-    talk(session.store, session.key, 12)
+    talk(store_of(session), session.key, 12)
     session.compact(POLICY, limit=4_000)
     session.fork("fork").append(Block.user("words"))
     with pytest.raises(NothingToCompactError):
         session.compact(POLICY, limit=4_000)
     session.record_call(session.view(), call_id="m1")
-    models: ReadModels = session.store.read_models
+    models: ReadModels = session.log.context.read_models
     models.catch_up()
 
     with closing(sqlite3.connect(models.name)) as connection:
@@ -326,10 +338,3 @@ def test_every_column_that_refers_is_declared_and_indexed(store: SessionStore) -
         if one.name not in {"blocks", "lineages"}:
             first = {index.columns[0] for index in one.indexes}
             assert declared <= first
-
-
-def test_opening_a_store_makes_no_read_models(tmp_path: Path) -> None:
-    with cutbank.open(f"{tmp_path}/log.db") as store:
-        store.session("s").append(Block.user("words"))
-
-    assert [file.name for file in tmp_path.iterdir()] == ["log.db"]

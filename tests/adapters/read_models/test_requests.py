@@ -12,7 +12,7 @@ from .conftest import talk
 
 
 def lineage_of(session: StoredSession) -> Compaction:
-    return session.store.events.opened_compaction(session.namespace, session.key, "main")
+    return session.log.events.open_compaction(session.namespace, session.key, "main")
 
 
 def request(session: StoredSession, by: str | None = None) -> int:
@@ -20,7 +20,7 @@ def request(session: StoredSession, by: str | None = None) -> int:
     version = lineage.request(
         trigger=Trigger.IDLE, policy="p", after=session.position, by=by, lease_s=60.0
     )
-    session.store.events.save(lineage)
+    session.log.events.save(lineage)
     return version
 
 

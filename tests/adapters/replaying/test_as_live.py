@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
-from cutbank.adapters.analysis.replaying.deciders import decider_named
+from cutbank.adapters.analysis.replaying.deciders import make_decider
 from cutbank.adapters.analysis.replaying.new_lineage import store_lineage
-from cutbank.adapters.analysis.replaying.recordings import decisions_of, recording_of
+from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.compaction import MAIN
+from cutbank.domain.compaction import MAIN_LINEAGE
 from cutbank.domain.compaction_events import CompactionFailed
-from cutbank.domain.compaction_terms import Terms
+from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.event import Event
 from cutbank.domain.pins import PinRules
 from cutbank.domain.ranges import Ranges
-from cutbank.projections.recorded_event import Recorded
-from cutbank.projections.replay.policy_decider import ByPolicy
-from cutbank.projections.replay.replay import replayed
+from cutbank.projections.recorded_event import RecordedEvent
+from cutbank.projections.replay.policy_decider import PolicyDecider
+from cutbank.projections.replay.replay import replay_recording
 
 COOLS = "cooldown_seconds"
 """The setting of policies that look at the clock."""
@@ -50,17 +50,17 @@ def test_a_replay_decides_as_the_loop_did(
         how = {"policy": fitted(name, limit), "limit": limit, "pins": PinRules(first_prompt=pins)}
         agent = Agent(store.session("live"), how, time)
         agent.do([*steps, ("work", [], True)])
-        recording = recording_of(agent.session)
+        recording = read_recording(agent.session)
 
-        decider = ByPolicy(agent.loop.order, recording)
-        views = [served.view() for served in replayed(recording, decider, limit=limit)]
+        decider = PolicyDecider(agent.loop.order, recording)
+        views = [served.make_view() for served in replay_recording(recording, decider, limit=limit)]
 
         blocks = live_blocks(agent.session)
         assert len(views) == len(agent.sent)
         for view, sent in zip(views, agent.sent, strict=True):
             assert essence(view, blocks) == essence(sent, blocks)
         if not agent.forks:  # a fork's own lineage does not say what came to nothing before it
-            live = decisions_of(agent.session, MAIN)
+            live = read_decisions(agent.session, MAIN_LINEAGE)
             assert came_to_nothing(decider.events, blocks) == came_to_nothing(live, blocks)
 
 
@@ -88,11 +88,13 @@ def test_a_stored_what_if_shows_at_each_call_what_the_replay_said(
         how = {"policy": fitted("pi", served), "limit": served}
         agent = Agent(store.session("live"), how, time)
         agent.do([*steps, ("work", [], True)])
-        recording = recording_of(agent.session)
-        decider = ByPolicy(Terms(fitted(name, limit), limit), recording, lineage="what if")
+        recording = read_recording(agent.session)
+        decider = PolicyDecider(
+            CompactionTerms(fitted(name, limit), limit), recording, lineage="what if"
+        )
 
-        calls = replayed(recording, decider, limit=limit, lineage="what if")
-        said = {call.call.sees: call.view() for call in calls}
+        calls = replay_recording(recording, decider, limit=limit, lineage="what if")
+        said = {call.call.last_seen_position: call.make_view() for call in calls}
         store_lineage(agent.session, "what if", decider.events)
 
         assert not verify(store).violations
@@ -107,7 +109,7 @@ def test_a_stored_what_if_shows_at_each_call_what_the_replay_said(
             )
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     steps=STEPS,
     name=st.sampled_from(every_name()),
@@ -125,10 +127,10 @@ def test_what_was_served_is_shown_again_as_it_was_sent(
         how = {"policy": fitted(name, limit), "limit": limit}
         agent = Agent(store.session("live"), how, time, usage=usage)
         agent.do([*steps, ("work", [], True)])
-        recording = recording_of(agent.session)
-        decider = decider_named(agent.session, "recorded", recording=recording)
+        recording = read_recording(agent.session)
+        decider = make_decider(agent.session, "recorded", recording=recording)
 
-        views = [served.view() for served in replayed(recording, decider)]
+        views = [served.make_view() for served in replay_recording(recording, decider)]
 
         assert len(views) == len(agent.sent)
         for view, sent in zip(views, agent.sent, strict=True):
@@ -139,7 +141,7 @@ def test_what_was_served_is_shown_again_as_it_was_sent(
             assert replace(view, summary_digest=sent.summary_digest).fingerprint == sent.fingerprint
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     steps=STEPS,
     name=st.sampled_from([name for name in every_name() if not hasattr(fitted(name, 500), COOLS)]),
@@ -155,12 +157,15 @@ def test_a_clock_that_jumps_changes_nothing_but_cooldowns(
     ):
         agent = Agent(store.session("live"), {"policy": fitted("pi", 500), "limit": 500}, time)
         agent.do([*steps, ("work", [], True)])
-        recording = recording_of(agent.session)
+        recording = read_recording(agent.session)
     jumped = replace(recording, log=[at_another_time(one, jumps) for one in recording.log])
-    terms = Terms(fitted(name, 500), 500)
+    terms = CompactionTerms(fitted(name, 500), 500)
 
     plain, other = (
-        [served.view() for served in replayed(log, ByPolicy(terms, log), limit=500)]
+        [
+            served.make_view()
+            for served in replay_recording(log, PolicyDecider(terms, log), limit=500)
+        ]
         for log in (recording, jumped)
     )
 
@@ -168,6 +173,6 @@ def test_a_clock_that_jumps_changes_nothing_but_cooldowns(
     assert [essence(view, blocks) for view in plain] == [essence(view, blocks) for view in other]
 
 
-def at_another_time(one: Recorded, jumps: Random) -> Recorded:
+def at_another_time(one: RecordedEvent, jumps: Random) -> RecordedEvent:
     by = timedelta(seconds=jumps.randint(-100_000, 100_000))
     return replace(one, event=one.event.model_copy(update={"timestamp": one.event.timestamp + by}))

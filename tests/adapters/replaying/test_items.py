@@ -13,40 +13,40 @@ from worked_live import STEPS, Agent, Time
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.block_groups import as_shown
+from cutbank.domain.block_groups import order_for_view
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.compaction_terms import Terms
+from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Window
-from cutbank.projections.replay.decider import Decided
-from cutbank.projections.replay.policy_decider import ByPolicy
-from cutbank.projections.replay.recording import Call
-from cutbank.projections.replay.replay import replayed
-from cutbank.projections.replay.replay_fold import Fold
+from cutbank.projections.replay.decider import ReplayDecision
+from cutbank.projections.replay.policy_decider import PolicyDecider
+from cutbank.projections.replay.recording import RecordedCall
+from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.replay.replay_fold import ReplayFold
 
 LIMIT = 600
 position = attrgetter("position")
 
 
-class Looking(ByPolicy):
+class Looking(PolicyDecider):
     """Looks at the items before each decision and after it."""
 
-    def decided(self, fold: Fold, call: Call) -> list[Decided]:
+    def decided(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
         check(fold)
         self.check_asking(fold, call)
-        decided = super().decided(fold, call)
+        decided = super().decide(fold, call)
         check(fold)
         return decided
 
-    def check_asking(self, fold: Fold, call: Call) -> None:
+    def check_asking(self, fold: ReplayFold, call: RecordedCall) -> None:
         """What was worked out of earlier windows changes nothing, nor that nobody was asked."""
-        window = self._window(fold, Trigger.THRESHOLD)
-        due = would(self.terms.policy, replace(window, worked_out={}))
+        window = self._make_window(fold, Trigger.THRESHOLD)
+        due = would(self.terms.policy, replace(window, memo={}))
 
         assert would(self.terms.policy, window) == due
         assert self._is_due(fold, call) == due
@@ -60,12 +60,12 @@ def would(policy: Policy, window: Window) -> bool:
         return True
 
 
-def check(fold: Fold) -> None:
-    items, history = fold.items(), fold.history
+def check(fold: ReplayFold) -> None:
+    items, history = fold.list_items(), fold.history
     standing = sorted((i for i in items if i.position in history.entries), key=position)
     turns = {item.position: item.turn for item in items}
 
-    assert list(items) == as_shown(sorted(items, key=position))
+    assert list(items) == order_for_view(sorted(items, key=position))
     assert {item.position for item in items} >= set(history.entries)
     assert all(item.is_pinned for item in items if item.position not in history.entries)
     for item, entry in zip(standing, history.entries.values(), strict=True):
@@ -84,7 +84,7 @@ def check(fold: Fold) -> None:
         assert history.broken_off or not item.is_unfinished
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(steps=STEPS, name=st.sampled_from(every_name()))
 def test_a_policy_is_always_shown_the_view_as_it_stands(
     name: str, steps: list[tuple[Any, ...]]
@@ -96,10 +96,10 @@ def test_a_policy_is_always_shown_the_view_as_it_stands(
     ):
         agent = Agent(store.session("live"), {"policy": fitted("pi", 2_000), "limit": 2_000}, time)
         agent.do(steps)
-        recording = recording_of(agent.session)
+        recording = read_recording(agent.session)
 
-    decider = Looking(Terms(fitted(name, LIMIT), LIMIT), recording)
-    calls = list(replayed(recording, decider, limit=LIMIT))
+    decider = Looking(CompactionTerms(fitted(name, LIMIT), LIMIT), recording)
+    calls = list(replay_recording(recording, decider, limit=LIMIT))
 
     assert len(calls) == len(recording.calls)
 
@@ -110,11 +110,11 @@ def test_results_of_a_view_that_begins_anew_are_looked_at_anew(session: StoredSe
         session.append(Block.user("look " * 50))
         session.append(ToolCall(tool_call_id=call, name="ls", arguments="{}"))
         session.append(ToolResult(tool_call_id=call, content="found " * 100))
-    recording = recording_of(session)
+    recording = read_recording(session)
     often = {"prune_over": 100, "prune_to": 10, "preserve_recent": 2, "max_output_tokens": 0}
 
-    decider = Looking(Terms(policy_named("preserve-zone", often), 100_000), recording)
-    drawn = [one for call in replayed(recording, decider) for one in call.compactions]
+    decider = Looking(CompactionTerms(build_policy("preserve-zone", often), 100_000), recording)
+    drawn = [one for call in replay_recording(recording, decider) for one in call.compactions]
 
     assert 2 < len(drawn) < len(recording.calls) - 2
     assert all(one.boundary.trims for one in drawn)
@@ -126,9 +126,13 @@ def test_a_result_that_was_shortened_is_shown_as_short_as_it_is(session: StoredS
     session.append(ToolResult(tool_call_id="c", content="found " * 4_000))
     session.append(Block.assistant("that is a lot"), Block.user("and now?"))
     session.append(Block.assistant("nothing more"))
-    recording = recording_of(session)
+    recording = read_recording(session)
 
-    decider = Looking(Terms(fitted("pi", LIMIT), LIMIT), recording)
-    drawn = [one for call in replayed(recording, decider, limit=LIMIT) for one in call.compactions]
+    decider = Looking(CompactionTerms(fitted("pi", LIMIT), LIMIT), recording)
+    drawn = [
+        one
+        for call in replay_recording(recording, decider, limit=LIMIT)
+        for one in call.compactions
+    ]
 
     assert any(one.boundary.trims for one in drawn)

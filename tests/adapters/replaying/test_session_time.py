@@ -8,15 +8,15 @@ from typing import Any
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction_events import CompactBoundary, Trigger
-from cutbank.domain.compaction_terms import Terms
-from cutbank.domain.policies.catalog import policy_named
-from cutbank.projections.replay.policy_decider import ByPolicy
+from cutbank.domain.compaction_terms import CompactionTerms
+from cutbank.domain.policies.catalog import build_policy
+from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording
-from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.replay import replay_recording
 from cutbank.projections.replay.session_time import SessionTime
 
 BEGAN = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -33,13 +33,13 @@ def told(session: StoredSession, minutes: list[float | None]) -> Recording:
         session.append(Block.user(f"question {number} " + "q" * 300, origin=origin))
         session.append(Block.assistant(f"answer {number} " + "a" * 300, origin=origin))
         session.end_turn()
-    return recording_of(session)
+    return read_recording(session)
 
 
 def boundaries(recording: Recording) -> list[CompactBoundary]:
-    terms = Terms(policy_named("scored-pruning", COOLED), LIMIT)
-    decider = ByPolicy(terms, recording)
-    list(replayed(recording, decider))
+    terms = CompactionTerms(build_policy("scored-pruning", COOLED), LIMIT)
+    decider = PolicyDecider(terms, recording)
+    list(replay_recording(recording, decider))
     return [one for one in decider.events if isinstance(one, CompactBoundary)]
 
 
@@ -70,12 +70,6 @@ def test_when_a_session_was_imported_changes_nothing() -> None:
     assert found[0] == found[1]
 
 
-def test_without_any_times_there_is_nothing_to_wait_for(session: StoredSession) -> None:
-    timeless = boundaries(told(session, [None] * 120))
-
-    assert len([one for one in timeless if one.trigger is Trigger.THRESHOLD]) > 2
-
-
 def test_a_fork_of_what_was_imported_goes_by_its_source_until_it_goes_on(
     session: StoredSession,
 ) -> None:
@@ -83,7 +77,7 @@ def test_a_fork_of_what_was_imported_goes_by_its_source_until_it_goes_on(
     fork = session.fork("fork")
     fork.append(Block.user("on from here"))
 
-    recording = recording_of(fork)
+    recording = read_recording(fork)
 
     time = SessionTime(recording)
     assert time.now == BEGAN + timedelta(minutes=1)
@@ -105,7 +99,7 @@ def test_time_goes_forward_only(session: StoredSession) -> None:
 
 def test_what_an_agent_said_itself_was_said_when_it_was_stored(session: StoredSession) -> None:
     session.append(Block.user("hello"), Block.note("about to ask"))
-    recording = recording_of(session)
+    recording = read_recording(session)
 
     time = SessionTime(replace(recording))
 

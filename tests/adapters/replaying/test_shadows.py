@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -17,18 +16,18 @@ from hypothesis import strategies as st
 from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.analysis.replaying.recordings import decisions_of, recording_of
-from cutbank.adapters.interfaces.command_line.session_list import all_of
+from cutbank import Block, LoopOptions, SessionStore, StoredSession
+from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.replaying.shadows import shadow_watch_of
+from cutbank.adapters.interfaces.command_line.session_list import list_all
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.compaction_events import CompactBoundary
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.hooks import Happening, Moment
+from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.session_events import ModelCalled
 from cutbank.domain.window import Plan, Window
-from cutbank.projections.replay.policy_decider import ByPolicy
-from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.policy_decider import PolicyDecider
+from cutbank.projections.replay.replay import replay_recording
 
 LIMIT = 1_000
 PATIENCE_S = 60
@@ -78,7 +77,7 @@ def talk(session: StoredSession, turns: int, **how: Any) -> None:
 # What is served
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(steps=STEPS, beside=st.lists(st.sampled_from(every_name()), max_size=3, unique=True))
 def test_what_is_served_is_what_would_be_served_without_shadows(
     steps: list[tuple[Any, ...]], beside: list[str]
@@ -94,14 +93,14 @@ def test_what_is_served_is_what_would_be_served_without_shadows(
             }
             agent = Agent(store.session("live"), how, time)
             agent.do(steps)
-            assert store.shadows.wait(PATIENCE_S)
+            assert shadow_watch_of(store.context).wait(PATIENCE_S)
             blocks = live_blocks(agent.session)
             sent.append([essence(view, blocks) for view in agent.sent])
 
     assert sent[0] == sent[1]
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     steps=st.lists(STEPS.map(lambda steps: [s for s in steps if s[0] != "fork"]), max_size=2),
     name=st.sampled_from(every_name()),
@@ -118,38 +117,21 @@ def test_a_shadow_decides_as_a_replay_does(
         agent = Agent(store.session("live"), how, time, usage=usage)
         for part in (*steps, [("work", [], True)]):
             agent.do(part)
-            assert store.shadows.wait(PATIENCE_S)
+            assert shadow_watch_of(store.context).wait(PATIENCE_S)
             if restarts:
                 agent.session = store.session("live")
                 agent.loop = agent.session.loop(**how)
-        recording = recording_of(agent.session)
+        recording = read_recording(agent.session)
         terms = replace(agent.loop.order, policy=policy)
         blocks = live_blocks(agent.session)
 
-        for served in replayed(recording, ByPolicy(terms, recording), limit=400):
-            told = served.call.reported
+        for served in replay_recording(recording, PolicyDecider(terms, recording), limit=400):
+            told = served.call.report
             assert isinstance(told, ModelCalled)
-            shown = agent.session.view(lineage=f"shadow:{policy.name}", at=served.call.sees)
-            assert essence(shown, blocks) == essence(served.view(), blocks)
-
-
-def test_a_shadow_of_another_process_goes_on_where_the_first_one_left_off(
-    store: SessionStore, session: StoredSession
-) -> None:
-    talk(session, 20, shadows=["pi"])
-    assert store.shadows.wait(PATIENCE_S)
-    before = session.view(lineage="shadow:pi")
-
-    talk(session, 20, shadows=["pi"])
-
-    assert store.shadows.wait(PATIENCE_S)
-    after = session.view(lineage="shadow:pi")
-    assert before.boundary
-    assert after.boundary
-    assert after.boundary.originator_version > before.boundary.originator_version
-    drawn = [one for one in decisions_of(session, "shadow:pi") if isinstance(one, CompactBoundary)]
-    for earlier, later in pairwise(drawn):
-        assert later.previous == earlier.originator_version
+            shown = agent.session.view(
+                lineage=f"shadow:{policy.name}", at=served.call.last_seen_position
+            )
+            assert essence(shown, blocks) == essence(served.make_view(), blocks)
 
 
 # What an agent notices
@@ -159,60 +141,43 @@ def test_an_agent_does_not_wait_for_a_shadow(store: SessionStore, session: Store
     talk(session, 3, shadows=[Waits()])
 
     assert Waits.asked.wait(PATIENCE_S)
-    assert not store.shadows.wait(0)
+    assert not shadow_watch_of(store.context).wait(0)
     assert len(session.view().entries) == 5
     Waits.answers.set()
-    assert store.shadows.wait(PATIENCE_S)
+    assert shadow_watch_of(store.context).wait(PATIENCE_S)
 
 
 def test_a_shadow_that_raises_is_logged_once_and_dropped(
     store: SessionStore, session: StoredSession, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.ERROR, "cutbank"):
-        talk(session, 5, shadows=[Raises(), "pi"])
-        assert store.shadows.wait(PATIENCE_S)
-
-    (told,) = caplog.records
-    assert "shadow:raises of session 'a session' failed" in told.getMessage()
-    assert "shadow:raises" not in session.lineages
-    assert "shadow:pi" in session.lineages
-
-
-def test_who_listens_is_told_once_of_a_shadow_that_raises(
-    store: SessionStore, session: StoredSession
-) -> None:
-    told: list[Happening] = []
+    told: list[CompactionEvent] = []
     store.listeners.append(told.append)
 
-    talk(session, 5, shadows=[Raises()])
+    with caplog.at_level(logging.ERROR, "cutbank"):
+        talk(session, 5, shadows=[Raises(), "pi"])
+        assert shadow_watch_of(store.context).wait(PATIENCE_S)
 
-    assert store.shadows.wait(PATIENCE_S)
-    (failed,) = [one for one in told if one.lineage != "main"]
-    assert (failed.moment, failed.session) == (Moment.FAILED, "a session")
-    assert (failed.lineage, failed.policy) == ("shadow:raises", "raises")
+    (record,) = caplog.records
+    assert "shadow:raises of session 'a session' failed" in record.getMessage()
+    (failed,) = [one for one in told if one.lineage == "shadow:raises"]
+    assert (failed.moment, failed.session) == (CompactionEventKind.FAILED, "a session")
     assert "of its own making" in (failed.reason or "")
+    assert "shadow:raises" not in session.log.lineages
+    assert "shadow:pi" in session.log.lineages
 
 
 def test_a_listener_that_raises_ends_no_other_shadow(
     store: SessionStore, session: StoredSession
 ) -> None:
-    def complain(_: Happening) -> None:
+    def complain(_: CompactionEvent) -> None:
         raise ValueError("I do not want to know")
 
     store.listeners.append(complain)
 
     talk(session, 5, shadows=[Raises(), "pi"])
 
-    assert store.shadows.wait(PATIENCE_S)
-    assert "shadow:pi" in session.lineages
-
-
-def test_a_store_is_closed_while_shadows_have_work_left(database: str) -> None:
-    with cutbank.open(database, settings=Settings()) as store:
-        talk(store.session("s"), 30, shadows=["pi", "retention-window"])
-
-    with cutbank.open(database, settings=Settings()) as store:
-        assert store.session("s").view().entries
+    assert shadow_watch_of(store.context).wait(PATIENCE_S)
+    assert "shadow:pi" in session.log.lineages
 
 
 def test_a_store_is_closed_though_a_shadow_comes_to_no_end(
@@ -222,7 +187,7 @@ def test_a_store_is_closed_though_a_shadow_comes_to_no_end(
     Waits.answers.clear()
     try:
         with cutbank.open(database, settings=Settings()) as store:
-            store.shadows.patience_s = 0.01
+            shadow_watch_of(store.context).patience_s = 0.01
             talk(store.session("s"), 1, shadows=[Waits()])
             assert Waits.asked.wait(PATIENCE_S)
 
@@ -237,9 +202,9 @@ def test_lists_of_sessions_say_nothing_of_shadows(
     other = store.session("another")
     talk(other, 20)
     talk(session, 20, shadows=["retention-window", "pi"])
-    assert store.shadows.wait(PATIENCE_S)
+    assert shadow_watch_of(store.context).wait(PATIENCE_S)
 
-    one, two = all_of(store, None)
+    one, two = list_all(store, None)
     own = {"session": "", "lineages": [], "said_at": ""}
     assert {**one, **own} == {**two, **own}
 
@@ -251,21 +216,24 @@ def test_the_settings_name_shadows(database: str) -> None:
     given_settings = Settings.model_validate({"shadow": {"policies": ["pi@as_shipped"]}})
     with cutbank.open(database, settings=given_settings) as store:
         talk(store.session("s"), 20)
-        assert store.shadows.wait(PATIENCE_S)
+        assert shadow_watch_of(store.context).wait(PATIENCE_S)
 
-        assert store.session("s").lineages == ["main", "shadow:pi@as_shipped"]
+        assert store.session("s").log.lineages == ["main", "shadow:pi@as_shipped"]
 
 
 def test_a_loop_on_another_lineage_has_no_shadows(session: StoredSession) -> None:
     with pytest.raises(InvalidSettingError, match="beside main"):
-        session.loop(lineage="mine", shadows=["pi"])
+        session.loop(options=LoopOptions(lineage="mine", shadows=["pi"]))
 
 
-@pytest.mark.parametrize(
-    ("shadows", "said"), [(["pi", "pi"], "twice"), (["nobody"], "nobody"), (["pi@no"], "no")]
-)
 def test_a_shadow_that_cannot_be_is_refused_at_once(
-    session: StoredSession, shadows: list[str | Policy], said: str
+    session: StoredSession, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(InvalidSettingError, match=said):
-        session.loop(shadows=shadows)
+    rows: list[tuple[list[str | Policy], str]] = [
+        (["pi", "pi"], "twice"),
+        (["nobody"], "nobody"),
+        (["pi@no"], "no"),
+    ]
+    for shadows, said in rows:
+        with subtests.test(str(shadows)), pytest.raises(InvalidSettingError, match=said):
+            session.loop(options=LoopOptions(shadows=shadows))

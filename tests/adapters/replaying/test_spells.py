@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from worked_live import STEPS, Agent, Time
 
 import cutbank
-from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.compaction_terms import Terms
-from cutbank.domain.fidelity.segments import WHOLE
+from cutbank.domain.compaction_terms import CompactionTerms
+from cutbank.domain.fidelity.segments import WHOLE_HISTORY
 from cutbank.projections.history_view import HistoryView
-from cutbank.projections.replay.decider import Never
-from cutbank.projections.replay.policy_decider import ByPolicy
+from cutbank.projections.replay.decider import NeverDecider
+from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording
-from cutbank.projections.replay.replay import replayed
-from cutbank.projections.replay.replay_segments import spells_of
-from cutbank.projections.replay.replayed_call import Served
+from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.replay.replay_segments import collect_segments
+from cutbank.projections.replay.replayed_call import ReplayedCall
 
 LIMIT = 600
 
@@ -34,10 +34,10 @@ def recorded(steps: list[tuple[Any, ...]]) -> Recording:
     ):
         agent = Agent(store.session("live"), {"policy": fitted("pi", 2_000), "limit": 2_000}, time)
         agent.do(steps)
-        return recording_of(agent.session)
+        return read_recording(agent.session)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(steps=STEPS, name=st.sampled_from(every_name()))
 def test_a_spell_shows_what_the_views_of_its_calls_show(
     name: str, steps: list[tuple[Any, ...]]
@@ -45,13 +45,13 @@ def test_a_spell_shows_what_the_views_of_its_calls_show(
     recording = recorded(steps)
     views: list[HistoryView] = []
 
-    def seen(calls: Iterator[Served]) -> Iterator[Served]:
+    def seen(calls: Iterator[ReplayedCall]) -> Iterator[ReplayedCall]:
         for one in calls:
-            views.append(one.view())
+            views.append(one.make_view())
             yield one
 
-    decider = ByPolicy(Terms(fitted(name, LIMIT), LIMIT), recording)
-    spells = spells_of(seen(replayed(recording, decider, limit=LIMIT)))
+    decider = PolicyDecider(CompactionTerms(fitted(name, LIMIT), LIMIT), recording)
+    spells = collect_segments(seen(replay_recording(recording, decider, limit=LIMIT)))
 
     assert [spell.call for spell in spells[:1]] == [1 for _ in views[:1]]
     assert list(spells) == sorted(spells, key=lambda spell: spell.call)
@@ -70,9 +70,9 @@ def test_a_spell_shows_what_the_views_of_its_calls_show(
         assert all(not view.summary or at not in view.summary.covers for at in retracted)
 
 
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(steps=STEPS)
 def test_a_session_that_nobody_compacts_is_one_whole_spell(steps: list[tuple[Any, ...]]) -> None:
     recording = recorded([*steps, ("work", [], True)])
 
-    assert spells_of(replayed(recording, Never())) == (WHOLE,)
+    assert collect_segments(replay_recording(recording, NeverDecider())) == (WHOLE_HISTORY,)

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 from databases import on_sqlite
+from opened_stores import store_of
 
+import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.replaying.cached_summaries import CachedSummaries
-from cutbank.adapters.analysis.replaying.summary_cache import summaries_in
-from cutbank.adapters.models.summarizers.llm_summarizer import Llm
-from cutbank.adapters.runtime.compaction import from_settings
+from cutbank.adapters.analysis.replaying.summary_cache import open_summary_cache
+from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.storage.sqlite.checked_cache import key_of
+from cutbank.adapters.storage.sqlite.checked_cache import make_cache_key
 from cutbank.domain.errors import InvalidSettingError, MissingSummariesError
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
@@ -34,43 +35,40 @@ def file(tmp_path: Path) -> Path:
 
 def material(text: str = "clay", **more: Any) -> Material:
     item = Item(position=3, block=Block.user(text), turn=1, tokens=40)
-    return Material(gone=(item,), covers=Ranges.span(1, 4), budget=100, **more)
+    return Material(removed_items=(item,), covers=Ranges.span(1, 4), budget=100, **more)
 
 
 # The key
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        material("clay!"),
-        material(previous="earlier"),
-        material(instructions="mind the clay"),
-        material(prefix=Ranges.span(3, 3)),
-        replace(material(), budget=101),
-        replace(material(), covers=Ranges.span(1, 5)),
-    ],
-)
-def test_another_question_has_another_answer(file: Path, other: Material) -> None:
+def test_another_question_has_another_answer(file: Path) -> None:
     asked: list[Material] = []
 
     def ask(one: Material) -> Draft:
         asked.append(one)
         return DRAFT
 
-    with summaries_in(file) as cache:
+    others = [
+        material("clay!"),
+        material(previous="earlier"),
+        material(instructions="mind the clay"),
+        material(prefix=Ranges.span(3, 3)),
+        replace(material(), budget=101),
+        replace(material(), covers=Ranges.span(1, 5)),
+    ]
+    with open_summary_cache(file) as cache:
         summaries = CachedSummaries("m", ["words"], cache, ask)
-        for one in (material(), material(), other, other):
-            summaries.summarise(one)
-        replace(summaries, model="n").summarise(other)
-        replace(summaries, wording=["others"]).summarise(other)
+        for one in (material(), *others) * 2:
+            summaries.summarize(one)
+        replace(summaries, model="n").summarize(material())
+        replace(summaries, wording=["others"]).summarize(material())
 
-    assert len(asked) == 4
+    assert len(asked) == 1 + len(others) + 2
 
 
 def test_keys_go_by_what_is_said_and_not_by_how_it_is_laid_out() -> None:
-    assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
-    assert key_of({"a": "\ud800"}) != key_of({"a": "\ud801"})
+    assert make_cache_key({"a": 1, "b": [2]}) == make_cache_key({"b": [2], "a": 1})
+    assert make_cache_key({"a": "\ud800"}) != make_cache_key({"a": "\ud801"})
 
 
 # A replay
@@ -92,12 +90,14 @@ class Model:
 def model(monkeypatch: pytest.MonkeyPatch) -> Model:
     """The provider, at the port behind which it is."""
     model = Model()
-    monkeypatch.setattr(Llm, "summarise", model)
+    monkeypatch.setattr(LlmSummarizer, "summarize", model)
     return model
 
 
 def talk(session: StoredSession) -> None:
-    session.store.go_by(Settings.model_validate({"summary": {"model": MODEL, "retries": 0}}))
+    store_of(session).apply_settings(
+        Settings.model_validate({"summary": {"model": MODEL, "retries": 0}})
+    )
     for turn in range(30):
         session.append(Block.user(f"question {turn} " + "q" * 200))
         session.append(Block.assistant(f"answer {turn} " + "a" * 200))
@@ -108,8 +108,11 @@ def test_no_model_is_asked_by_chance(session: StoredSession, file: Path, model: 
     talk(session)
 
     with pytest.raises(MissingSummariesError) as told:
-        session.replay("pi", settings=SMALL, limit=LIMIT, summariser="llm", cache=file)
+        cutbank.replay(
+            session, "pi", settings=SMALL, limit=LIMIT, summarizer="llm", cache=file, lineage="x"
+        )
 
+    assert session.log.lineages == []
     said = str(told.value)
     assert "summaries are not in the cache" in said
     assert "about $" in said
@@ -119,42 +122,21 @@ def test_no_model_is_asked_by_chance(session: StoredSession, file: Path, model: 
 
 
 @on_sqlite
-def test_nothing_is_stored_of_a_replay_that_misses_a_summary(
-    session: StoredSession, file: Path, tmp_path: Path
-) -> None:
-    talk(session)
-
-    with pytest.raises(MissingSummariesError):
-        session.replay(
-            "pi",
-            settings=SMALL,
-            limit=LIMIT,
-            summariser="llm",
-            cache=file,
-            lineage="x",
-            dump_views=tmp_path / "views.jsonl",
-        )
-
-    assert session.lineages == []
-    assert not (tmp_path / "views.jsonl").exists()
-
-
-@on_sqlite
 def test_what_was_asked_once_is_never_asked_again(
     session: StoredSession, file: Path, model: Model
 ) -> None:
     talk(session)
     how: Any = {"settings": SMALL, "limit": LIMIT, "summariser": "llm", "cache": file}
 
-    first = session.replay("pi", **how, allow_llm=True)
+    first = cutbank.replay(session, "pi", **how, allow_llm=True)
     asked = len(model.asked)
-    second = session.replay("pi", **how)
-    third = session.replay("pi", **how, allow_llm=True)
+    second = cutbank.replay(session, "pi", **how)
+    third = cutbank.replay(session, "pi", **how, allow_llm=True)
 
     assert asked == len(first.compactions) > 1
     assert len(model.asked) == asked
-    assert first.summarisers == {"llm": asked}
-    assert all(one.bought > 0 for one in first.compactions)
+    assert first.summarizer_counts == {"llm": asked}
+    assert all(one.summary_input_tokens > 0 for one in first.compactions)
     assert first.calls == second.calls == third.calls
 
 
@@ -164,15 +146,15 @@ def test_a_damaged_entry_is_told_and_asked_anew(
 ) -> None:
     talk(session)
     how: Any = {"settings": SMALL, "limit": LIMIT, "summariser": "llm", "cache": file}
-    first = session.replay("pi", **how, allow_llm=True)
+    first = cutbank.replay(session, "pi", **how, allow_llm=True)
     asked = len(model.asked)
     with sqlite3.connect(file) as db:
         db.execute("UPDATE kept SET content = CAST(replace(content, 'clay', 'gold') AS BLOB)")
     db.close()
 
     with pytest.raises(MissingSummariesError):
-        session.replay("pi", **how)
-    again = session.replay("pi", **how, allow_llm=True)
+        cutbank.replay(session, "pi", **how)
+    again = cutbank.replay(session, "pi", **how, allow_llm=True)
 
     assert again.damaged >= 1
     assert len(model.asked) > asked
@@ -181,23 +163,13 @@ def test_a_damaged_entry_is_told_and_asked_anew(
 
 
 @on_sqlite
-def test_somebody_has_to_say_which_model(session: StoredSession) -> None:
-    with pytest.raises(InvalidSettingError, match=r"summary\.model"):
-        session.replay("pi", summariser="llm")
-
-
-@on_sqlite
-def test_the_model_is_the_one_of_the_settings(session: StoredSession) -> None:
-    talk(session)
-    llm = from_settings.llm_by(session.store.settings)
-    assert isinstance(llm, Llm)
-    assert llm.model == MODEL
-
-
-@on_sqlite
-@pytest.mark.parametrize("how", [{"allow_llm": True}, {"cache": Path("c.db")}])
 def test_leave_to_ask_a_model_that_nobody_would_ask_is_refused(
-    session: StoredSession, how: dict[str, Any]
+    session: StoredSession, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(InvalidSettingError, match="are for summaries by llm"):
-        session.replay("pi", **how)
+    ways: list[dict[str, Any]] = [{"allow_llm": True}, {"cache": Path("c.db")}]
+    for how in ways:
+        with (
+            subtests.test(str(how)),
+            pytest.raises(InvalidSettingError, match="are for summaries by llm"),
+        ):
+            cutbank.replay(session, "pi", **how)

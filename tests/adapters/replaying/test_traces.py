@@ -8,17 +8,17 @@ from transcripts import NO_SESSIONS, SESSIONS, import_file, name_of, real
 import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.replaying import traces
-from cutbank.adapters.analysis.replaying.recordings import recording_of
-from cutbank.adapters.analysis.replaying.traces import trace_of_session
-from cutbank.domain.compaction_terms import Terms
+from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.replaying.traces import read_session_trace
+from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.pins import PinRules
-from cutbank.domain.policies.catalog import policy_named
-from cutbank.domain.summaries.sized_summarizer import Sized
-from cutbank.projections.replay.policy_decider import ByPolicy
-from cutbank.projections.replay.replay import replayed
-from cutbank.projections.replay.replay_writers import Writers
-from cutbank.projections.replay.token_replay import token_replayed
-from cutbank.projections.replay.trace import NotByTokens, Trace, trace_of
+from cutbank.domain.policies.catalog import build_policy
+from cutbank.domain.summaries.sized_summarizer import SizedSummarizer
+from cutbank.projections.replay.policy_decider import PolicyDecider
+from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.replay.replay_writers import ReplayWriters
+from cutbank.projections.replay.token_replay import replay_by_tokens
+from cutbank.projections.replay.trace import NeedsFullReplay, SessionTrace, make_trace
 
 
 def talk(session: StoredSession, times: int) -> None:
@@ -26,7 +26,7 @@ def talk(session: StoredSession, times: int) -> None:
         session.append(Block.user(f"question {number} " * 20), Block.assistant("answer " * 50))
 
 
-def unmade(_: Any) -> Trace:
+def unmade(_: Any) -> SessionTrace:
     raise AssertionError("the trace was made again")
 
 
@@ -34,55 +34,55 @@ def test_a_trace_is_made_once_and_read_back_as_it_was(
     session: StoredSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(session, 5)
-    made = trace_of_session(session)
-    monkeypatch.setattr(traces, "trace_of", unmade)
+    made = read_session_trace(session)
+    monkeypatch.setattr(traces, "make_trace", unmade)
 
-    assert trace_of_session(session) == made
-    assert isinstance(made, Trace)
+    assert read_session_trace(session) == made
+    assert isinstance(made, SessionTrace)
     assert len(made.position) == 10
 
 
 def test_a_session_that_goes_on_gets_a_new_trace(session: StoredSession) -> None:
     talk(session, 2)
-    trace_of_session(session)
+    read_session_trace(session)
 
     talk(session, 1)
 
-    assert trace_of_session(session) == trace_of(recording_of(session))
+    assert read_session_trace(session) == make_trace(read_recording(session))
 
 
 def test_what_another_log_had_at_the_same_position_is_not_taken_for_ours(
     session: StoredSession,
 ) -> None:
     talk(session, 3)
-    made = trace_of_session(session)
-    models = session.store.read_models
+    made = read_session_trace(session)
+    models = session.log.context.read_models
     with models.file.transaction() as db:
         db.execute("UPDATE traces SET digest = x'00', columns = x'00'")
 
-    assert trace_of_session(session) == made
+    assert read_session_trace(session) == made
 
 
 def test_read_models_that_are_made_anew_lose_nothing_but_time(session: StoredSession) -> None:
     talk(session, 3)
-    made = trace_of_session(session)
+    made = read_session_trace(session)
 
-    session.store.read_models.rebuild()
+    session.log.context.read_models.rebuild()
 
-    assert trace_of_session(session) == made
+    assert read_session_trace(session) == made
 
 
 def test_a_fork_is_left_to_a_full_replay(session: StoredSession) -> None:
     talk(session, 2)
 
-    found = trace_of_session(session.fork("fork"))
+    found = read_session_trace(session.fork("fork"))
 
-    assert isinstance(found, NotByTokens)
+    assert isinstance(found, NeedsFullReplay)
     assert "fork" in found.reason
 
 
 @pytest.mark.skipif(not SESSIONS, reason=NO_SESSIONS)
-@pytest.mark.parametrize("path", real()[::9], ids=name_of)
+@pytest.mark.parametrize("path", real()[::30], ids=name_of)
 @pytest.mark.parametrize("name", ["reserve-headroom", "pi"])
 def test_real_sessions_come_to_the_same_by_tokens_and_in_full(path: Any, name: str) -> None:
     with cutbank.open(":memory:") as store:
@@ -93,20 +93,20 @@ def test_real_sessions_come_to_the_same_by_tokens_and_in_full(path: Any, name: s
 
 
 def same_by_tokens(session: StoredSession, name: str, limit: int) -> None:
-    policy, pins = policy_named(name, {}), PinRules()
-    trace = trace_of_session(session)
-    if isinstance(trace, NotByTokens):
+    policy, pins = build_policy(name, {}), PinRules()
+    trace = read_session_trace(session)
+    if isinstance(trace, NeedsFullReplay):
         return
-    replay = token_replayed(trace, policy, limit, 600, pins=pins)
-    if isinstance(replay, NotByTokens):
+    replay = replay_by_tokens(trace, policy, limit, 600, pins=pins)
+    if isinstance(replay, NeedsFullReplay):
         return  # a view has to be made to fit, which takes a full replay
-    terms = Terms(policy, limit=limit, pins=pins)
-    recording = recording_of(session)
-    decider = ByPolicy(terms, recording, Writers((Sized(600),)))
-    served = list(replayed(recording, decider, limit=limit))
+    terms = CompactionTerms(policy, limit=limit, pins=pins)
+    recording = read_recording(session)
+    decider = PolicyDecider(terms, recording, ReplayWriters((SizedSummarizer(600),)))
+    served = list(replay_recording(recording, decider, limit=limit))
 
-    assert replay.prompts() == [one.tokens for one in served]
-    assert replay.unchanged() == [one.unchanged for one in served]
+    assert replay.list_prompts() == [one.tokens for one in served]
+    assert replay.list_unchanged() == [one.unchanged for one in served]
     assert [(one.call, one.first_kept) for one in replay.compactions] == [
         (call, one.boundary.first_kept)
         for call, each in enumerate(served)

@@ -17,6 +17,7 @@ from loopback.environment import keys_alone
 from loopback.server import loopback
 from openai import OpenAI
 from openai.types.responses import ResponseInputItemParam
+from opened_stores import store_of
 from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
 from pydantic import TypeAdapter
 
@@ -25,9 +26,9 @@ from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.errors import InvalidResponseError
 from cutbank.domain.session_events import ModelCalled
-from cutbank.projections.audit.sent_view import Proof
-from cutbank.projections.history_view import Entry
-from cutbank.projections.rendering.catalog import render
+from cutbank.projections.audit.sent_view import RequestProof
+from cutbank.projections.rendering.catalog import render_view
+from cutbank.projections.view_entry import ViewEntry
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\6\0\0\0" + b"\xfb\xff" * 20
 THOUGHT = {"type": "thinking", "thinking": "Two files.", "signature": "c2lnbmVk+/8="}
@@ -199,26 +200,23 @@ def ask(body: dict[str, Any]) -> Any:
 
 def answer_calls(session: StoredSession) -> None:
     """Answer every open call of the session."""
-    for call in dict(session.state.open_calls):
+    for call in dict(session.log.state.open_calls):
         session.append(ToolResult(tool_call_id=call, content="nothing"))
 
 
 def reported(session: StoredSession) -> ModelCalled:
-    call = session.audited_call(1).reported
+    call = cutbank.audit_call(session, 1).reported
     assert call
     return call
 
 
-def block_of(entry: Entry) -> AnyBlock:
+def block_of(entry: ViewEntry) -> AnyBlock:
     return entry.block
 
 
-CLIENTS = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     "body", [ANTHROPIC, CHAT, RESPONSES, GOOGLE], ids=["anthropic", "chat", "responses", "google"]
 )
-
-
-@CLIENTS
 def test_text_calls_and_usage_of_a_clients_response_are_stored(
     session: StoredSession, body: dict[str, Any]
 ) -> None:
@@ -230,36 +228,27 @@ def test_text_calls_and_usage_of_a_clients_response_are_stored(
     assert len(blocks) == done.last - done.first + 1
     assert next(block.text for block in blocks if block.kind is Kind.ASSISTANT) == "I read both."
     calls = [block for block in blocks if isinstance(block, ToolCall)]
-    assert [call.parsed()["path"] for call in calls] == ["a", "b"]
+    assert [call.parse_arguments()["path"] for call in calls] == ["a", "b"]
     assert len({block.message_id for block in blocks}) == 1
     usage = reported(session).usage
     assert usage is not None
     assert (usage.context, usage.cache_read, usage.output) == (1_007, 900, 55)
     assert usage.reasoning == (None if body is ANTHROPIC else 30)
 
-
-@CLIENTS
-def test_the_json_of_a_response_says_the_same_as_the_clients_object(
-    tmp_path: Path, session: StoredSession, body: dict[str, Any]
-) -> None:
-    session.append_response(ask(body))
-    other = session.store.session("other")
-
+    # The JSON of a response says the same as the client's object.
+    other = store_of(session).session("other")
     other.append(Block.user("What do a and b say?"))
     other.append_response(body)
-
-    stored, expected = (
-        [block.model_dump(exclude={"native"}) for block in map(block_of, one.view().entries)]
-        for one in (session, other)
-    )
-    assert stored == expected
+    assert [entry.block.model_dump(exclude={"native"}) for entry in other.view().entries][1:] == [
+        block.model_dump(exclude={"native"}) for block in blocks
+    ]
 
 
 def test_signed_thinking_goes_back_to_anthropic_word_for_word(session: StoredSession) -> None:
     session.append_response(ask(ANTHROPIC))
     answer_calls(session)
 
-    body = render(session.view(), "anthropic")
+    body = render_view(session.view(), "anthropic")
 
     assert body["messages"][1]["content"][:2] == [THOUGHT, HIDDEN]
     assert body["messages"][1]["content"][3]["input"] == {"path": "a", "end": None}
@@ -273,7 +262,7 @@ def test_encrypted_reasoning_and_images_go_back_to_openai_as_they_came(
     session.append_response(ask(RESPONSES))
     answer_calls(session)
 
-    body = render(session.view(), "openai-responses")
+    body = render_view(session.view(), "openai-responses")
 
     assert REASONING in body["input"]
     assert RESPONSES["output"][-1] in body["input"]
@@ -291,7 +280,7 @@ def test_a_models_image_is_kept_and_named_where_a_request_cannot_hold_it(
 
     blocks = [block for block in map(block_of, view.entries) if isinstance(block, Block)]
     assert [block.media.data for block in blocks if block.media] == [PNG]
-    chat, messages = render(view, "openai-chat"), render(view, "anthropic")
+    chat, messages = render_view(view, "openai-chat"), render_view(view, "anthropic")
     assert check_openai_chat(chat) == []
     assert check_anthropic(messages) == []
     assert "[image image/png: " in json.dumps(chat)
@@ -303,9 +292,9 @@ def test_the_view_that_was_sent_is_proved_by_the_recorded_call(session: StoredSe
 
     session.append_response(ask(ANTHROPIC), view=view, latency_s=1.5)
 
-    call = session.audited_call(1)
-    assert call.shown.proof is Proof.PROVED
-    assert call.request() == render(view, "anthropic")
+    call = cutbank.audit_call(session, 1)
+    assert call.shown.proof is RequestProof.PROVED
+    assert call.request() == render_view(view, "anthropic")
     assert (reported(session).model, reported(session).latency_s) == ("claude-sonnet-4-6", 1.5)
 
 
@@ -314,8 +303,8 @@ def test_a_key_that_is_repeated_stores_a_response_once(session: StoredSession) -
 
     again = session.append_response(ANTHROPIC, key="answer")
 
-    assert again == first._replace(repeated=True)
-    assert len(session.audit().calls) == 1
+    assert again == first._replace(is_repeated=True)
+    assert len(cutbank.audit(session).calls) == 1
 
 
 def test_an_item_of_an_unknown_type_is_kept_as_it_came(session: StoredSession) -> None:
@@ -329,30 +318,24 @@ def test_an_item_of_an_unknown_type_is_kept_as_it_came(session: StoredSession) -
 
 
 def test_an_empty_response_is_recorded_as_a_call(session: StoredSession) -> None:
-    before = session.state.blocks
+    before = session.log.state.blocks
 
     session.append_response({**ANTHROPIC, "content": []})
 
-    assert session.state.blocks == before
+    assert session.log.state.blocks == before
     assert reported(session).usage is not None
 
 
-@pytest.mark.parametrize(
-    ("response", "says"),
-    [
+def test_what_is_no_response_is_refused_and_stores_nothing(session: StoredSession) -> None:
+    before = session.position
+
+    for response, says in (
         ("text", "cannot read this str as a model's response"),
         (iter(()), "of a stream, its final response"),
         ({**CHAT, "choices": CHAT["choices"] * 2}, "here are 2; keep one of them"),
         ({**ANTHROPIC, "content": [{"type": "text", "text": 7}]}, "text: expected text"),
         ({**ANTHROPIC, "usage": {"input_tokens": "7"}}, "usage.input_tokens: expected"),
-    ],
-)
-def test_what_is_no_response_is_refused_and_stores_nothing(
-    session: StoredSession, response: object, says: str
-) -> None:
-    before = session.position
-
-    with pytest.raises(InvalidResponseError, match=re.escape(says)):
-        session.append_response(response)
-
-    assert session.position == before
+    ):
+        with pytest.raises(InvalidResponseError, match=re.escape(says)):
+            session.append_response(response)
+        assert session.position == before

@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import pytest
+from opened_stores import store_of
 from short_sessions import call, compacted, number_of_rows, positions, result, said, words
 
 from cutbank import Block, SessionStore, StoredSession
@@ -66,7 +67,7 @@ def test_a_fork_of_a_fork_shares_with_both(session: StoredSession, five: list[in
     assert words(grandchild.view()) == ["q0", "q1", "q2", "q3", "child", "grandchild"]
     assert words(early.view()) == ["q0", "q1", "early"]
     assert late not in positions(grandchild.view())
-    assert verify(session.store).ok
+    assert verify(store_of(session)).is_ok
 
 
 def test_a_fork_inherits_the_boundary_that_was_in_effect_where_it_left(
@@ -91,7 +92,7 @@ def test_a_fork_inherits_the_boundary_that_was_in_effect_where_it_left(
     for fork, at in ((before, five[3]), (between, after_first), (newest, session.position)):
         assert fork.view().entries == session.view(at=at).entries
         assert fork.view().summary == session.view(at=at).summary
-        assert fork.lineages == []
+        assert fork.log.lineages == []
 
 
 def test_a_fork_s_compactions_are_its_own(session: StoredSession, five: list[int]) -> None:
@@ -113,7 +114,7 @@ def test_a_fork_s_compactions_are_its_own(session: StoredSession, five: list[int
     assert fork.revert()
     assert fork.view().boundary == served.boundary
     assert words(fork.view()) == ["q2", "q3", "q4", "own"]
-    assert verify(session.store).ok
+    assert verify(store_of(session)).is_ok
 
 
 def test_a_fork_answers_calls_that_were_open_where_it_left(session: StoredSession) -> None:
@@ -123,8 +124,8 @@ def test_a_fork_answers_calls_that_were_open_where_it_left(session: StoredSessio
     fork = session.fork("fork", at=at)
     fork.append(result("c1", "the fork's"), result("c2", "both"))
 
-    assert fork.state.open_calls == {}
-    assert session.state.open_calls.keys() == {"c2"}
+    assert fork.log.state.open_calls == {}
+    assert session.log.state.open_calls.keys() == {"c2"}
     assert [entry.text for entry in fork.view().entries[-2:]] == ["the fork's", "both"]
 
 
@@ -151,22 +152,32 @@ def test_a_fork_is_refused_where_it_cannot_be(session: StoredSession, five: list
     with pytest.raises(CutbankError):
         session.fork("new", at=0)
     with pytest.raises(NotFoundError, match=r"no session 'new'.*there is: a session, taken"):
-        session.store.session("new", create=False)
+        store_of(session).session("new", create=False)
 
 
 def test_a_chain_says_which_stream_holds_a_position() -> None:
     one, two, three = uuid4(), uuid4(), uuid4()
-    chain = Chain.beginning(one).continued_by(two, 5).continued_by(three, 7)
+    chain = Chain.start(one).continue_with(two, 5).continue_with(three, 7)
 
-    assert [chain.holding(at) for at in (1, 5, 6, 7, 8, 100)] == [one, one, two, two, three, three]
-    assert list(chain.split(Ranges([(2, 3), (5, 6), (8, 9)]))) == [
+    assert [chain.find_stream(at) for at in (1, 5, 6, 7, 8, 100)] == [
+        one,
+        one,
+        two,
+        two,
+        three,
+        three,
+    ]
+    assert list(chain.split_by_stream(Ranges([(2, 3), (5, 6), (8, 9)]))) == [
         (one, ((2, 3), (5, 5))),
         (two, ((6, 6),)),
         (three, ((8, 9),)),
     ]
-    assert list(chain.up_to(6).split(Ranges.span(1, 50))) == [(one, ((1, 5),)), (two, ((6, 6),))]
-    assert list(chain.up_to(5).split(Ranges.span(6, 50))) == []
+    assert list(chain.cut_after(6).split_by_stream(Ranges.span(1, 50))) == [
+        (one, ((1, 5),)),
+        (two, ((6, 6),)),
+    ]
+    assert list(chain.cut_after(5).split_by_stream(Ranges.span(6, 50))) == []
     # What leaves before the last one begins shares nothing with it.
-    assert Chain.beginning(one).continued_by(two, 5).continued_by(three, 3).holding(4) == three
+    assert Chain.start(one).continue_with(two, 5).continue_with(three, 3).find_stream(4) == three
     with pytest.raises(ValueError, match="begin at 1, not 0"):
-        chain.holding(0)
+        chain.find_stream(0)

@@ -3,13 +3,13 @@
 from itertools import pairwise
 
 import pytest
+from opened_stores import store_of
 from short_sessions import CutAt, compacted, number_of_rows, said, words
 
 import cutbank
-from cutbank import SessionStore, StoredSession
+from cutbank import CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import (
-    InvalidSettingError,
     NotFoundError,
     StalePlanError,
 )
@@ -35,14 +35,14 @@ def test_reverting_twice_serves_what_was_served_before(
     assert words(session.view()) == ["q2", "q3", "q4"]
     assert session.revert() == third.boundary
     assert session.view().entries == whole
-    assert verify(session.store).ok
+    assert verify(store_of(session)).is_ok
 
 
 def test_a_prepared_boundary_is_served_once_it_is_activated(
     session: StoredSession, five: list[int]
 ) -> None:
     before = session.view()
-    prepared = session.compact(CutAt(five[3]), activate=False)
+    prepared = session.compact(CutAt(five[3]), options=CompactionOptions(activate=False))
     assert session.view().entries == before.entries
     session.append(said("meanwhile"))
 
@@ -58,7 +58,7 @@ def test_a_dry_run_records_nothing(
 ) -> None:
     before = number_of_rows(store)
 
-    outcome = session.compact(CutAt(five[3]), dry_run=True)
+    outcome = session.compact(CutAt(five[3]), options=CompactionOptions(dry_run=True))
 
     assert not outcome.compacted
     assert outcome.first_kept == five[3]
@@ -118,7 +118,7 @@ def test_a_view_of_a_position_uses_what_was_in_effect_there(
 def test_lineages_are_views_of_their_own(session: StoredSession, five: list[int]) -> None:
     compacted(session, five[2], lineage="what if")
 
-    assert session.lineages == ["what if"]
+    assert session.log.lineages == ["what if"]
     assert words(session.view()) == ["q0", "q1", "q2", "q3", "q4"]
     assert words(session.view(lineage="what if")) == ["q2", "q3", "q4"]
 
@@ -134,11 +134,6 @@ def test_a_coordinate_that_does_not_exist_is_named(session: StoredSession, five:
         session.view(lineage="other", lineage_version=99)
     with pytest.raises(NotFoundError):
         session.view(at=0)
-
-
-def test_a_policy_that_does_not_exist_is_named(session: StoredSession) -> None:
-    with pytest.raises(InvalidSettingError, match=r"no policy 'x'.*reserve-headroom"):
-        session.compact("x")
 
 
 def test_a_session_that_does_not_exist_is_named(store: SessionStore) -> None:

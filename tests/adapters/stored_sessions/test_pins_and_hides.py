@@ -1,6 +1,7 @@
 """Pins and hides take effect at the next boundary, for whole groups, and last."""
 
 import pytest
+from opened_stores import store_of
 from short_sessions import call, compacted, positions, result, said, words
 
 from cutbank import Block, StoredSession
@@ -49,7 +50,7 @@ def test_pins_and_hides_are_carried_from_boundary_to_boundary(
     compacted(session, newest)
 
     assert words(session.view()) == ["q8"]
-    assert verify(session.store).ok
+    assert verify(store_of(session)).is_ok
 
 
 def test_pinning_what_was_summarised_brings_it_back_at_the_next_boundary(
@@ -67,7 +68,7 @@ def test_pinning_what_was_summarised_brings_it_back_at_the_next_boundary(
     assert view.summary is not None
     assert five[1] not in view.summary.covers
     assert {five[0], five[2], five[3], five[4]} <= set(view.summary.covers)
-    assert verify(session.store).ok
+    assert verify(store_of(session)).is_ok
 
 
 def test_a_pin_takes_the_whole_message_and_its_results(session: StoredSession) -> None:

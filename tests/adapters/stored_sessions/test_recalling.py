@@ -61,7 +61,7 @@ def test_recall_says_what_does_not_exist(session: StoredSession, five: list[int]
 
 def test_an_abandoned_call_s_answer_can_be_recalled(session: StoredSession) -> None:
     session.append(call("c1"))
-    session.abandon("c1", "too slow")
+    session.cancel_tool_call("c1", "too slow")
 
     (block,) = session.recall(session.position)
 

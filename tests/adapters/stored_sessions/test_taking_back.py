@@ -1,6 +1,7 @@
 """What is taken back leaves every view at once, with what belongs to it, and stays in the log."""
 
 import pytest
+from opened_stores import store_of
 from short_sessions import call, compacted, positions, result, said, words
 
 from cutbank import Block, StoredSession
@@ -46,7 +47,7 @@ def test_a_result_alone_opens_its_call_again(session: StoredSession) -> None:
     gone = session.retract(answer)
 
     assert gone == Ranges.of([answer])
-    assert session.state.open_calls == {"c1": at}
+    assert session.log.state.open_calls == {"c1": at}
     with pytest.raises(DuplicateToolCallError, match=f"already open at #{at}"):
         session.append(call("c1"))
     again = session.append(result("c1", "right")).last
@@ -54,23 +55,14 @@ def test_a_result_alone_opens_its_call_again(session: StoredSession) -> None:
     # And once more, of a call whose first answer was taken back.
     assert session.retract(at) == Ranges.of([at, again])
     assert words(session.view()) == []
-    assert verify(session.store).ok
-
-
-def test_an_open_call_that_is_taken_back_waits_no_more(session: StoredSession) -> None:
-    at = session.append(call("c1")).last
-
-    session.retract(at)
-
-    assert session.state.open_calls == {}
-    assert session.append(call("c1"), result("c1")).last == session.position
+    assert verify(store_of(session)).is_ok
 
 
 def test_an_abandoned_call_can_be_answered_once_that_is_taken_back(
     session: StoredSession,
 ) -> None:
     session.append(call("c1"))
-    session.abandon("c1", "too soon")
+    session.cancel_tool_call("c1", "too soon")
 
     session.retract(session.position)
     session.append(result("c1", "after all"))
@@ -87,10 +79,10 @@ def test_a_result_goes_with_its_call_where_the_id_was_used_again(session: Stored
     gone = session.retract(answer)
 
     assert gone == Ranges.of([first, answer])
-    assert session.state.open_calls == {"c1": second}
+    assert session.log.state.open_calls == {"c1": second}
     session.append(result("c1", "of the second"))
     assert session.view().entries[-1].call == second
-    assert verify(session.store).ok
+    assert verify(store_of(session)).is_ok
 
 
 def test_two_results_of_one_id_are_taken_back_together(session: StoredSession) -> None:
@@ -99,12 +91,12 @@ def test_two_results_of_one_id_are_taken_back_together(session: StoredSession) -
     gone = session.retract(ids[0].last, ids[1].last)
 
     # One call is open again; the other could not be told from it.
-    assert len(session.state.open_calls) == 1
-    (open_at,) = session.state.open_calls.values()
+    assert len(session.log.state.open_calls) == 1
+    (open_at,) = session.log.state.open_calls.values()
     assert gone == Ranges.of({ids[0].first, ids[0].last, ids[1].first, ids[1].last} - {open_at})
     assert positions(session.view()) == [open_at]
     session.append(result("c1", "again"))
-    assert verify(session.store).ok
+    assert verify(store_of(session)).is_ok
 
 
 def test_rewinding_takes_back_all_that_follows(session: StoredSession, five: list[int]) -> None:
@@ -115,7 +107,7 @@ def test_rewinding_takes_back_all_that_follows(session: StoredSession, five: lis
 
     assert five[3] in gone
     assert words(session.view()) == ["q0", "q1", "q2"]
-    assert session.state.open_calls == {}
+    assert session.log.state.open_calls == {}
     session.append(said("on"))
     assert words(session.view()) == ["q0", "q1", "q2", "on"]
 
@@ -156,4 +148,4 @@ def test_taking_back_what_a_summary_stands_for_brings_back_the_boundary_before(
 
     assert session.view().boundary is None
     assert words(session.view()) == ["q1", "q3", "q4", "q5"]
-    assert verify(session.store).ok
+    assert verify(store_of(session)).is_ok

@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 from summariser_talk import items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.command_summarizer import Command
-from cutbank.adapters.models.summarizers.llm_summarizer import Llm
-from cutbank.adapters.models.summarizers.summarizer_catalog import names, summariser_named
+from cutbank.adapters.models.summarizers import llm_summarizer
+from cutbank.adapters.models.summarizers.command_summarizer import CommandSummarizer
+from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.summarizers.summarizer_catalog import (
+    get_summarizer,
+    list_summarizer_names,
+)
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.summaries.extractive import Extractive
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft
 
 PACKAGE = """
@@ -22,7 +26,7 @@ class Shouts:
     name = "shouts"
     def __init__(self, mark="!"):
         self.mark = mark
-    def summarise(self, material):
+    def summarize(self, material):
         return Draft(f"{len(material.gone)} BLOCKS{self.mark}")
 
 def picky(**options):
@@ -61,32 +65,31 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_built_in_ones_are_found() -> None:
-    assert summariser_named("extractive") == Extractive()
-    assert summariser_named("llm", model="anthropic:x", window="5_000") == Llm(
+    assert get_summarizer("extractive") == ExtractiveSummarizer()
+    assert get_summarizer("llm", model="anthropic:x", window="5_000") == LlmSummarizer(
         "anthropic:x", window=5_000
     )
-    assert summariser_named("command", argv="notes --brief 'all of it'") == Command(
+    assert get_summarizer("command", argv="notes --brief 'all of it'") == CommandSummarizer(
         ("notes", "--brief", "all of it")
     )
 
 
 def test_a_package_brings_its_own() -> None:
-    shouts = summariser_named("shouts", mark="?")
+    shouts = get_summarizer("shouts", mark="?")
 
-    draft = shouts.summarise(material_of(items_of(*steps(1))))
+    draft = shouts.summarize(material_of(items_of(*steps(1))))
 
     assert shouts.name == "shouts"
     assert draft == Draft("4 BLOCKS?")
 
 
 def test_nobody_takes_the_name_of_a_built_in_one() -> None:
-    assert isinstance(summariser_named("llm", model="anthropic:x"), Llm)
-    assert names().count("llm") == 1
+    assert isinstance(get_summarizer("llm", model="anthropic:x"), LlmSummarizer)
+    assert list_summarizer_names().count("llm") == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "says"),
-    [
+def test_what_cannot_be_had_says_why(subtests: pytest.Subtests) -> None:
+    rows: list[tuple[str, dict[str, object], str]] = [
         ("lmm", {}, "there are extractive, listing, llm, command, "),
         ("lmm", {}, "shouts"),
         ("llm", {}, "llm: model is missing"),
@@ -103,18 +106,17 @@ def test_nobody_takes_the_name_of_a_built_in_one() -> None:
         ("not-callable", {}, "cannot be made: TypeError"),
         ("shouts", {"volume": 11}, "cannot be made: TypeError"),
         ("nothing", {}, "is no summariser: it needs a `name` and `summarise`"),
-    ],
-)
-def test_what_cannot_be_had_says_why(name: str, options: dict[str, object], says: str) -> None:
-    with pytest.raises(InvalidSettingError) as caught:
-        summariser_named(name, **options)
+    ]
+    for name, options, says in rows:
+        with subtests.test(str(name)), pytest.raises(InvalidSettingError) as caught:
+            get_summarizer(name, **options)
 
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
+        assert says in str(caught.value), name
+        assert "\n" not in str(caught.value), name
 
 
 def test_without_the_extra_llm_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llm, "find_spec", lambda name: None)
+    monkeypatch.setattr(llm_summarizer, "find_spec", lambda name: None)
 
     with pytest.raises(InvalidSettingError, match=r"run: pip install 'cutbank\[llm\]'"):
-        summariser_named("llm", model="anthropic:x")
+        get_summarizer("llm", model="anthropic:x")

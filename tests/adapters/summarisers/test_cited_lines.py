@@ -1,19 +1,17 @@
 """Handles are read in whatever spelling a model writes them, and kept only where they hold."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.models.summarizers.reply_parsing import sections_of, written
+from cutbank.adapters.models.summarizers.reply_parsing import parse_reply, split_sections
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.extraction.clean_text import without_handles
+from cutbank.domain.summaries.extraction.clean_text import split_handles
 
 COVERS = Ranges([(1, 20), (30, 40)])
 
 
-@pytest.mark.parametrize(
-    ("said", "kept", "cites"),
-    [
+def test_a_handle_is_kept_where_the_text_stands_for_it() -> None:
+    rows: list[tuple[str, str, list[tuple[int, int]]]] = [
         ("- a (#3)", "- a (#3)", [(3, 3)]),
         ("- a (#3-5)", "- a (#3-5)", [(3, 5)]),
         ("- a (#3-#5)", "- a (#3-5)", [(3, 5)]),
@@ -31,43 +29,38 @@ COVERS = Ranges([(1, 20), (30, 40)])
         ("- issue #3 of theirs", "- issue #3 of theirs", []),
         ("- see [#3](https://example.org)", "- see [#3](https://example.org)", []),
         ("- a (3)", "- a (3)", []),
-    ],
-)
-def test_a_handle_is_kept_where_the_text_stands_for_it(
-    said: str, kept: str, cites: list[tuple[int, int]]
-) -> None:
-    text = written(said, COVERS)
+    ]
+    for said, kept, cites in rows:
+        text = parse_reply(said, COVERS)
 
-    assert text.text == kept
-    assert text.cites == Ranges(cites)
+        assert text.text == kept, said
+        assert text.cites == Ranges(cites), said
 
 
 @given(st.text(alphabet="#()[]0123456789-, a\n", max_size=60))
 def test_no_line_ends_with_a_handle_that_is_not_cited(said: str) -> None:
-    text = written(said, COVERS)
+    text = parse_reply(said, COVERS)
 
     assert not text.cites - COVERS
     for line in text.text.split("\n"):
         # What is no list of handles to a reader is none to us, and may stay.
-        assert not (without_handles(line)[1] & COVERS) - text.cites
+        assert not (split_handles(line)[1] & COVERS) - text.cites
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_what_frames_a_summary_is_no_part_of_it() -> None:
+    rows: list[str] = [
         "```markdown\n- a (#3)\n```",
         "<summary>\n- a (#3)\n</summary>",
         "<analysis>\nI think (#9)\n</analysis>\n- a (#3)",
         "<think>hm</think>- a (#3)",
         "- a (#3)\n<read-files>\nx.py\n</read-files>",
         "- a (#3)\n<modified-files>\nx.py",
-    ],
-)
-def test_what_frames_a_summary_is_no_part_of_it(said: str) -> None:
-    assert written(said, COVERS).text == "- a (#3)"
+    ]
+    for said in rows:
+        assert parse_reply(said, COVERS).text == "- a (#3)", said
 
 
 def test_what_stands_under_a_heading_is_a_section() -> None:
     text = "Before.\n# Goal\n- a\n## **Progress**\n### Done\n- b\n\n## Empty\n## Next Steps ##\n- c"
 
-    assert sections_of(text) == {"Goal": "- a", "Progress": "### Done\n- b", "Next Steps": "- c"}
+    assert split_sections(text) == {"Goal": "- a", "Progress": "### Done\n- b", "Next Steps": "- c"}

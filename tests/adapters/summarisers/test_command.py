@@ -11,10 +11,10 @@ import pytest
 from summariser_talk import items_of, material_of, steps
 
 from cutbank.adapters.models.summarizers import program_run
-from cutbank.adapters.models.summarizers.command_summarizer import Command
+from cutbank.adapters.models.summarizers.command_summarizer import CommandSummarizer
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
-from cutbank.domain.errors import InvalidSettingError, SummariserFailedError
+from cutbank.domain.errors import InvalidSettingError, SummarizerFailedError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -22,16 +22,16 @@ from cutbank.domain.summaries.summarizer import Draft, Material
 MATERIAL = material_of(items_of(*steps(2)))
 
 
-def program(code: str, **options: Any) -> Command:
-    return Command((sys.executable, "-c", code), **options)
+def program(code: str, **options: Any) -> CommandSummarizer:
+    return CommandSummarizer((sys.executable, "-c", code), **options)
 
 
 def drafted(code: str, material: Material = MATERIAL, **options: Any) -> Draft:
-    return asyncio.run(program(code, **options).summarise(material))
+    return asyncio.run(program(code, **options).summarize(material))
 
 
-def failure(code: str) -> SummariserFailedError:
-    with pytest.raises(SummariserFailedError) as caught:
+def failure(code: str) -> SummarizerFailedError:
+    with pytest.raises(SummarizerFailedError) as caught:
         drafted(code)
     assert "\n" not in str(caught.value)
     return caught.value
@@ -126,9 +126,8 @@ def test_an_object_may_say_what_the_answer_took() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
+def test_an_object_that_is_none_says_what_is_wrong_with_it() -> None:
+    rows: list[tuple[str, str]] = [
         ('{"summary": "x"}', "without a 'text'"),
         ('{"text": 1}', "without a 'text'"),
         ('{"text": "x", "cites": 3}', "cites that is no list"),
@@ -140,32 +139,25 @@ def test_an_object_may_say_what_the_answer_took() -> None:
         ('{"text": "x", "cost_usd": NaN}', "cost_usd that cannot be"),
         ('{"text": "x", "cost_usd": -1}', "cost_usd that cannot be"),
         ('{"text": "x", "was_truncated": "no"}', "was_truncated that is no bool"),
-    ],
-)
-def test_an_object_that_is_none_says_what_is_wrong_with_it(answer: str, says: str) -> None:
-    assert says in str(failure(f"print({answer!r})"))
+    ]
+    for answer, says in rows:
+        assert says in str(failure(f"print({answer!r})")), answer
 
 
-def test_a_failing_program_is_quoted_by_its_last_line() -> None:
-    error = failure("import sys; print('one', file=sys.stderr); sys.exit('two\\x1b[31m red\\n')")
+def test_how_a_program_ended_is_one_line() -> None:
+    killed = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+    complains = "import sys; print('one', file=sys.stderr); sys.exit('two\\x1b[31m red\\n')"
 
+    assert str(failure(killed)).endswith("was killed by SIGTERM")
+    error = failure(complains)
     assert str(error).endswith("ended with status 1: two red")
     assert not error.is_transient
-
-
-def test_a_program_may_say_that_it_is_worth_another_try() -> None:
     assert failure(f"import sys; sys.exit({os.EX_TEMPFAIL})").is_transient
 
 
-def test_a_program_that_was_killed_names_the_signal() -> None:
-    code = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
-
-    assert str(failure(code)).endswith("was killed by SIGTERM")
-
-
 def test_a_program_that_is_not_there_is_named() -> None:
-    with pytest.raises(SummariserFailedError, match="no-such-program cannot be started"):
-        asyncio.run(Command(("/nowhere/no-such-program",)).summarise(MATERIAL))
+    with pytest.raises(SummarizerFailedError, match="no-such-program cannot be started"):
+        asyncio.run(CommandSummarizer(("/nowhere/no-such-program",)).summarize(MATERIAL))
 
 
 def test_a_program_that_never_stops_writing_is_ended() -> None:
@@ -181,7 +173,7 @@ def test_a_program_need_not_read_what_it_is_given() -> None:
 def test_nothing_is_read_by_a_shell(tmp_path: Path) -> None:
     trap = tmp_path / "trap"
 
-    draft = asyncio.run(Command(("echo", f"$(touch {trap})")).summarise(MATERIAL))
+    draft = asyncio.run(CommandSummarizer(("echo", f"$(touch {trap})")).summarize(MATERIAL))
 
     assert draft.text == f"$(touch {trap})"
     assert not trap.exists()
@@ -204,7 +196,7 @@ def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
     )
 
     async def cancelled() -> list[int]:
-        writing = asyncio.ensure_future(program(code).summarise(MATERIAL))
+        writing = asyncio.ensure_future(program(code).summarize(MATERIAL))
         pids = await asyncio.to_thread(pipe.read_text)
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -229,16 +221,20 @@ def _gone(pid: int) -> None:
 
 def test_only_the_end_of_what_a_program_complains_is_kept() -> None:
     ended = asyncio.run(
-        program_run.run(
+        program_run.run_program(
             (sys.executable, "-c", "import sys; sys.stderr.write('a' * 100_000 + '\\nlast')"), b""
         )
     )
 
     assert len(ended.errors) < 10_000
-    assert ended.last_words == "last"
+    assert ended.last_error_line == "last"
 
 
-@pytest.mark.parametrize("argv", [(), "ls -l", (1, 2)])
-def test_a_program_is_named_by_its_words(argv: Any) -> None:
-    with pytest.raises(InvalidSettingError, match="it takes a program and its arguments"):
-        Command(argv)
+def test_a_program_is_named_by_its_words(subtests: pytest.Subtests) -> None:
+    words: tuple[Any, ...] = ((), "ls -l", (1, 2))
+    for argv in words:
+        with (
+            subtests.test(str(argv)),
+            pytest.raises(InvalidSettingError, match="it takes a program and its arguments"),
+        ):
+            CommandSummarizer(argv)

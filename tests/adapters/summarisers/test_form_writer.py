@@ -12,25 +12,25 @@ import pytest
 from own_form import LEAD, SPLIT, OwnForm
 from summariser_talk import Scripted, always, items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.llm_summarizer import Llm
-from cutbank.adapters.models.summarizers.template_prompts import headings
+from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.summarizers.template_prompts import format_headings
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.errors import (
     InvalidSettingError,
     RejectedSummaryError,
-    SummariserFailedError,
+    SummarizerFailedError,
 )
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries import forms
-from cutbank.domain.summaries.gate import check
-from cutbank.domain.summaries.summarizer import Draft, Material, SummaryForm
+from cutbank.domain.summaries.gate import check_draft
+from cutbank.domain.summaries.summarizer import Draft, Material, SummaryTemplate
 
 GOAL = "## Goal\n- make the parser's tests green"
 TURN = "### Original Request\n- the same"
 
 
-def all_forms() -> Iterator[SummaryForm]:
+def all_forms() -> Iterator[SummaryTemplate]:
     """Our own, and that of each document."""
     yield OwnForm()
     for found in iter_modules(forms.__path__):
@@ -41,11 +41,11 @@ def all_forms() -> Iterator[SummaryForm]:
                 yield value()
 
 
-FORMS = [pytest.param(form, id=type(form).__name__) for form in all_forms()]
+FORMS = list(all_forms())
 
 
 def by_form(model: Scripted, material: Material, **options: Any) -> Draft:
-    return asyncio.run(Llm(model.model, by_form=True, **options).summarise(material))
+    return asyncio.run(LlmSummarizer(model.model, by_form=True, **options).summarize(material))
 
 
 def formed(count: int = 2, **more: Any) -> Material:
@@ -63,20 +63,12 @@ def test_one_request_shows_what_the_form_shows() -> None:
     draft = by_form(model, material)
 
     (prompt,) = model.prompts
-    assert OwnForm().said(material.gone) in prompt
+    assert OwnForm().render_conversation(material.removed_items) in prompt
     assert "step-000 step-000 step-000 step-000" not in prompt
     assert not re.search(r"#\d", prompt)
     assert "handle" not in prompt + model.systems[0]
     assert draft.text.startswith(f"{LEAD}\n\n{GOAL}")
-    check(draft, material, user_texts=[])
-
-
-def test_the_answer_may_take_what_the_form_grants_and_no_more() -> None:
-    model = always(GOAL)
-
-    by_form(model, formed(budget=640))
-
-    assert model.settings[0]["max_tokens"] == 640
+    check_draft(draft, material, user_texts=[])
 
 
 def test_the_forms_headings_are_asked_for_in_order() -> None:
@@ -89,7 +81,7 @@ def test_the_forms_headings_are_asked_for_in_order() -> None:
 
 
 def test_a_heading_that_stands_for_itself_and_its_parts_is_asked_for_once() -> None:
-    listed = headings(("Progress", "Progress: Done", "Files Touched: Read", "Next"))
+    listed = format_headings(("Progress", "Progress: Done", "Files Touched: Read", "Next"))
 
     assert [line.partition("  (")[0] for line in listed.split("\n")] == [
         "## Progress",
@@ -118,20 +110,10 @@ def test_the_beginning_of_a_split_turn_is_asked_for_at_the_same_time() -> None:
         "Goal": "- make the parser's tests green",
         "Turn Context (split turn)": TURN,
     }
-    check(draft, material, user_texts=[])
+    check_draft(draft, material, user_texts=[])
 
 
-def test_an_earlier_summary_is_brought_up_to_date() -> None:
-    model = always(GOAL)
-
-    by_form(model, formed(previous="Earlier words."))
-
-    (prompt,) = model.prompts
-    notes = prompt.index("Earlier words.")
-    assert notes < prompt.index("step-000")
-    assert "earlier notes" in prompt
-
-
+@pytest.mark.claim("S4.32")
 def test_instructions_stand_behind_the_record() -> None:
     model = Scripted(lambda prompt: TURN if is_of_turn(prompt) else GOAL)
 
@@ -154,14 +136,6 @@ def test_a_record_cannot_be_closed_from_within() -> None:
     assert word not in spoilt
 
 
-def test_half_a_character_spoils_no_request() -> None:
-    model = always(GOAL)
-
-    by_form(model, material_of(items_of(Block.user("a\ud83d")), form=OwnForm()))
-
-    assert model.prompts[0].encode()
-
-
 def test_what_frames_an_answer_and_its_own_lists_are_left_out() -> None:
     reply = f"<summary>\n{GOAL}\n<read-files>\nmade-up.py\n</read-files>\n</summary>"
 
@@ -172,7 +146,7 @@ def test_what_frames_an_answer_and_its_own_lists_are_left_out() -> None:
 
 def test_a_text_that_is_known_without_a_model_is_not_asked_for() -> None:
     model, previous = always(GOAL), f"{GOAL} (#1)"
-    material = replace(formed(), gone=(), covers=Ranges([(1, 3)]), previous=previous)
+    material = replace(formed(), removed_items=(), covers=Ranges([(1, 3)]), previous=previous)
 
     draft = by_form(model, material)
 
@@ -185,7 +159,7 @@ def test_a_text_that_is_known_without_a_model_is_not_asked_for() -> None:
 def test_the_form_is_not_used_unless_that_is_asked_for() -> None:
     model = always(GOAL)
 
-    draft = asyncio.run(Llm(model.model).summarise(formed()))
+    draft = asyncio.run(LlmSummarizer(model.model).summarize(formed()))
 
     assert LEAD not in draft.text
     assert "#1 user:" in model.prompts[0]
@@ -212,9 +186,9 @@ def test_what_the_model_does_not_hold_is_read_in_parts_in_our_own_way() -> None:
 def test_nothing_to_show_is_a_failure_in_words() -> None:
     blank = items_of(ToolCall(tool_call_id="c", name="t"), ToolResult(tool_call_id="c", content=""))
     material = material_of(blank, form=OwnForm(shown=0))
-    material = replace(material, gone=(material.gone[1],))
+    material = replace(material, removed_items=(material.removed_items[1],))
 
-    with pytest.raises(SummariserFailedError) as caught:
+    with pytest.raises(SummarizerFailedError) as caught:
         by_form(always(GOAL), material)
 
     assert str(caught.value) == (
@@ -224,64 +198,65 @@ def test_nothing_to_show_is_a_failure_in_words() -> None:
     assert not caught.value.is_transient
 
 
-@pytest.mark.parametrize("other", ["from_originals", "from_served_prefix"])
-def test_two_ways_to_ask_contradict_each_other(other: str) -> None:
-    with pytest.raises(InvalidSettingError, match=f"knows no {other}"):
-        Llm("test", by_form=True, **{other: True})  # type: ignore[arg-type]
+def test_two_ways_to_ask_contradict_each_other(subtests: pytest.Subtests) -> None:
+    for other in ["from_originals", "from_served_prefix"]:
+        with (
+            subtests.test(str(other)),
+            pytest.raises(InvalidSettingError, match=f"knows no {other}"),
+        ):
+            LlmSummarizer("test", by_form=True, **{other: True})  # type: ignore[arg-type]
 
 
-def test_the_form_of_each_document_is_among_those_tried() -> None:
-    """One that is made anew is found by its name."""
-    assert len(FORMS) > 3
+def test_what_each_form_joins_passes_the_gate() -> None:
+    for is_split in [False, True]:
+        for form in FORMS:
+            files = tuple(f"src/module_{number}.py" for number in range(100))
+            material = formed(
+                20,
+                form=form,
+                budget=60,
+                turn_budget=60,
+                prefix=Ranges([(50, 60)]) if is_split else Ranges(),
+                digest=Digest(modified_files=files, read_files=("a.py",)),
+            )
 
+            draft = by_form(Scripted(lambda prompt: TURN if is_of_turn(prompt) else GOAL), material)
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("is_split", [False, True])
-def test_what_each_form_joins_passes_the_gate(form: SummaryForm, is_split: bool) -> None:
-    files = tuple(f"src/module_{number}.py" for number in range(100))
-    material = formed(
-        20,
-        form=form,
-        budget=60,
-        turn_budget=60,
-        prefix=Ranges([(50, 60)]) if is_split else Ranges(),
-        digest=Digest(modified_files=files, read_files=("a.py",)),
-    )
-
-    draft = by_form(Scripted(lambda prompt: TURN if is_of_turn(prompt) else GOAL), material)
-
-    assert GOAL in draft.text
-    assert draft.sections["Goal"] == GOAL.split("\n")[1]
-    check(draft, material, user_texts=[])
+            assert GOAL in draft.text, (form, is_split)
+            assert draft.sections["Goal"] == GOAL.split("\n")[1], (form, is_split)
+            check_draft(draft, material, user_texts=[])
 
 
 def test_the_beginning_of_a_turn_has_an_allowance_of_its_own() -> None:
     material = formed(20, budget=40, turn_budget=200, prefix=Ranges([(50, 60)]))
     draft = Draft(TURN + " and more" * 60)
 
-    check(draft, material, user_texts=[])
+    check_draft(draft, material, user_texts=[])
 
     with pytest.raises(RejectedSummaryError, match="40 were granted"):
-        check(draft, replace(material, prefix=Ranges()), user_texts=[])
+        check_draft(draft, replace(material, prefix=Ranges()), user_texts=[])
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_text_larger_than_a_form_grants_is_refused_all_the_same(form: SummaryForm) -> None:
-    material = formed(20, form=form, budget=60, turn_budget=600)
+def test_a_text_larger_than_a_form_grants_is_refused_all_the_same(
+    subtests: pytest.Subtests,
+) -> None:
+    for form in FORMS:
+        material = formed(20, form=form, budget=60, turn_budget=600)
 
-    draft = by_form(always(GOAL + " and more" * 60), material)
+        draft = by_form(always(GOAL + " and more" * 60), material)
 
-    with pytest.raises(RejectedSummaryError, match="oversized"):
-        check(draft, material, user_texts=[])
+        with subtests.test(str(form)), pytest.raises(RejectedSummaryError, match="oversized"):
+            check_draft(draft, material, user_texts=[])
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_each_heading_of_each_form_is_asked_for(form: SummaryForm) -> None:
-    model = always(GOAL)
+def test_each_heading_of_each_form_is_asked_for() -> None:
+    assert len(FORMS) > 3, "our own, and that of each document"
+    for form in FORMS:
+        model = always(GOAL)
 
-    by_form(model, formed(form=form))
+        by_form(model, formed(form=form))
 
-    for section in form.sections:
-        assert re.search(
-            rf"^#+ {re.escape(section.rpartition(': ')[2])}", model.prompts[0], re.MULTILINE
-        )
+        for section in form.sections:
+            assert re.search(
+                rf"^#+ {re.escape(section.rpartition(': ')[2])}", model.prompts[0], re.MULTILINE
+            ), form

@@ -8,18 +8,18 @@ import pytest
 from summariser_talk import Scripted, always, items_of, material_of, steps
 
 from cutbank.adapters.models.summarizers.hierarchical_summary import TooLongError
-from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
-from cutbank.domain.errors import InvalidSettingError, SummariserFailedError
+from cutbank.domain.errors import InvalidSettingError, SummarizerFailedError
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.gate import check
+from cutbank.domain.summaries.gate import check_draft
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 GOAL = '## Goal\n- User: "Make the tests of the parser green." (#1)'
 
 
 def drafted(model: Scripted, material: Material, **options: object) -> Draft:
-    return asyncio.run(Llm(model.model, **options).summarise(material))  # type: ignore[arg-type]
+    return asyncio.run(LlmSummarizer(model.model, **options).summarize(material))  # type: ignore[arg-type]
 
 
 def test_a_draft_cites_what_its_lines_name() -> None:
@@ -31,7 +31,7 @@ def test_a_draft_cites_what_its_lines_name() -> None:
     assert draft.cites == Ranges([(1, 1), (3, 4)])
     assert draft.sections["Goal"] == '- User: "Make the tests of the parser green." (#1)'
     assert draft.model == "scripted"
-    check(draft, material, user_texts=["Make the tests of the parser green."])
+    check_draft(draft, material, user_texts=["Make the tests of the parser green."])
 
 
 def test_a_quote_in_another_spelling_does_not_cost_the_draft() -> None:
@@ -40,7 +40,7 @@ def test_a_quote_in_another_spelling_does_not_cost_the_draft() -> None:
     draft = drafted(always('## Goal\n- User: "make the tests of the parser GREEN!" (#1)'), material)
 
     assert 'User: "Make the tests of the parser green"' in draft.text
-    check(draft, material, user_texts=["Make the tests of the parser green."])
+    check_draft(draft, material, user_texts=["Make the tests of the parser green."])
 
 
 def test_handles_that_the_text_does_not_stand_for_are_struck_out() -> None:
@@ -147,34 +147,6 @@ def test_the_beginning_of_a_turn_is_summed_up_apart_and_stands_last() -> None:
     )
 
 
-def test_both_parts_of_a_split_turn_are_asked_for_at_the_same_time() -> None:
-    both = asyncio.Event()
-    waiting: list[str] = []
-
-    class Patient(Scripted):
-        async def said(self, prompt: str) -> AsyncIterator[str]:
-            waiting.append("asked")
-            if len(waiting) == 2:
-                both.set()
-            await both.wait()
-            yield "- said (#1)"
-
-    material = material_of(items_of(*steps(2)), prefix=Ranges([(5, 7)]))
-
-    assert drafted(Patient(str), material)
-    assert len(waiting) == 2
-
-
-def test_a_turn_that_begins_the_session_needs_one_request() -> None:
-    model = always("### Original Request\n- b (#1)")
-    items = items_of(*steps(1))
-
-    draft = drafted(model, material_of(items, prefix=Ranges([(1, 4)])), names_facts=False)
-
-    assert len(model.prompts) == 1
-    assert draft.text.startswith("## Current turn so far")
-
-
 def test_a_summary_to_which_nothing_came_stays_as_it_is() -> None:
     model = always("### Early Progress\n- b (#11)")
     items = items_of(*steps(1), begins=10)
@@ -214,31 +186,24 @@ def test_facts_that_the_model_dropped_are_added_with_their_handles() -> None:
     assert 8 in draft.cites
 
 
-def test_facts_that_the_model_named_are_not_said_twice() -> None:
-    said = f"{GOAL}\n## Critical Context\n- it is in src/lexer/tokens.py:88 (#8)"
-    blocks = [*steps(2), Block.assistant("The cause is in src/lexer/tokens.py:88.")]
+def test_nothing_that_is_added_takes_a_draft_over_its_budget() -> None:
+    for budget in [40, 100, 400, 2_000]:
+        blocks = steps(30)
+        blocks += [
+            ToolCall(
+                tool_call_id=f"w{n}", name="write", arguments={"path": f"src/module_{n}/file.py"}
+            )
+            for n in range(200)
+        ]
+        material = material_of(items_of(*blocks), budget=budget)
 
-    draft = drafted(always(said), material_of(items_of(*blocks)))
+        draft = drafted(always(GOAL), material)
 
-    assert draft.text.count("src/lexer/tokens.py:88") == 1
-
-
-@pytest.mark.parametrize("budget", [40, 100, 400, 2_000])
-def test_nothing_that_is_added_takes_a_draft_over_its_budget(budget: int) -> None:
-    blocks = steps(30)
-    blocks += [
-        ToolCall(tool_call_id=f"w{n}", name="write", arguments={"path": f"src/module_{n}/file.py"})
-        for n in range(200)
-    ]
-    material = material_of(items_of(*blocks), budget=budget)
-
-    draft = drafted(always(GOAL), material)
-
-    check(draft, material, user_texts=["Make the tests of the parser green."])
+        check_draft(draft, material, user_texts=["Make the tests of the parser green."])
 
 
 def test_an_answer_that_says_nothing_is_not_made_up_by_lists() -> None:
-    with pytest.raises(SummariserFailedError, match="answered nothing"):
+    with pytest.raises(SummarizerFailedError, match="answered nothing"):
         drafted(always("  "), material_of(items_of(*steps(3))))
 
 
@@ -300,27 +265,6 @@ def test_the_earlier_summary_is_merged_in_once() -> None:
     assert "earlier words" in model.prompts[-1]
 
 
-def test_one_giant_block_is_read_piece_by_piece() -> None:
-    words = "\n".join(f"line-{number:05} of what the user pasted" for number in range(2_000))
-    model = Scripted(lambda prompt: "## Goal\n- merged (#1)" if "<part-1" in prompt else "- a part")
-
-    drafted(model, material_of(items_of(Block.user(words))), window=8_000, names_facts=False)
-
-    shown = "\n".join(model.prompts[:-1])
-    assert all(f"line-{number:05}" in shown for number in range(2_000))
-    assert "#1 user, part 2 of" in shown
-
-
-def test_the_same_material_makes_the_same_requests() -> None:
-    material = material_of(items_of(*steps(60, characters=2_000)))
-    models = [always("- a part (#2)"), always("- a part (#2)")]
-
-    drafts = [drafted(model, material, window=12_000) for model in models]
-
-    assert drafts[0] == drafts[1]
-    assert sorted(models[0].prompts) == sorted(models[1].prompts)
-
-
 def test_no_more_requests_are_made_at_once_than_is_allowed() -> None:
     now, most = 0, 0
 
@@ -356,7 +300,7 @@ def test_a_window_that_was_overrated_is_found_out_by_smaller_chunks() -> None:
 
 
 def test_a_window_that_holds_nothing_is_named() -> None:
-    with pytest.raises(SummariserFailedError, match="set `window`") as caught:
+    with pytest.raises(SummarizerFailedError, match="set `window`") as caught:
         drafted(always(GOAL), material_of(items_of(*steps(3))), window=900)
 
     assert not caught.value.is_transient
@@ -371,10 +315,6 @@ def test_usage_and_cost_are_those_of_all_requests() -> None:
     assert draft.usage is not None
     assert draft.usage.output == 4 * len(model.prompts)
     assert draft.cost_usd == 0.25 * len(model.prompts)
-
-
-def test_a_price_that_is_not_known_is_not_made_up() -> None:
-    assert drafted(always(GOAL), material_of(items_of(*steps(1)))).cost_usd is None
 
 
 def test_what_failed_ends_what_was_asked_beside_it() -> None:
@@ -393,50 +333,28 @@ def test_what_failed_ends_what_was_asked_beside_it() -> None:
 
     material = material_of(items_of(*steps(2)), prefix=Ranges([(5, 7)]))
 
-    with pytest.raises(SummariserFailedError) as caught:
+    with pytest.raises(SummarizerFailedError) as caught:
         drafted(Failing(str), material)
 
     assert caught.value.is_transient
     assert cancelled == ["history"]
 
 
-def test_a_summary_can_be_cancelled_while_the_model_writes() -> None:
-    async def cancelled() -> None:
-        asked, gone = asyncio.Event(), asyncio.Event()
-
-        class Slow(Scripted):
-            async def said(self, prompt: str) -> AsyncIterator[str]:
-                yield "- beg"
-                asked.set()
-                try:
-                    await asyncio.Event().wait()
-                finally:
-                    gone.set()
-
-        writing = asyncio.ensure_future(
-            Llm(Slow(str).model).summarise(material_of(items_of(*steps(1))))
-        )
-        await asked.wait()
-        writing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await writing
-        assert gone.is_set()
-
-    asyncio.run(cancelled())
-
-
 def test_an_error_says_nothing_of_the_conversation() -> None:
     def fails(prompt: str) -> str:
         raise RuntimeError(f"could not read {prompt} with key sk-secret")
 
-    with pytest.raises(SummariserFailedError) as caught:
+    with pytest.raises(SummarizerFailedError) as caught:
         drafted(Scripted(fails), material_of(items_of(*steps(1))))
 
     assert str(caught.value) == "function:scripted failed with a RuntimeError"
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("options", [{"window": 0}, {"at_once": 0}])
-def test_an_option_that_cannot_be_is_refused(options: dict[str, int]) -> None:
-    with pytest.raises(InvalidSettingError, match=r"cannot be 0; it takes"):
-        Llm("anthropic:any", **options)  # type: ignore[arg-type]
+def test_an_option_that_cannot_be_is_refused(subtests: pytest.Subtests) -> None:
+    for options in [{"window": 0}, {"at_once": 0}]:
+        with (
+            subtests.test(str(options)),
+            pytest.raises(InvalidSettingError, match=r"cannot be 0; it takes"),
+        ):
+            LlmSummarizer("anthropic:any", **options)  # type: ignore[arg-type]

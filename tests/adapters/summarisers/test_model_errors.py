@@ -1,11 +1,10 @@
 """Whatever a provider does is one line that gives nothing away, and says whether to try again."""
 
-import pytest
 from pydantic_ai import exceptions as failed
 
 from cutbank.adapters.models.summarizers.hierarchical_summary import TooLongError
-from cutbank.adapters.models.summarizers.model_errors import told
-from cutbank.domain.errors import SummariserFailedError
+from cutbank.adapters.models.summarizers.model_errors import translate_model_error
+from cutbank.domain.errors import SummarizerFailedError
 
 KEY = "sk-live-0123456789"
 WORDS = "the user's own words"
@@ -52,57 +51,35 @@ TRANSIENT = [
 ]
 
 
-@pytest.mark.parametrize(("error", "says"), PERMANENT)
-def test_what_will_fail_again_is_not_tried_again(error: Exception, says: str) -> None:
-    failure = told(error, "anthropic:m", "THE_KEY")
+def test_a_failure_is_one_line_that_says_whether_to_try_again_and_gives_nothing_away() -> None:
+    for is_transient, failures in ((False, PERMANENT), (True, TRANSIENT)):
+        for error, says in failures:
+            failure = translate_model_error(error, "anthropic:m", "THE_KEY")
+            line = str(failure)
 
-    assert isinstance(failure, SummariserFailedError)
-    assert says in str(failure)
-    assert not failure.is_transient
-
-
-@pytest.mark.parametrize(("error", "says"), TRANSIENT)
-def test_what_may_pass_is_worth_another_try(error: Exception, says: str) -> None:
-    failure = told(error, "anthropic:m", "THE_KEY")
-
-    assert isinstance(failure, SummariserFailedError)
-    assert says in str(failure)
-    assert failure.is_transient
+            assert isinstance(failure, SummarizerFailedError), error
+            assert failure.is_transient is is_transient, error
+            assert says in line, error
+            assert line.startswith("anthropic:m "), error
+            assert not [secret for secret in (KEY, WORDS, "\n") if secret in line], error
 
 
-@pytest.mark.parametrize("error", [error for error, _ in PERMANENT + TRANSIENT])
-def test_neither_key_nor_conversation_is_in_the_line(error: Exception) -> None:
-    line = str(told(error, "anthropic:m", "THE_KEY"))
+def test_a_wait_that_was_asked_for_is_passed_on_and_a_prompt_that_is_too_long_is_named() -> None:
+    failure = translate_model_error(http(failed.ModelRateLimitError, 429), "m", "K")
 
-    assert line.startswith("anthropic:m ")
-    assert KEY not in line
-    assert WORDS not in line
-    assert "\n" not in line
-
-
-def test_a_wait_that_was_asked_for_is_passed_on() -> None:
-    failure = told(http(failed.ModelRateLimitError, 429), "m", "K")
-
-    assert isinstance(failure, SummariserFailedError)
+    assert isinstance(failure, SummarizerFailedError)
     assert failure.retry_after_s == 7.0
+    too_long = http(failed.ModelContextWindowExceededError, 400)
+    assert isinstance(translate_model_error(too_long, "m", "K"), TooLongError)
 
 
-def test_a_prompt_that_is_too_long_is_for_whoever_can_make_it_shorter() -> None:
-    error = http(failed.ModelContextWindowExceededError, 400)
-
-    assert isinstance(told(error, "m", "K"), TooLongError)
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
+def test_servers_that_name_no_code_are_understood_by_their_words() -> None:
+    rows: list[str] = [
         "prompt too long; exceeded max context length by 14315 tokens",
         "request (9000 tokens) exceeds the available context size (4096 tokens)",
-    ],
-)
-def test_servers_that_name_no_code_are_understood_by_their_words(message: str) -> None:
-    def refused(status: int) -> Exception:
-        return told(failed.ModelHTTPError(status, "m", {"message": message}), "m", "K")
-
-    assert isinstance(refused(400), TooLongError)
-    assert not isinstance(refused(429), TooLongError)
+    ]
+    for message in rows:
+        for status in (400, 429):
+            error = failed.ModelHTTPError(status, "m", {"message": message})
+            is_too_long = isinstance(translate_model_error(error, "m", "K"), TooLongError)
+            assert is_too_long is (status == 400), (message, status)

@@ -17,13 +17,13 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from summariser_talk import Scripted, always, material_of
 
 import cutbank
-from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
-from cutbank.projections.rendering.catalog import render
+from cutbank.projections.rendering.catalog import render_view
 
 TOOLS: list[JsonValue] = [
     {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}}
@@ -36,8 +36,8 @@ def material(tmp_path: Path) -> Material:
     """Of a session that was really served."""
     with cutbank.open(str(tmp_path / "sessions.db")) as store:
         session = store.session("s")
-        session.set_system_prompt("You are careful.")
-        session.set_tools(TOOLS)
+        session.configure(system_prompt="You are careful.")
+        session.configure(tools=TOOLS)
         session.append(
             Block.user("Fix it, and never push."),
             Block.assistant("I look.", message_id="m"),
@@ -49,7 +49,9 @@ def material(tmp_path: Path) -> Material:
         Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
         for entry in view.entries
     )
-    return material_of(items, covers=Ranges.span(1, 9), served=lambda spoken: render(view, spoken))
+    return material_of(
+        items, covers=Ranges.span(1, 9), served=lambda spoken: render_view(view, spoken)
+    )
 
 
 class Wire:
@@ -147,8 +149,8 @@ CASES = [
 
 
 def drafted(model: Model, material: Material, **options: Any) -> Draft:
-    llm = Llm(model, from_served_prefix=True, is_streamed=False, **options)
-    return asyncio.run(llm.summarise(material))
+    llm = LlmSummarizer(model, from_served_prefix=True, is_streamed=False, **options)
+    return asyncio.run(llm.summarize(material))
 
 
 @pytest.mark.parametrize(("make", "answer", "spoken", "talk"), CASES)
@@ -164,8 +166,8 @@ def test_what_was_served_is_sent_again_and_the_task_after_it(
     draft = drafted(make(wire), material, names_facts=False)
 
     (body,) = wire.bodies
-    assert material.served
-    served = dict(material.served(spoken))
+    assert material.served_prompt
+    served = dict(material.served_prompt(spoken))
     sent = json.loads(json.dumps(body[talk]))
     for message in sent:
         if isinstance(message.get("content"), list):
@@ -218,28 +220,6 @@ def test_openai_is_kept_from_calling_the_tools_that_stay_in_the_request(
     assert body["tool_choice"] == "none"
 
 
-def test_what_was_served_is_not_changed(material: Material) -> None:
-    assert material.served
-    body = material.served("anthropic")
-    before = json.dumps(body)
-
-    drafted(
-        anthropic(Wire(BY_ANTHROPIC)),
-        material_of(material.gone, covers=material.covers, served=lambda _: body),
-    )
-
-    assert json.dumps(body) == before
-
-
-def test_another_provider_is_asked_in_the_ordinary_way(material: Material) -> None:
-    model = always(WORDS)
-
-    draft = asyncio.run(Llm(model.model, from_served_prefix=True).summarise(material))
-
-    assert "<record-" in model.prompts[0]
-    assert draft.text.startswith(WORDS)
-
-
 def test_a_request_that_no_window_holds_is_read_in_the_ordinary_way(material: Material) -> None:
     wire = Wire(BY_ANTHROPIC)
 
@@ -269,8 +249,10 @@ def test_a_served_request_that_is_refused_as_too_long_is_read_in_the_ordinary_wa
 
 def test_a_split_turn_is_read_in_the_ordinary_way(material: Material) -> None:
     model: Scripted = always(WORDS)
-    split = material_of(material.gone, prefix=Ranges.of([6, 7]), served=material.served)
+    split = material_of(
+        material.removed_items, prefix=Ranges.of([6, 7]), served=material.served_prompt
+    )
 
-    asyncio.run(Llm(model.model, from_served_prefix=True).summarise(split))
+    asyncio.run(LlmSummarizer(model.model, from_served_prefix=True).summarize(split))
 
     assert len(model.prompts) == 2

@@ -8,14 +8,14 @@ from telemetry_seen import Branch, Seen
 
 from cutbank import SessionStore
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
-from cutbank.adapters.runtime.telemetry.activation import hear
+from cutbank.adapters.runtime.telemetry.activation import record_notice
 
 
 @pytest.fixture
 def worker(store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IdleWorker:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     worker = IdleWorker(store, RULES)
-    worker.heard = [hear]
+    worker.heard = [record_notice]
     return worker
 
 

@@ -8,10 +8,10 @@ import pytest
 from telemetry_seen import Seen
 
 import cutbank
-from cutbank import StoredSession
+from cutbank import CompactionOptions, StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.adapters.runtime.telemetry.activation import hear
+from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
+from cutbank.adapters.runtime.telemetry.activation import record_notice
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import StorageError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
@@ -21,7 +21,7 @@ from cutbank.domain.summaries.summarizer import Draft, Material
 WHY = {"cutbank.trigger": "manual", "cutbank.policy": "reserve-headroom"}
 DRAFT = Draft("A summary.", model="small", usage=Usage(input=900, output=50), cost_usd=0.002)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-NOTICE = Notice(About.LOOKED, worker="w", at=NOW, session="secret", namespace="secret")
+NOTICE = WorkerNotice(NoticeKind.LOOKED, worker="w", at=NOW, session="secret", namespace="secret")
 
 
 class Writes:
@@ -30,14 +30,14 @@ class Writes:
     def __init__(self, draft: Draft = DRAFT) -> None:
         self.draft = draft
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         return self.draft
 
 
 class Fails:
     name = "fails"
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         raise ValueError
 
 
@@ -50,7 +50,7 @@ def test_compactions_are_counted_by_what_set_them_off_and_became_of_them(
     talk: StoredSession, policy: ReserveHeadroom, seen: Seen
 ) -> None:
     done = talk.compact(policy, limit=8_000)
-    talk.compact(policy, limit=80_000, trigger=Trigger.THRESHOLD)
+    talk.compact(policy, limit=80_000, options=CompactionOptions(trigger=Trigger.THRESHOLD))
 
     measured = seen.measured()
     assert measured["cutbank.compaction.duration"] == [
@@ -72,7 +72,7 @@ def test_what_drafts_took_is_counted_whether_they_were_taken_or_not(
     refused.name = "breaks off"
     chain = SummaryChain((Fails(), refused, Writes()))
 
-    talk.compact(policy, limit=8_000, chain=chain)
+    talk.compact(policy, limit=8_000, options=CompactionOptions(chain=chain))
 
     measured = seen.measured()
     off: dict[str, Any] = {"cutbank.summariser": "breaks off", "gen_ai.response.model": "small"}
@@ -94,17 +94,6 @@ def test_what_drafts_took_is_counted_whether_they_were_taken_or_not(
     ]
 
 
-def test_a_measured_duration_leads_to_its_span(
-    talk: StoredSession, policy: ReserveHeadroom, seen: Seen
-) -> None:
-    talk.compact(policy, limit=8_000)
-
-    compaction, summary = (span.context.span_id for span in seen.spans if span.context)
-    examples = seen.examples()
-    assert ("cutbank.compaction.duration", compaction) in examples
-    assert ("cutbank.summary.duration", summary) in examples
-
-
 def test_how_long_an_agent_waits_is_measured_by_what_it_waited_for(
     store: cutbank.SessionStore, talk: StoredSession, policy: ReserveHeadroom, seen: Seen
 ) -> None:
@@ -122,50 +111,41 @@ def test_how_long_an_agent_waits_is_measured_by_what_it_waited_for(
     ]
 
 
-def test_an_idle_worker_says_what_is_due_now_and_when_the_next_is(seen: Seen) -> None:
-    hear(replace(NOTICE, due=7, running=2, next_at=NOW + timedelta(seconds=90)))
-    hear(replace(NOTICE, due=5, running=3, next_at=NOW - timedelta(seconds=1)))
+def test_what_an_idle_worker_tells_is_counted_and_names_no_session(seen: Seen) -> None:
+    record_notice(replace(NOTICE, due=7, running=2, next_at=NOW + timedelta(seconds=90)))
+    record_notice(replace(NOTICE, due=5, running=3, next_at=NOW - timedelta(seconds=1)))
+    for about in (
+        NoticeKind.DONE,
+        NoticeKind.DONE,
+        NoticeKind.PASSED_OVER,
+        NoticeKind.FAILED,
+        NoticeKind.LOST,
+    ):
+        record_notice(replace(NOTICE, about=NoticeKind.BEGAN))
+        record_notice(replace(NOTICE, about=about, reason="secret", next_at=NOW))
+    record_notice(replace(NOTICE, about=NoticeKind.BEGAN))
+    record_notice(replace(NOTICE, about=NoticeKind.CHORE_DONE, chore="vacuum"))
+    record_notice(replace(NOTICE, about=NoticeKind.CHORE_FAILED, chore="backup"))
+    record_notice(replace(NOTICE, about=NoticeKind.DATABASE_AWAY))
 
+    outcome, chore = "cutbank.idle.outcome", "cutbank.idle.chore"
     assert seen.measured() == {
         "cutbank.idle.due": [({}, 5)],
         "cutbank.idle.looks": [({}, 2)],
         "cutbank.idle.next_due": [({}, 0)],
-    }
-
-
-def test_what_became_of_due_sessions_is_counted(seen: Seen) -> None:
-    for about in (About.DONE, About.DONE, About.PASSED_OVER, About.FAILED, About.LOST):
-        hear(replace(NOTICE, about=About.BEGAN))
-        hear(replace(NOTICE, about=about, reason="secret", next_at=NOW))
-    hear(replace(NOTICE, about=About.BEGAN))
-
-    assert seen.measured() == {
         "cutbank.idle.running": [({}, 1)],
         "cutbank.idle.sessions": [
-            ({"cutbank.idle.outcome": "done"}, 2),
-            ({"cutbank.idle.outcome": "passed_over"}, 1),
-            ({"cutbank.idle.outcome": "failed"}, 1),
-            ({"cutbank.idle.outcome": "lost"}, 1),
+            ({outcome: "done"}, 2),
+            ({outcome: "passed_over"}, 1),
+            ({outcome: "failed"}, 1),
+            ({outcome: "lost"}, 1),
         ],
-    }
-
-
-def test_chores_and_what_keeps_a_worker_from_its_work_are_counted(seen: Seen) -> None:
-    hear(replace(NOTICE, about=About.CHORE_DONE, chore="vacuum"))
-    hear(replace(NOTICE, about=About.CHORE_FAILED, chore="backup"))
-    hear(replace(NOTICE, about=About.DATABASE_AWAY))
-
-    assert seen.measured() == {
         "cutbank.idle.chores": [
-            ({"cutbank.idle.chore": "vacuum", "cutbank.idle.outcome": "done"}, 1),
-            ({"cutbank.idle.chore": "backup", "cutbank.idle.outcome": "failed"}, 1),
+            ({chore: "vacuum", outcome: "done"}, 1),
+            ({chore: "backup", outcome: "failed"}, 1),
         ],
         "cutbank.idle.incidents": [({"cutbank.idle.incident": "database_away"}, 1)],
     }
-
-
-def test_each_notice_can_be_heard_and_names_no_session(seen: Seen) -> None:
-    for about in About:
-        hear(replace(NOTICE, about=about, due=1, running=1, next_at=NOW, chore="vacuum"))
-
+    for about in NoticeKind:
+        record_notice(replace(NOTICE, about=about, due=1, running=1, next_at=NOW, chore="vacuum"))
     assert "secret" not in str(seen.measured())

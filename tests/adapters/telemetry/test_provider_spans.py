@@ -4,8 +4,8 @@ from pydantic_ai.models.instrumented import InstrumentationSettings, Instrumente
 from summariser_talk import Scripted
 from telemetry_seen import Branch, Seen
 
-from cutbank import StoredSession
-from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank import CompactionOptions, StoredSession
+from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 
@@ -14,7 +14,11 @@ def test_requests_to_a_model_stand_below_their_summariser(talk: StoredSession, s
     scripted = Scripted(lambda _: "A summary of it.")
     model = InstrumentedModel(scripted.model, told)
 
-    talk.compact(ReserveHeadroom(keep_tokens=500), limit=8_000, summariser=Llm(model))
+    talk.compact(
+        ReserveHeadroom(keep_tokens=500),
+        limit=8_000,
+        options=CompactionOptions(summarizers=[LlmSummarizer(model)]),
+    )
 
     requests: list[Branch] = [("chat scripted", []) for _ in scripted.prompts]
     assert requests

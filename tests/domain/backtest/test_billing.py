@@ -1,12 +1,13 @@
 """What prompts cost: by hand, and for all numbers."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.backtest.billing import CacheReport, PricedCall, bill_of
+from cutbank.domain.backtest.billing import CacheReport, PricedCall, compute_bill
 from cutbank.domain.models import ModelFacts, Prices
 
 SONNET = ModelFacts("sonnet", prices=(Prices(3, 15, cache_read=0.3, cache_write=3.75),))
@@ -44,7 +45,7 @@ GROWING = [
 
 
 def test_what_stayed_as_it_was_is_read_and_the_rest_is_written() -> None:
-    bill = bill_of(GROWING, SONNET)
+    bill = compute_bill(GROWING, SONNET)
 
     assert (bill.prompt_tokens, bill.hit_tokens, bill.written_tokens) == (37_000, 22_000, 15_000)
     assert bill.rewritten_tokens == 0
@@ -55,27 +56,22 @@ def test_what_stayed_as_it_was_is_read_and_the_rest_is_written() -> None:
     assert bill.usd == pytest.approx((22_000 * 0.3 + 15_000 * 3.75 + 2_000 * 15) / 1e6)
 
 
-def test_behind_a_boundary_all_is_written_again() -> None:
+def test_behind_a_boundary_all_is_written_again_that_was_in_the_cache() -> None:
     boundary = PricedCall(prompt=6_000, unchanged=2_000, gap_s=20)
-
-    bill = bill_of([*GROWING, boundary], SONNET)
-
-    assert bill.rewritten_tokens == 4_000
-    assert bill.written_tokens == 15_000 + 4_000
-
-
-def test_what_is_new_at_a_boundary_is_not_written_again() -> None:
     # A trim near the beginning: 13,000 of the 15,000 tokens in the cache are lost, 1,000 are new.
     trimmed = PricedCall(prompt=16_000, unchanged=2_000, gap_s=20)
 
-    assert bill_of([*GROWING, trimmed], SONNET).rewritten_tokens == 13_000
+    bill = compute_bill([*GROWING, boundary], SONNET)
+
+    assert (bill.rewritten_tokens, bill.written_tokens) == (4_000, 15_000 + 4_000)
+    assert compute_bill([*GROWING, trimmed], SONNET).rewritten_tokens == 13_000
 
 
 def test_a_cache_that_has_run_out_holds_nothing_and_no_boundary_is_to_blame() -> None:
     late = replace(GROWING[2], gap_s=301)
     boundary = PricedCall(prompt=6_000, unchanged=2_000, gap_s=400)
 
-    bill = bill_of([*GROWING[:2], late, boundary], SONNET)
+    bill = compute_bill([*GROWING[:2], late, boundary], SONNET)
 
     assert bill.hit_tokens == 10_000
     assert bill.written_tokens == 10_000 + 2_000 + 15_000 + 6_000
@@ -88,58 +84,39 @@ def test_a_cache_does_what_was_reported_of_it_whatever_the_pause() -> None:
     as_recorded = PricedCall(prompt=13_000, unchanged=10_000, gap_s=900, cache=report)
     smaller = replace(as_recorded, prompt=6_000, unchanged=2_000)
 
-    recorded, other = bill_of([as_recorded], SONNET), bill_of([smaller], SONNET)
+    recorded, other = compute_bill([as_recorded], SONNET), compute_bill([smaller], SONNET)
 
     assert recorded.prompt_usd == pytest.approx((5_000 * 0.3 + 6_000 * 3.75 + 2_000 * 3) / 1e6)
     assert other.hit_tokens == 1_000
     assert other.prompt_usd == pytest.approx((1_000 * 0.3 + 3_750 * 3.75 + 1_250 * 3) / 1e6)
+    # What the cache held of other sessions it holds here too.
+    elsewhere = CacheReport(unchanged=0, read=4_000, written=6_000, plain=0)
+    shared = compute_bill([PricedCall(prompt=9_000, cache=elsewhere)], SONNET)
+    assert (shared.hit_tokens, shared.written_tokens) == (4_000, 5_000)
 
 
 def test_what_is_kept_for_an_hour_costs_what_an_hour_costs() -> None:
     model = ModelFacts("m", prices=(Prices(3, 15, 0.3, 3.75, cache_write_1h=6),))
     report = CacheReport(unchanged=0, read=0, written=8_000, plain=2_000, written_1h=6_000)
 
-    bill = bill_of([PricedCall(prompt=10_000, cache=report)], model)
+    bill = compute_bill([PricedCall(prompt=10_000, cache=report)], model)
 
     assert bill.prompt_usd == pytest.approx((6_000 * 6 + 2_000 * 3.75 + 2_000 * 3) / 1e6)
-
-
-def test_what_the_cache_held_of_other_sessions_it_holds_here_too() -> None:
-    report = CacheReport(unchanged=0, read=4_000, written=6_000, plain=0)
-
-    bill = bill_of([PricedCall(prompt=9_000, cache=report)], SONNET)
-
-    assert (bill.hit_tokens, bill.written_tokens) == (4_000, 5_000)
 
 
 def test_each_call_has_the_prices_of_its_own_model() -> None:
     calls = [PricedCall(prompt=1_000), PricedCall(prompt=1_000, model="gpt")]
 
-    bill = bill_of(calls, SONNET, others={"gpt": OPENAI})
+    bill = compute_bill(calls, SONNET, others={"gpt": OPENAI})
 
     assert bill.uncached_usd == pytest.approx((1_000 * 3 + 1_000 * 2) / 1e6)
-    assert bill_of(calls, SONNET, others={"gpt": None}).usd is None
-
-
-def test_how_long_a_cache_lasts_is_a_setting() -> None:
-    late = [GROWING[0], replace(GROWING[1], gap_s=3_000)]
-
-    assert bill_of(late, SONNET).hit_tokens == 0
-    assert bill_of(late, SONNET, cache_s=3_600).hit_tokens == 10_000
-    assert bill_of(late, SONNET, cache_s=None).hit_tokens == 10_000
-
-
-def test_where_no_time_is_known_or_a_clock_went_back_the_cache_is_warm() -> None:
-    for gap in (None, -5_000.0):
-        bill = bill_of([GROWING[0], replace(GROWING[1], gap_s=gap)], SONNET)
-
-        assert bill.hit_tokens == 10_000
+    assert compute_bill(calls, SONNET, others={"gpt": None}).usd is None
 
 
 def test_all_of_a_large_prompt_pays_the_price_of_its_size() -> None:
     calls = [PricedCall(prompt=200_000, output=100), PricedCall(prompt=200_001, output=100)]
 
-    bill = bill_of(calls, TIERED)
+    bill = compute_bill(calls, TIERED)
 
     assert bill.prompt_usd == pytest.approx((200_000 * 1 + 200_001 * 2) / 1e6)
     assert bill.output_usd == pytest.approx((100 * 10 + 100 * 20) / 1e6)
@@ -148,8 +125,8 @@ def test_all_of_a_large_prompt_pays_the_price_of_its_size() -> None:
 def test_summaries_cost_what_their_own_model_takes() -> None:
     bought = PricedCall(prompt=1_000, summary_input=30_000, summary_output=2_000)
 
-    by_own = bill_of([bought], SONNET)
-    by_other = bill_of([bought], SONNET, OPENAI)
+    by_own = compute_bill([bought], SONNET)
+    by_other = compute_bill([bought], SONNET, OPENAI)
 
     assert by_own.summaries_usd == pytest.approx((30_000 * 3 + 2_000 * 15) / 1e6)
     assert by_other.summaries_usd == pytest.approx((30_000 * 2 + 2_000 * 8) / 1e6)
@@ -160,26 +137,19 @@ def test_a_price_that_is_not_known_is_never_nothing() -> None:
     bought = PricedCall(prompt=1_000, summary_input=30_000, summary_output=2_000)
 
     for facts in (None, ModelFacts("unheard-of")):
-        bill = bill_of([bought], facts)
+        bill = compute_bill([bought], facts)
 
-        assert bill.prompt_usd is None
-        assert bill.uncached_usd is None
-        assert bill.output_usd is None
-        assert bill.summaries_usd is None
-        assert bill.usd is None
+        assert bill.prompt_usd is bill.uncached_usd is bill.output_usd is None
+        assert bill.summaries_usd is bill.usd is None
         assert bill.prompt_tokens == 1_000
-    assert bill_of([bought], SONNET, ModelFacts("unheard-of")).usd is None
-
-
-def test_a_session_without_calls_costs_nothing() -> None:
-    assert bill_of([], SONNET).usd == 0
+    assert compute_bill([bought], SONNET, ModelFacts("unheard-of")).usd is None
 
 
 @given(sessions(), st.none() | st.floats(0, 1e6))
 def test_each_token_of_a_prompt_is_read_or_written(
     calls: list[PricedCall], cache_s: float | None
 ) -> None:
-    bill = bill_of(calls, SONNET, cache_s=cache_s)
+    bill = compute_bill(calls, SONNET, cache_s=cache_s)
 
     assert bill.hit_tokens + bill.written_tokens == bill.prompt_tokens
     assert bill.prompt_tokens == sum(call.prompt for call in calls)
@@ -189,7 +159,7 @@ def test_each_token_of_a_prompt_is_read_or_written(
 
 @given(sessions())
 def test_a_cache_whose_writing_is_not_dearer_never_costs_more(calls: list[PricedCall]) -> None:
-    bill = bill_of(calls, OPENAI)
+    bill = compute_bill(calls, OPENAI)
 
     assert bill.prompt_usd is not None
     assert bill.uncached_usd is not None
@@ -202,7 +172,10 @@ def test_a_cache_that_lasts_longer_never_holds_less(
 ) -> None:
     shorter, longer = sorted((one, other))
 
-    brief, long = bill_of(calls, SONNET, cache_s=shorter), bill_of(calls, SONNET, cache_s=longer)
+    brief, long = (
+        compute_bill(calls, SONNET, cache_s=shorter),
+        compute_bill(calls, SONNET, cache_s=longer),
+    )
 
     assert brief.hit_tokens <= long.hit_tokens
     assert brief.prompt_usd is not None
@@ -210,12 +183,12 @@ def test_a_cache_that_lasts_longer_never_holds_less(
     assert long.prompt_usd <= brief.prompt_usd + 1e-9
 
 
-@given(sessions())
-def test_calls_of_which_none_breaks_the_prompt_before_write_nothing_again(
-    calls: list[PricedCall],
-) -> None:
-    growing: list[PricedCall] = []
-    for call in sorted(calls, key=lambda call: call.prompt):
-        growing.append(replace(call, unchanged=growing[-1].prompt if growing else 0))
+def test_a_cache_lasts_as_long_as_is_set_and_is_warm_where_no_time_is_known() -> None:
+    def hits(gap: float | None, **cache_s: Any) -> int:
+        calls = [GROWING[0], replace(GROWING[1], gap_s=gap)]
+        return compute_bill(calls, SONNET, **cache_s).hit_tokens
 
-    assert bill_of(growing, SONNET).rewritten_tokens == 0
+    assert hits(3_000.0) == 0
+    assert hits(3_000.0, cache_s=3_000) == 10_000
+    assert hits(3_000.0, cache_s=3_600) == hits(3_000.0, cache_s=None) == 10_000
+    assert hits(None) == hits(-5_000.0) == 10_000  # a clock may go back

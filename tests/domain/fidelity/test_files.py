@@ -6,11 +6,11 @@ from typing import Any
 
 from fidelity_sessions import Talk, dropping
 
-from cutbank.domain.fidelity.canonical_boundaries import Boundary
-from cutbank.domain.fidelity.fidelity_measure import Measure
-from cutbank.domain.fidelity.rereads import FileAgain
+from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.rereads import RepeatedRead
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.segments import WHOLE
+from cutbank.domain.fidelity.segments import WHOLE_HISTORY
 
 
 def called(
@@ -31,14 +31,14 @@ def touched(*calls: tuple[str, Mapping[str, Any]]) -> Talk:
     return talk
 
 
-def at_end(talk: Talk) -> Measure:
+def at_end(talk: Talk) -> FidelityMeasure:
     """Measured at a boundary that hides all of it."""
     talk.says("well").says("well")
-    return Measure(talk.read(), (Boundary(talk.calls, len(talk.rows)),))
+    return FidelityMeasure(talk.read(), (RowBoundary(talk.calls, len(talk.rows)),))
 
 
-def scored(measure: Measure, summary: str) -> Scores:
-    return measure.scores(dropping(measure.reading, measure.boundaries, summary))
+def scored(measure: FidelityMeasure, summary: str) -> Scores:
+    return measure.score(dropping(measure.reading, measure.boundaries, summary))
 
 
 def test_a_file_that_was_modified_is_none_that_was_only_read() -> None:
@@ -51,15 +51,26 @@ def test_a_file_that_was_modified_is_none_that_was_only_read() -> None:
         )
     )
 
-    (at,) = measure.beside.files
+    (at,) = measure.beside.hidden_files
     assert at.modified == {"src/river.py", "docs/gate.md"}
     assert at.read == {"src/bank.py"}
 
 
-def test_a_path_with_white_space_is_named_by_its_last_part() -> None:
-    (at,) = at_end(touched(("read_file", {"path": "/deep/down waters/src/bank.py"}))).beside.files
+def test_a_path_has_to_be_a_fact_of_a_call_that_reads_and_did_not_fail() -> None:
+    spaced = at_end(touched(("read_file", {"path": "/deep/down waters/src/bank.py"})))
+    none = at_end(
+        called(
+            touched(("read_file", {"path": "Makefile"}), ("say", {"text": "cat src/bank.py"})),
+            *("edit_file", {"path": "src/river.py"}, "no"),
+            fails=True,
+        )
+    )
 
-    assert at.read == {"waters/src/bank.py"}
+    assert spaced.beside.hidden_files[0].read == {"waters/src/bank.py"}
+    assert (none.beside.hidden_files[0].read, none.beside.hidden_files[0].modified) == (
+        frozenset(),
+        frozenset(),
+    )
 
 
 def test_shell_commands_read_what_they_print_and_modify_what_they_write() -> None:
@@ -73,15 +84,9 @@ def test_shell_commands_read_what_they_print_and_modify_what_they_write() -> Non
     )
     measure = at_end(touched(*(("bash", {"command": command}) for command in commands)))
 
-    (at,) = measure.beside.files
+    (at,) = measure.beside.hidden_files
     assert at.modified == {"src/edited.py", "src/written.py"}
     assert at.read == {"bank.py", "src/gate.py", "src/hinge.rs", "run.log"}
-
-
-def test_only_shells_run_commands() -> None:
-    measure = at_end(touched(("say", {"text": "cat src/bank.py"})))
-
-    assert measure.beside.files[0].read == frozenset()
 
 
 def test_a_view_names_a_file_by_its_path_or_by_a_longer_one() -> None:
@@ -95,26 +100,16 @@ def test_a_view_names_a_file_by_its_path_or_by_a_longer_one() -> None:
     assert scored(measure, "river.py and bank.py").modified_named == 0
     assert scored(measure, "src/river.py").modified_named == 1
     assert scored(measure, "/home/me/zone/src/river.py, at core/src/bank.py").read_named == 1
-    everything = measure.scores([WHOLE])
+    everything = measure.score([WHOLE_HISTORY])
     assert (everything.modified, everything.modified_named) == (1, 1)
     assert (everything.read, everything.read_named) == (1, 1)
 
 
 def test_the_kept_window_names_files_too() -> None:
     talk = touched(("edit_file", {"path": "src/river.py"})).says("well").user("see src/river.py")
-    measure = Measure(talk.says("well").read(), (Boundary(3, 5),))
+    measure = FidelityMeasure(talk.says("well").read(), (RowBoundary(3, 5),))
 
     assert scored(measure, "").modified_named == 1
-
-
-def test_a_call_that_failed_touched_nothing() -> None:
-    talk = called(Talk().user("go"), "edit_file", {"path": "src/river.py"}, "no", fails=True)
-
-    assert at_end(talk).beside.files[0].modified == frozenset()
-
-
-def test_a_path_that_spells_out_no_fact_counts_for_nothing() -> None:
-    assert at_end(touched(("read_file", {"path": "Makefile"}))).beside.files[0].read == frozenset()
 
 
 def test_each_boundary_counts_all_files_that_are_hidden_by_then() -> None:
@@ -123,9 +118,9 @@ def test_each_boundary_counts_all_files_that_are_hidden_by_then() -> None:
         ("edit_file", {"path": "src/bank.py"}),
         ("edit_file", {"path": "src/river.py"}),
     ).says("well")
-    measure = Measure(talk.read(), (Boundary(2, 4), Boundary(4, 8)))
+    measure = FidelityMeasure(talk.read(), (RowBoundary(2, 4), RowBoundary(4, 8)))
 
-    assert [len(at.modified) for at in measure.beside.files] == [1, 2]
+    assert [len(at.modified) for at in measure.beside.hidden_files] == [1, 2]
     assert scored(measure, "src/river.py").modified_named == 2
 
 
@@ -134,36 +129,34 @@ READ = ("read_file", {"path": "src/river.py"})
 
 def test_a_file_is_read_again_whose_readings_are_all_hidden() -> None:
     talk = touched(READ, READ, READ)
-    measure = Measure(talk.read(), (Boundary(2, 4),))
+    measure = FidelityMeasure(talk.read(), (RowBoundary(2, 4),))
 
-    # The third reading could see the second.
-    assert measure.beside.rereads == (FileAgain(2, "src/river.py", 2),)
+    # The third reading could see the second; a first reading, after a change too, is none again.
+    assert measure.beside.repeated_reads == (RepeatedRead(2, "src/river.py", 2),)
     assert scored(measure, "src/river.py").rereads_named == 1
     assert scored(measure, "river.py").rereads_named == 0
-    assert measure.scores([WHOLE]).rereads_named == measure.scores([WHOLE]).rereads == 1
-
-
-def test_a_first_reading_and_one_after_a_change_alone_are_none_again() -> None:
-    talk = touched(("edit_file", {"path": "src/river.py"}), READ)
-
-    assert Measure(talk.read(), (Boundary(2, 4),)).beside.rereads == ()
+    assert (
+        measure.score([WHOLE_HISTORY]).rereads_named == measure.score([WHOLE_HISTORY]).rereads == 1
+    )
+    once = touched(("edit_file", {"path": "src/river.py"}), READ)
+    assert FidelityMeasure(once.read(), (RowBoundary(2, 4),)).beside.repeated_reads == ()
 
 
 def test_two_readings_of_one_answer_are_one_reading_again() -> None:
     talk = touched(READ)
     talk.calls_tool("read_file", "src/river.py").calls_tool("read_file", "src/river.py", more=True)
     talk.rows[-2:] = [replace(row, arguments=READ[1]) for row in talk.rows[-2:]]
-    measure = Measure(talk.read(), (Boundary(2, 4),))
+    measure = FidelityMeasure(talk.read(), (RowBoundary(2, 4),))
 
-    assert [again.call for again in measure.beside.rereads] == [2]
+    assert [again.call for again in measure.beside.repeated_reads] == [2]
     # Without the reading before them neither could see the other.
     talk.rows[1] = replace(talk.rows[1], arguments={"path": "src/bank.py"})
-    assert Measure(talk.read(), (Boundary(2, 4),)).beside.rereads == ()
-    assert Measure(talk.read(), (Boundary(2, 6),)).beside.rereads == ()
+    assert FidelityMeasure(talk.read(), (RowBoundary(2, 4),)).beside.repeated_reads == ()
+    assert FidelityMeasure(talk.read(), (RowBoundary(2, 6),)).beside.repeated_reads == ()
 
 
 def test_what_is_still_in_the_kept_window_is_not_read_again() -> None:
     talk = touched(READ, ("look", {}), READ)
 
-    assert Measure(talk.read(), (Boundary(3, 2),)).beside.rereads == ()
-    assert len(Measure(talk.read(), (Boundary(3, 4),)).beside.rereads) == 1
+    assert FidelityMeasure(talk.read(), (RowBoundary(3, 2),)).beside.repeated_reads == ()
+    assert len(FidelityMeasure(talk.read(), (RowBoundary(3, 4),)).beside.repeated_reads) == 1

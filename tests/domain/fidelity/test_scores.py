@@ -5,10 +5,10 @@ from fidelity_sessions import TEXTS, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical_boundaries import Boundary
-from cutbank.domain.fidelity.fidelity_measure import Measure
+from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.session_reading import Reading
+from cutbank.domain.fidelity.session_reading import SessionReading
 
 COUNTS = st.lists(st.integers(0, 50), min_size=4, max_size=4)
 
@@ -22,15 +22,9 @@ def test_the_headline_is_the_harmonic_mean_of_recall_context_and_prose() -> None
 
     assert (told.recall, told.context, told.prose) == (0.8, 0.4, 0.2)
     assert told.f3 == pytest.approx(3 / (1 / 0.8 + 1 / 0.4 + 1 / 0.2))
-
-
-def test_who_has_none_of_one_part_has_no_headline_to_speak_of() -> None:
     assert Scores(stakes=10, hits=8, context_hits=4, pairs=10).f3 == 0.0
-
-
-def test_where_nothing_was_at_stake_there_is_no_score() -> None:
-    assert Scores().recall is Scores().prose is Scores().f3 is None
     assert Scores(stakes=10, hits=8, context_hits=4).f3 is None
+    assert Scores().recall is Scores().prose is Scores().f3 is None
 
 
 def test_precision_is_of_all_facts_that_summaries_carry() -> None:
@@ -50,13 +44,13 @@ def test_adding_never_depends_on_the_order(one: list[int], two: list[int], more:
 
 @given(cut_talks(), TEXTS, TEXTS)
 def test_adding_lines_to_a_summary_never_lowers_a_count(
-    cut: tuple[Reading, tuple[Boundary, ...]], summary: str, more: str
+    cut: tuple[SessionReading, tuple[RowBoundary, ...]], summary: str, more: str
 ) -> None:
     reading, boundaries = cut
-    measure = Measure(reading, boundaries)
+    measure = FidelityMeasure(reading, boundaries)
 
-    before = measure.scores(dropping(reading, boundaries, summary))
-    after = measure.scores(dropping(reading, boundaries, f"{summary}\n{more}"))
+    before = measure.score(dropping(reading, boundaries, summary))
+    after = measure.score(dropping(reading, boundaries, f"{summary}\n{more}"))
 
     for name in Scores.model_fields:
         assert getattr(after, name) >= getattr(before, name), name
@@ -64,9 +58,9 @@ def test_adding_lines_to_a_summary_never_lowers_a_count(
 
 @given(cut_talks(), TEXTS)
 def test_no_count_ever_passes_what_it_is_a_part_of(
-    cut: tuple[Reading, tuple[Boundary, ...]], summary: str
+    cut: tuple[SessionReading, tuple[RowBoundary, ...]], summary: str
 ) -> None:
-    told = Measure(*cut).scores(dropping(*cut, summary))
+    told = FidelityMeasure(*cut).score(dropping(*cut, summary))
 
     assert told.context_hits <= told.hits <= told.stakes
     assert told.pair_hits <= told.pairs

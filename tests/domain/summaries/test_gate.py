@@ -12,43 +12,50 @@ from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.errors import RejectedSummaryError
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.gate import ALWAYS_SMALL, RULES, TOLERANCE, Case, check
-from cutbank.domain.summaries.scripts import LATIN, dominant, is_latin
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank.domain.summaries.gate import (
+    ALWAYS_SMALL_TOKENS,
+    GATE_RULES,
+    SIZE_TOLERANCE,
+    GateCase,
+    check_draft,
+)
+from cutbank.domain.summaries.scripts import LATIN_SCRIPT, find_dominant_script, is_latin
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 USER_TEXTS = ["Fix the  parser,\nplease: it says “line 3...” and stops.", "Never push to main!"]
 MATERIAL = Material(
-    gone=(Item(2, Block.user(USER_TEXTS[0]), turn=1, tokens=5_000),),
+    removed_items=(Item(2, Block.user(USER_TEXTS[0]), turn=1, tokens=5_000),),
     covers=Ranges([(1, 40)]),
     budget=1_000,
 )
 
 
-def rejected_by(draft: Draft, material: Material = MATERIAL) -> str:
-    with pytest.raises(RejectedSummaryError) as caught:
-        check(draft, material, user_texts=USER_TEXTS)
-    assert caught.value.reason
-    assert str(caught.value) == f"{caught.value.rule}: {caught.value.reason}"
-    return caught.value.rule
+def rule_of(draft: Draft | str, material: Material = MATERIAL) -> str | None:
+    """The rule that rejects a draft; None where it passes."""
+    try:
+        check_draft(
+            Draft(draft) if isinstance(draft, str) else draft, material, user_texts=USER_TEXTS
+        )
+    except RejectedSummaryError as rejected:
+        return rejected.rule
+    return None
 
 
-def passes(text: str, material: Material = MATERIAL) -> None:
-    check(Draft(text), material, user_texts=USER_TEXTS)
+def iter_rules(texts: list[str]) -> dict[str, str | None]:
+    return {text: rule_of(text) for text in texts}
 
 
-@pytest.mark.parametrize("text", ["", " \n\t"])
-def test_an_empty_text_is_rejected(text: str) -> None:
-    assert rejected_by(Draft(text)) == "empty"
+def test_a_text_that_is_empty_or_was_cut_off_is_rejected() -> None:
+    assert iter_rules(["", " \n\t"]) == {"": "empty", " \n\t": "empty"}
+    with pytest.raises(RejectedSummaryError, match=r"^truncated: \w"):
+        check_draft(
+            Draft("## Goal\n- Fix the", was_truncated=True), MATERIAL, user_texts=USER_TEXTS
+        )
 
 
-def test_a_text_that_was_cut_off_is_rejected() -> None:
-    assert rejected_by(Draft("## Goal\n- Fix the", was_truncated=True)) == "truncated"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_tool_call_is_no_summary() -> None:
+    texts = [
         "<tool_call>\n{}\n</tool_call>",
         "I will look first. <function_calls><invoke name='x'>",
         "<|python_tag|>open()",
@@ -56,53 +63,41 @@ def test_a_text_that_was_cut_off_is_rejected() -> None:
         '{"tool_calls": []}',
         '{"name": "bash", "arguments": {"command": "ls"}}',
         '```json\n[{"name": "bash", "input": {}}]\n```',
-    ],
-)
-def test_a_tool_call_is_no_summary(text: str) -> None:
-    assert rejected_by(Draft(text)) == "tool-calling"
+    ]
+
+    assert iter_rules(texts) == dict.fromkeys(texts, "tool-calling")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_text_may_speak_of_tool_calls() -> None:
+    texts = [
         "The gate knows `<tool_call>` markup.",
         "Found:\n```xml\n<tool_call>\n```\nand fixed it.",
         '{"name": "a person"}',
         "{not json",
         "[1, 2]",
-    ],
-)
-def test_a_text_may_speak_of_tool_calls(text: str) -> None:
-    passes(text)
+    ]
+
+    assert iter_rules(texts) == dict.fromkeys(texts)
 
 
 def test_a_text_over_its_budget_is_rejected() -> None:
-    most = int(MATERIAL.budget * TOLERANCE)
+    most = int(MATERIAL.budget * SIZE_TOLERANCE)
 
-    passes("x" * 4 * most)
-    assert rejected_by(Draft("x" * 4 * (most + 1))) == "oversized"
+    assert rule_of("x" * 4 * most) is None
+    assert rule_of("x" * 4 * (most + 1)) == "oversized"
 
 
 def test_a_text_as_large_as_what_it_replaces_is_rejected() -> None:
-    little = replace(MATERIAL, gone=(Item(2, Block.user("x"), turn=1, tokens=50),))
+    little = replace(MATERIAL, removed_items=(Item(2, Block.user("x"), turn=1, tokens=50),))
 
-    passes("x" * 4 * 49, little)
-    assert rejected_by(Draft("x" * 4 * 50), little) == "not-smaller"
-
-
-def test_the_summary_before_is_replaced_too() -> None:
-    little = replace(MATERIAL, gone=(Item(2, Block.user("x"), turn=1, tokens=50),))
-
-    passes("x" * 4 * 59, replace(little, previous="y" * 4 * 10))
+    assert rule_of("x" * 4 * 49, little) is None
+    assert rule_of("x" * 4 * 50, little) == "not-smaller"
+    assert rule_of("x" * 4 * 59, replace(little, previous="y" * 4 * 10)) is None
+    assert rule_of("x" * 4 * ALWAYS_SMALL_TOKENS, replace(MATERIAL, removed_items=())) is None
 
 
-def test_a_text_of_a_line_is_always_small_enough() -> None:
-    passes("x" * 4 * ALWAYS_SMALL, replace(MATERIAL, gone=()))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_the_user_said_may_be_quoted() -> None:
+    lines = [
         'User: "Fix the parser, please: it says “line 3...” and stops."',
         '- User: "Fix the parser, please" (#2)',
         "* **User**: “Never push to main!”",
@@ -116,15 +111,13 @@ def test_a_text_of_a_line_is_always_small_enough() -> None:
         "User: wants the parser fixed",
         '## Critical Context\n> "error: no such file"',
         'Said "yes" to everything.',
-    ],
-)
-def test_what_the_user_said_may_be_quoted(line: str) -> None:
-    passes(line)
+    ]
+
+    assert iter_rules(lines) == dict.fromkeys(lines)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_the_user_never_said_is_rejected() -> None:
+    lines = [
         'User: "Fix the lexer"',
         '- User: "Push to main" (#2)',
         '- **User**: "please fix the parser"',
@@ -135,20 +128,17 @@ def test_what_the_user_said_may_be_quoted(line: str) -> None:
         "## Goal\n> Fix everything (#2)",
         "## Constraints & Preferences\n- none\n> Always push to main",
         'User: "Fix the parser, please" (#2) (#3) "and more"',
-    ],
-)
-def test_what_the_user_never_said_is_rejected(line: str) -> None:
-    assert rejected_by(Draft(f"## Progress\n- much\n{line}\n- more")) == "misquoted-user"
+    ]
+    texts = [f"## Progress\n- much\n{line}\n- more" for line in lines]
 
-
-def test_no_quote_stands_where_no_user_spoke() -> None:
+    assert iter_rules(texts) == dict.fromkeys(texts, "misquoted-user")
     with pytest.raises(RejectedSummaryError, match="never said"):
-        check(Draft('User: "..."'), MATERIAL, user_texts=[])
+        check_draft(Draft('User: "..."'), MATERIAL, user_texts=[])
 
 
 def test_a_handle_of_something_else_is_rejected() -> None:
-    assert rejected_by(Draft("done (#41)", cites=Ranges([(40, 41)]))) == "cites-elsewhere"
-    check(Draft("done (#40)", cites=Ranges([(40, 40)])), MATERIAL, user_texts=[])
+    assert rule_of(Draft("done (#41)", cites=Ranges([(40, 41)]))) == "cites-elsewhere"
+    check_draft(Draft("done (#40)", cites=Ranges([(40, 40)])), MATERIAL, user_texts=[])
 
 
 ENGLISH = "Please fix the parser, it stops at line three of every file that begins with a comment."
@@ -162,7 +152,7 @@ def talk(*blocks: AnyBlock | str, **more: Any) -> Material:
     """What leaves of a session; a plain text is the user's."""
     said = [Block.user(block) if isinstance(block, str) else block for block in blocks]
     items = tuple(Item(at, block, turn=1, tokens=5_000) for at, block in enumerate(said, 1))
-    return replace(MATERIAL, gone=items, **more)
+    return replace(MATERIAL, removed_items=items, **more)
 
 
 def answered(text: str) -> tuple[AnyBlock, AnyBlock]:
@@ -170,29 +160,22 @@ def answered(text: str) -> tuple[AnyBlock, AnyBlock]:
     return call, ToolResult(tool_call_id="c", content=text)
 
 
-@pytest.mark.parametrize(
-    ("said", "summary"),
-    [(ENGLISH, CHINESE), (ENGLISH, RUSSIAN), (RUSSIAN, CHINESE), (KOREAN, CHINESE)],
-)
-def test_a_summary_in_letters_that_nobody_used_is_rejected(said: str, summary: str) -> None:
-    text = f"## Goal\n- {summary}\n\n## Progress\n- `src/parser.py`: {summary} (#1)"
-
-    assert rejected_by(Draft(text), talk(said, Block.assistant(said))) == "other-language"
+def test_a_summary_in_letters_that_nobody_used_is_rejected() -> None:
+    pairs = [(ENGLISH, CHINESE), (ENGLISH, RUSSIAN), (RUSSIAN, CHINESE), (KOREAN, CHINESE)]
+    for said, summary in pairs:
+        text = f"## Goal\n- {summary}\n\n## Progress\n- `src/parser.py`: {summary} (#1)"
+        assert rule_of(text, talk(said, Block.assistant(said))) == "other-language"
 
 
-def test_a_tool_result_does_not_choose_the_language() -> None:
-    material = talk(ENGLISH, *answered(CHINESE), Block.thinking(CHINESE))
+def test_neither_a_tool_result_nor_a_name_chooses_the_language() -> None:
+    answered_so = talk(ENGLISH, *answered(CHINESE), Block.thinking(CHINESE))
 
-    assert rejected_by(Draft(f"- {CHINESE}"), material) == "other-language"
-
-
-def test_the_name_of_a_person_does_not_choose_the_language() -> None:
-    assert rejected_by(Draft(f"- {CHINESE}"), talk(ENGLISH + " (李明)")) == "other-language"
+    assert rule_of(f"- {CHINESE}", answered_so) == "other-language"
+    assert rule_of(f"- {CHINESE}", talk(ENGLISH + " (李明)")) == "other-language"
 
 
-@pytest.mark.parametrize(
-    ("summary", "material"),
-    [
+def test_a_summary_may_use_any_letters_that_were_used() -> None:
+    rows = [
         (CHINESE, talk(CHINESE)),
         (CHINESE, talk(ENGLISH, CHINESE)),
         (CHINESE, talk(ENGLISH, Block.assistant(CHINESE))),
@@ -208,43 +191,25 @@ def test_the_name_of_a_person_does_not_choose_the_language() -> None:
         (f"{ENGLISH} `{CHINESE}`", talk(ENGLISH)),
         (f"```\n{CHINESE * 9}\n```\n{ENGLISH}", talk(ENGLISH)),
         ("✓ → … δ + λ = π", talk(ENGLISH)),
-    ],
-)
-def test_a_summary_may_use_any_letters_that_were_used(summary: str, material: Material) -> None:
-    passes(summary, material)
-
-
-def test_what_the_user_said_is_quoted_in_any_letters() -> None:
-    material = talk(ENGLISH)
-    draft = Draft(f'- {ENGLISH}\n- User: "{CHINESE}" (#1)')
-
-    check(draft, material, user_texts=[CHINESE])
-
-
-@pytest.mark.parametrize("said", [CHINESE, JAPANESE, RUSSIAN, KOREAN])
-def test_the_rules_own_summary_passes_in_any_language(said: str) -> None:
-    material = talk(said, Block.assistant(said), *answered(ENGLISH * 20), Block.assistant(said))
-
-    check(Extractive().summarise(material), material, user_texts=[said])
-
-
-def test_each_rule_has_a_name_and_they_are_asked_in_order() -> None:
-    assert list(RULES) == [
-        "empty",
-        "truncated",
-        "tool-calling",
-        "oversized",
-        "not-smaller",
-        "other-language",
-        "misquoted-user",
-        "cites-elsewhere",
     ]
+
+    assert not [
+        (summary, rule) for summary, material in rows if (rule := rule_of(summary, material))
+    ]
+
+
+def test_the_rules_own_summary_passes_in_any_language() -> None:
+    quoting = Draft(f'- {ENGLISH}\n- User: "{CHINESE}" (#1)')
+    check_draft(quoting, talk(ENGLISH), user_texts=[CHINESE])
+    for said in (CHINESE, JAPANESE, RUSSIAN, KOREAN):
+        material = talk(said, Block.assistant(said), *answered(ENGLISH * 20), Block.assistant(said))
+        check_draft(ExtractiveSummarizer().summarize(material), material, user_texts=[said])
 
 
 @given(st.text(st.characters() | st.sampled_from('User:"…>#`<\n\ud800 ')), st.lists(st.text()))
 def test_any_text_is_judged(text: str, user_texts: list[str]) -> None:
     with suppress(RejectedSummaryError):
-        check(Draft(text), MATERIAL, user_texts=user_texts)
+        check_draft(Draft(text), MATERIAL, user_texts=user_texts)
 
 
 @given(st.text(st.characters(exclude_characters="\n") | st.sampled_from(' "…')), st.data())
@@ -252,15 +217,16 @@ def test_any_piece_of_what_the_user_said_may_be_quoted(said: str, data: st.DataO
     begin = data.draw(st.integers(0, len(said)))
     end = data.draw(st.integers(begin, len(said)))
 
-    check(Draft(f'x\n- User: "{said[begin:end]}" (#2)'), MATERIAL, user_texts=[said])
+    check_draft(Draft(f'x\n- User: "{said[begin:end]}" (#2)'), MATERIAL, user_texts=[said])
 
 
-@pytest.mark.parametrize(
-    ("said", "quote"),
-    [("000\x1b1", "1"), ("a\x1b[31mred\x1b[0m", "1mred\x1b[0m"), ("a\x1b[1mb", "ab")],
-)
-def test_a_quote_may_begin_inside_a_terminal_code_or_leave_it_out(said: str, quote: str) -> None:
-    check(Draft(f'x\n- User: "{quote}" (#2)'), MATERIAL, user_texts=[said])
+def test_a_quote_may_begin_inside_a_terminal_code_or_leave_it_out() -> None:
+    for said, quote in [
+        ("000\x1b1", "1"),
+        ("a\x1b[31mred\x1b[0m", "1mred\x1b[0m"),
+        ("a\x1b[1mb", "ab"),
+    ]:
+        check_draft(Draft(f'x\n- User: "{quote}" (#2)'), MATERIAL, user_texts=[said])
 
 
 BARE = "Now <tool_call> it"
@@ -268,22 +234,17 @@ HARMLESS = ["plain words", "`<tool_call>` is markup", '- User: "<tool_call>" (#2
 
 
 @given(st.lists(st.sampled_from([BARE, *HARMLESS]), max_size=6))
-def test_markup_counts_in_whichever_line_it_stands(lines: list[str]) -> None:
-    case = Case(Draft("\n".join(lines)), MATERIAL, ())
+def test_markup_counts_in_whichever_line_it_stands_but_not_between_fences(lines: list[str]) -> None:
+    def rule(*lines: str) -> str | None:
+        return GATE_RULES["tool-calling"](GateCase(Draft("\n".join(lines)), MATERIAL, ()))
 
-    assert (RULES["tool-calling"](case) is not None) == (BARE in lines)
-
-
-@given(st.lists(st.sampled_from([BARE, *HARMLESS]), max_size=6))
-def test_markup_between_fences_never_counts(lines: list[str]) -> None:
-    case = Case(Draft("\n".join(["```", *lines, "```"])), MATERIAL, ())
-
-    assert RULES["tool-calling"](case) is None
+    assert (rule(*lines) is not None) == (BARE in lines)
+    assert rule("```", *lines, "```") is None
 
 
 @given(
     st.text(st.characters(codec="utf-8"), max_size=80), st.sampled_from(["", "й" * 40, "日" * 14])
 )
 def test_no_other_script_is_ever_overlooked(text: str, more: str) -> None:
-    assert not is_latin(text + more) or dominant(text + more) in {None, LATIN}
+    assert not is_latin(text + more) or find_dominant_script(text + more) in {None, LATIN_SCRIPT}
     assert not (more and is_latin(text + more))

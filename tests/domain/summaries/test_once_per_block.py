@@ -1,18 +1,18 @@
 """What was found in a block is remembered with the block, and forgotten with it."""
 
-import gc
+from weakref import WeakSet
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.blocks import Block
-from cutbank.domain.summaries.extraction.block_cache import OncePerBlock
+from cutbank.domain.summaries.extraction.block_cache import CachedPerBlock
 
 
 def test_a_block_is_read_once_in_each_way() -> None:
     read: list[tuple[str, int]] = []
 
-    @OncePerBlock
+    @CachedPerBlock
     def beginning(block: Block, most: int) -> str:
         read.append((block.text, most))
         return block.text[:most]
@@ -30,7 +30,7 @@ def test_a_block_is_read_once_in_each_way() -> None:
 def test_nothing_is_ever_told_of_a_block_that_was_found_in_another(
     places: list[tuple[int, str]],
 ) -> None:
-    text_of = OncePerBlock(lambda block: block.text)
+    text_of = CachedPerBlock(lambda block: block.text)
     alive: dict[int, Block] = {}
     for place, text in places:
         alive[place] = Block.user(text)  # the one before it dies, and leaves its identity
@@ -38,26 +38,23 @@ def test_nothing_is_ever_told_of_a_block_that_was_found_in_another(
         assert text_of(alive[place]) == text
 
 
-def test_what_was_found_dies_with_the_block() -> None:
+def test_what_was_found_dies_with_the_block_or_is_forgotten() -> None:
     class Found:
-        """Something that can be counted."""
+        """A result that a weak reference can watch."""
 
-    found = OncePerBlock(lambda _block: Found())
+    alive: WeakSet[Found] = WeakSet()
+
+    @CachedPerBlock
+    def found(_block: Block) -> Found:
+        alive.add(result := Found())
+        return result
+
     blocks = [Block.user(str(number)) for number in range(9)]
-    assert len({*map(found, blocks)}) == 9
-
-    del blocks[3:]
-    gc.collect()
-
-    assert sum(isinstance(one, Found) for one in gc.get_objects()) == 3
-    assert found(blocks[0]) is found(blocks[0])
-
-
-def test_all_can_be_forgotten() -> None:
-    found = OncePerBlock(lambda _block: object())
-    block = Block.user("hello")
-    before = found(block)
+    for block in blocks:
+        assert found(block) is found(block)
+    del block, blocks[3:]
+    assert len(alive) == 3
 
     found.cache_clear()
 
-    assert found(block) is not before
+    assert len(alive) == 0

@@ -2,11 +2,10 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.summaries.extraction.facts import words_of, words_of_line
+from cutbank.domain.summaries.extraction.facts import collect_line_words, find_fact_words
 
 # What a word is, without the haste: every position is looked at.
 PLAIN = re.compile(
@@ -22,37 +21,18 @@ PIECES = [
 ]
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=60))
 def test_what_is_skipped_holds_no_word(text: str) -> None:
-    assert words_of(text) == PLAIN.findall(text)
-
-
-@given(st.text(max_size=60))
-def test_no_text_hides_a_word(text: str) -> None:
-    assert words_of(text) == PLAIN.findall(text)
+    assert find_fact_words(text) == PLAIN.findall(text)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_no_word_goes_on_in_the_next_line(text: str) -> None:
     lines = text.split("\n")
 
-    assert [word for line in lines for word in words_of(line)] == words_of(text)
+    assert [word for line in lines for word in find_fact_words(line)] == find_fact_words(text)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_no_escape_sequence_hides_a_word_of_a_summary(text: str) -> None:
-    assert words_of_line(text) == set(PLAIN.findall(text.replace("\\", " ")))
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("The parser in src/a.py fails", ["src/a.py"]),
-        ("see https://a.example/b then go on", ["https://a.example/b"]),
-        ("call fooBar(snake_case, --dry-run)", ["fooBar", "snake_case", "--dry-run"]),
-        ("only plain Words here, no facts.", []),
-        ("line one\\nfoo_bar", []),
-    ],
-)
-def test_plain_words_are_no_facts(text: str, words: list[str]) -> None:
-    assert words_of(text) == words
+    assert collect_line_words(text) == set(PLAIN.findall(text.replace("\\", " ")))

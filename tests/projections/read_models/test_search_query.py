@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.projections.read_models.search_query import Query
+from cutbank.projections.read_models.search_query import SearchQuery
 
 
-@pytest.mark.parametrize(
-    ("text", "expression"),
-    [
+def test_a_search_is_read() -> None:
+    rows: list[tuple[str, str]] = [
         ("clay silt", '("clay" AND "silt")'),
         ('"clay silt" sand', '("clay silt" AND "sand")'),
         ("clay -silt", '(("clay") NOT ("silt"))'),
@@ -24,28 +23,25 @@ from cutbank.projections.read_models.search_query import Query
         ("clay -> silt", '("clay" AND "silt")'),
         ("well-known", '("well-known")'),
         ("a\0b", '("a" AND "b")'),
-    ],
-)
-def test_a_search_is_read(text: str, expression: str) -> None:
-    assert Query.parsed(text).expression == expression
+    ]
+
+    assert [(text, SearchQuery.parse(text).expression) for text, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_what_cannot_be_understood_is_said_in_one_line() -> None:
+    rows: list[tuple[str, str]] = [
         ("", "nothing to search for"),
         (" -> ! ", "nothing to search for"),
         ("*", "nothing to search for"),
         ("-clay", "say what to find"),
         ('clay "silt', "a quote is never closed"),
         ("cl*", "3 letters before"),
-    ],
-)
-def test_what_cannot_be_understood_is_said_in_one_line(text: str, said: str) -> None:
-    with pytest.raises(InvalidSettingError, match=said) as refused:
-        Query.parsed(text)
+    ]
+    for text, said in rows:
+        with pytest.raises(InvalidSettingError, match=said) as refused:
+            SearchQuery.parse(text)
 
-    assert "\n" not in str(refused.value)
+        assert "\n" not in str(refused.value), text
 
 
 @given(st.text(st.characters() | st.sampled_from('"*-^():{} \0'), max_size=40))
@@ -53,7 +49,7 @@ def test_no_text_is_an_error_of_the_database(text: str) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE VIRTUAL TABLE t USING fts5(said)")
         try:
-            expression = Query.parsed(text).expression
+            expression = SearchQuery.parse(text).expression
         except InvalidSettingError:
             return  # said in words of ours
         connection.execute("SELECT * FROM t WHERE t MATCH ?", (expression,)).fetchall()

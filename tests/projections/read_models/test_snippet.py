@@ -1,16 +1,14 @@
 """A snippet is one line around a match, and says where in it the match stands."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.projections.read_models.search_query import Query
-from cutbank.projections.read_models.snippet import WIDTH, snippet
+from cutbank.projections.read_models.search_query import SearchQuery
+from cutbank.projections.read_models.snippet import SNIPPET_CHARS, make_snippet
 
 
-@pytest.mark.parametrize(
-    ("text", "query", "marked"),
-    [
+def test_what_was_found_is_marked() -> None:
+    rows: list[tuple[str, str, str]] = [
         ("one clay two", "clay", "one «clay» two"),
         ("Clay\n\n  and\tCLAY", "clay", "«Clay» and «CLAY»"),
         ("claystone clay", "clay", "claystone «clay»"),
@@ -21,27 +19,29 @@ from cutbank.projections.read_models.snippet import WIDTH, snippet
         ("both silt and clay", "clay silt", "both «silt» and «clay»"),
         ("nothing of it", "clay", "nothing of it"),
         ("clay -silt", "clay -sand", "«clay» -silt"),
-    ],
-)
-def test_what_was_found_is_marked(text: str, query: str, marked: str) -> None:
-    assert snippet(text, Query.parsed(query)).marked() == marked
+    ]
+
+    assert [
+        (text, query, make_snippet(text, SearchQuery.parse(query)).mark_matches())
+        for text, query, _ in rows
+    ] == rows
 
 
 def test_of_a_long_text_the_piece_around_the_match_is_shown() -> None:
-    found = snippet("silt " * 999 + "one pebble " + "clay " * 999, Query.parsed("pebble"))
+    found = make_snippet("silt " * 999 + "one pebble " + "clay " * 999, SearchQuery.parse("pebble"))
 
-    assert found.marked().startswith("…")
-    assert found.marked().endswith("…")
-    assert "one «pebble» clay" in found.marked()
-    assert len(found.text) <= WIDTH + 2
+    assert found.mark_matches().startswith("…")
+    assert found.mark_matches().endswith("…")
+    assert "one «pebble» clay" in found.mark_matches()
+    assert len(found.text) <= SNIPPET_CHARS + 2
 
 
 @given(st.text(max_size=600), st.sampled_from(["clay", "caf*", '"a b"', "Ähre"]))
 def test_marks_stand_inside_of_one_line(text: str, query: str) -> None:
-    found = snippet(text, Query.parsed(query))
+    found = make_snippet(text, SearchQuery.parse(query))
 
     assert "\n" not in found.text
-    assert len(found.text) <= WIDTH + 2
+    assert len(found.text) <= SNIPPET_CHARS + 2
     end = 0
     for start, stop in found.marks:
         assert end <= start < stop <= len(found.text)

@@ -7,16 +7,16 @@ from typing import Any
 
 from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin
-from cutbank.domain.inventory import Made, made, remembered
+from cutbank.domain.inventory import MadeArtifact, find_made_artifacts, find_memory_lookups
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import RollingTimeline, TimelineCut
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summarizer import Asked, Material
+from cutbank.domain.summaries.summarizer import Material, SummaryRequest
 from cutbank.domain.window import Window
-from cutbank.projections.rendering.cache_points import cache_points
+from cutbank.projections.rendering.cache_points import find_cache_points
 
 Entry = dict[str, Any]
-Writer = Callable[[Asked], str | None]
+Writer = Callable[[SummaryRequest], str | None]
 """Answers a request for a summary; None where it failed."""
 
 WRITERS = frozenset(
@@ -34,7 +34,7 @@ class TimelineCompaction:
 
     cut: TimelineCut | None
     """None where it looks for no place to cut at."""
-    asked: tuple[Asked, ...]
+    asked: tuple[SummaryRequest, ...]
     blocks: tuple[Item, ...]
     """The timeline in memory; the new summary is the one whose position is 0."""
     summary: Entry | None
@@ -53,22 +53,22 @@ def compacted(
 ) -> TimelineCompaction:
     """Compact as the original would: by the raw cut, and not at all where a writer fails."""
     before = in_memory(window)
-    cut = policy.answered(window)
-    if cut is None or not cut.takes_out:
+    cut = policy.find_due_cut(window)
+    if cut is None or not cut.has_effect:
         return TimelineCompaction(cut, (), before, None, None)
     gone = tuple(item for item in window.open_to_cut if item.place < cut.first_kept)
     material = _material(window, policy, gone, cut)
-    form = policy.form(cut.first_kept if cut.turn_start is None else cut.turn_start)
-    asked = form.asked(material)
+    form = policy.make_template(cut.first_kept if cut.turn_start is None else cut.turn_start)
+    asked = form.plan_requests(material)
     texts = {request.part: text for request in asked if (text := write(request))}
     if len(texts) < len(asked):
         return TimelineCompaction(cut, asked, before, None, None)
-    text = form.joined(texts, material)
+    text = form.join_answers(texts, material)
     first_kept = next(item for item in window.items if item.position == cut.first_kept)
-    turn = kdcube_timeline.turn_of(first_kept) or runtime_turn
+    turn = kdcube_timeline.find_turn(first_kept) or runtime_turn
     split = turn if cut.turn_start is not None else None
     entry = summary_block(text, turn, gone, split_turn=split)
-    tokens = policy.sizes.tokens(text)
+    tokens = policy.sizes.count_text_tokens(text)
     new = Item(position=0, block=imported(entry), turn=first_kept.turn, tokens=tokens)
     at = before.index(first_kept)
     return TimelineCompaction(
@@ -88,12 +88,12 @@ def summary_block(
     if split_turn is not None:
         meta["split_turn_id"] = split_turn
     return {
-        "type": kdcube_timeline.SUMMARY,
+        "type": kdcube_timeline.SUMMARY_TYPE,
         "author": "system",
         "turn_id": turn,
         "ts": time,
         "mime": "text/markdown",
-        "path": f"su:{turn}.{kdcube_timeline.SUMMARY}",
+        "path": f"su:{turn}.{kdcube_timeline.SUMMARY_TYPE}",
         "text": text,
         "meta": meta | {"turn_id": turn},
     }
@@ -115,7 +115,7 @@ def save_summary(summary: Entry, gone: Sequence[Item], *, created_at: str = "") 
 
 def turns(items: Iterable[Item]) -> list[str]:
     """The turns of the blocks, in order."""
-    return list(dict.fromkeys(filter(None, map(kdcube_timeline.turn_of, items))))
+    return list(dict.fromkeys(filter(None, map(kdcube_timeline.find_turn, items))))
 
 
 def stats(before: int, after: int, blocks: int, summaries: int) -> dict[str, int]:
@@ -142,8 +142,12 @@ def in_memory(window: Window) -> tuple[Item, ...]:
     """All blocks that the program still holds: what left, the summary, and what is in view."""
     standing: tuple[Item, ...] = ()
     if window.summary is not None:
-        position = window.begins - 1
-        entry = {"type": kdcube_timeline.SUMMARY, "author": "system", "text": window.summary.text}
+        position = window.cut_start - 1
+        entry = {
+            "type": kdcube_timeline.SUMMARY_TYPE,
+            "author": "system",
+            "text": window.summary.text,
+        }
         standing = (Item(position=position, block=imported(entry), turn=0, tokens=0),)
     return (*window.evicted, *standing, *window.items)
 
@@ -151,19 +155,21 @@ def in_memory(window: Window) -> tuple[Item, ...]:
 def imported(entry: Entry) -> AnyBlock:
     """A summary of the timeline as a block: a note, which no model is sent by itself."""
     rest = {name: value for name, value in entry.items() if name != "text"}
-    origin = Origin(format=kdcube_timeline.FORMAT, entry=json.dumps(rest))
+    origin = Origin(format=kdcube_timeline.TIMELINE_FORMAT, entry=json.dumps(rest))
     return Block(kind=Kind.NOTE, text=entry["text"], origin=origin)
 
 
 def visible(blocks: Sequence[Item]) -> tuple[Item, ...]:
     """From the last summary on; everything where there is none."""
-    summaries = [at for at, item in enumerate(blocks) if kdcube_timeline.is_summary(item.block)]
+    summaries = [
+        at for at, item in enumerate(blocks) if kdcube_timeline.is_summary_entry(item.block)
+    ]
     return tuple(blocks[summaries[-1] :] if summaries else blocks)
 
 
 def estimated(blocks: Iterable[Item], policy: RollingTimeline) -> int:
     """Tokens of the blocks as they show."""
-    return sum(policy.sizes.sizes(blocks))
+    return sum(policy.sizes.iter_sizes(blocks))
 
 
 def rendered(blocks: Sequence[Item]) -> tuple[Item, ...]:
@@ -173,11 +179,11 @@ def rendered(blocks: Sequence[Item]) -> tuple[Item, ...]:
     sent = []
     for item in blocks:
         block = item.block
-        if kdcube_timeline.is_hidden(block):
-            path = kdcube_timeline.path_of(block)
+        if kdcube_timeline.is_hidden_entry(block):
+            path = kdcube_timeline.find_path(block)
             is_first = path not in hidden_paths
             hidden_paths.add(path)
-            if not (path and is_first and kdcube_timeline.replacement_of(block).strip()):
+            if not (path and is_first and kdcube_timeline.find_replacement(block).strip()):
                 continue
         sent.append(item)
     return tuple(sent)
@@ -185,8 +191,8 @@ def rendered(blocks: Sequence[Item]) -> tuple[Item, ...]:
 
 def cached(blocks: Sequence[Item], *, cache_last: bool = False) -> tuple[Item, ...]:
     """The blocks behind which a cached prefix ends."""
-    paths = [kdcube_timeline.path_of(item.block) for item in blocks]
-    return tuple(blocks[at] for at in cache_points(paths, cache_last=cache_last))
+    paths = [kdcube_timeline.find_path(item.block) for item in blocks]
+    return tuple(blocks[at] for at in find_cache_points(paths, cache_last=cache_last))
 
 
 # The digest
@@ -194,7 +200,7 @@ def cached(blocks: Sequence[Item], *, cache_last: bool = False) -> tuple[Item, .
 
 def digest(items: Sequence[Item]) -> Entry:
     """The inventory of what a summary stands for."""
-    artifacts = [_artifact(one) for one in made(items)]
+    artifacts = [_artifact(one) for one in find_made_artifacts(items)]
     return {
         "artifacts": artifacts,
         "streamed_artifacts": [one for one in artifacts if _is_streamed(one)],
@@ -203,35 +209,35 @@ def digest(items: Sequence[Item]) -> Entry:
         "exec_outputs": [one for one in artifacts if one["tool_id"] in RUNNERS],
         "memory_read": [
             {
-                "tool_call_id": kdcube_timeline.call_of(one.call.block),
+                "tool_call_id": kdcube_timeline.find_call(one.call.block),
                 "tool_id": one.tool,
                 **_when(one.call),
-                "query": one.asked.get("query"),
-                "targets": one.asked.get("targets"),
-                "top_k": one.asked.get("top_k"),
-                "days": one.asked.get("days"),
+                "query": one.arguments.get("query"),
+                "targets": one.arguments.get("targets"),
+                "top_k": one.arguments.get("top_k"),
+                "days": one.arguments.get("days"),
                 "hits_count": len(one.hits),
                 "turn_ids": list(one.turns),
                 "paths": list(one.paths),
             }
-            for one in remembered(items)
+            for one in find_memory_lookups(items)
         ],
         "hidden_blocks": [
             {
-                "path": kdcube_timeline.path_of(item.block),
-                "type": kdcube_timeline.type_of(item.block),
+                "path": kdcube_timeline.find_path(item.block),
+                "type": kdcube_timeline.find_type(item.block),
                 **_when(item),
-                "mime": kdcube_timeline.mime_of(item.block),
-                "replacement_text": kdcube_timeline.replacement_of(item.block),
+                "mime": kdcube_timeline.find_mime(item.block),
+                "replacement_text": kdcube_timeline.find_replacement(item.block),
             }
             for item in items
-            if kdcube_timeline.is_hidden(item.block)
+            if kdcube_timeline.is_hidden_entry(item.block)
         ],
     }
 
 
-def _artifact(one: Made) -> Entry:
-    told = one.told
+def _artifact(one: MadeArtifact) -> Entry:
+    told = one.fields
     return {
         **_when(one.result),
         "artifact_path": told.get("artifact_path") or "",
@@ -240,7 +246,7 @@ def _artifact(one: Made) -> Entry:
         "kind": told.get("kind") or "",
         "visibility": told.get("visibility") or "",
         "tool_id": one.tool,
-        "tool_call_id": kdcube_timeline.call_of(one.result.block),
+        "tool_call_id": kdcube_timeline.find_call(one.result.block),
         "sources_used": told.get("sources_used") or [],
     }
 
@@ -250,7 +256,7 @@ def _is_streamed(artifact: Entry) -> bool:
 
 
 def _when(item: Item) -> Entry:
-    return {"turn_id": kdcube_timeline.turn_of(item), "ts": kdcube_timeline.time_of(item.block)}
+    return {"turn_id": kdcube_timeline.find_turn(item), "ts": kdcube_timeline.find_time(item.block)}
 
 
 def _material(
@@ -259,7 +265,7 @@ def _material(
     positions = Ranges.of(item.position for item in gone)
     split = Ranges() if cut.turn_start is None else Ranges.span(cut.turn_start, cut.first_kept - 1)
     return Material(
-        gone=gone,
+        removed_items=gone,
         covers=positions,
         prefix=positions & split,
         budget=policy.summary_tokens,

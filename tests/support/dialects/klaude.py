@@ -10,7 +10,7 @@ from typing import Any
 from cutbank.domain.blocks import Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, Trigger
 from cutbank.domain.item import Item
-from cutbank.domain.messages import Message, Role, messages_of
+from cutbank.domain.messages import Message, Role, group_messages
 
 PREVIEW = 30
 """Characters of a message that a brief shows."""
@@ -60,7 +60,7 @@ def kept_items_brief(
     """
     names = {_id(item): item.block.name for item in history if isinstance(item.block, ToolCall)}
     brief: list[dict[str, Any]] = []
-    for is_result, run in groupby(messages_of(kept), key=_is_result):
+    for is_result, run in groupby(group_messages(kept), key=_is_result):
         if is_result:
             tools = (names.get(_id(message.items[0]), "tool") for message in run)
             brief += _counted(name.capitalize() if capitalised else name for name in tools)

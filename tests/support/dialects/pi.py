@@ -5,7 +5,7 @@ from datetime import UTC
 from typing import Any
 
 from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary
-from cutbank.domain.policies.cutting.pi_preparation import Preparation
+from cutbank.domain.policies.cutting.pi_preparation import PiPreparation
 
 Named = Callable[[int], str]
 """The id of the entry that holds a block, by its position."""
@@ -42,7 +42,9 @@ def compaction_entry(
     }
 
 
-def compaction_result(text: str, preparation: Preparation, *, named: Named = str) -> dict[str, Any]:
+def compaction_result(
+    text: str, preparation: PiPreparation, *, named: Named = str
+) -> dict[str, Any]:
     """What its `compact` gives back, before an entry is made of it."""
     return {
         "summary": text,

@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Any
 
-from cutbank.domain.tool_result_size import Shortened
-from cutbank.domain.utilization import Level, Pruned
+from cutbank.domain.tool_result_size import TruncatedResult
+from cutbank.domain.utilization import PruningResult, UsageLevel
 from cutbank.projections.hook_payloads import (
     context_pruned,
     context_warning,
@@ -33,13 +33,13 @@ class InternalEvent(StrEnum):
 
 
 _OF_LEVEL = {
-    Level.WARNING: InternalEvent.WARNING,
-    Level.ALERT: InternalEvent.ALERT,
-    Level.CRITICAL: InternalEvent.EXCEEDED,
+    UsageLevel.WARNING: InternalEvent.WARNING,
+    UsageLevel.ALERT: InternalEvent.ALERT,
+    UsageLevel.CRITICAL: InternalEvent.EXCEEDED,
 }
 
 
-def internal_events(level: Level, pruned: Pruned | None) -> tuple[InternalEvent, ...]:
+def internal_events(level: UsageLevel, pruned: PruningResult | None) -> tuple[InternalEvent, ...]:
     """What is told of one look at the context: of each count, and of a pruning between them."""
     told = [_OF_LEVEL.get(level)]
     if pruned is not None:
@@ -47,7 +47,7 @@ def internal_events(level: Level, pruned: Pruned | None) -> tuple[InternalEvent,
     return tuple(event for event in told if event is not None)
 
 
-def aggregated(result: Shortened) -> dict[str, Any]:
+def aggregated(result: TruncatedResult) -> dict[str, Any]:
     """A tool's answer as it is put into the conversation."""
     return {
         "truncated": result.was_truncated,

@@ -7,8 +7,8 @@ from typing import Any, Self
 from cutbank.domain.blocks import Kind, ToolCall
 from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.item import Item
-from cutbank.domain.messages import messages_of
-from cutbank.domain.summaries.plain_parts import parts_of
+from cutbank.domain.messages import group_messages
+from cutbank.domain.summaries.plain_parts import list_text_parts
 
 HEADER = "[Compaction summary]"
 FLAG = "compaction_summary"
@@ -85,7 +85,7 @@ def messages_json(items: Sequence[Item]) -> list[Message]:
             "content": [piece for item in message.items for piece in _pieces(item)],
             "timestamp": None,
         }
-        for message in messages_of(items)
+        for message in group_messages(items)
     ]
 
 
@@ -119,12 +119,12 @@ def is_summary(message: Message) -> bool:
 def _pieces(item: Item) -> list[dict[str, Any]]:
     block = item.block
     if isinstance(block, ToolCall):
-        arguments = block.parsed()
+        arguments = block.parse_arguments()
         call = {"id": block.tool_call_id, "name": block.name, "arguments": arguments}
         return [{"type": "tool_call", **call}]
     if item.kind is Kind.THINKING:
         return [{"type": "thinking", "thinking": block.text}]
-    return [_piece(text) for text in parts_of(block)]
+    return [_piece(text) for text in list_text_parts(block)]
 
 
 def _piece(text: str) -> dict[str, Any]:

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cutbank.domain.item import Item
-from cutbank.domain.policies.measuring.text_measure import Measure, Rounding, Unit
-from cutbank.domain.policies.retention_window import FORCED, RetentionWindow, newest_first
-from cutbank.domain.summaries.forms.tunacode import TunacodeForm
+from cutbank.domain.policies.measuring.text_measure import Rounding, SizeUnit, TextMeasure
+from cutbank.domain.policies.retention_window import (
+    FORCED_TRIGGERS,
+    RetentionWindow,
+    iter_message_spans_back,
+)
+from cutbank.domain.summaries.forms.tunacode import TunacodeTemplate
 from cutbank.domain.window import Window
 
 from .tunacode import CompactionRecord
@@ -98,7 +102,7 @@ class Controller:
         skip = self._skip(window, was_tried=was_tried, may_by_threshold=may_by_threshold)
         if skip is not None:
             return ended(Status.SKIPPED, skip, was_tried=was_tried)
-        cut = self.policy.cut(window)
+        cut = self.policy.find_cut(window)
         if cut is None:
             return ended(Status.SKIPPED, Reason.NO_BOUNDARY)
         gone = tuple(item for item in items if item.place < cut)
@@ -115,7 +119,7 @@ class Controller:
         return Outcome(Status.COMPACTED, Reason.COMPACTED, kept, gone, written, was_tried=True)
 
     def _skip(self, window: Window, *, was_tried: bool, may_by_threshold: bool) -> Reason | None:
-        if window.trigger in FORCED:
+        if window.trigger in FORCED_TRIGGERS:
             return None
         if was_tried:
             return Reason.ALREADY
@@ -126,7 +130,7 @@ class Controller:
         return None if self.policy.fires(window) else Reason.BELOW
 
     def _written(self, gone: Sequence[Item], record: CompactionRecord | None) -> str:
-        said = TunacodeForm().said(gone)
+        said = TunacodeTemplate().render_conversation(gone)
         if not said.strip():
             raise ValueError("there is nothing to sum up")
         previous = record.summary.strip() if record else ""
@@ -143,16 +147,19 @@ class Controller:
         before: CompactionRecord | None,
         now: str,
     ) -> CompactionRecord:
-        measure = Measure(Unit.CODE_POINTS, Rounding(self.policy.rounding))
+        measure = TextMeasure(SizeUnit.CODE_POINTS, Rounding(self.policy.rounding))
         return CompactionRecord(
             summary=text,
-            compacted_message_count=sum(1 for _ in newest_first(gone)),
+            compacted_message_count=sum(1 for _ in iter_message_spans_back(gone)),
             tokens_before=self._tokens((*gone, *kept)),
-            tokens_after=self._tokens(kept) + measure.tokens(text),
+            tokens_after=self._tokens(kept) + measure.count_tokens(text),
             compaction_count=before.compaction_count + 1 if before else 1,
             previous_summary=before.summary if before else None,
             last_compacted_at=now,
         )
 
     def _tokens(self, items: tuple[Item, ...]) -> int:
-        return sum(self.policy.tokens_of(items[start:end]) for start, end in newest_first(items))
+        return sum(
+            self.policy.count_tokens(items[start:end])
+            for start, end in iter_message_spans_back(items)
+        )

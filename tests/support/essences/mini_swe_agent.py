@@ -15,13 +15,14 @@ def essence(path: Path) -> dict[str, Any]:
     named = None if isinstance(whole, list) else whole.get("instance_id")
     first = next(i for i, one in enumerate(messages, 1) if one.get("role") == "assistant")
     told = json.dumps(
-        [named, *map(_unmarked, messages[:first])], ensure_ascii=False, separators=(",", ":")
+        [named, *map(unmarked, messages[:first])], ensure_ascii=False, separators=(",", ":")
     )
     digest = blake2b(told.encode(), digest_size=8).hexdigest()
     return {f"mini-swe-agent-{digest}": whole}
 
 
-def _unmarked(message: dict[str, Any]) -> dict[str, Any]:
+def unmarked(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message without its marks for the cache."""
     plain = {name: value for name, value in message.items() if name != "cache_control"}
     if isinstance(plain["content"], list):
         plain["content"] = [

@@ -10,24 +10,16 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from .mini_swe_agent import unmarked
+
 
 def essence(path: Path) -> dict[str, Any]:
     whole = json.loads(path.read_text())
     history = whole["history"]
     first = next(i for i, one in enumerate(history, 1) if one.get("role") == "assistant")
-    began = [whole.get("environment"), whole.get("replay_config"), *map(_unmarked, history[:first])]
+    began = [whole.get("environment"), whole.get("replay_config"), *map(unmarked, history[:first])]
     told = json.dumps(began, ensure_ascii=False, separators=(",", ":"))
     digest = blake2b(told.encode(), digest_size=8).hexdigest()
     steps = whole.pop("trajectory")
     kept = [{k: v for k, v in step.items() if k not in ("query", "messages")} for step in steps]
     return {f"swe-agent-traj-{digest}": {**whole, "trajectory": kept}}
-
-
-def _unmarked(message: dict[str, Any]) -> dict[str, Any]:
-    plain = {name: value for name, value in message.items() if name != "cache_control"}
-    if isinstance(plain["content"], list):
-        plain["content"] = [
-            {name: value for name, value in item.items() if name != "cache_control"}
-            for item in plain["content"]
-        ]
-    return plain

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 from .answers import Answer, in_turn
@@ -20,12 +20,12 @@ class Asked:
     provider: Provider
     server: Loopback
 
-    def llm(self, **options: Any) -> Llm:
+    def llm(self, **options: Any) -> LlmSummarizer:
         base_url = self.provider.base_url(self.server.url)
-        return Llm(self.provider.model, base_url=base_url, **options)
+        return LlmSummarizer(self.provider.model, base_url=base_url, **options)
 
     def draft(self, *answers: Answer, material: Material = MATERIAL, **options: Any) -> Draft:
         """What the summariser makes of these answers, or of what the server's script says."""
         if answers:
             self.server.script = in_turn(*answers)
-        return asyncio.run(self.llm(**options).summarise(material))
+        return asyncio.run(self.llm(**options).summarize(material))

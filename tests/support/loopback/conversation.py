@@ -3,7 +3,7 @@
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.gate import check
+from cutbank.domain.summaries.gate import check_draft
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 GOAL = "Make the parser accept comments. Never touch the migrations folder."
@@ -15,7 +15,7 @@ _BLOCKS: tuple[AnyBlock, ...] = (
     Block.assistant("It has no rule for comments; I add one to the grammar."),
 )
 MATERIAL = Material(
-    gone=tuple(
+    removed_items=tuple(
         Item(position, block, turn=1, tokens=max(len(block.text) // 4, 8))
         for position, block in enumerate(_BLOCKS, 2)
     ),
@@ -31,4 +31,4 @@ SUMMARY = (
 
 def judge(draft: Draft, material: Material = MATERIAL) -> None:
     """As the store does before a draft may stand for anything."""
-    check(draft, material, user_texts=[GOAL])
+    check_draft(draft, material, user_texts=[GOAL])

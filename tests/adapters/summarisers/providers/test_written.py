@@ -9,7 +9,7 @@ from loopback.conversation import GOAL, SUMMARY, judge
 from loopback.offline import elsewhere
 from loopback.providers import ALL, WAYS
 
-from cutbank.domain.errors import RejectedSummaryError, SummariserFailedError
+from cutbank.domain.errors import RejectedSummaryError, SummarizerFailedError
 from cutbank.domain.session_events import Usage
 
 
@@ -30,18 +30,22 @@ def test_a_summary_is_written_and_may_be_served(asked: Asked, is_streamed: bool)
     assert not draft.was_truncated
     assert GOAL in request.raw.decode()
     assert not {"tools", "toolConfig", "functions"} & set(request.body)
-
-
-@ALL
-def test_what_a_known_model_took_has_a_price(asked: Asked) -> None:
-    draft = asked.draft(Says(SUMMARY))
-
-    assert draft.model
     if asked.provider.name in {"anthropic", "openai-chat", "openai-responses", "google", "bedrock"}:
         assert draft.cost_usd
         assert 0 < draft.cost_usd < 0.1
     if asked.provider.name in {"vllm", "llama.cpp"}:
         assert draft.cost_usd is None
+
+
+def test_an_answer_that_says_nothing_is_a_failure(asked: Asked, subtests: pytest.Subtests) -> None:
+    answers = {
+        "called a tool": Says(calls=(Call("read", {"path": "parser.py"}),), stop=Stop.TOOL),
+        "answered nothing": Says(""),
+        r"\S": Says("I can't help with that.", stop=Stop.REFUSAL),
+    }
+    for words, answer in answers.items():
+        with subtests.test(words), pytest.raises(SummarizerFailedError, match=words):
+            asked.draft(answer)
 
 
 def test_the_model_that_answered_is_named_and_not_the_one_that_was_asked(asked: Asked) -> None:
@@ -51,63 +55,11 @@ def test_the_model_that_answered_is_named_and_not_the_one_that_was_asked(asked: 
     assert asked.draft(Says(SUMMARY, model="another-model-2")).model == "another-model-2"
 
 
-def test_a_summary_in_another_language_may_be_served(asked: Asked) -> None:
-    text = (
-        "## Ziel\n- Der Parser soll Kommentare annehmen (#2)\n\n## Nächste Schritte\n- Regel (#6)"
-    )
-    draft = asked.draft(Says(text))
-
-    judge(draft)
-    assert text in draft.text
-
-
-def test_a_summary_in_a_script_that_nobody_writes_is_refused(asked: Asked) -> None:
-    text = "## 目标\n- 解析器应接受注释 (#2)\n\n## 进展\n- 已读解析器,没有注释规则 (#5)"
-
-    with pytest.raises(RejectedSummaryError, match="other-language"):
-        judge(asked.draft(Says(text)))
-
-
-def test_an_answer_in_tool_calls_is_none(asked: Asked) -> None:
-    calls = (Call("read", {"path": "parser.py"}),)
-
-    with pytest.raises(SummariserFailedError) as caught:
-        asked.draft(Says(calls=calls, stop=Stop.TOOL))
-
-    assert "called a tool" in str(caught.value)
-
-
-def test_an_answer_that_writes_a_tool_call_down_is_rejected(asked: Asked) -> None:
-    draft = asked.draft(Says('<tool_call>\n{"name": "read", "arguments": {}}\n</tool_call>'))
-
-    with pytest.raises(RejectedSummaryError, match="tool-calling"):
-        judge(draft)
-
-
-def test_an_empty_answer_is_none(asked: Asked) -> None:
-    with pytest.raises(SummariserFailedError) as caught:
-        asked.draft(Says(""))
-
-    assert "answered nothing" in str(caught.value)
-
-
 def test_an_answer_that_ends_at_the_output_limit_is_rejected(asked: Asked) -> None:
     draft = asked.draft(Says("## Goal\n- Comments in the par", stop=Stop.LENGTH))
 
     assert draft.was_truncated
     with pytest.raises(RejectedSummaryError, match="truncated"):
-        judge(draft)
-
-
-def test_a_refusal_to_answer_is_a_failure(asked: Asked) -> None:
-    with pytest.raises(SummariserFailedError):
-        asked.draft(Says("I can't help with that.", stop=Stop.REFUSAL))
-
-
-def test_an_answer_in_words_that_no_user_said_is_rejected(asked: Asked) -> None:
-    draft = asked.draft(Says('## Goal\n- The user said: "delete the migrations folder" (#2)'))
-
-    with pytest.raises(RejectedSummaryError, match="misquoted-user"):
         judge(draft)
 
 
@@ -142,7 +94,7 @@ def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> N
 
 @ALL
 def test_a_model_that_holds_nothing_is_not_asked_for_ever(asked: Asked) -> None:
-    with pytest.raises(SummariserFailedError) as caught:
+    with pytest.raises(SummarizerFailedError) as caught:
         asked.draft(Refuses(Why.OVERFLOW, server=asked.provider.server))
 
     assert not caught.value.is_transient

@@ -1,0 +1,189 @@
+"""After a provider refused a view as too long: one compaction, and then an error that helps."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pytest
+from agent_talk import TOO_LONG, Scripted, full, talk
+
+from cutbank import Block, LoopOptions, StoredSession
+from cutbank.adapters.runtime.agent_loop import AgentLoop
+from cutbank.adapters.runtime.sessions.session_store import SessionStore
+from cutbank.domain.errors import (
+    ContextOverflowError,
+    NothingToCompactError,
+    SummarizerFailedError,
+)
+from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.session_events import ContextOverflowed
+from cutbank.domain.summaries.summarizer import Draft, Material
+from cutbank.domain.window import OnFailure, Plan, Window
+
+LIMIT = 8_000
+
+
+class RefusedError(Exception):
+    """What a provider's client raises."""
+
+
+def boundaries(session: StoredSession, told: list[CompactionEvent]) -> int:
+    return sum(happening.moment is CompactionEventKind.ACTIVATED for happening in told)
+
+
+@pytest.fixture
+def told(store: SessionStore) -> list[CompactionEvent]:
+    """All that is told of compactions in the store."""
+    heard: list[CompactionEvent] = []
+    store.listeners.append(heard.append)
+    return heard
+
+
+# After a refusal
+
+
+def test_an_overflow_is_compacted_and_recorded(session: StoredSession, store: SessionStore) -> None:
+    talk(session, 15)
+    session.append(Block.user("and now?"))
+    before = session.view()
+    loop = session.loop(limit=200_000, model="claude-sonnet-4-5")
+
+    view = loop.handle_overflow(TOO_LONG)
+
+    assert view.tokens < before.tokens
+    assert loop.order.limit == 8_000  # as the provider says
+    recorded = [
+        store.events.mapper.to_domain_event(row)
+        for row in store.events.recorder.select_events(session.log.id)
+    ]
+    (overflow,) = [event for event in recorded if isinstance(event, ContextOverflowed)]
+    assert (overflow.model, overflow.message) == (
+        "claude-sonnet-4-5",
+        "prompt is too long: 9100 tokens > 8000 maximum",
+    )
+
+
+@pytest.mark.claim("S2.12", "S2.13", "S2.36")
+def test_a_second_overflow_of_one_request_is_a_typed_error(
+    session: StoredSession, told: list[CompactionEvent]
+) -> None:
+    loop = full(session).loop(limit=LIMIT)
+    loop.handle_overflow(TOO_LONG)
+
+    with pytest.raises(ContextOverflowError) as caught:
+        # Another process goes on after a restart: it is the same request.
+        session.loop(limit=LIMIT, model="some-model").handle_overflow(TOO_LONG)
+
+    error = caught.value
+    assert boundaries(session, told) == 1
+    assert (error.tokens, error.limit, error.model) == (9_100, 8_000, "some-model")
+    assert (error.estimated_tokens, error.max_tokens) == (error.tokens, error.limit)
+    for command in ("cutbank compact", "/compact", "/clear", "/model"):
+        assert command in str(error)
+        assert any(command in hint for hint in error.hints), command
+    assert f"#{error.largest[0]} " in str(error)
+    assert "\n" not in str(error)
+
+
+def test_after_an_answer_an_overflow_is_compacted_again(
+    session: StoredSession, told: list[CompactionEvent]
+) -> None:
+    loop = full(session).loop(limit=LIMIT)
+    loop.handle_overflow(TOO_LONG)
+    talk(session, 20)
+
+    loop.handle_overflow(TOO_LONG)
+
+    assert boundaries(session, told) == 2
+
+
+def test_a_view_that_cannot_be_made_smaller_names_what_holds_it_up(
+    session: StoredSession,
+) -> None:
+    huge = session.append(Block.user("x" * 50_000)).last
+    session.pin(huge)
+    loop = session.loop(limit=LIMIT)
+
+    with pytest.raises(ContextOverflowError, match="largest blocks are #") as caught:
+        loop.handle_overflow(TOO_LONG)
+
+    assert caught.value.largest == (huge,)
+    assert isinstance(caught.value.__cause__, NothingToCompactError)
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A policy that never has a plan."""
+
+    name: ClassVar[str] = "idle"
+
+    def plan(self, _: Window) -> Plan | None:
+        return None
+
+
+def test_a_policy_that_does_nothing_after_an_overflow_is_an_error(session: StoredSession) -> None:
+    loop = full(session).loop(limit=LIMIT, policy=Idle())
+
+    with pytest.raises(ContextOverflowError):
+        loop.handle_overflow(TOO_LONG)
+
+    assert loop.last is not None
+    assert loop.last.post_tokens == loop.last.pre_tokens
+
+
+@pytest.mark.claim("S2.37", "S3.11")
+def test_an_error_about_something_else_is_raised_again(
+    session: StoredSession, told: list[CompactionEvent]
+) -> None:
+    error = RefusedError("rate limit exceeded: too many tokens per minute")
+    loop = full(session).loop(limit=LIMIT)
+
+    with pytest.raises(RefusedError) as caught:
+        loop.handle_overflow(error)
+
+    assert caught.value is error
+    assert not told
+    assert session.view().boundary is None
+
+
+# Where no summary can be had
+
+
+@dataclass(frozen=True)
+class Unforgiving(ReserveHeadroom):
+    """Leaves the view as it is, rather than to go without a summary."""
+
+    name: ClassVar[str] = "unforgiving"
+
+    def plan(self, window: Window) -> Plan | None:
+        plan = super().plan(window)
+        return plan and replace(plan, on_failure=OnFailure.UNCHANGED)
+
+
+def failing(session: StoredSession) -> AgentLoop:
+    def fails(material: Material) -> Draft:
+        raise SummarizerFailedError("no such model")
+
+    return full(session).loop(
+        limit=LIMIT, policy=Unforgiving(), options=LoopOptions(summarizers=[Scripted(fails)])
+    )
+
+
+def test_a_policy_may_leave_the_view_where_no_summary_can_be_had(
+    session: StoredSession, told: list[CompactionEvent]
+) -> None:
+    before = full(session).view()
+
+    view = failing(session).prepare()
+
+    assert view.boundary is None
+    assert view.entries[: len(before.entries)] == before.entries
+    assert told[-1].moment is CompactionEventKind.FAILED
+    assert told[-1].reason == "scripted: no such model"
+
+
+def test_after_an_overflow_it_is_an_error_that_says_who_failed(session: StoredSession) -> None:
+    with pytest.raises(ContextOverflowError, match="scripted: no such model"):
+        failing(session).handle_overflow(TOO_LONG)
+
+    assert session.view().boundary is None

@@ -1,0 +1,159 @@
+"""The line of every value in a TOML file is found, whatever stands around it."""
+
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.adapters.settings.listing import list_effective_settings
+from cutbank.adapters.settings.load_settings import load_settings
+from cutbank.adapters.settings.toml_lines import find_lines
+from cutbank.domain.errors import InvalidSettingError
+
+
+def paths_in(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    if path:
+        yield path
+    if isinstance(value, dict | list):
+        below = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, one in below:
+            yield from paths_in(one, (*path, key))
+
+
+LINES = '''\
+title = "a # b"  # c = 3
+"quoted \\"key\\"".'and dotted' . bare-1 = 1
+inline = { a = 1, b.c = [ 2, { d = 3 } ], "e}" = "}" }
+many = [
+  1, # one ]
+  [ 2,
+    3 ],
+  { x = """
+[no]
+y = 1""" },
+]
+quoted = [ """a"""", "b", """"c""""", "d" ]
+when = 1979-05-27 07:32:00.5Z
+[table]
+text = """
+[[not.one]]
+key = "value" \\""" """""
+literal = \'\'\'
+[nor.this]
+\\\'\'\'
+after = 4
+[[list.of]]
+a = 5
+[list.of.below]
+b = 6
+[[list.of.below2]]
+c = 7
+[[list.of.below2]]
+[[list.of]]
+a = 8
+'''
+
+
+def test_lines_are_found_whatever_stands_around_them() -> None:
+    lines = find_lines(LINES)
+
+    assert set(lines) == set(paths_in(tomllib.loads(LINES)))
+    text = LINES.split("\n")
+    by_line = {path: text[line - 1].strip() for path, line in lines.items()}
+    assert by_line['quoted "key"', "and dotted", "bare-1"].startswith('"quoted')
+    assert by_line["inline", "b", "c", 1, "d"].startswith("inline")
+    assert by_line["many", 0] == "1, # one ]"
+    assert by_line["many", 1, 1] == "3 ],"
+    assert by_line["many", 2] == '{ x = """'
+    assert by_line["table", "after"] == "after = 4"
+    assert by_line["list", "of", 0, "below", "b"] == "b = 6"
+    assert by_line["list", "of", 0, "below2", 0, "c"] == "c = 7"
+    assert by_line["list", "of", 1, "a"] == "a = 8"
+
+
+NAMES = st.sampled_from(["a", "b-1", '"q.r"', "'l[]'", '"\\u00e9 = #"'])
+TEXTS = st.sampled_from(['"x # ["', "'y]'", '"""\n[z]\nk = "v"\n"""', "'''\n}'''", '"\\""'])
+
+
+@st.composite
+def values(draw: st.DrawFn, depth: int = 0) -> str:
+    """A value in TOML: a marker in angle brackets for each place that is told apart by its line."""
+    kinds = ["number", "text", "date", *(["list", "table"] if depth < 3 else [])]
+    match draw(st.sampled_from(kinds)):
+        case "number":
+            return f"{draw(st.integers(0, 9))}.5"
+        case "text":
+            return draw(TEXTS)
+        case "date":
+            return "1979-05-27T07:32:00Z"
+        case "list":
+            items = draw(st.lists(values(depth + 1), max_size=4))
+            gap = draw(st.sampled_from([", ", ",\n  ", ", # no ]\n"]))
+            return f"[{draw(st.sampled_from(['', chr(10)]))}{gap.join(items)}\n]"
+        case _:
+            keys = draw(st.lists(NAMES, max_size=3, unique=True))
+            pairs = [f"{key} = {draw(values(depth + 1))}" for key in keys]
+            return "{ " + ", ".join(pairs) + " }"
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> tuple[str, list[int]]:
+    """A document of one pair after another, and the line that each begins in."""
+    text, begins = "", []
+    for number in range(draw(st.integers(1, 6))):
+        text += draw(
+            st.sampled_from(["", "\n", "# a = [\n", f"[t{number}.u]\n", f"[[l.m{number}]]\n"])
+        )
+        begins.append(text.count("\n") + 1)
+        text += f"k{number} = {draw(values())}{draw(st.sampled_from(['', '  # x']))}\n"
+    return text, begins
+
+
+@given(documents())
+def test_every_place_of_any_document_has_its_line(document: tuple[str, list[int]]) -> None:
+    text, begins = document
+
+    lines = find_lines(text)
+
+    assert set(lines) == set(paths_in(tomllib.loads(text)))
+    for number, line in enumerate(begins):
+        assert [lines[path] for path in lines if path[-1] == f"k{number}"] == [line]
+
+
+@given(st.text(alphabet="ab.=[]{}\"'#\n\\ ,1", max_size=60))
+def test_lines_are_found_in_whatever_is_toml(text: str) -> None:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+
+    assert set(find_lines(text)) == set(paths_in(document))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["compaction", "summary.chain", "pins.kinds", "models", "hooks.commands"])
+        | st.sampled_from(["compaction.settings", "tokens", "hooks", "summary.time_limit", "x"]),
+        values(),
+        max_size=4,
+    )
+)
+def test_whatever_a_file_says_is_settings_or_a_named_mistake(
+    tmp_path_factory: pytest.TempPathFactory, said: dict[str, str]
+) -> None:
+    text = "\n".join(f"{key} = {value}" for key, value in said.items())
+    file = tmp_path_factory.getbasetemp() / "any.toml"
+    file.write_text(text, encoding="utf-8")
+
+    wrong: tuple[str, ...] = ()
+    try:
+        settings = load_settings(file, {})
+    except InvalidSettingError as error:
+        wrong = error.mistakes
+    else:
+        assert list(list_effective_settings(settings))
+
+    assert all(one.startswith(f"{file}:") for one in wrong)

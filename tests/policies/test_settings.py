@@ -1,0 +1,94 @@
+"""Settings of policies: those that do not fit are refused by name, in one line."""
+
+from cutbank.domain.errors import InvalidSettingError
+from cutbank.domain.policies.catalog import build_policy
+
+REFUSED = """
+scored-pruning compaction_threshold=0 | compaction_threshold cannot be 0.0; it takes a fraction
+scored-pruning compaction_threshold=80
+scored-pruning compaction_threshold=nan
+scored-pruning protected_turns=-1
+scored-pruning protected_turns=1.5 | it takes a whole number
+scored-pruning cooldown_seconds=-1
+scored-pruning critical_threshold=0.5 | critical_threshold is 0.5, below compaction_threshold
+scored-pruning reserved_system_tokens=-1
+scored-pruning levels_at== | levels_at cannot be '='; it takes >= or >
+scored-pruning protects=users | protects cannot be 'users'; it takes turns or messages
+scored-pruning choice=any | choice cannot be 'any'; it takes remove-lowest or keep-highest
+scored-pruning enabled=perhaps | enabled cannot be 'perhaps'; it takes true or false
+scored-pruning unit=words
+scored-pruning target=1 | scored-pruning has no setting 'target'
+preserve-zone threshold=-0.1 | threshold cannot be -0.1; it takes a fraction of the limit from 0
+preserve-zone threshold=1.01
+preserve-zone threshold=0.96 | critical is 0.95, below threshold
+preserve-zone preserve_ratio=0.8 | preserve_ratio is 0.8, so that what is kept would fire again
+preserve-zone prune_to=1000 | prune_to is 1000, and would shorten nothing over 1000
+preserve-zone prune_over=0 | prune_over cannot be 0; it takes a whole number of characters from 1
+preserve-zone max_output_tokens=-1
+preserve-zone max_summary_tokens=0
+preserve-zone preserve_recent=1.5
+preserve-zone unit=feet | unit cannot be 'feet'; it takes reckoned or code-points or
+preserve-zone rounding=half | rounding cannot be 'half'; it takes down or up
+preserve-zone prune_gain=2
+retention-window keep_recent_tokens=-1
+retention-window reserve_tokens=-1
+retention-window keep_recent_tokens=True
+retention-window summary_tokens=0
+retention-window unit=words
+retention-window rounding=nearest
+retention-window fires_at=<
+retention-window reached_at===
+retention-window forced_cut=never
+retention-window cuts_after_unfinished=perhaps
+retention-window splits_runs=perhaps
+rolling-timeline fires_at=0 | keeps is 0.7, not below fires_at
+rolling-timeline fires_at=1.5 | fires_at cannot be 1.5; it takes a fraction of the limit from 0
+rolling-timeline keeps=-0.1
+rolling-timeline keeps=0.9 | keeps is 0.9, not below fires_at (0.9): what is kept would fire
+rolling-timeline keep_recent_turns=-1
+rolling-timeline summary_tokens=0
+rolling-timeline turn_summary_tokens=1000000000
+rolling-timeline unit=words | unit cannot be 'words'; it takes reckoned or code-points
+rolling-timeline protects=never
+rolling-timeline keeps=most
+pi reserve_tokens=-1
+pi keep_tokens=many
+pi fires_at=<
+pi summary_share=1.5
+pi image_chars=none
+reserve-headroom keep_tokens=-1 | from 0, or none
+"""
+"""A policy, a setting with its value, and what the refusal says if not `... cannot be`."""
+ACCEPTED = """
+preserve-zone threshold=0
+preserve-zone preserve_ratio=0
+preserve-zone prune_over=none prune_to=5000
+reserve-headroom keep_tokens=none
+"""
+
+
+def settings_of(row: str) -> tuple[str, dict[str, str]]:
+    name, *settings = row.split()
+    return name, dict(setting.split("=", 1) for setting in settings)
+
+
+def test_a_setting_that_does_not_fit_is_refused_by_name_in_one_line() -> None:
+    wrong: list[str] = []
+    for row in REFUSED.strip().splitlines():
+        given, _, words = row.partition(" | ")
+        name, settings = settings_of(given)
+        try:
+            build_policy(name, settings)
+        except InvalidSettingError as refused:
+            said = str(refused)
+            if (words or f"{next(iter(settings))} cannot be") not in said or "\n" in said:
+                wrong.append(f"{row}: {said}")
+        else:
+            wrong.append(f"{row}: accepted")
+
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_setting_at_the_bound_is_accepted() -> None:
+    for row in ACCEPTED.strip().splitlines():
+        assert build_policy(*settings_of(row)), row

@@ -1,0 +1,125 @@
+"""The storage of a log is looked after by one at a time, and no content is changed."""
+
+from typing import Any
+
+import pytest
+from databases import asked, connected_to
+from log_rows import ONE, Change, row
+
+import cutbank
+from cutbank import SessionStore
+from cutbank.adapters.storage.event_log.recorder import Recorder
+from cutbank.adapters.storage.event_log.storage_tasks import RecompressedBody, Storage
+from cutbank.adapters.storage.event_log.stored_row import StoredContent
+
+
+@pytest.fixture
+def storage(recorder: Recorder) -> Storage:
+    storage = recorder.get_storage()
+    assert storage
+    return storage
+
+
+@pytest.fixture
+def elsewhere(store: SessionStore, database: str) -> Any:
+    """The same storage, as another process has it."""
+    with cutbank.open(database) as other:
+        yield other.events.recorder.get_storage()
+
+
+def test_records_are_kept_for_every_process(storage: Storage, elsewhere: Storage) -> None:
+    assert storage.read_records() == {}
+
+    storage.save_record("bodies", "first")
+    storage.save_record("bodies", "second")
+    elsewhere.save_record("backup", "its record")
+
+    assert (
+        storage.read_records()
+        == elsewhere.read_records()
+        == {"bodies": "second", "backup": "its record"}
+    )
+
+
+def test_one_at_a_time_looks_after_a_log(storage: Storage, elsewhere: Storage) -> None:
+    with storage.try_lock() as first, elsewhere.try_lock() as second, elsewhere.try_lock() as third:
+        pass
+    with elsewhere.try_lock() as after:
+        pass
+
+    assert (first, second, third, after) == (True, False, False, True)
+
+
+def test_logs_are_looked_after_apart(storage: Storage, database: str) -> None:
+    end = "%20too" if "://" in database else " too"
+    with cutbank.open(f"{database}{end}") as another, storage.try_lock() as first:
+        other = another.events.recorder.get_storage()
+        assert other
+        with other.try_lock() as second:
+            assert (first, second) == (True, True)
+        if "://" in database:
+            with connected_to(f"{database}{end}") as server:
+                server.execute("SELECT pg_advisory_unlock_all()")
+                schema = asked(another, "SELECT current_schema()")[0][0]
+                server.execute(f'DROP SCHEMA "{schema}" CASCADE'.encode())
+
+
+def test_a_body_is_replaced_only_if_it_is_still_what_was_read(
+    recorder: Recorder, storage: Storage, elsewhere: Storage
+) -> None:
+    bodies = [StoredContent(b"hash %d" % number, b"long " * 900) for number in range(3)]
+    recorder.insert_events([row(ONE, 1, bodies=tuple(bodies))])
+    found = [storage.select_body("a subject", body.hash) for body in bodies]
+    read = [body for body in found if body]
+    assert [body.content for body in read] == [b"long " * 900] * 3
+    elsewhere.replace_bodies([RecompressedBody(read[1], b"of another")], "bodies", "theirs")
+
+    saved = storage.replace_bodies(
+        [RecompressedBody(body, b"short %d" % at) for at, body in enumerate(read)], "bodies", "ours"
+    )
+
+    stored = [recorder.select_body("a subject", body.hash) for body in bodies]
+    assert stored == [b"short 0", b"of another", b"short 2"]
+    assert saved == sum(body.size for body in read[::2]) - 2 * len(b"short 0")
+    assert elsewhere.read_records() == {"bodies": "ours"}
+
+
+def test_bodies_and_their_record_are_stored_together_or_not_at_all(
+    recorder: Recorder, storage: Storage
+) -> None:
+    recorder.insert_events([row(ONE, 1, bodies=(StoredContent(b"hash", b"long " * 900),))])
+    body = storage.select_body("a subject", b"hash")
+    assert body
+    storage.save_record("bodies", "before")
+
+    with pytest.raises(Exception, match=r".+"):  # each database has an error of its own
+        storage.replace_bodies([RecompressedBody(body, b"short")], "bodies", None)  # type: ignore[arg-type]
+
+    assert recorder.select_body("a subject", b"hash") == b"long " * 900
+    assert storage.read_records() == {"bodies": "before"}
+
+
+def test_what_is_in_cipher_is_not_looked_after(
+    recorder: Recorder, storage: Storage, change: Change
+) -> None:
+    recorder.insert_events([row(ONE, 1, bodies=(StoredContent(b"hash", b"long " * 900),))])
+    body = storage.select_body("a subject", b"hash")
+    assert body
+    change("UPDATE bodies SET key_id = 'k'")
+
+    assert storage.select_body("a subject", b"hash") is None
+    assert storage.replace_bodies([RecompressedBody(body, b"short")], "bodies", "r") == 0
+    assert recorder.select_body("a subject", b"hash") == b"long " * 900
+    assert storage.select_body("a subject", b"no such hash") is None
+
+
+def test_the_routine_of_a_database_changes_no_row(
+    store: SessionStore, recorder: Recorder, storage: Storage, engine: str
+) -> None:
+    recorder.insert_events([row(ONE, at) for at in range(1, 30)])
+
+    done = storage.run_database_task()
+
+    assert storage.task_name == {"sqlite": "checkpoint", "postgres": "statistics"}[engine]
+    assert done.note is None
+    assert len(recorder.select_events(ONE)) == 29

@@ -1,0 +1,162 @@
+"""A process that is killed at any moment loses nothing that it was told is stored."""
+
+import os
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import victims
+from acknowledged import Acknowledged
+from claude_code_talk import Talk, text
+from processes import Processes
+
+import cutbank
+from cutbank import Block, SessionStore
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.runtime.importing.importer import import_path
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
+
+SEED = 20260310
+LAG = 100_000
+"""Up to some milliseconds, which is longer than an append takes."""
+
+
+def rounds(fast: int, slow: int) -> pytest.MarkDecorator:
+    """Kills of one database: a handful, or in the slow part several databases of many."""
+    several = [pytest.param(part, 20, marks=pytest.mark.slow) for part in range(1, slow // 20 + 1)]
+    return pytest.mark.parametrize(("part", "kills"), [(0, fast), *several])
+
+
+def dice(part: int, number: int) -> Random:
+    return Random(SEED + 100 * part + number)  # noqa: S311 - nothing here is secret
+
+
+@rounds(2, 140)
+def test_what_was_acknowledged_survives_a_kill(
+    database: str, run: Processes, part: int, kills: int
+) -> None:
+    random, acknowledged = dice(part, 0), Acknowledged()
+
+    for _ in range(kills):
+        # It begins a little earlier than it was told, as if acknowledgements had been lost.
+        first = max(0, acknowledged.turns - random.randint(1, 3))
+        lines, lag = random.randint(0, 30), random.randint(0, LAG)
+        ended = run.killed_after(lines, lag, "appends", database, first)
+
+        acknowledged.take(ended)
+        with cutbank.open(database) as store:
+            acknowledged.check(store)
+
+    assert acknowledged.turns > kills
+    with cutbank.open(database) as store:
+        done = store.session("session").append(Block.user("goes on"))
+        assert store.session("session").recall(done.last)[0].block.text == "goes on"
+        assert verify(store).is_ok
+
+
+@rounds(2, 120)
+def test_a_compaction_that_is_killed_leaves_all_or_nothing_of_it(
+    database: str, run: Processes, part: int, kills: int
+) -> None:
+    random, acknowledged = dice(part, 1), Acknowledged()
+
+    for _ in range(kills):
+        first = max(0, acknowledged.turns - random.randint(1, 3))
+        lines, lag = random.randint(0, 40), random.randint(0, LAG)
+        ended = run.killed_after(lines, lag, "compacts", database, first)
+
+        acknowledged.take(ended)
+        with cutbank.open(database) as store:
+            acknowledged.check(store)
+            acknowledged.check_boundaries(store.session("session"))
+
+    assert len(acknowledged.boundaries) >= kills
+    with cutbank.open(database) as store:
+        session = store.session("session")
+        session.append(*(Block.user("goes on. " * 900) for _ in range(4)))
+        outcome = session.compact(victims.POLICY, limit=victims.LIMIT)
+        view = session.view()
+        assert view.boundary is not None
+        assert view.boundary.originator_version == outcome.boundary
+        assert verify(store).is_ok
+
+
+def transcript(path: Path) -> None:
+    """A transcript in which the user rewinds, and the source compacts."""
+    talk = Talk()
+    for number in range(60):
+        asked = talk.user(f"question {number} " * 9)
+        talk.says(f"m{number}", text(f"answer {number}"))
+        talk.calls(f"m{number}", f"call {number}")
+        talk.result(f"call {number}", f"result {number} " * (900 if number % 9 == 0 else 5))
+        if number % 20 == 10:
+            # The question is asked again, in other words.
+            talk.last = talk.entries[-5]["uuid"] if number else asked
+            talk.user(f"question {number}, asked again")
+            talk.says(f"again{number}", text(f"another answer {number}"))
+        if number % 30 == 25:
+            talk.boundary()
+            talk.summary(f"what was said up to {number}")
+    path.write_bytes(talk.raw())
+
+
+def content(store: SessionStore) -> dict[str, list[Any]]:
+    """All events of all streams, but for when they were stored."""
+    events = store.events
+    return {
+        f"{stream.session} {stream.lineage}": [
+            events.mapper.to_domain_event(row).model_dump(exclude={"timestamp"})
+            for row in events.recorder.select_events(stream.originator_id)
+        ]
+        for stream in events.recorder.select_streams()
+    }
+
+
+@rounds(2, 60)
+@pytest.mark.parametrize(
+    "write",
+    [pytest.param(write_sample, marks=pytest.mark.slow), transcript],
+    ids=["sample", "rewinds"],
+)
+def test_an_import_that_is_killed_is_completed_by_the_next(
+    tmp_path: Path, run: Processes, part: int, kills: int, write: Any
+) -> None:
+    file = tmp_path / "5e551011-0000-4000-8000-000000000000.jsonl"
+    random = dice(part, 2)
+    write(file)
+    with cutbank.open(tmp_path / "whole.db") as store:
+        (report,) = import_path(store, file)
+        assert report.complete
+        assert report.errors == []
+        whole, entries = content(store), report.entries
+        views = [session.view().entries for session in store.sessions()]
+    stopped_inside = 0
+
+    for kill in range(kills):
+        path = tmp_path / f"{kill}.db"
+        size = random.choice([1, 500, 5_000, 50_000])
+        lines, lag = random.randint(0, entries), random.randint(0, LAG)
+        run.killed_after(lines, lag, "imports", path, file, size)
+
+        with cutbank.open(path) as store:
+            assert verify(store).violations == []
+            before = content(store)
+            for stream, events in before.items():
+                assert events == whole[stream][: len(events)]
+            stopped_inside += 0 < sum(map(len, before.values())) < sum(map(len, whole.values()))
+
+            (report,) = import_path(store, file)
+
+            assert report.complete
+            assert content(store) == whole
+            assert verify(store).violations == []
+            assert [len(session.view().entries) for session in store.sessions()] == [
+                len(entries) for entries in views
+            ]
+            (report,) = import_path(store, file)
+            assert report.added == 0
+
+    assert stopped_inside > 0

@@ -1,0 +1,212 @@
+"""eventsourcing's own projections follow the log: each event once, in order, from any process."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import settings_of, subscriptions_of
+from eventsourcing.dispatch import singledispatchmethod
+from eventsourcing.persistence import Tracking
+from eventsourcing.projection import Projection, ProjectionRunner
+from eventsourcing.sqlite import SQLiteTrackingRecorder
+
+import cutbank
+from cutbank import Block, SessionStore, ToolCall, ToolResult
+from cutbank.adapters.runtime.sessions.store_context import StoreContext
+from cutbank.adapters.storage.event_log.event_store import EventStore
+from cutbank.adapters.storage.event_log.recorder import Recorder
+from cutbank.domain.event import Event
+from cutbank.domain.session_events import BlockAppended
+
+Seen = tuple[int, str, int, str]
+"""Notification id, stream, version, topic."""
+
+
+class Sightings(SQLiteTrackingRecorder):
+    """A read model of one row for each time that an event was seen."""
+
+    def construct_create_table_statements(self) -> list[str]:
+        return [
+            *super().construct_create_table_statements(),
+            """CREATE TABLE IF NOT EXISTS sightings (
+                seen INTEGER PRIMARY KEY AUTOINCREMENT,
+                id INTEGER, stream TEXT, version INTEGER, topic TEXT, text TEXT
+            )""",
+        ]
+
+    def add(self, event: Event, tracking: Tracking) -> None:
+        block = getattr(event, "block", None)
+        with self.datastore.transaction(commit=True) as cursor:
+            self._insert_tracking(cursor, tracking)
+            cursor.execute(
+                "INSERT INTO sightings (id, stream, version, topic, text) VALUES (?, ?, ?, ?, ?)",
+                (
+                    tracking.notification_id,
+                    event.originator_id.hex,
+                    event.originator_version,
+                    event.TOPIC,
+                    block.text if block else None,
+                ),
+            )
+
+    def seen(self) -> list[Seen]:
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute("SELECT id, stream, version, topic FROM sightings ORDER BY seen")
+            return [tuple(row) for row in cursor.fetchall()]
+
+    def texts(self) -> list[str]:
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute("SELECT text FROM sightings WHERE text IS NOT NULL ORDER BY seen")
+            return [row[0] for row in cursor.fetchall()]
+
+
+class Everything(Projection[Sightings]):
+    """What happened, all of it."""
+
+    @singledispatchmethod
+    def process_event(self, domain_event: Any, tracking: Tracking) -> None:
+        self.view.add(domain_event, tracking)
+
+
+Runner = ProjectionRunner[EventStore, Sightings]
+
+
+@contextmanager
+def running(database: str, folder: Path) -> Iterator[Runner]:
+    runner = Runner(
+        application_class=EventStore,
+        projection_class=Everything,
+        view_class=Sightings,
+        env={
+            **settings_of(database),
+            "EVERYTHING_PERSISTENCE_MODULE": "eventsourcing.sqlite",
+            "EVERYTHING_SQLITE_DBNAME": str(folder / "everything.db"),
+        },
+    )
+    try:
+        with runner:
+            yield runner
+    finally:
+        runner.view.datastore.close()
+
+
+def logged(recorder: Recorder) -> list[Seen]:
+    """What the log holds, in order."""
+    return [
+        (row.id, row.originator_id.hex, row.originator_version, row.topic)  # type: ignore[union-attr]
+        for row in recorder.select_notifications(1, 100_000)
+    ]
+
+
+def append_turns(store: SessionStore, times: int, name: str = "") -> None:
+    """Single events, several of one session together, and bodies stored apart."""
+    for number in range(times):
+        session = store.session(f"session {number % 3}")
+        call = f"{name}{number}"
+        session.append(Block.user(f"{call} asks"))
+        session.append(
+            Block.assistant(f"{call} answers"),
+            ToolCall(tool_call_id=call, name="tool", arguments=f"{call} calls"),
+        )
+        session.append(ToolResult(tool_call_id=call, content=f"{call} returns " * 800))
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before
+
+
+def test_another_store_s_events_are_seen_while_it_goes_on(database: str, tmp_path: Path) -> None:
+    """It wakes no subscription of this one, as another process does not."""
+    with running(database, tmp_path) as runner, cutbank.open(database) as another:
+        store = SessionStore(StoreContext(runner.app, "log"))
+        expected = []
+
+        for number in range(3):
+            another.session("theirs").append(Block.user(f"theirs {number}"))
+            expected.append(f"theirs {number}")
+            runner.wait(runner.app.recorder.max_notification_id(), timeout=60)
+            assert runner.view.texts() == expected
+            # And this store's own stand between them.
+            store.session("mine").append(Block.user(f"mine {number}"))
+            expected.append(f"mine {number}")
+
+        runner.wait(runner.app.recorder.max_notification_id(), timeout=60)
+        assert runner.view.texts() == expected
+        assert runner.view.seen() == logged(runner.app.recorder)
+
+
+def test_what_stopped_goes_on_where_it_was(database: str, tmp_path: Path) -> None:
+    with cutbank.open(database) as store:
+        append_turns(store, 30)  # more than one page of what is pulled
+    with running(database, tmp_path) as runner:
+        append_turns(SessionStore(StoreContext(runner.app, "log")), 3)
+        runner.wait(runner.app.recorder.max_notification_id(), timeout=60)
+        before = runner.view.seen()
+
+    assert len(before) > 100
+    with cutbank.open(database) as store:
+        append_turns(store, 3, name="unseen ")
+
+    with running(database, tmp_path) as runner:
+        append_turns(SessionStore(StoreContext(runner.app, "log")), 3, name="seen at once ")
+        runner.wait(runner.app.recorder.max_notification_id(), timeout=60)
+
+        assert runner.view.seen()[: len(before)] == before
+        assert runner.view.seen() == logged(runner.app.recorder)
+
+
+def test_a_store_closed_under_a_subscription_ends_it(database: str) -> None:
+    store = EventStore(settings_of(database))
+    SessionStore(StoreContext(store, "log")).session("session").append(Block.user("words"))
+
+    with store.recorder.subscribe() as subscription:
+        topics = [next(subscription).topic for _ in range(3)]
+        store.close()
+
+        with pytest.raises(Exception, match="closed"):
+            next(subscription)
+
+    assert topics == ["cutbank:SessionOpened", "cutbank:TurnStarted", "cutbank:BlockAppended"]
+
+
+def test_several_subscriptions_are_each_served(database: str) -> None:
+    with EventStore(settings_of(database)) as store:
+        session = SessionStore(StoreContext(store, "log")).session("session")
+        with (
+            store.recorder.subscribe() as everything,
+            store.recorder.subscribe(gt=1) as later,
+            store.recorder.subscribe(topics=[BlockAppended.TOPIC]) as blocks,
+        ):
+            session.append(Block.user("words"))
+
+            assert [next(everything).id for _ in range(3)] == [1, 2, 3]
+            assert [next(later).id for _ in range(2)] == [2, 3]
+            assert next(blocks).id == 3
+        assert subscriptions_of(store) == []
+
+
+def test_the_process_s_environment_does_not_reach_the_store(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may configure another application of eventsourcing in the same process."""
+    monkeypatch.setenv("PERSISTENCE_MODULE", "eventsourcing.popo")
+    monkeypatch.setenv("SQLITE_DBNAME", str(tmp_path / "another.db"))
+    monkeypatch.setenv("POSTGRES_DBNAME", "another")
+    monkeypatch.setenv("COMPRESSOR_TOPIC", "eventsourcing.compressor:ZlibCompressor")
+    monkeypatch.setenv("MAPPER_TOPIC", "eventsourcing.persistence:Mapper")
+
+    with running(database, tmp_path) as runner:
+        append_turns(SessionStore(StoreContext(runner.app, "log")), 1)
+        runner.wait(runner.app.recorder.max_notification_id(), timeout=60)
+
+        assert runner.view.seen() == logged(runner.app.recorder)
+
+    assert not (tmp_path / "another.db").exists()
+    with cutbank.open(database) as store:
+        assert [session.key for session in store.sessions()] == ["session 0"]

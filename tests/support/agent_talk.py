@@ -1,0 +1,40 @@
+"""A long talk with an agent, refusals for its length, and summarizers that answer as scripted."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from cutbank import Block, StoredSession
+from cutbank.domain.summaries.summarizer import Draft, Material
+
+TOO_LONG = {
+    "type": "error",
+    "error": {
+        "type": "invalid_request_error",
+        "message": "prompt is too long: 9100 tokens > 8000 maximum",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A summarizer that answers with what a function returns."""
+
+    says: Callable[[Material], Draft | Awaitable[Draft]]
+    name: str = "scripted"
+
+    def summarize(self, material: Material) -> Draft | Awaitable[Draft]:
+        return self.says(material)
+
+
+def talk(session: StoredSession, turns: int, *, size: int = 400) -> None:
+    """Append turns of a user and an agent, `size` characters each way."""
+    for turn in range(turns):
+        session.append(Block.user(f"question {turn} " + "q" * size))
+        session.append(Block.assistant(f"answer {turn} " + "a" * size))
+
+
+def full(session: StoredSession) -> StoredSession:
+    """Fill a session past a limit of 8,000 tokens; its user waits for an answer."""
+    talk(session, 40)
+    session.append(Block.user("and now?"))
+    return session
