@@ -100,3 +100,7 @@ class Veto:
 
 Listener = Callable[[CompactionEvent], Veto | None]
 """Receives every event in the thread that compacts; its exceptions are only logged."""
+
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and how much there is in all."""

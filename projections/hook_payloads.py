@@ -58,13 +58,13 @@ def session_start(session: str) -> dict[str, Any]:
     return {"session_id": session, "hook_event_name": "SessionStart", "source": "compact"}
 
 
-def context_warning(utilisation: Utilization) -> dict[str, Any]:
+def context_warning(utilization: Utilization) -> dict[str, Any]:
     """Return the message that something will have to leave soon."""
     return {
         "type": "context_warning",
-        "utilization": utilisation.share,
-        "total_tokens": utilisation.tokens,
-        "max_tokens": utilisation.limit,
+        "utilization": utilization.share,
+        "total_tokens": utilization.tokens,
+        "max_tokens": utilization.limit,
     }
 
 

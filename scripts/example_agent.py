@@ -8,21 +8,24 @@ are the same code.
 """
 
 import argparse
-from collections.abc import Iterator
 
 import anthropic
 from anthropic.types import Message
 from pydantic import JsonValue
 
 import cutbank
-from cutbank import Block, LoopOptions, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
-from cutbank.adapters.runtime.agent_loop import AgentLoop
-from cutbank.domain.blocks import AnyBlock, Kind
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.session_events import Usage
-from cutbank.projections.history_view import HistoryView
-from cutbank.projections.rendering.catalog import render_view
+from cutbank import (
+    AppendResult,
+    Block,
+    HistoryView,
+    Kind,
+    LlmSummarizer,
+    LoopOptions,
+    ReserveHeadroom,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+)
 
 MODEL = "claude-sonnet-4-6"
 CHEAPER_MODEL = "anthropic:claude-haiku-4-5"
@@ -57,8 +60,8 @@ class Agent:
     def __init__(self, session: StoredSession, limit: int) -> None:
         self.session = session
         self.client = anthropic.Anthropic(max_retries=2)
-        self.loop: AgentLoop = session.loop(
-            policy=ReserveHeadroom(reserve_tokens=limit // 20, keep_tokens=limit // 4),
+        self.loop = session.loop(
+            ReserveHeadroom(reserve_tokens=limit // 20, keep_tokens=limit // 4),
             limit=limit,
             model=MODEL,
             options=LoopOptions(
@@ -67,19 +70,22 @@ class Agent:
                 ]
             ),
         )
-        session.configure(system_prompt=SYSTEM)
-        session.configure(tools=TOOLS)
+        session.configure(
+            system_prompt=SYSTEM,
+            tools=TOOLS,
+            request_settings={"model": MODEL, "max_tokens": 1_000},
+        )
 
     def run(self, turns: int) -> None:
         """Go on until so many turns are done."""
         while True:
-            state = self.session.log.state
+            state = self.session.info.state
             if state.open_calls:
                 self.answer_calls()
             elif self.is_asked():
                 self.ask_model()
             elif state.turn < turns:
-                self.append(Block.user(prompt(state.turn + 1)))
+                self.report(self.session.append(Block.user(prompt(state.turn + 1))))
             else:
                 return
 
@@ -96,37 +102,23 @@ class Agent:
         except anthropic.BadRequestError as error:
             view = self.loop.handle_overflow(error)  # raises what is no overflow again
             message = self.send(view)
-        used = message.usage
-        self.append(*said(message))
-        self.loop.record_call(
-            view,
-            call_id=message.id,
-            model=message.model,
-            renderer="anthropic",
-            usage=Usage(
-                input=used.input_tokens,
-                cache_read=used.cache_read_input_tokens or 0,
-                cache_write=used.cache_creation_input_tokens or 0,
-                output=used.output_tokens,
-            ),
-        )
+        self.report(self.session.append_response(message, view=view))
 
     def send(self, view: HistoryView) -> Message:
-        return self.client.messages.create(
-            model=MODEL, max_tokens=1_000, **render_view(view, "anthropic")
-        )
+        return self.client.messages.create(**view.render("anthropic"))
 
     def answer_calls(self) -> None:
         """Run the tools whose results are missing, be it that their process was killed."""
-        for name, position in self.session.log.state.open_calls.items():
+        for name, position in self.session.info.state.open_calls.items():
             (call,) = self.session.recall(position)
             assert isinstance(call.block, ToolCall)
-            self.append(ToolResult(tool_call_id=name, content=read(call.block)))
+            result = ToolResult(tool_call_id=name, content=read(call.block))
+            self.report(self.session.append(result))
 
-    def append(self, *blocks: AnyBlock) -> None:
-        done = self.session.append(*blocks)
-        for position, block in enumerate(blocks, done.first):
-            print(f"#{position} {block.kind}", flush=True)
+    def report(self, stored: AppendResult) -> None:
+        """Print what is stored by now."""
+        for recalled in self.session.recall(*range(stored.first, stored.last + 1)):
+            print(f"#{recalled.position} {recalled.block.kind}", flush=True)
 
 
 def prompt(turn: int) -> str:
@@ -138,20 +130,6 @@ def read(call: ToolCall) -> str:
     """The tool: what a file holds."""
     path = call.parse_arguments().get("path")
     return "\n".join(f"{number:3}: # what {path} says here" for number in range(1, 41))
-
-
-def said(message: Message) -> Iterator[AnyBlock]:
-    """A model's answer as blocks that belong together."""
-    for part in message.content:
-        if part.type == "text":
-            yield Block.assistant(part.text, message_id=message.id)
-        elif part.type == "tool_use":
-            yield ToolCall(
-                tool_call_id=part.id,
-                name=part.name,
-                arguments=part.input,
-                message_id=message.id,
-            )
 
 
 if __name__ == "__main__":

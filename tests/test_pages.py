@@ -1,13 +1,15 @@
-"""What README and docs show as code, settings and commands runs as it stands there."""
+"""What README and docs show runs as it stands there, and each link leads somewhere."""
 
+import ast
+import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 from transcripts import SAMPLES
@@ -21,18 +23,36 @@ from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.settings import Settings
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
+}
 KEY = "7b1e2c3d-4f5a-4b6c-8d7e-9f0a1b2c3d4e"
 
 
 def shown(page: str, language: str) -> list[str]:
     """Return the fenced pieces of a page that are in one language."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES[page], re.MULTILINE | re.DOTALL)
 
 
 def run_code(code: str, page: str) -> None:
     exec(compile(code, page, "exec"), {"__name__": "page"})  # noqa: S102 - as a reader would
+
+
+def talk(database: Path, key: str, other: str = "what-if") -> None:
+    """Store a session of 70 turns, with two compactions and one of another lineage."""
+    short = CompactionOptions(settings={"keep_tokens": 1_000})
+    what_if = CompactionOptions(settings={"keep_tokens": 1_000}, lineage=other)
+    with cutbank.open(database) as store:
+        session = store.session(key)
+        for turn in range(70):
+            asked = f"Question {turn}: why was the connection refused? A missing semicolon? "
+            session.append(Block.user(asked), Block.assistant("silt, sediment. " * 150))
+            if turn == 20:
+                session.compact(options=short)
+            if turn == 30:
+                session.compact(options=short)
+                session.compact(options=what_if)
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +63,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (projects / f"{KEY}.jsonl").write_bytes((SAMPLES / "claude-code" / f"{KEY}.jsonl").read_bytes())
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CUTBANK_DB", str(tmp_path / "log.db"))
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -50,63 +71,82 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # Code
 
 
-def test_the_code_of_the_readme_runs(home: Path) -> None:
-    code = "\n".join(shown("README.md", "python"))
-
-    run_code(code, "README.md")
-
-    assert (home / "sessions.db").exists()
-    assert code.count("session.compact(") == 1
+RUN_ON_THEIR_OWN = {"docs/policies.md", "docs/settings.md", "docs/telemetry.md"}
+"""The code of these pages is a module, a hook and a program of its own; the tests below run it."""
 
 
-@pytest.mark.parametrize("page", ["agent_loop", "chores", "replay"])
-def test_the_code_of_a_page_runs(page: str) -> None:
-    pieces = shown(f"docs/{page}.md", "python")
-    assert pieces
-    for code in pieces:
-        run_code(code, page)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if shown(page, "python") and page not in RUN_ON_THEIR_OWN]
+)
+def test_the_code_of_a_page_runs_from_top_to_bottom(page: str, home: Path) -> None:
+    talk(home / "sessions.db", "fix-login")
+    for name, code in re.findall(r"```python file=(\S+)\n(.*?)```", PAGES[page], re.DOTALL):
+        (home / name).write_text(code, encoding="utf-8")
+
+    run_code("\n".join(shown(page, "python")), page)
 
 
-def test_the_code_on_backtests_prints_what_the_page_says(
-    capsys: pytest.CaptureFixture[str],
+def test_pages_import_only_from_the_package_itself() -> None:
+    codes = [*(code for page in PAGES for code in shown(page, r"python\b[^\n]*"))]
+    codes.append((ROOT / "scripts/example_agent.py").read_text(encoding="utf-8"))
+    modules: set[str] = set()
+    for code in codes:
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom):
+                modules.add(node.module or "")
+            elif isinstance(node, ast.Import):
+                modules |= {alias.name for alias in node.names}
+    named = {
+        (page, name)
+        for page, text in PAGES.items()
+        for name in re.findall(r"\bcutbank\.(?:domain|projections|adapters)\b\.?\w*", text)
+    }
+
+    assert {name for name in modules if name.split(".")[0] == "cutbank"} == {"cutbank"}
+    # Where a layer begins is told to those who change cutbank.
+    assert named == {("CONTRIBUTING.md", "cutbank.domain")}
+
+
+def test_every_public_name_that_a_page_names_exists() -> None:
+    pattern = r"`cutbank\.([A-Z]\w+|\w+(?=\())"
+    named = {name for text in PAGES.values() for name in re.findall(pattern, text)}
+
+    assert len(named) > 10
+    assert not [name for name in named if not hasattr(cutbank, name)]
+
+
+def test_every_member_in_the_tables_of_the_page_on_python_exists(home: Path) -> None:
+    page = PAGES["docs/python.md"]
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    with cutbank.open(home / "log.db") as store:
+        owners = {"Store": store, "Session": store.session("s"), "Functions": cutbank}
+        for section, owner in owners.items():
+            cells = re.findall(r"^\| (`.*?`) \| ", sections[section], re.MULTILINE)
+            names = [name for cell in cells for name in re.findall(r"`(\w+)[(`]", cell)]
+            assert len(names) > 10
+            assert not [name for name in names if not hasattr(owner, name)], section
+
+
+def test_the_code_on_summarizers_prints_what_the_page_says(
+    home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    printed = re.search(r"prints\n\n((?:    .*\n)+)", (DOCS / "backtest.md").read_text("utf-8"))
-    assert printed is not None
+    test_the_code_of_a_page_runs_from_top_to_bottom("docs/summarizers.md", home)
 
-    run_code("\n".join(shown("docs/backtest.md", "python")), "backtest.md")
-
-    assert capsys.readouterr().out.split() == printed[1].split()
-
-
-def test_the_code_on_fidelity_prints_what_the_page_says(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    (code,) = shown("docs/fidelity.md", "python")
-
-    run_code(code, "fidelity.md")
-
-    printed = capsys.readouterr().out.splitlines()
-    assert printed == re.findall(r"\)\S*  # (.*)$", code, re.MULTILINE)
+    first, argv, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("extractive (")
+    said = re.search(r"`(anthropic:\S+ needs.*?)`", PAGES["docs/summarizers.md"], re.DOTALL)
+    assert said
+    assert " ".join(said[1].split()) in first
+    assert argv == "('python3', 'notes.py')"
+    assert others == ["command", "newest"]
 
 
-def test_the_code_on_prices_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    run_code("\n".join(shown("docs/pricing.md", "python")), "pricing.md")
-
-    # 30 calls read 88,000 tokens less at $0.50 a million; 22,000 are written at $6.25 for once.
-    prices, cost = capsys.readouterr().out.splitlines()
-    saves, breaks, pays_after, is_worthwhile = prices.split()
-    assert float(saves) == pytest.approx(1.32)
-    assert float(breaks) == pytest.approx(0.1265)
-    assert (pays_after, is_worthwhile) == ("3", "True")
-    assert float(cost) == pytest.approx(0.0048)
-
-
-def test_the_code_on_telemetry_prints_nested_spans(tmp_path: Path) -> None:
+def test_the_code_on_telemetry_prints_nested_spans(home: Path) -> None:
     (code,) = shown("docs/telemetry.md", "python")
 
     # A process of its own: its providers can be set once.
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True, text=True
+        [sys.executable, "-c", code], cwd=home, capture_output=True, check=True, text=True
     )
 
     pattern = (
@@ -120,15 +160,32 @@ def test_the_code_on_telemetry_prints_nested_spans(tmp_path: Path) -> None:
     assert '"name": "cutbank.compaction.tokens_saved"' in done.stdout
 
 
-def test_the_code_on_exports_runs(home: Path) -> None:
-    page = (DOCS / "exporting.md").read_text("utf-8")
-    code = re.findall(r"In Python:\n\n((?:    .*\n)+)", page)
-    with cutbank.open("sessions.db") as store:
-        session = store.session("s")
-        session.append(Block.user("Is the bank cut?"))
-        exec(dedent(code[0]), {"session": session})  # noqa: S102
+@pytest.mark.skipif(shutil.which("python3") is None, reason="the page runs a program by python3")
+def test_the_hook_on_the_page_on_settings_forbids_and_instructs(home: Path) -> None:
+    hook = home / "before_compaction.py"
+    hook.write_text(shown("docs/settings.md", "python")[0], encoding="utf-8")
+    (table,) = [text for text in shown("docs/settings.md", "toml") if "hooks.commands" in text]
+    settings = home / "settings.toml"
+    settings.write_text(table.replace("/home/me/hooks/before_compaction.py", str(hook)), "utf-8")
 
-    assert (home / "view.json").exists()
+    with cutbank.open("hooked.db", settings=load_settings(settings, {})) as store:
+        session = store.session("s")
+        session.append(*(Block.user(f"Question {n}. " + "silt " * 90) for n in range(60)))
+        loop = session.loop(limit=8_000)
+        small = loop.prepare()
+        outcome = session.compact(limit=8_000)
+
+    assert small.boundary is None  # vetoed: it was set off by the threshold, and is small
+    assert outcome.compacted
+    request = {"trigger": "auto", "before": {"tokens": 20_000}}
+    said = subprocess.run(
+        [sys.executable, str(hook)],
+        input=json.dumps(request),
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert json.loads(said.stdout) == {"instructions": "Keep the names of all rivers."}
 
 
 @pytest.fixture
@@ -141,10 +198,10 @@ def installed(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (info / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: newest-turns\nVersion: 1.0\n", encoding="utf-8"
     )
-    groups = tomllib.loads(shown("docs/policies.md", "toml")[1])["project"]["entry-points"]
+    (table,) = [text for text in shown("docs/policies.md", "toml") if "entry-points" in text]
     lines = [
         line
-        for group, points in groups.items()
+        for group, points in tomllib.loads(table)["project"]["entry-points"].items()
         for line in (f"[{group}]", *(f"{name} = {value}" for name, value in points.items()))
     ]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -178,63 +235,124 @@ def test_the_example_of_a_policy_keeps_the_contract_and_is_found(
 
 def test_the_settings_on_all_pages_load_and_change_something(tmp_path: Path) -> None:
     file = tmp_path / "page.toml"
-    pages = [str(path.relative_to(ROOT)) for path in sorted(DOCS.rglob("*.md"))]
-    pieces = [(page, text) for page in pages for text in shown(page, "toml")]
-    pieces = [(page, text) for page, text in pieces if "entry-points" not in text]
-    assert len(pieces) >= 7
+    pieces = [(page, text) for page in PAGES for text in shown(page, "toml")]
+    entry_points = [text for _, text in pieces if "entry-points" in text]
+    pieces = [(page, text) for page, text in pieces if text not in entry_points]
+
+    groups = [tomllib.loads(text)["project"]["entry-points"] for text in entry_points]
+    assert [list(group) for group in groups] == [["cutbank.policies"], ["cutbank.summarizers"]]
+    assert len(pieces) >= 9
     for page, text in pieces:
         file.write_text(text, encoding="utf-8")
         assert load_settings(file, {}) != Settings(), page
 
 
+# Links
+
+
+def slug(heading: str) -> str:
+    """Return a heading's anchor, as GitHub makes it."""
+    plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading)
+    return re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+
+
+def anchors(page: str) -> set[str]:
+    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.MULTILINE | re.DOTALL)
+    return {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_to_a_file_and_a_heading(page: str) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", PAGES[page])
+    dead = []
+    for link in links:
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+        if not target.is_file() or (
+            anchor and anchor not in anchors(str(target.relative_to(ROOT)))
+        ):
+            dead.append(link)
+    assert not dead
+
+
+def test_every_page_is_linked_and_none_that_is_gone_is_named() -> None:
+    linked = {Path(link).name for text in PAGES.values() for link in re.findall(r"(\w+\.md)", text)}
+    pages = {Path(page).name for page in PAGES}
+    by_agents = {"AGENTS.md", "CHANGELOG.md", "history.md"}  # files, and no pages of ours
+    code = [*ROOT.glob("*.py"), *ROOT.glob("scripts/**/*")]
+    code += [
+        path
+        for layer in ("domain", "projections", "adapters")
+        for path in (ROOT / layer).rglob("*.py")
+    ]
+    in_code = {
+        name
+        for path in code
+        if path.is_file()
+        for name in re.findall(
+            r"\bdocs/([a-z_]+\.md)", path.read_text(encoding="utf-8", errors="replace")
+        )
+    }
+
+    assert linked - by_agents == pages
+    assert in_code <= pages
+    assert len(pages) == 23
+
+
+def test_every_file_of_the_project_that_a_page_names_exists() -> None:
+    pattern = r"`((?:domain|projections|adapters|tests|scripts|docs)/[a-z_/.]+)`"
+    named = {name for text in PAGES.values() for name in re.findall(pattern, text)}
+
+    assert len(named) > 10
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
 # Commands
 
 
-def run_command(command: str) -> int:
-    """Run a command of a page as if in a shell, without its redirection; return the exit code."""
-    named = {"PATH": str(Path.home() / ".claude" / "projects")}
-    words = shlex.split(command.partition(" > ")[0])
+def commands(page: str) -> list[str]:
+    """Return the commands of a page that end by themselves."""
+    text = PAGES[page].replace("\\\n", " ")
+    found = re.findall(r"(?m)^(?:    )?(cutbank [a-z].*)$", text)
+    found = [re.split(r"  +#| # ", line)[0].strip() for line in found]
+    return [line for line in found if not re.search(r"--follow|^cutbank idle( --db \S+)?$", line)]
+
+
+def run_command(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a command of a page as if in a shell; return what it complained about, if it failed."""
+    line, _, file = command.partition(" > ")
+    words = shlex.split(line.replace(" ...", "").replace("~", str(Path.home())))
     with pytest.raises(SystemExit) as exited:
-        main([named.get(word, word) for word in words[1:]])
-    assert isinstance(exited.value.code, int)
-    return exited.value.code
+        main([str(Path.home() / ".claude") if word == "PATH" else word for word in words[1:]])
+    said = capsys.readouterr()
+    if file:
+        Path(file).write_text(said.out, encoding="utf-8")
+    assert said.out or said.err, command
+    return f"{command}: {said.err or said.out}" if exited.value.code else ""
 
 
-def test_the_commands_on_diffs_and_lineages_run(
-    home: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        pytest.param("docs/backtest.md", marks=pytest.mark.slow),
+        *("docs/audit.md", "docs/exporting.md", "docs/formats.md", "docs/importing.md"),
+        *("docs/operations.md", "docs/policies.md", "docs/read_models.md", "docs/replay.md"),
+        "docs/settings.md",
+    ],
+)
+def test_the_commands_of_a_page_run(
+    page: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fences = [*shown("docs/diff.md", "sh"), *shown("docs/lineage.md", "sh")]
-    commands = [
-        line.partition("   #")[0].strip() for fence in fences for line in fence.splitlines()
-    ]
-    assert len(commands) > 5
-    with cutbank.open(home / "log.db") as store:
-        session = store.session("SESSION")
-        for turn in range(20):
-            session.append(Block.user(f"Question {turn}"), Block.assistant("silt " * 500))
-        session.compact(options=CompactionOptions(settings={"keep_tokens": 1_000}))
-        session.compact(
-            options=CompactionOptions(settings={"keep_tokens": 1_000}, lineage="what-if")
-        )
+    # The page on replays makes the lineage itself.
+    talk(home / "log.db", "SESSION", "other" if page == "docs/replay.md" else "what-if")
+    shutil.copytree(home / ".claude", home / "transcripts")
+    found = commands(page)
+    assert found
 
-    assert not [command for command in commands if run_command(command)], capsys.readouterr().err
+    failed = [complaint for command in found if (complaint := run_command(command, capsys))]
 
-
-def test_the_commands_on_transcripts_run(capsys: pytest.CaptureFixture[str]) -> None:
-    commands = [
-        command.strip()
-        for page in ("importing.md", "exporting.md")
-        for command in re.findall(r"(?m)^    (cutbank [^#\n]*)", (DOCS / page).read_text("utf-8"))
-        # Following goes on until it is stopped.
-        if "--follow" not in command
-    ]
-    verbs = {command.split()[1] for command in commands}
-    assert verbs == {"import", "export"}
-    run_command("cutbank import PATH")
-    for command in commands:
-        code = run_command(command.replace("SESSION", KEY))
-
-        said = capsys.readouterr()
-        assert said.out or said.err
-        asks = command == "cutbank import"  # and nobody is there to be asked
-        assert code == (1 if asks else 0), (command, said.err)
+    # Without anybody there to be asked, an import that asks ends.
+    assert not [complaint for complaint in failed if not complaint.startswith("cutbank import: ")]

@@ -43,10 +43,10 @@ PROVIDERS = {
 
 
 def compacted(
-    session: StoredSession, keep: int = 400, *, limit: int = LIMIT, **more: Any
+    session: StoredSession, keep: int = 400, *, limit: int = LIMIT, **how: Any
 ) -> CompactionOutcome:
     settings = {"reserve_tokens": "300", "keep_tokens": str(keep)}
-    return session.compact(limit=limit, **more, options=CompactionOptions(settings=settings))
+    return session.compact(limit=limit, options=CompactionOptions(settings=settings, **how))
 
 
 def sendable(session: StoredSession) -> HistoryView:
@@ -167,7 +167,7 @@ def test_pain_05_what_is_appended_while_a_summary_is_written_is_lost(
         meanwhile.extend(talk(agent, 2))
         return in_short(material)
 
-    outcome = compacted(session, summariser=Scripted(slowly))
+    outcome = compacted(session, summarizers=[Scripted(slowly)])
 
     assert outcome.compacted
     assert outcome.summarizer == "scripted"
@@ -193,7 +193,7 @@ def test_pain_10_instructions_are_lost_by_compaction(session: StoredSession) -> 
 
     for _ in range(3):
         talk(session, 8)
-        outcome = compacted(session, 50, summariser=Scripted(in_short), pins=PinRules())
+        outcome = compacted(session, 50, summarizers=[Scripted(in_short)], pins=PinRules())
         assert outcome.compacted
         for name in PROVIDERS:
             body = rendered(session, name)
@@ -213,12 +213,12 @@ def test_pain_11_a_summary_invents_what_the_user_asked_for(session: StoredSessio
         other = session.fork(invention)
         said = Draft(f"Steps.\n{invention}")
 
-        outcome = compacted(other, summariser=Scripted(lambda _, said=said: said))  # type: ignore[misc]
+        outcome = compacted(other, summarizers=[Scripted(lambda _, said=said: said)])  # type: ignore[misc]
 
         assert outcome.summarizer != "scripted"
         assert any("never said" in refusal for refusal in outcome.rejected)
         assert invention not in rendered(other)
-    assert compacted(honest, summariser=Scripted(in_short)).summarizer == "scripted"
+    assert compacted(honest, summarizers=[Scripted(in_short)]).summarizer == "scripted"
     for message in render_view(honest.view(), "openai-chat")["messages"]:
         if "Some steps were done." in json.dumps(message):
             assert SUMMARY_PREFIX in json.dumps(message, ensure_ascii=False)
@@ -275,7 +275,7 @@ def test_pain_13_an_empty_or_failed_summary_still_replaces_the_history(
     for draft, reason in drafts:
         other = session.fork(reason)
 
-        outcome = compacted(other, summariser=Scripted(draft))
+        outcome = compacted(other, summarizers=[Scripted(draft)])
 
         assert outcome.summarizer != "scripted"
         assert any(reason in refusal for refusal in outcome.rejected), outcome.rejected

@@ -5,7 +5,7 @@ its fields are of any type.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Required, TypedDict
 
 if TYPE_CHECKING:
     from anthropic.types import MessageParam, ToolUnionParam
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 
 class AnthropicRequest(TypedDict, total=False):
-    """The arguments of `Anthropic().messages.create`."""
+    """The arguments of `Anthropic().messages.create`.
 
-    model: str
-    max_tokens: int
-    messages: "Iterable[MessageParam]"
+    `model` and `max_tokens` are those of `session.configure(request_settings=...)`; without them
+    there, they are missing from the body, and the call has to give them.
+    """
+
+    model: Required[str]
+    max_tokens: Required[int]
+    messages: "Required[Iterable[MessageParam]]"
     system: str
     tools: "Iterable[ToolUnionParam]"
-    temperature: float
 
 
 class OpenAIChatRequest(TypedDict, total=False):

@@ -28,7 +28,7 @@ from ..planned_compaction import (
 from .decider import ReplayDecision
 from .recording import RecordedCall, Recording
 from .replay_fold import ReplayFold
-from .replay_writers import ReplayWriters, UnwrittenError
+from .replay_writers import ReplayUnwrittenError, ReplayWriters
 from .replayed_call import FutileCompaction, ReplayCompaction
 from .session_time import SessionTime
 
@@ -112,7 +112,7 @@ class PolicyDecider:
                 return FutileCompaction(trigger, "the policy finds nothing to do")
             written = self.writers.write_summary(found, self._list_user_texts)
             check_gain(found, found.count_post_tokens(written.draft.text), terms)
-        except (NothingToCompactError, UnwrittenError) as nothing:
+        except (NothingToCompactError, ReplayUnwrittenError) as nothing:
             # As in an agent's loop: a fruitless compaction after a refusal is tried again at the
             # next one.
             is_gain = found is not None and isinstance(nothing, NothingToCompactError)

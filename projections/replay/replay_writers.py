@@ -26,7 +26,7 @@ class WrittenDraft:
     refused_drafts: tuple[str, ...] = ()
 
 
-class UnwrittenError(SummarizerFailedError):
+class ReplayUnwrittenError(SummarizerFailedError):
     """No summary could be written, and the policy allows no fallback."""
 
 
@@ -43,7 +43,7 @@ class ReplayWriters:
     """The most tokens of each summary, regardless of the policy; None leaves it to the policy."""
 
     def write_summary(self, planned: PlannedCompaction, user_texts: UserTextReader) -> WrittenDraft:
-        """Return the first accepted draft; raise UnwrittenError without one or a fallback."""
+        """Return the first accepted draft; raise ReplayUnwrittenError without one or a fallback."""
         material = planned.material
         if not material.removed_items:
             return WrittenDraft(*reuse_summary(planned))
@@ -64,7 +64,7 @@ class ReplayWriters:
             else:
                 return WrittenDraft(draft, summariser.name, tuple(refused))
         if refused and on_failure is OnFailure.UNCHANGED:
-            raise UnwrittenError("; ".join(refused))
+            raise ReplayUnwrittenError("; ".join(refused))
         last = NoticeSummarizer() if on_failure is OnFailure.NOTICE else ListingSummarizer()
         return WrittenDraft(last.summarize(material), last.name, tuple(refused))
 

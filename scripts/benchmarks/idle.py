@@ -158,7 +158,7 @@ def _worked(resting: Resting) -> tuple[float, float, dict[str, int], float]:
         _ = store.settings
         _barriers[0].wait(PATIENCE)
         began, spent = perf_counter(), process_time()
-        cutbank.start_scheduler(store, RULES, heard=[heard])
+        cutbank.start_scheduler(store, RULES, listeners=[heard])
         assert is_done.wait(PATIENCE), f"the worker was not done after {PATIENCE} s: {told}"
         return began, perf_counter(), dict(told), process_time() - spent
 
@@ -186,7 +186,7 @@ def _rested(seconds: float, folder: str, address: str) -> float:
             has_looked.set()
 
     with Resting(address, 0).store() as store:
-        cutbank.start_scheduler(store, heard=[heard])
+        cutbank.start_scheduler(store, listeners=[heard])
         assert has_looked.wait(PATIENCE), "the worker never looked"
         began, spent = perf_counter(), process_time()
         Event().wait(seconds)

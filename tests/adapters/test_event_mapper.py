@@ -82,17 +82,17 @@ def stored(store: EventStore, *events: Event) -> list[StoredRow]:
     ]
 
 
-def _envelope() -> dict[str, Any]:
+def _envelope(subject: str = "somebody") -> dict[str, Any]:
     return {
         "originator_id": uuid4(),
         "originator_version": 1,
         "timestamp": AT,
-        "subject": "somebody",
+        "subject": subject,
     }
 
 
 def appended(text: str, *, subject: str = "somebody") -> BlockAppended:
-    return BlockAppended(**_envelope() | {"subject": subject}, block=Block.user(text), turn=1)
+    return BlockAppended(**_envelope(subject), block=Block.user(text), turn=1)
 
 
 def number_of_bodies(store: EventStore) -> int:
@@ -188,7 +188,7 @@ def test_large_content_is_stored_apart_and_small_content_is_not(plain: EventStor
             NativePart(native=Native(provider="anthropic", item=json.dumps({"data": long}))),
         ),
     )
-    event = ToolReturned(**_envelope() | {"subject": "somebody else"}, block=result, turn=1, call=1)
+    event = ToolReturned(**_envelope("somebody else"), block=result, turn=1, call=1)
 
     (row,) = stored(plain, event)
 

@@ -16,7 +16,7 @@ SHAPE = '''
     """Keeps the newest blocks."""
     from dataclasses import dataclass
     from typing import Any, ClassVar
-    from cutbank.domain.policies.policy import check, setting
+    from cutbank.domain.policies.policy import check_settings, setting
     from cutbank.domain.window import Plan, Window
 
     @dataclass(frozen=True)
@@ -27,7 +27,7 @@ SHAPE = '''
         keep: int = setting(20, unit="blocks", least=1, help="stay word for word")
 
         def __post_init__(self) -> None:
-            check(self)
+            check_settings(self)
 
         def plan(self, window: Window) -> Plan | None:
             items = window.open_to_cut

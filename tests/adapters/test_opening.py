@@ -132,7 +132,8 @@ def _add_a_table(connection: Connection) -> None:
 
 def test_a_foreign_or_newer_database_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
     ours = f"PRAGMA application_id = {sqlite_schema.LOG_APPLICATION_ID}"
-    newer = f"was written by a newer cutbank (format {sqlite_schema.SCHEMA_VERSION + 6}, this one reads up to"
+    later = sqlite_schema.SCHEMA_VERSION + 6
+    newer = f"was written by a newer cutbank (format {later}, this one reads up to"
     foreign = "is a database of another application"
     path = tmp_path / "other.db"
 
@@ -140,7 +141,7 @@ def test_a_foreign_or_newer_database_is_refused_and_left_as_it_was(tmp_path: Pat
         (["CREATE TABLE bookmarks (url TEXT)"], foreign),
         (["PRAGMA application_id = 7"], foreign),
         (["PRAGMA user_version = 3"], foreign),
-        ([ours, f"PRAGMA user_version = {sqlite_schema.SCHEMA_VERSION + 6}"], newer),
+        ([ours, f"PRAGMA user_version = {later}"], newer),
     ):
         path.unlink(missing_ok=True)
         with closing(path) as connection:

@@ -39,7 +39,7 @@ chain = [
     "command",   # ours
     "extractive",
 ]
-command = ['summarise', "--short"]
+command = ['summarize', "--short"]
 
 [models."gpt-4.1"]
 context = 1_000_000
@@ -247,11 +247,11 @@ MISTAKES = [
     ),
     ("[compaction.settings]\nkeep_tokens = -3", ":2: compaction.settings.keep_tokens is -3; it"),
     ("[compaction.settings]\nkeep_tokens = 1979-05-27", 'keep_tokens is "1979-05-27"; it takes'),
-    ('[summary]\nchain = ["extractiv"]', "is no summariser; did you mean extractive?"),
+    ('[summary]\nchain = ["extractiv"]', "is no summarizer; did you mean extractive?"),
     ('[summary]\nchain = [\n"extractive",\n"llm"]', ":4: summary.chain[1] comes after extractive"),
     ('[summary]\nchain = ["llm", "llm"]', ":2: summary.chain[1] names llm a second time: leave"),
-    ('[summary]\nchain = ["none"]', "is no summariser; there is command, extractive, llm"),
-    ("[summary]\nchain = []", ":2: summary.chain names no summariser; `extractive` needs"),
+    ('[summary]\nchain = ["none"]', "is no summarizer; there is command, extractive, llm"),
+    ("[summary]\nchain = []", ":2: summary.chain names no summarizer; `extractive` needs"),
     ('[summary]\nretries = 1\nchain = ["command"]', "and summary.command names no program"),
     ('[summary]\nsource = "originals"\nprompt = "iterative"', ":3: summary.prompt is iterative"),
     ("[models.big]\ncontext = 1000\noutput = 2000", ":3: models.big.output is 2,000, more than"),
@@ -385,11 +385,11 @@ def test_a_summariser_of_ones_own_is_found_by_its_entry_point(tmp_path: Path) ->
     package = tmp_path / "mine-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[cutbank.summarisers]\nmine = mine:Mine\n")
+    (package / "entry_points.txt").write_text("[cutbank.summarizers]\nmine = mine:Mine\n")
     file = written(tmp_path, '[summary]\nchain = ["mine", "extractive"]')
     code = (
-        "from cutbank.adapters.settings.load_settings import load\n"
-        f"print(load({str(file)!r}, {{}}).summary.chain)"
+        "from cutbank.adapters.settings.load_settings import load_settings\n"
+        f"print(load_settings({str(file)!r}, {{}}).summary.chain)"
     )
 
     done = subprocess.run(

@@ -312,7 +312,7 @@ blocks: st.SearchStrategy[AnyBlock] = st.one_of(
 )
 decisions = st.one_of(
     blocks.map(lambda block: lambda session: session.append(block)),
-    names.map(lambda name: lambda session: session.abandon(name, "r")),
+    names.map(lambda name: lambda session: session.cancel_tool_call(name, "r")),
     st.integers(1, 9).map(lambda at: lambda session: session.retract(Ranges.of([at]), {})),
     st.sampled_from(EVERY_VERB[3:-1]),
 )

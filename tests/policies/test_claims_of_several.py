@@ -7,7 +7,7 @@ import pytest
 from agent_talk import TOO_LONG, full
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession
+from cutbank import Block, LoopOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.ranges import Ranges
@@ -26,7 +26,8 @@ POLICIES: dict[str, dict[str, Any]] = {
 def sessions(store: SessionStore) -> Iterator[tuple[dict[str, Any], StoredSession]]:
     """A full session for each policy, and how its loop is asked for."""
     for policy, settings in POLICIES.items():
-        yield {"policy": policy, "settings": settings}, full(store.session(policy))
+        options = LoopOptions(settings=settings)
+        yield {"policy": policy, "options": options}, full(store.session(policy))
 
 
 @pytest.mark.claim("S0.4", "S0.39", "S1.39", "S2.22")

@@ -39,10 +39,7 @@ from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.rendering.catalog import render_view
 
 LIMIT = 8_000
-TUNACODE: dict[str, Any] = {
-    "policy": "tunacode",
-    "settings": {"keep_recent_tokens": 2_000, "reserve_tokens": 1_000},
-}
+SETTINGS = {"keep_recent_tokens": 2_000, "reserve_tokens": 1_000}
 SUMMARY = """## Goal
 - find out why the river is brown (#3)
 
@@ -129,7 +126,9 @@ def test_a_saved_session_has_its_record_or_none() -> None:
 def test_a_compaction_says_what_it_did_in_numbers(session: StoredSession) -> None:
     before = talk(session, 30).view()
 
-    outcome = session.compact(**TUNACODE, options=CompactionOptions(summarizers=[Writes()]))
+    outcome = session.compact(
+        "tunacode", options=CompactionOptions(settings=SETTINGS, summarizers=[Writes()])
+    )
 
     after = session.view()
     assert after.boundary is not None
@@ -165,8 +164,10 @@ def test_one_request_writes_the_sections_that_the_plan_names_and_goes_on_from_th
     model = always(SUMMARY)
     outcomes = [
         talk(session, 30).compact(
-            **TUNACODE,
-            options=CompactionOptions(summarizers=[LlmSummarizer(model.model, by_form=True)]),
+            "tunacode",
+            options=CompactionOptions(
+                settings=SETTINGS, summarizers=[LlmSummarizer(model.model, by_form=True)]
+            ),
         )
         for _ in range(2)
     ]
@@ -187,7 +188,9 @@ def test_where_no_summary_can_be_had_the_history_stays_and_the_log_says_why(
     session: StoredSession, store: SessionStore, told: list[CompactionEvent]
 ) -> None:
     before = talk(session, 30).view()
-    loop = session.loop(limit=LIMIT, **TUNACODE, options=LoopOptions(summarizers=[Writes(away)]))
+    loop = session.loop(
+        "tunacode", limit=LIMIT, options=LoopOptions(settings=SETTINGS, summarizers=[Writes(away)])
+    )
 
     view = loop.prepare()
 
@@ -206,7 +209,7 @@ def test_where_no_summary_can_be_had_the_history_stays_and_the_log_says_why(
     loop.prepare()
     assert moments(told, CompactionEventKind.REQUESTED) == 2
     # Whoever cares more for room has a summary by rules stand in.
-    settings = {**TUNACODE["settings"], "on_failure": "extractive"}
+    settings = {**SETTINGS, "on_failure": "extractive"}
     stood_in = session.compact(
         "tunacode", options=CompactionOptions(settings=settings, summarizers=[Writes(away)])
     )
@@ -222,10 +225,12 @@ def test_the_summary_that_stands_is_sent_in_front_as_a_user_message(
     session: StoredSession,
 ) -> None:
     talk(session, 30)
-    loop = session.loop(**TUNACODE, limit=200_000)
+    loop = session.loop("tunacode", limit=200_000, options=LoopOptions(settings=SETTINGS))
     assert loop.prepare().summary is None
 
-    session.compact(**TUNACODE, options=CompactionOptions(summarizers=[Writes()]))
+    session.compact(
+        "tunacode", options=CompactionOptions(settings=SETTINGS, summarizers=[Writes()])
+    )
     messages = render_view(loop.prepare(), "openai-chat")["messages"]
     session.revert()
 
@@ -253,7 +258,7 @@ def test_an_overflow_is_known_by_its_words_in_any_case() -> None:
 def test_nothing_is_compacted_behind_an_answer(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    loop = session.loop(**TUNACODE, limit=LIMIT)
+    loop = session.loop("tunacode", limit=LIMIT, options=LoopOptions(settings=SETTINGS))
     view = loop.prepare()
     talk(session, 30)
     loop.record_call(view, usage=Usage(input=LIMIT, output=100), stop_reason="end_turn")
@@ -272,7 +277,9 @@ def test_a_meter_is_told_when_a_compaction_begins_and_when_it_is_over(store: Ses
     store.listeners.append(make_status_listener(shown.append))
     for key, writer in (("written", Writes()), ("failed", Writes(away))):
         session = store.session(key)
-        loop = session.loop(limit=LIMIT, **TUNACODE, options=LoopOptions(summarizers=[writer]))
+        loop = session.loop(
+            "tunacode", limit=LIMIT, options=LoopOptions(settings=SETTINGS, summarizers=[writer])
+        )
         shown.clear()
         loop.prepare()
         assert shown == [], "as long as there is nothing to do"

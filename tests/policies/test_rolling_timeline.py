@@ -144,7 +144,7 @@ def test_a_plan_says_why_how_large_and_what_if_nobody_writes() -> None:
     assert plan.on_failure is OnFailure.EXTRACTIVE
     shipped = build_policy("kdcube@as_shipped", {})
     assert isinstance(shipped, RollingTimeline)
-    forced = shipped.plan(window("u=30 a u=30 a=40", system="s" * 400))
+    forced = shipped.plan(window("u=30 a u=30 a=40", system_prompt="s" * 400))
     assert forced is not None
     assert forced.on_failure is OnFailure.UNCHANGED
 

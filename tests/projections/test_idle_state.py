@@ -30,7 +30,7 @@ def test_the_weightiest_reason_counts() -> None:
         ({}, "due"),
         ({"due_at": AFTER}, "resting"),
         ({"due_at": None}, "no-gain"),
-        ({"utilisation": 0.4, "due_at": None}, "small"),
+        ({"utilization": 0.4, "due_at": None}, "small"),
         ({"attempts": 3, "due_at": None}, "given-up"),
         ({"attempts": 2}, "due"),
         ({"attempts": 2, "leased_until": BEFORE, "due_at": None}, "given-up"),

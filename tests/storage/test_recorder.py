@@ -1,6 +1,6 @@
 """Both recorders store an append whole or not at all, and read it back as it was stored."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -140,12 +140,13 @@ def test_what_is_taken_refuses_the_whole_append(store: SessionStore, recorder: R
     before = number_of_rows(store)
     free = row(ONE, 2, bodies=(StoredContent(b"new", b"body"),))
 
-    for taken in (
+    refused: list[dict[str, Any]] = [
         {"stored_events": [free, row(ONE, 1)]},
         {"stored_events": [free], "keys": [AppendKey(TWO, "key", 1, 1), key]},
         {"stored_events": [free], "streams": [Stream(ONE, "space", "another", None)]},
         {"stored_events": [free], "streams": [Stream(uuid4(), "space", "session", "main")]},
-    ):
+    ]
+    for taken in refused:
         with pytest.raises(IntegrityError):
             recorder.insert_events(**taken)
         assert number_of_rows(store) == before, taken
@@ -356,7 +357,12 @@ def test_a_closed_store_says_so_and_is_not_opened_again(session: StoredSession) 
     store = store_of(session)
     store.close()
 
-    for act in (lambda: session.append(Block.user("more")), session.view, store.sessions):
+    acts: list[Callable[[], object]] = [
+        lambda: session.append(Block.user("more")),
+        session.view,
+        store.sessions,
+    ]
+    for act in acts:
         with one_line("was closed"):
             act()
         # Nor does a thread that never read from it open it again.

@@ -15,7 +15,7 @@ from cutbank.adapters.runtime.idle.notices import NoticeKind
 PROGRAM = [sys.executable, "-P", "-m", "cutbank"]
 AT_ONCE = {
     "CUTBANK_IDLE_TIME": "0",
-    "CUTBANK_IDLE_LEAST_UTILISATION": "0.05",
+    "CUTBANK_IDLE_LEAST_UTILIZATION": "0.05",
     "CUTBANK_PINS_FIRST_PROMPT": "false",
 }
 """Sessions are due as soon as somebody looks."""

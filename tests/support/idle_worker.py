@@ -58,7 +58,7 @@ def main(address: str, name: str, rules: str, holds: str) -> None:
     unpinned = Settings(pins=PinSettings(first_prompt=False, kinds=()))
     with cutbank.open(address, settings=unpinned) as store:
         scheduler = cutbank.start_scheduler(
-            store, IdleRules(**json.loads(rules)), name=name, heard=[tell]
+            store, IdleRules(**json.loads(rules)), name=name, listeners=[tell]
         )
         for line in sys.stdin:
             if line == "stop\n":

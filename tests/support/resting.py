@@ -94,7 +94,8 @@ class Held:
         self._begun.release()
         assert gate.wait(GUARD_S)
         # What was written last is the shortest: to compact once more would gain by it.
-        text = f"{ExtractiveSummarizer().summarize(material).text}\n{WORDS * max(0, 120 - 40 * self.calls)}"
+        summary = ExtractiveSummarizer().summarize(material).text
+        text = f"{summary}\n{WORDS * max(0, 120 - 40 * self.calls)}"
         return Draft(text=text, model="test/held", cost_usd=PRICE)
 
     def wait_for_call(self) -> None:

@@ -5,7 +5,15 @@ from typing import Any, ClassVar
 
 from databases import asked
 
-from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import (
+    Block,
+    CompactionOptions,
+    HistoryView,
+    SessionStore,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+)
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.domain.window import Plan, Window
 
@@ -52,6 +60,6 @@ def number_of_rows(store: SessionStore) -> dict[str, int]:
 
 
 def compacted(session: StoredSession, cut: int, **more: Any) -> CompactionOutcome:
-    outcome = session.compact(CutAt(cut), **more)
+    outcome = session.compact(CutAt(cut), options=CompactionOptions(**more))
     assert outcome.compacted
     return outcome

@@ -371,7 +371,7 @@ class TheInvariants(RuleBasedStateMachine):
             self._append(key, said)
             return Draft(text=f"A summary of {material.covers.runs[-1][1]} positions.")
 
-        outcome = self._compact(key, summariser=Scripted("slow", speaks))
+        outcome = self._compact(key, summarizers=[Scripted("slow", speaks)])
         if outcome and outcome.boundary and outcome.left:
             assert self.models[key].session.view().entries[-1].block == said
 
@@ -388,7 +388,7 @@ class TheInvariants(RuleBasedStateMachine):
             return Draft(text="A summary.")
 
         before = session.view().boundary
-        outcome = self._compact(key, summariser=Scripted("overtaken", overtaken))
+        outcome = self._compact(key, summarizers=[Scripted("overtaken", overtaken)])
         after = session.view().boundary
         if asked and outcome and outcome.boundary and after and before != after:
             assert after.originator_version == outcome.boundary
@@ -418,7 +418,7 @@ class TheInvariants(RuleBasedStateMachine):
     def a_bad_summary_is_rejected(self, key: str, text: str) -> None:
         """Invariants 8 and 10: a bad draft is never served; a stand-in that cannot fail is."""
         draft = Draft(text=text, was_truncated=text == "cut off")
-        outcome = self._compact(key, summariser=Scripted("bad", lambda _: draft))
+        outcome = self._compact(key, summarizers=[Scripted("bad", lambda _: draft)])
         if outcome and outcome.boundary and outcome.left:
             assert outcome.rejected
             assert outcome.summarizer != "bad"
@@ -433,7 +433,7 @@ class TheInvariants(RuleBasedStateMachine):
         def fails(_: Material) -> Draft:
             raise ConnectionError("no route to the model")
 
-        outcome = self._compact(key, summariser=Scripted("down", fails))
+        outcome = self._compact(key, summarizers=[Scripted("down", fails)])
         if outcome and outcome.boundary and outcome.left:
             assert outcome.summarizer in {"extractive", "listing"}
             assert "no route" in outcome.rejected[0]
@@ -597,10 +597,11 @@ class TheInvariants(RuleBasedStateMachine):
         before = model.session.view()
         try:
             policy, limit = how.pop("policy", POLICY), how.pop("limit", LIMIT)
-            outcome = model.session.compact(policy, limit=limit, **how)
+            options = CompactionOptions(**how)
+            outcome = model.session.compact(policy, limit=limit, options=options)
         except (NothingToCompactError, StalePlanError):
             # Invariant 7: what does not gain is not recorded.
-            if "summariser" not in how:
+            if "summarizers" not in how:
                 # That it was tried is recorded, and changes nothing of what is served.
                 after = model.session.view()
                 assert (after.boundary, after.entries) == (before.boundary, before.entries)

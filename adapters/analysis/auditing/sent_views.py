@@ -90,7 +90,7 @@ class _GrowingView:
         """Compare this view with a call's recorded fingerprint."""
         again = self._compute_fingerprint()
         lineage = self.reader
-        chain = self.checked.lineage_chain(lineage.namespace, lineage.key, lineage.lineage)
+        chain = self.checked.find_lineage_chain(lineage.namespace, lineage.key, lineage.lineage)
         why = "; ".join(self.checked.find_problems(self.history, self._chain, chain)) or None
         if recorded is None:
             proof = RequestProof.RECONSTRUCTED

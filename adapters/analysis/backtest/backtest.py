@@ -12,6 +12,7 @@ from typing import Any
 from ....domain.backtest.cell import Cell, CellOutcome, Setup
 from ....domain.backtest.result import BacktestResult, ControlResult
 from ....domain.errors import BacktestError, CacheFileError
+from ....domain.hooks import Progress
 from ....domain.models import ModelFacts
 from ...models.context_limits import find_facts
 from ...runtime.sessions.session_store import SessionStore
@@ -36,8 +37,6 @@ from .worker_messages import (
     TaskItem,
     format_session_name,
 )
-
-Progress = Callable[[int, int], None]
 
 CONTROL_BUDGETS = (500, 2_000)
 """Default budgets of the controls' texts, in tokens."""
@@ -181,13 +180,13 @@ class Backtest:
     def _open_pool(self, stack: ExitStack) -> BacktestPool | Cluster:
         running = self.running
         if running.cluster is not None:
-            errands = self._make_tasks("", 1)
+            tasks = self._make_tasks("", 1)
             return Cluster(
-                running.cluster, self.store, errands, self._choose_items, running.timeout_s
+                running.cluster, self.store, tasks, self._choose_items, running.timeout_s
             )
         processes = running.jobs or _count_cores()
-        errands = self._make_tasks(self._shared_address(stack), processes)
-        return BacktestPool(errands, self._choose_items, processes, running.timeout_s)
+        tasks = self._make_tasks(self._shared_address(stack), processes)
+        return BacktestPool(tasks, self._choose_items, processes, running.timeout_s)
 
     def _make_tasks(self, address: str, processes: int) -> list[SessionTask]:
         """Return tasks, the longest sessions first; sessions are split if they are few."""
@@ -217,20 +216,20 @@ class Backtest:
         self.store.backup(copy)
         return str(copy)
 
-    def _choose_items(self, errand: SessionTask, read: SessionRead) -> ItemOrder:
+    def _choose_items(self, task: SessionTask, read: SessionRead) -> ItemOrder:
         """Choose what to measure of a session, now that it is read."""
         if not read.blank_cell.calls:
-            self._skipped[errand.name] = NO_CALLS_REASON
-            self._report_progress(len(errand.items))
+            self._skipped[task.name] = NO_CALLS_REASON
+            self._report_progress(len(task.items))
             return ItemOrder(())
         wanted: list[tuple[int, ModelFacts | None]] = []
         others = {
             model: self._find_model_facts(model, read.last_call_time) for model in read.models
         }
-        for number, item in errand.items.items():
+        for number, item in task.items.items():
             facts = self._find_item_facts(item, read)
             key = fingerprint_item(read.digest, item, facts, self.store.settings, others)
-            if not self._is_known(errand.name, number, key):
+            if not self._is_known(task.name, number, key):
                 wanted.append((number, facts))
         return ItemOrder(tuple(wanted), self.store.settings, others)
 

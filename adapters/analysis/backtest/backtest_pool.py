@@ -159,14 +159,14 @@ class BacktestPool:
                 yield from self._handle_message(hand, said)
 
     def _handle_message(self, hand: BacktestWorker, said: WorkerMessage) -> Generator[ItemAnswer]:
-        errand = hand.task
-        assert errand is not None
+        task = hand.task
+        assert task is not None
         match said:
             case WorkerReady():
                 hand.is_ready = True
             case SessionRead():
                 hand.session_read = said
-                order = self.choose_items(errand, said)
+                order = self.choose_items(task, said)
                 hand.remaining_items = [number for number, _ in order.items]
                 with suppress(BrokenPipeError, ConnectionResetError):
                     hand.connection.send(order)
@@ -175,7 +175,7 @@ class BacktestPool:
             case ItemDone(number, result):
                 hand.remaining_items.remove(number)
                 hand.current_item = None
-                yield ItemAnswer(errand.name, number, result)
+                yield ItemAnswer(task.name, number, result)
             case ItemFailed(number, why, is_out_of_memory):
                 hand.remaining_items.remove(number)
                 hand.current_item = None
@@ -185,14 +185,14 @@ class BacktestPool:
                 yield self._make_failure(hand, number, outcome, why)
             case SessionUnreadable(why):
                 hand.task = None
-                yield from answer_all(errand, CellOutcome.FAILED, f"it cannot be read: {why}")
+                yield from answer_all(task, CellOutcome.FAILED, f"it cannot be read: {why}")
             case TaskFinished():
                 hand.task = None
 
     def _handle_loss(self, hand: BacktestWorker, *, is_late: bool) -> Generator[ItemAnswer]:
         """Fail the current item of a lost process, and reassign the others."""
-        errand = hand.task
-        assert errand is not None
+        task = hand.task
+        assert task is not None
         self._hands.remove(hand)
         if not is_late:
             with suppress(subprocess.TimeoutExpired):
@@ -202,37 +202,37 @@ class BacktestPool:
         if is_late:
             outcome, why = CellOutcome.TIMED_OUT, f"it took more than {self.timeout_s:g} seconds"
         if hand.session_read is None:
-            yield from answer_all(errand, outcome, f"{why}, while it was read")
+            yield from answer_all(task, outcome, f"{why}, while it was read")
         elif hand.current_item is not None:
             yield self._make_failure(hand, hand.current_item, outcome, why)
             self._retry(
-                errand, [number for number in hand.remaining_items if number != hand.current_item]
+                task, [number for number in hand.remaining_items if number != hand.current_item]
             )
-        elif errand.tries < MAX_TRIES:
+        elif task.tries < MAX_TRIES:
             self._retry(
-                errand, hand.remaining_items
+                task, hand.remaining_items
             )  # it was between two items, so neither is to blame
         else:
             for number in hand.remaining_items:
                 yield self._make_failure(hand, number, outcome, why)
 
-    def _retry(self, errand: SessionTask, numbers: list[int]) -> None:
+    def _retry(self, task: SessionTask, numbers: list[int]) -> None:
         """Give the remaining items to another process."""
         if numbers:
-            left = {number: errand.items[number] for number in numbers}
-            self._todo.appendleft(replace(errand, items=left, tries=errand.tries + 1))
+            left = {number: task.items[number] for number in numbers}
+            self._todo.appendleft(replace(task, items=left, tries=task.tries + 1))
 
     def _make_failure(
         self, hand: BacktestWorker, number: int, outcome: CellOutcome, why: str
     ) -> ItemAnswer:
-        errand, read = hand.task, hand.session_read
-        assert errand is not None
+        task, read = hand.task, hand.session_read
+        assert task is not None
         assert read is not None
-        item = errand.items[number]
+        item = task.items[number]
         if not isinstance(item, Setup):
-            return ItemAnswer(errand.name, number, None, outcome, why)
+            return ItemAnswer(task.name, number, None, outcome, why)
         row = {"setup": item, "outcome": outcome, "why": why}
-        return ItemAnswer(errand.name, number, read.blank_cell.model_copy(update=row), outcome, why)
+        return ItemAnswer(task.name, number, read.blank_cell.model_copy(update=row), outcome, why)
 
 
 def _describe_exit(code: int) -> str:

@@ -46,7 +46,7 @@ from ..replaying.deciders import (
     open_cached_summaries,
 )
 from .run_counts import RunCounts, read_recorded_answers
-from .session_log import SessionLog, describe_log
+from .session_log import MeasuredSession, describe_log
 from .token_results import UNMEASURED_FIELDS, RecordedAnswer, make_cell_fields, price_calls
 
 BOUND_CONTROL = "bound"
@@ -56,7 +56,7 @@ BOUND_CONTROL = "bound"
 class CellBench:
     """One session, read once, on which setups are measured."""
 
-    log: SessionLog
+    log: MeasuredSession
     settings: Settings = field(default_factory=Settings)
     """Settings of the compactions, as in an agent's loop."""
     facts: Mapping[str, ModelFacts | None] = field(default_factory=dict)

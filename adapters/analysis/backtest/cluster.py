@@ -11,7 +11,7 @@ from ...runtime.sessions.session_store import SessionStore
 from ...storage.event_log.storage_errors import translate_storage_errors
 from .backtest_pool import BacktestPool, BacktestWorker
 from .fingerprint import hash_measuring_code
-from .session_log import SessionLog, describe_log
+from .session_log import MeasuredSession, describe_log
 from .worker_messages import (
     ChooseItems,
     ItemAnswer,
@@ -77,9 +77,9 @@ class Cluster:
                     if isinstance(one, ItemAnswer):
                         yield one
                         continue
-                    errand, order = one
-                    future = client.submit(measure_task, errand, order, self.timeout_s, pure=False)
-                    flying[future.key] = replace(errand, source=b""), order
+                    task, order = one
+                    future = client.submit(measure_task, task, order, self.timeout_s, pure=False)
+                    flying[future.key] = replace(task, source=b""), order
                     landing.add(future)
                 if not flying:
                     return
@@ -103,35 +103,35 @@ class Cluster:
 
     def _pack_tasks(self) -> Iterator[tuple[SessionTask, ItemOrder] | ItemAnswer]:
         """Yield each session of which items are missing, packed with its task."""
-        for errand in self.tasks:
+        for task in self.tasks:
             try:
-                log = self._read_log(errand)
+                log = self._read_log(task)
             except Exception as error:  # noqa: BLE001 - one unreadable session must not stop the others
                 yield from answer_all(
-                    errand, CellOutcome.FAILED, f"it cannot be read: {describe_error(error)}"
+                    task, CellOutcome.FAILED, f"it cannot be read: {describe_error(error)}"
                 )
                 continue
-            order = self.choose_items(errand, describe_log(log))
+            order = self.choose_items(task, describe_log(log))
             if not order.items:
                 continue
             packed = log.pack()
             if len(packed) <= _MAX_TASK_BYTES:
-                yield replace(errand, source=packed), order
+                yield replace(task, source=packed), order
             else:
                 why = (
                     f"packed it has {len(packed):,} bytes, and {_MAX_TASK_BYTES:,} are sent at most"
                 )
-                yield from answer_all(errand, CellOutcome.FAILED, why)
+                yield from answer_all(task, CellOutcome.FAILED, why)
 
-    def _read_log(self, errand: SessionTask) -> SessionLog:
-        place = errand.source
+    def _read_log(self, task: SessionTask) -> MeasuredSession:
+        place = task.source
         assert isinstance(place, SessionLocation), "what is packed is packed here"
         with translate_storage_errors(self.store.name):
             session = self.store.session(place.key, namespace=place.namespace, create=False)
-            return SessionLog.read(session)
+            return MeasuredSession.read(session)
 
     def _read_future(
-        self, future: Any, errand: SessionTask, order: ItemOrder
+        self, future: Any, task: SessionTask, order: ItemOrder
     ) -> Iterator[ItemAnswer]:
         if future.status == "finished":
             yield from future.result()
@@ -141,13 +141,13 @@ class Cluster:
         error = future.exception()
         for number, _ in order.items:
             why = f"the cluster gave it up: {describe_error(error)}"
-            yield ItemAnswer(errand.name, number, None, CellOutcome.DIED, why)
+            yield ItemAnswer(task.name, number, None, CellOutcome.DIED, why)
 
 
-def measure_task(errand: SessionTask, order: ItemOrder, timeout_s: float) -> Sequence[ItemAnswer]:
+def measure_task(task: SessionTask, order: ItemOrder, timeout_s: float) -> Sequence[ItemAnswer]:
     """Measure one session in a separate process, on a worker of the cluster."""
 
-    def ask(errand: SessionTask, _: SessionRead) -> ItemOrder:
-        return replace(order, items=tuple(one for one in order.items if one[0] in errand.items))
+    def ask(task: SessionTask, _: SessionRead) -> ItemOrder:
+        return replace(order, items=tuple(one for one in order.items if one[0] in task.items))
 
-    return list(BacktestPool([errand], ask, 1, timeout_s, _IDLE_WORKERS).measure_all())
+    return list(BacktestPool([task], ask, 1, timeout_s, _IDLE_WORKERS).measure_all())

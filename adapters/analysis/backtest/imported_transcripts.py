@@ -7,7 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ....domain.errors import BacktestError
-from ...runtime.importing.importer import Progress, import_path
+from ....domain.hooks import Progress
+from ...runtime.importing.importer import import_path
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...runtime.sessions.store_context import Opening
 from ...settings.settings import Settings

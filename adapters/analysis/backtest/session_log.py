@@ -23,7 +23,7 @@ from .worker_messages import SessionRead
 
 
 @dataclass(frozen=True)
-class SessionLog:
+class MeasuredSession:
     """All inputs of the session's cells."""
 
     recording: Recording
@@ -31,7 +31,7 @@ class SessionLog:
     """The recorded compactions: those of the session's source, and those served since."""
 
     @classmethod
-    def read(cls, session: StoredSession) -> "SessionLog":
+    def read(cls, session: StoredSession) -> "MeasuredSession":
         decisions = read_decisions(session, MAIN_LINEAGE)
         return cls(calibrate_recording(read_recording(session), decisions, MAIN_LINEAGE), decisions)
 
@@ -72,14 +72,14 @@ class SessionLog:
         return zlib.compress(pickle.dumps(self, protocol=5), 1)
 
     @classmethod
-    def unpack(cls, packed: bytes) -> "SessionLog":
+    def unpack(cls, packed: bytes) -> "MeasuredSession":
         """Restore what `pack` returned; never call it with untrusted bytes."""
         found = pickle.loads(zlib.decompress(packed))  # noqa: S301 - made by `pack`
         assert isinstance(found, cls)
         return found
 
 
-def describe_log(log: SessionLog) -> SessionRead:
+def describe_log(log: MeasuredSession) -> SessionRead:
     """Return the properties of a session that are known before any measurement."""
     recording, calibration = log.recording, log.recording.calibration
     blank = Cell(

@@ -18,7 +18,7 @@ from ....domain.errors import CutbankError, PolicyFailedError
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...storage.event_log.storage_errors import translate_storage_errors
 from .cells import CellBench
-from .session_log import SessionLog, describe_log
+from .session_log import MeasuredSession, describe_log
 from .worker_messages import (
     ItemDone,
     ItemFailed,
@@ -52,9 +52,9 @@ def main() -> None:
     try:
         connection.send(WorkerReady())
         while True:
-            errand: SessionTask = connection.recv()
+            task: SessionTask = connection.recv()
             blocks = 0
-            for said in _run_task(errand, connection, stores):
+            for said in _run_task(task, connection, stores):
                 connection.send(said)
                 if isinstance(said, SessionRead):
                     blocks = said.blank_cell.blocks
@@ -84,10 +84,10 @@ class GarbageCollector:
 
 
 def _run_task(
-    errand: SessionTask, connection: Connection, stores: dict[str, SessionStore]
+    task: SessionTask, connection: Connection, stores: dict[str, SessionStore]
 ) -> Iterator[Any]:
     try:
-        log = _read_log(errand, stores)
+        log = _read_log(task, stores)
         read = describe_log(log)
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
         yield SessionUnreadable(describe_error(error))
@@ -98,7 +98,7 @@ def _run_task(
     bench = CellBench(log, order.settings, order.facts)
     for number, facts in order.items:
         yield ItemStarted(number)
-        yield _measure_item(bench, number, errand.items[number], facts)
+        yield _measure_item(bench, number, task.items[number], facts)
     gc.unfreeze()
     yield TaskFinished()
 
@@ -120,16 +120,18 @@ def _measure_item(
     return ItemDone(number, result)
 
 
-def _read_log(errand: SessionTask, stores: dict[str, SessionStore]) -> SessionLog:
-    source = errand.source
+def _read_log(task: SessionTask, stores: dict[str, SessionStore]) -> MeasuredSession:
+    source = task.source
     if not isinstance(source, SessionLocation):
-        return SessionLog.unpack(source)
+        return MeasuredSession.unpack(source)
     if source.address not in stores:
         logging.getLogger("cutbank.storage").disabled = True  # its parent has logged it
         stores[source.address] = open_store(source.address)
     store = stores[source.address]
     with translate_storage_errors(store.name):
-        return SessionLog.read(store.session(source.key, namespace=source.namespace, create=False))
+        return MeasuredSession.read(
+            store.session(source.key, namespace=source.namespace, create=False)
+        )
 
 
 def _exit_with_leader(leader: int) -> None:

@@ -137,9 +137,9 @@ def format_session_name(namespace: str, key: str) -> str:
     return key if namespace == "default" else f"{namespace}/{key}"
 
 
-def answer_all(errand: SessionTask, outcome: CellOutcome, why: str) -> Iterator[ItemAnswer]:
+def answer_all(task: SessionTask, outcome: CellOutcome, why: str) -> Iterator[ItemAnswer]:
     """Yield the same outcome for every item of a session."""
-    return (ItemAnswer(errand.name, number, None, outcome, why) for number in errand.items)
+    return (ItemAnswer(task.name, number, None, outcome, why) for number in task.items)
 
 
 def describe_error(error: BaseException) -> str:

@@ -1,12 +1,13 @@
 """Replays one stored session, and stores or writes the results that were asked for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
+from ....domain.hooks import Progress
 from ....domain.policies.policy import Policy
 from ....projections.replay.decider import Decider
 from ....projections.replay.policy_decider import PolicyDecider
@@ -20,9 +21,6 @@ from .new_lineage import check_new_lineage, store_lineage
 from .recordings import read_decisions, read_recording
 from .replay_result import CallList, Replay
 from .view_dump import open_view_dump
-
-Progress = Callable[[int, int], None]
-"""Called with how many calls are done, and how many there are."""
 
 
 def replay(

@@ -76,14 +76,14 @@ def cutbank(
         bool,
         typer.Option(
             "--version",
-            help="SendMessage which version this is.",
+            help="Say which version this is.",
             callback=print_version,
             is_eager=True,
         ),
     ] = False,
 ) -> None:
     """Keep every turn an agent took, and serve a compacted view of it."""
-    context.obj = context.obj.then(Invocation(db, namespace, as_json, settings_file))
+    context.obj = context.obj.merge(Invocation(db, namespace, as_json, settings_file))
     if context.invoked_subcommand is None:
         print_text(context.get_help())
         raise typer.Exit(EXIT_USAGE)

@@ -36,8 +36,8 @@ def audit(
         str | None,
         typer.Option(
             "--call",
-            metavar="_NUMBER",
-            help="_T call: its number, last, or '#12', the handle of its answer or record.",
+            metavar="N",
+            help="One call: its number, last, or '#12', the handle of its answer or record.",
         ),
     ] = None,
     start: Annotated[
@@ -58,11 +58,9 @@ def audit(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(
-            "--as", metavar="FORMAT", help="SendMessage the call's request in another format."
-        ),
+        typer.Option("--as", metavar="FORMAT", help="Say the call's request in another format."),
     ] = None,
-    brief: Annotated[bool, typer.Option("--brief", help="_T line for each thing.")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="One line for each thing.")] = False,
     html: HtmlOption = None,
     full: Annotated[bool, typer.Option("--full", help="Of a page, all text.")] = False,
 ) -> None:

@@ -56,8 +56,8 @@ def backtest(
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="[POLICY.]KEY=VALUE_PLACEHOLDER,...",
-            help="RowValues of a setting, each to be tried; may be is_repeated.",
+            metavar="[POLICY.]KEY=VALUE,...",
+            help="Values of a setting, each to be tried; may be repeated.",
         ),
     ] = None,
     budgets: Annotated[
@@ -89,7 +89,7 @@ def backtest(
         typer.Option(
             "--jobs",
             "-j",
-            metavar="_NUMBER",
+            metavar="N",
             min=1,
             max=256,
             help="Processes; else one for each core.",

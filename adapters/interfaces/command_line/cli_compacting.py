@@ -41,8 +41,8 @@ def compact(
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="KEY=VALUE_PLACEHOLDER",
-            help="_T of the policy's settings.",
+            metavar="KEY=VALUE",
+            help="One of the policy's settings.",
             autocompletion=suggest_settings,
         ),
     ] = None,
@@ -62,7 +62,7 @@ def compact(
         bool, typer.Option("--if-due", help="Only if the policy's threshold is passed.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="SendMessage what would happen, and record nothing.")
+        bool, typer.Option("--dry-run", help="Say what would happen, and record nothing.")
     ] = False,
     model: Annotated[
         str | None,
@@ -73,7 +73,7 @@ def compact(
     calls: Annotated[
         int | None,
         typer.Option(
-            "--calls", metavar="_NUMBER", min=0, help="For a dry run: how many calls there will be."
+            "--calls", metavar="N", min=0, help="For a dry run: how many calls there will be."
         ),
     ] = None,
 ) -> None:

@@ -32,13 +32,11 @@ def costs(
     *,
     by: Annotated[
         str,
-        typer.Option("--by", metavar="_ENTRY_POINT_GROUP", help="day, project, model or session."),
+        typer.Option("--by", metavar="GROUP", help="day, project, model or session."),
     ] = "day",
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since", metavar="SORT_BY_TIME", help="Only calls from then on: 2026-01-31, or 7d."
-        ),
+        typer.Option("--since", metavar="WHEN", help="Only calls from then on: 2026-01-31, or 7d."),
     ] = None,
 ) -> None:
     """Show what calls of models cost."""

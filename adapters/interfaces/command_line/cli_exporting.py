@@ -28,7 +28,7 @@ def export(
         list[str] | None,
         typer.Argument(
             metavar="SESSION",
-            help="_T; several only for cutbank's own archive.",
+            help="One; several only for cutbank's own archive.",
             autocompletion=suggest_sessions,
         ),
     ] = None,

@@ -33,7 +33,7 @@ def follow_paths(
     whole: list[str] = []
     added = errors = 0
 
-    def heard(news: FileNews) -> None:
+    def print_file_news(news: FileNews) -> None:
         nonlocal added, errors
         sessions.update(news.sessions)
         added += news.added
@@ -44,9 +44,9 @@ def follow_paths(
             _print_news(news)
         sys.stdout.flush()  # show it immediately
 
-    def imported(report: FileReport) -> None:
+    def note_import(report: FileReport) -> None:
         whole.append(report.format or "")
-        heard(_report_to_news(report))
+        print_file_news(_report_to_news(report))
 
     def ready() -> None:
         if whole:
@@ -61,8 +61,8 @@ def follow_paths(
             store,
             paths,
             namespace=call.namespace,
-            heard=heard,
-            imported=imported,
+            heard=print_file_news,
+            imported=note_import,
             redacts=redacts,
         )
         follower.follow(stop, ready)

@@ -36,11 +36,11 @@ def idle(
     call: Invocation,
     *,
     status: Annotated[
-        bool, typer.Option("--status", help="SendMessage how the work stands, and do nothing.")
+        bool, typer.Option("--status", help="Say how the work stands, and do nothing.")
     ] = False,
     last: Annotated[
         int,
-        typer.Option("--last", min=1, max=1_000, help="_Args many of each kind --status names."),
+        typer.Option("--last", min=1, max=1_000, help="How many of each kind --status names."),
     ] = 5,
     once: Annotated[
         bool, typer.Option("--once", help="Do what is due now, and end; 1 if anything failed.")
@@ -48,7 +48,7 @@ def idle(
     processes: Annotated[
         int,
         typer.Option(
-            "--processes", metavar="_NUMBER", min=1, max=_MAX_PROCESSES, help="Workers at once."
+            "--processes", metavar="N", min=1, max=_MAX_PROCESSES, help="Workers at once."
         ),
     ] = 1,
     health: Annotated[
@@ -63,11 +63,9 @@ def idle(
         Literal["text", "json"], typer.Option("--log", help="The form of lines on stderr.")
     ] = "text",
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="SessionText each look and each beginning.")
+        bool, typer.Option("--verbose", "-v", help="Log each look and each beginning.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="SessionText warnings only.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings only.")] = False,
     idle_time: Annotated[
         float | None,
         typer.Option(
@@ -76,15 +74,11 @@ def idle(
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option(
-            "--concurrency", metavar="_NUMBER", min=1, max=64, help="For idle.concurrency."
-        ),
+        typer.Option("--concurrency", metavar="N", min=1, max=64, help="For idle.concurrency."),
     ] = None,
     namespace: Annotated[
         list[str] | None,
-        typer.Option(
-            "--namespace", metavar="NAME", help="For idle.namespaces; may be is_repeated."
-        ),
+        typer.Option("--namespace", metavar="NAME", help="For idle.namespaces; may be repeated."),
     ] = None,
     parent: Annotated[int | None, typer.Option("--parent", hidden=True)] = None,
 ) -> None:
@@ -165,15 +159,15 @@ def _run_workers(
     words += ["--parent", str(os.getpid())]
     # An address may hold a password, which process lists would show.
     environ = {**os.environ, DATABASE_VARIABLE: find_call_database(call)}
-    crew = IdlePool(
+    pool = IdlePool(
         words, environ, processes=processes, grace_s=grace, health=health, is_once=is_once
     )
-    code = crew.run()
+    code = pool.run()
     left = _count_session_states(call) if is_once else {}
     document: dict[str, Any] = {
-        "workers": [worker for said in crew.said for worker in said["workers"]],
-        **{name: sum(said[name] for said in crew.said) for name in SUMMED_COUNTS},
-        "trouble": next((said["trouble"] for said in crew.said if said["trouble"]), None),
+        "workers": [worker for said in pool.said for worker in said["workers"]],
+        **{name: sum(said[name] for said in pool.said) for name in SUMMED_COUNTS},
+        "trouble": next((said["trouble"] for said in pool.said if said["trouble"]), None),
         "left_alone": left,
     }
     _print_run(call, document)

@@ -42,14 +42,14 @@ def import_(
         bool, typer.Option("--again", help="Read files that have not changed as well.")
     ] = False,
     report: Annotated[
-        bool, typer.Option("--report", help="SendMessage at the end what became of all entries.")
+        bool, typer.Option("--report", help="Say at the end what became of all entries.")
     ] = False,
     jobs: Annotated[
         int | None,
         typer.Option(
             "--jobs",
             "-j",
-            metavar="_NUMBER",
+            metavar="N",
             min=1,
             max=64,
             help="Processes; else one for each core.",

@@ -60,7 +60,7 @@ def record_call(
     ],
     lineage_version: Annotated[
         int,
-        typer.Option("--lineage-version", metavar="_NUMBER", min=0, help="The view's, as well."),
+        typer.Option("--lineage-version", metavar="N", min=0, help="The view's, as well."),
     ],
     model: ModelOption = None,
     form: RequestFormat = None,

@@ -22,7 +22,7 @@ def sessions(
         str | None,
         typer.Option(
             "--since",
-            metavar="SORT_BY_TIME",
+            metavar="WHEN",
             help="Where something was said since: 2026-01-31, or 7d.",
         ),
     ] = None,
@@ -37,7 +37,7 @@ def sessions(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="_NUMBER", min=1, help="Only the first so many."),
+        typer.Option("--limit", metavar="N", min=1, help="Only the first so many."),
     ] = None,
 ) -> None:
     """List the sessions: what they are about and what they cost."""
@@ -76,7 +76,7 @@ def show(
         str | None, typer.Option("--to", metavar="HANDLE", help="The last block to show.")
     ] = None,
     lineage: LineageOption = "main",
-    brief: Annotated[bool, typer.Option("--brief", help="_T line a block.")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="One line a block.")] = False,
 ) -> None:
     """Show the whole log, with what became of each block."""
     with open_call_session(call, session) as found:
@@ -113,7 +113,7 @@ def view(
             "openai-responses.",
         ),
     ] = None,
-    brief: Annotated[bool, typer.Option("--brief", help="_T line a block.")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="One line a block.")] = False,
 ) -> None:
     """Show what a model is sent: the summary and the kept blocks."""
     with open_call_session(call, session) as found:

@@ -34,8 +34,8 @@ def replay(
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="KEY=VALUE_PLACEHOLDER",
-            help="_T of the policy's settings.",
+            metavar="KEY=VALUE",
+            help="One of the policy's settings.",
             autocompletion=suggest_settings,
         ),
     ] = None,
@@ -69,7 +69,7 @@ def replay(
     ] = None,
     dump_views: Annotated[
         Path | None,
-        typer.Option("--dump-views", metavar="FILE", help="PendingWrite each view to a new file."),
+        typer.Option("--dump-views", metavar="FILE", help="Write each view to a new file."),
     ] = None,
     cache: Annotated[
         Path | None,

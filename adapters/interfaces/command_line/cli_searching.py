@@ -29,7 +29,7 @@ def search(
     session: Annotated[
         str | None, typer.Option("--session", metavar="SESSION", help="Only in this one.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="_Args many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="How many.")] = 20,
 ) -> None:
     """Find words in everything ever said, hidden or not."""
     words = " ".join(query)

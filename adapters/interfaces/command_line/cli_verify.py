@@ -18,7 +18,7 @@ from .session_lookup import find_session
 def verify(
     call: Invocation,
     session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="_T session; else all.")
+        str | None, typer.Argument(metavar="SESSION", help="One session; else all.")
     ] = None,
     *,
     adopt: Annotated[

@@ -50,9 +50,7 @@ def append(
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(
-            "--key", metavar="NAME", help="Names the append: is_repeated, it adds nothing."
-        ),
+        typer.Option("--key", metavar="NAME", help="Names the append: repeated, it adds nothing."),
     ] = None,
     expect: Annotated[
         str | None,

@@ -84,7 +84,7 @@ def add_shared_options(verb: Callable[..., None]) -> Callable[..., None]:
     def run(**words: Any) -> None:
         context = words.pop("context")
         said = {SHARED_OPTIONS[one.name]: words.pop(one.name) for one in shared}
-        verb(context.obj.then(Invocation(**said)), **words)
+        verb(context.obj.merge(Invocation(**said)), **words)
 
     parameters = [context, *own, *shared]
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

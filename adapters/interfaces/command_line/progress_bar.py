@@ -1,10 +1,10 @@
 """Shows the progress of a slow verb, on terminals only, and never on standard output."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-Progress = Callable[[int, int], None]
+from ....domain.hooks import Progress
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def show_progress(
     ) as bar:
         task = bar.add_task(what, total=None)
 
-        def told(done: int, total: int) -> None:
+        def advance(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        yield told
+        yield advance

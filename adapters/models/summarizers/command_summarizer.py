@@ -16,7 +16,7 @@ from .program_run import ProgramResult, run_program
 
 @dataclass(frozen=True)
 class CommandSummarizer:
-    """A program with its arguments; docs/summarisers.md describes its input and output."""
+    """A program with its arguments; docs/summarizers.md describes its input and output."""
 
     argv: tuple[str, ...]
     from_originals: bool = False

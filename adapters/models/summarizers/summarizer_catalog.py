@@ -82,18 +82,18 @@ def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
     """Return the result of a package's class or factory."""
     of = f"summarizer {found.name!r} ({found.value})"
     try:
-        summariser = found.load()(**options)
+        summarizer = found.load()(**options)
     except InvalidSettingError:
         raise
     except Exception as error:  # a package may raise anything when it is imported or called
         raise InvalidSettingError(
             f"{of} cannot be made: {type(error).__name__}: {error}"
         ) from error
-    if not isinstance(getattr(summariser, "name", None), str) or not callable(
-        getattr(summariser, "summarize", None)
+    if not isinstance(getattr(summarizer, "name", None), str) or not callable(
+        getattr(summarizer, "summarize", None)
     ):
-        raise InvalidSettingError(f"{of} is no summarizer: it needs a `name` and `summarise`")
-    made: Summarizer = summariser
+        raise InvalidSettingError(f"{of} is no summarizer: it needs a `name` and `summarize`")
+    made: Summarizer = summarizer
     return made
 
 

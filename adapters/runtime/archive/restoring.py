@@ -91,7 +91,7 @@ class _RestorePlan:
         contents = ArchiveReader(file)
         names: set[tuple[str, str]] = set()
 
-        def proved() -> Iterator[ArchiveItem]:
+        def prove_items() -> Iterator[ArchiveItem]:
             for item in contents.read_items():
                 match item:
                     case SessionHeader():
@@ -107,7 +107,7 @@ class _RestorePlan:
                 yield item
 
         ids: list[UUID] = []
-        for item in self._rename_items(proved()):
+        for item in self._rename_items(prove_items()):
             match item:
                 case SessionHeader(namespace=namespace, key=key):
                     difference.begin_session(item)

@@ -104,7 +104,7 @@ def make_compaction_request(
             "instructions": compaction.instructions,
             "prices": facts,
             "expected_calls": compaction.expected_calls,
-            "must_pay": must_pay and facts is not None,
+            "require_saving": must_pay and facts is not None,
             **asked,
         }
     )

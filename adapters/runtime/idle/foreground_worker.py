@@ -32,7 +32,7 @@ class ForegroundWorker:
         """`parent` is the process on whose end this one stops."""
         self.store = store
         self.tally = NoticeCounts()
-        self.heard: list[NoticeListener] = [self.tally, *listeners]
+        self.listeners: list[NoticeListener] = [self.tally, *listeners]
         self.file = HealthFile(health) if health else None
         self.grace_s = grace_s
         self.parent = parent
@@ -41,7 +41,7 @@ class ForegroundWorker:
     def run(self) -> WorkerRun:
         """Work until stopped; then cancel what runs, and wait for it for the grace time."""
         with self.orders.listen(signal.SIGHUP):
-            scheduler = start_scheduler(self.store, heard=self.heard)
+            scheduler = start_scheduler(self.store, listeners=self.listeners)
             health = self._make_health(scheduler)
             try:
                 self._wait(scheduler, health)

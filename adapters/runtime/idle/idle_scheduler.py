@@ -149,7 +149,7 @@ def start_scheduler(
     *,
     kind: Literal["background", "asyncio"] = "background",
     name: str | None = None,
-    heard: Sequence[NoticeListener] = (),
+    listeners: Sequence[NoticeListener] = (),
 ) -> IdleScheduler:
     """Compact sessions at rest, in this process, until `stop()` or the store is closed.
 
@@ -168,7 +168,7 @@ def start_scheduler(
                 )
             other.stop()  # its event loop may have been closed during a look
             background.remove(other)
-        scheduler = IdleScheduler(store, rules, kind=kind, name=name, listeners=heard)
+        scheduler = IdleScheduler(store, rules, kind=kind, name=name, listeners=listeners)
         background.append(scheduler)
         scheduler.start()
         return scheduler

@@ -71,7 +71,7 @@ class IdleWorker:
         self.upkeep = maintenance
         """What to do while no session is due."""
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self.heard = [record_notice, *listeners]
+        self.listeners = [record_notice, *listeners]
         self.on_free: Callable[[], None] = lambda: None
         """Called when a session is done, so that the next may begin."""
         self._own_clock = ServerClock(store.events.recorder, store.events.clock)
@@ -197,7 +197,7 @@ class IdleWorker:
 
     def notify(self, about: NoticeKind, **details: Any) -> None:
         notice = WorkerNotice(about, self.name, self.clock(), **details)
-        for listener in self.heard:
+        for listener in self.listeners:
             try:
                 listener(notice)
             except Exception:  # a failing listener must not stop the work

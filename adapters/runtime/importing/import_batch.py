@@ -29,7 +29,7 @@ from ..sessions.stored_session import StoredSession
 
 BatchStep = Append | ReportedCall | RequestParameters | SourceProblem
 """The steps that are stored in batches; a Problem only for a result without its call."""
-REFUSED_ENTRY = "refused"
+REFUSED_KEY = "refused"
 """The name of notes that hold unreadable entries."""
 UNANSWERED_REASON = "never answered in the source"
 BATCH_STEPS = 500
@@ -167,7 +167,7 @@ class ImportBatch:
                 follows=step.follows,
                 refused=step.reason,
             )
-            session.append(Block.note(step.raw or "", name=REFUSED_ENTRY, origin=origin))
+            session.append(Block.note(step.raw or "", name=REFUSED_KEY, origin=origin))
             self._keep_key(target, session, step.key)
             self.errors.append(f"{step.line}: {step.reason}")
         else:

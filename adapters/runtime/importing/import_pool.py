@@ -26,7 +26,7 @@ IMPORT_STOP_TIMEOUT_S = 20.0
 """How long after a stop a process may take to store what it has read before it is killed."""
 
 WorkerProcess = subprocess.Popen[bytes]
-WireMessage = dict[str, Any]
+_WireMessage = dict[str, Any]
 PoolEvent = int | tuple[int, FileReport] | Exception | None
 """More bytes read; a file's number and report; an error that ends the import; a thread's end."""
 
@@ -215,7 +215,7 @@ class ImportPool:
                 process.stdout.close()
 
 
-def _send_message(process: WorkerProcess, words: WireMessage) -> None:
+def _send_message(process: WorkerProcess, words: _WireMessage) -> None:
     # A dead process is noticed when its answer is read.
     with suppress(BrokenPipeError, ValueError):
         assert process.stdin is not None

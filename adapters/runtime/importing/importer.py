@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ....domain.errors import ImportFileError
+from ....domain.hooks import Progress
 from ...storage.event_log.recorder import ImportRow
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...transcripts.formats.catalog import find_transcripts
@@ -15,7 +16,6 @@ from ..sessions.session_store import SessionStore
 from .file_import import FileImport, ImportOptions, WantedFile, report_unchanged
 from .sub_agent_links import SubAgentLinks
 
-Progress = Callable[[int, int], None]
 ReportBytes = Callable[[int], None]
 
 MIN_BYTES_PER_PROCESS = 40_000_000
@@ -98,14 +98,14 @@ def import_files(
     processes = _count_processes(store, len(files), total, jobs)
     unsettled = list[ImportRow]()
 
-    def heard(done: int) -> None:
+    def report_progress(done: int) -> None:
         if progress:
             progress(done, total)
 
     if processes == 1:
-        yield from _import_in_turn(store, files, manner, heard, unsettled)
+        yield from _import_in_turn(store, files, manner, report_progress, unsettled)
     else:
-        yield from _import_in_parallel(store, files, manner, heard, unsettled, processes)
+        yield from _import_in_parallel(store, files, manner, report_progress, unsettled, processes)
     with translate_storage_errors(store.name):
         # All is read now, so mark as complete also the files that waited for their sub-agents.
         store.events.save(imports=unsettled)
@@ -146,16 +146,16 @@ def _import_in_parallel(  # noqa: PLR0917 - the caller's own values
     from .import_pool import ImportPool  # noqa: PLC0415 - a few files need no threads and processes
 
     assert store.context.opening is not None, "else there is one process"
-    crew = ImportPool(store.context.opening, manner, files, processes)
+    pool = ImportPool(store.context.opening, manner, files, processes)
     done = 0
-    with closing(crew.import_all()) as found:
+    with closing(pool.import_all()) as found:
         for one in found:
             if isinstance(one, FileReport):
                 yield one
             else:
                 done += one
                 heard(done)
-    unsettled += crew.unsettled
+    unsettled += pool.unsettled
 
 
 def _count_processes(store: SessionStore, files: int, size: int, jobs: int | None) -> int:

@@ -29,7 +29,7 @@ from ...transcripts.formats.steps import (
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
-from .import_batch import REFUSED_ENTRY, UNANSWERED_REASON, BatchStep, ImportBatch, ImportTarget
+from .import_batch import REFUSED_KEY, UNANSWERED_REASON, BatchStep, ImportBatch, ImportTarget
 from .shortening import record_shortening
 from .source_decisions import record_rewind, record_source_compaction
 from .sub_agent_links import SubAgentLinks, find_unstored_links, record_parents
@@ -112,7 +112,7 @@ class TranscriptImport:
                     self.early.append(step)
                 elif named and raw:
                     kept = None if step.is_part else line
-                    note = UnknownEntry(named, REFUSED_ENTRY, raw, line=kept, follows=step.follows)
+                    note = UnknownEntry(named, REFUSED_KEY, raw, line=kept, follows=step.follows)
                     self._add_note(note, reason)
             case EntryEnd(outcome=outcome, offset=offset):
                 self.report.entries += 1
@@ -128,7 +128,7 @@ class TranscriptImport:
         for step in early:
             if step.key and step.raw:
                 note = UnknownEntry(
-                    step.key, REFUSED_ENTRY, step.raw, line=step.line, follows=step.follows
+                    step.key, REFUSED_KEY, step.raw, line=step.line, follows=step.follows
                 )
                 self._add_note(note, step.reason)
 

@@ -26,13 +26,13 @@ from .sub_agent_links import SubAgentLinks
 
 REPORT_INTERVAL_S = 0.1
 SendMessage = Callable[..., None]
-WireMessage = dict[str, Any]
+_WireMessage = dict[str, Any]
 
 
 class SharedLinks(SubAgentLinks):
     """Asks the leading process, which knows the links of all files."""
 
-    def __init__(self, say: SendMessage, answers: SimpleQueue[WireMessage]) -> None:
+    def __init__(self, say: SendMessage, answers: SimpleQueue[_WireMessage]) -> None:
         super().__init__()
         self.say = say
         self.answers = answers
@@ -59,7 +59,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.getLogger("cutbank.storage").disabled = True  # the parent has logged it
     say = _make_sender()
-    orders: SimpleQueue[WireMessage] = SimpleQueue()
+    orders: SimpleQueue[_WireMessage] = SimpleQueue()
     try:
         Thread(target=_listen, args=(orders,), daemon=True).start()
         _work(orders, say)
@@ -69,7 +69,7 @@ def main() -> None:
         say(refused=str(error))
 
 
-def _work(orders: SimpleQueue[WireMessage], say: SendMessage) -> None:
+def _work(orders: SimpleQueue[_WireMessage], say: SendMessage) -> None:
     first = orders.get()
     manner = ImportOptions(**first["manner"])
     opening = first["open"]
@@ -94,18 +94,18 @@ def _import(
 ) -> None:
     due = 0.0
 
-    def heard(offset: int) -> None:
+    def report_offset(offset: int) -> None:
         nonlocal due
         if (now := monotonic()) > due:
             due = now + REPORT_INTERVAL_S
             say(heard=offset)
 
-    importing = FileImport(store, manner, wanted, links, heard)
+    importing = FileImport(store, manner, wanted, links, report_offset)
     report = importing.run()
     say(report=asdict(report), unsettled=importing.unsettled_row)
 
 
-def _listen(orders: SimpleQueue[WireMessage]) -> None:
+def _listen(orders: SimpleQueue[_WireMessage]) -> None:
     # Unbuffered, as a buffer's lock would be held when the process ends.
     with open(0, "rb", buffering=0, closefd=False) as lines:
         for line in lines:

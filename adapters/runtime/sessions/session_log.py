@@ -86,28 +86,34 @@ class SessionLog:
     @property
     def title(self) -> str | None:
         titled = self.state.titled
-        return cast(SessionTitled, self._event(titled)).title if titled else self.opened().title
+        return (
+            cast(SessionTitled, self._event(titled)).title if titled else self.read_opening().title
+        )
 
     @property
     def parent(self) -> Parent | None:
         """The session, and the call in it, that this one works for."""
         parented = self.state.parented
-        return cast(ParentNamed, self._event(parented)).parent if parented else self.opened().parent
+        return (
+            cast(ParentNamed, self._event(parented)).parent
+            if parented
+            else self.read_opening().parent
+        )
 
     @property
     def source(self) -> str | None:
         """The format that the session was imported from."""
-        return self.opened().source
+        return self.read_opening().source
 
     @property
     def project(self) -> str | None:
         """The folder that the session's agent worked in, or a name."""
-        return self.opened().project
+        return self.read_opening().project
 
     @property
     def forked_from(self) -> Fork | None:
         """Where the session left its parent, if it is a fork."""
-        return self.opened().fork
+        return self.read_opening().fork
 
     @property
     def incomplete_import(self) -> str | None:
@@ -125,7 +131,7 @@ class SessionLog:
         """The streams that hold the session's events: its parents' up to each fork, and its own."""
         return self.events.find_session_chain(self.namespace, self.key)
 
-    def opened(self) -> SessionOpened:
+    def read_opening(self) -> SessionOpened:
         """The event that opened the session."""
         with translate_storage_errors(self.context.name):
             return self.events.read_opening(self.namespace, self.key)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ....domain.hooks import Listener
 from ....projections.view_token_counts import TokenCounts
-from ...settings.load_settings import load_settings
-from ...settings.settings import Settings
-from ...settings.toml_file import find_settings_file
 from ...storage.event_log.event_store import EventStore
 from ...storage.process_forks import reopen_in_children
-from ..compaction.background_compaction import BackgroundCompactions
-from ..compaction.hook_commands import make_hook_commands
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from ...settings.settings import Settings
     from ...storage.read_models.read_models import ReadModels
+    from ..compaction.background_compaction import BackgroundCompactions
 
 
 class Stoppable(Protocol):
@@ -48,11 +47,16 @@ class Opening:
     """The tokenizer, if one was set."""
 
 
+def is_settings_file(given: "Settings | str | Path | None") -> "TypeIs[str | Path | None]":
+    """Whether settings are read from a file, named or not, and were not given as a value."""
+    return given is None or isinstance(given, str | Path)
+
+
 class StoreContext:
     """The log of one open database, and what all its sessions work with."""
 
     def __init__(
-        self, events: EventStore, name: str, settings: Settings | str | Path | None = None
+        self, events: EventStore, name: str, settings: "Settings | str | Path | None" = None
     ) -> None:
         self.events = events
         self.name = name
@@ -90,13 +94,13 @@ class StoreContext:
         self._preparations = None
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> "Settings":
         """How sessions are compacted where a call does not say.
 
         Raises InvalidSettingError, one line for each mistake, with file and line or variable.
         """
         given = self._given_settings
-        settings = given if isinstance(given, Settings) else self.read_settings()
+        settings = self.read_settings() if is_settings_file(given) else given
         self._count_by(settings)
         return settings
 
@@ -104,20 +108,29 @@ class StoreContext:
     def settings_file(self) -> Path | None:
         """The file that settings are read from, if they were not given; it need not exist."""
         given = self._given_settings
-        return None if isinstance(given, Settings) else find_settings_file(given, os.environ)[0]
+        if not is_settings_file(given):
+            return None
+        from ...settings.toml_file import find_settings_file  # noqa: PLC0415 - start-up time
 
-    def read_settings(self, file: Path | None = None) -> Settings:
+        return find_settings_file(given, os.environ)[0]
+
+    def read_settings(self, file: Path | None = None) -> "Settings":
         """Read the settings file, or the one that is named, without applying it.
 
         Raises InvalidSettingError, as `settings` does.
         """
-        given = None if isinstance(self._given_settings, Settings) else self._given_settings
-        return load_settings(file or given)
+        # A store that never compacts does not wait for the settings and their library.
+        from ...settings.load_settings import load_settings  # noqa: PLC0415 - start-up time
 
-    def apply_settings(self, settings: Settings) -> None:
+        given = self._given_settings
+        return load_settings(file or (given if is_settings_file(given) else None))
+
+    def apply_settings(self, settings: "Settings") -> None:
         """Use these settings from now on; see `SessionStore.apply_settings`."""
         if settings.tokens != self.settings.tokens and not self._count_by(settings):
             self.events.tally = TokenCounts()
+        from ..compaction.hook_commands import make_hook_commands  # noqa: PLC0415 - start-up time
+
         self.settings, self._hooks = settings, make_hook_commands(settings.hooks)
 
     def set_tokenizer(self, name: str) -> None:
@@ -128,7 +141,7 @@ class StoreContext:
         if self.opening is not None:
             self.opening.counter = name
 
-    def _count_by(self, settings: Settings) -> bool:
+    def _count_by(self, settings: "Settings") -> bool:
         """Set the tokenizer that settings name; returns whether they name one."""
         from ...models.vocabularies import VOCABULARIES  # noqa: PLC0415 - start-up time
 
@@ -144,6 +157,8 @@ class StoreContext:
 
     @cached_property
     def _hooks(self) -> list[Listener]:
+        from ..compaction.hook_commands import make_hook_commands  # noqa: PLC0415 - start-up time
+
         return make_hook_commands(self.settings.hooks)
 
     @property
@@ -165,8 +180,12 @@ class StoreContext:
             return self._read_models
 
     @property
-    def preparations(self) -> BackgroundCompactions:
+    def preparations(self) -> "BackgroundCompactions":
         """The summaries that agents' loops have written ahead."""
+        from ..compaction.background_compaction import (  # noqa: PLC0415 - start-up time
+            BackgroundCompactions,
+        )
+
         with self._opening:
             if self._preparations is None:
                 self._preparations = BackgroundCompactions()

@@ -49,7 +49,7 @@ def measure_preparation(prepare: Callable[[_L], _V]) -> Callable[[_L], _V]:
     """Measure how long an agent waits for its next view."""
 
     @wraps(prepare)
-    def prepared(loop: _L) -> _V:
+    def measure_and_prepare(loop: _L) -> _V:
         if not is_telemetry_used():
             return prepare(loop)
         from .wait_time import measure_wait  # noqa: PLC0415 - as above
@@ -57,7 +57,7 @@ def measure_preparation(prepare: Callable[[_L], _V]) -> Callable[[_L], _V]:
         with measure_wait(loop):
             return prepare(loop)
 
-    return prepared
+    return measure_and_prepare
 
 
 @lru_cache(maxsize=1)

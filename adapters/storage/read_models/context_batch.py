@@ -102,7 +102,7 @@ class ContextBatch:
             session_id=touched.row.id,
             position=call.originator_version,
             call_id=call.call_id,
-            is_repeated=0,
+            repeated=0,
             model=call.model,
             lineage=call.lineage,
             lineage_version=call.lineage_version,

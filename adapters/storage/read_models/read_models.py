@@ -11,6 +11,7 @@ from eventsourcing.persistence import MapperDeserialisationError, PersistenceErr
 
 from ....domain.context_limit import ContextLimit, LoggedContext
 from ....domain.errors import InvalidSettingError, StorageError
+from ....domain.hooks import Progress
 from ....projections.read_models.search_query import SearchQuery
 from ...models.context_limits import resolve_limit
 from ...settings.settings import Settings as UserSettings
@@ -22,7 +23,6 @@ from .read_model_file import FeedPosition, ReadModelDatabase, is_damage_error
 from .search import SearchHit, SearchIndex
 from .search_feed import SearchFeed
 
-Progress = Callable[[int, int], None]
 _T = TypeVar("_T")
 _POLL_SECONDS = 0.005
 MAX_REBUILDS = 3

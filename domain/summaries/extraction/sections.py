@@ -66,7 +66,7 @@ class SummaryLine:
     def with_weight(self, weight: float) -> "SummaryLine":
         """Return the same line with another weight, keeping its cached values."""
         line = object.__new__(SummaryLine)
-        line.__dict__.update(self.__dict__, weight=weight, whole=self.full_text)
+        line.__dict__.update(self.__dict__, weight=weight, full_text=self.full_text)
         return line
 
     def write_within(self, room: int) -> str:

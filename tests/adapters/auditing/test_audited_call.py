@@ -150,7 +150,7 @@ def test_what_names_no_call_is_refused(session: StoredSession) -> None:
         cutbank.audit_call(session, at=3)
     with pytest.raises(InvalidPositionError, match="#9 does not exist"):
         cutbank.audit_call(session, at=9)
-    with pytest.raises(InvalidPositionError, match="which call"):
+    with pytest.raises(InvalidPositionError, match="no call was named"):
         cutbank.audit_call(session)
 
 

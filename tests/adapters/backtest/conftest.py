@@ -17,7 +17,7 @@ POLICY = '''
     import os, signal, time
     from dataclasses import dataclass
     from typing import ClassVar
-    from cutbank.domain.policies.policy import check, setting
+    from cutbank.domain.policies.policy import check_settings, setting
     from cutbank.domain.window import Plan, Window
 
     @dataclass(frozen=True)
@@ -26,7 +26,7 @@ POLICY = '''
         keep: int = setting(4, unit="blocks", least=1, help="stay word for word")
 
         def __post_init__(self) -> None:
-            check(self)
+            check_settings(self)
 
         def plan(self, window: Window) -> Plan | None:
             items = window.open_to_cut

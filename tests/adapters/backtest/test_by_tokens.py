@@ -9,7 +9,7 @@ from pydantic import JsonValue
 import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.analysis.backtest.cells import CellBench
-from cutbank.adapters.analysis.backtest.session_log import SessionLog
+from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
 from cutbank.domain.backtest.cell import Cell, Setup
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.fidelity.scores import Scores
@@ -32,7 +32,7 @@ def timeless(cell: Cell) -> Cell:
 
 
 def bench_of(store: SessionStore, key: str) -> CellBench:
-    return CellBench(SessionLog.read(store.session(key, create=False)), store.settings)
+    return CellBench(MeasuredSession.read(store.session(key, create=False)), store.settings)
 
 
 def test_tokens_alone_and_the_full_engine_come_to_equal_cells(talks: SessionStore) -> None:

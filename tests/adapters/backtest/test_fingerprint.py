@@ -6,9 +6,9 @@ from clock import Clock
 from databases import on_sqlite
 
 import cutbank
-from cutbank import Block, SessionStore
+from cutbank import Block, CompactionOptions, SessionStore
 from cutbank.adapters.analysis.backtest.fingerprint import fingerprint_item
-from cutbank.adapters.analysis.backtest.session_log import SessionLog
+from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
 from cutbank.adapters.analysis.backtest.worker_messages import ControlItem
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
@@ -27,11 +27,13 @@ def test_a_session_has_the_same_digest_in_any_database(store: SessionStore) -> N
         for place in (one, other):
             time.now = datetime(2026, 1, 1, tzinfo=UTC)
             talk(place, "a", 3)
-            found.append(SessionLog.read(place.session("a")).digest)
+            found.append(MeasuredSession.read(place.session("a")).digest)
     talk(store, "a", 3)
 
     assert found[0] == found[1]
-    assert SessionLog.read(store.session("a")).digest != found[0], "it was said at another time"
+    assert MeasuredSession.read(store.session("a")).digest != found[0], (
+        "it was said at another time"
+    )
 
 
 @on_sqlite
@@ -42,26 +44,28 @@ def test_whatever_is_said_or_decided_changes_it(store: SessionStore) -> None:
         lambda session: session.pin(3),
         lambda session: session.hide(6),
         lambda session: session.retract(6),
-        lambda session: session.set_system_prompt("Be brief."),
-        lambda session: session.compact("pi", settings={"keep_tokens": 200}),
+        lambda session: session.configure(system_prompt="Be brief."),
+        lambda session: session.compact(
+            "pi", options=CompactionOptions(settings={"keep_tokens": 200})
+        ),
     ]
     for number, change in enumerate(rows):
         talk(store, str(number), 6)
         session = store.session(str(number))
-        before = SessionLog.read(session).digest
+        before = MeasuredSession.read(session).digest
 
         change(session)  # type: ignore[operator]
 
-        assert SessionLog.read(session).digest != before, number
+        assert MeasuredSession.read(session).digest != before, number
 
 
 @on_sqlite
 def test_a_log_is_the_same_when_it_was_sent(store: SessionStore) -> None:
     talk(store, "a", 3)
     store.session("a").append(Block.user("half a pair: \ud83d"))
-    log = SessionLog.read(store.session("a"))
+    log = MeasuredSession.read(store.session("a"))
 
-    sent = SessionLog.unpack(log.pack())
+    sent = MeasuredSession.unpack(log.pack())
 
     assert sent == log
     assert sent.digest == log.digest

@@ -66,7 +66,7 @@ def test_what_cannot_be_is_refused_in_one_line(subtests: pytest.Subtests) -> Non
         ({"limits": [0]}, "a limit is 1 token or more, not 0"),
         ({"limits": [-4]}, "not -4"),
         ({"budgets": [0]}, "a budget is 1 token or more"),
-        ({"summariser": "poet"}, "there is no summariser 'poet'"),
+        ({"summarizer": "poet"}, "there is no summarizer 'poet'"),
         ({"settings": {"silt": [1]}}, "no policy of this backtest has a setting 'silt'"),
         ({"settings": {"pi.silt": [1]}}, "no policy of this backtest has a setting 'pi.silt'"),
         ({"settings": {"qbit.keep": [1]}}, "qbit is not in this backtest"),

@@ -11,7 +11,7 @@ import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.backtest.cells import CellBench
 from cutbank.adapters.analysis.backtest.imported_transcripts import import_temporarily
-from cutbank.adapters.analysis.backtest.session_log import SessionLog, describe_log
+from cutbank.adapters.analysis.backtest.session_log import MeasuredSession, describe_log
 from cutbank.adapters.analysis.replaying.deciders import SummaryOptions
 from cutbank.adapters.analysis.replaying.run_replay import run_replay
 from cutbank.adapters.models.context_limits import find_facts
@@ -42,13 +42,13 @@ def work(session: StoredSession, turns: int, *, model: str = MODEL, output: int 
 
 def reported(session: StoredSession) -> list[ModelCalled]:
     """The newest record of each call that tells its size."""
-    log = SessionLog.read(session).recording.log
+    log = MeasuredSession.read(session).recording.log
     calls = {one.event.call_id: one.event for one in log if isinstance(one.event, ModelCalled)}
     return [call for call in calls.values() if call.usage and call.usage.context]
 
 
 def bench_of(session: StoredSession) -> CellBench:
-    log, settings = SessionLog.read(session), session.log.settings
+    log, settings = MeasuredSession.read(session), session.log.settings
     read = describe_log(log)
     return CellBench(
         log,

@@ -278,7 +278,7 @@ def test_a_failure_is_one_line_and_is_tried_again_ever_later(
     assert reports["backup"].outcome is FAILED
     assert reports["backup"].reason == (
         f"no backup can be kept in {folder}: No such file or directory; "
-        "check the folder, or set chores.backup_folder"
+        "check the folder, or set maintenance.backup_folder"
     )
     assert {report.outcome for name, report in reports.items() if name != "backup"} == {DONE}
 

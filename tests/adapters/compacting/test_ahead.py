@@ -363,8 +363,21 @@ def test_the_settings_may_ask_for_it(database: str, clock: Clock) -> None:
         assert session.log.find_prepared() is not None
 
 
+def test_a_loop_may_decline_what_the_settings_ask_for(database: str, clock: Clock) -> None:
+    settings = Settings(
+        compaction=CompactionSettings(limit=LIMIT, settings={"keep_tokens": 500}, prepare_at=0.5)
+    )
+    with cutbank.open(database, clock=clock, settings=settings) as store:
+        session = near(store.session("a session"))
+
+        session.loop(options=LoopOptions(prepare_at=0)).prepare()
+        finished(session)
+
+        assert session.log.find_prepared() is None
+
+
 def test_a_part_that_is_none_is_refused(subtests: pytest.Subtests) -> None:
-    for part in [0, -0.5, 1.2]:
+    for part in [-0.01, -0.5, 1.2]:
         with (
             subtests.test(str(part)),
             pytest.raises(InvalidSettingError, match="prepare_at cannot be"),

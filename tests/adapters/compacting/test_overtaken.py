@@ -1,8 +1,7 @@
 """What becomes of a compaction while whose summary is written something else is decided."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import pytest
 from opened_stores import store_of
@@ -88,10 +87,10 @@ def test_where_others_did_it_already_nothing_is_recorded(talk: StoredSession) ->
 def test_a_compaction_done_under_the_same_key_meanwhile_is_over(talk: StoredSession) -> None:
     shown: list[bool] = []
     store_of(talk).listeners.append(make_status_listener(shown.append))
-    same: dict[str, Any] = {"limit": LIMIT, "idempotency_key": "one"}
-    writer = Interrupted(lambda: talk.compact(POLICY, **same))
+    same = CompactionOptions(idempotency_key="one")
+    writer = Interrupted(lambda: talk.compact(POLICY, limit=LIMIT, options=same))
 
-    outcome = talk.compact(POLICY, **same, options=CompactionOptions(summarizers=[writer]))
+    outcome = talk.compact(POLICY, limit=LIMIT, options=replace(same, summarizers=[writer]))
 
     assert outcome.boundary is not None
     assert shown == [True, True, False, False]

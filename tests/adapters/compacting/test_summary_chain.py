@@ -64,10 +64,10 @@ class Heard(SummaryObserver):
         self.begun: list[str] = []
         self.refusals: list[DraftRefusal] = []
 
-    def begins(self, summariser: str) -> None:
-        self.begun.append(summariser)
+    def note_begin(self, summarizer: str) -> None:
+        self.begun.append(summarizer)
 
-    def refused(self, refusal: DraftRefusal) -> None:
+    def note_refusal(self, refusal: DraftRefusal) -> None:
         self.refusals.append(refusal)
 
 

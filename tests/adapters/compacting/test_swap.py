@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Barrier, Thread
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from agent_talk import TOO_LONG, talk
@@ -26,6 +26,7 @@ from cutbank.domain.compaction_events import BoundaryActivated, PreparationDropp
 from cutbank.domain.errors import ContextOverflowError
 from cutbank.domain.event import Event
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
+from cutbank.domain.policies.policy import Policy
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -66,8 +67,15 @@ def fill(session: StoredSession, turns: int = 8) -> None:
     assert session.view().tokens > THRESHOLD
 
 
-def loop_of(session: StoredSession, writer: Writer | None = None, **how: object) -> AgentLoop:
-    return session.loop(limit=LIMIT, **how, options=LoopOptions(summarizers=[writer or Writer()]))  # type: ignore[arg-type]
+def loop_of(
+    session: StoredSession,
+    writer: Writer | None = None,
+    *,
+    policy: Policy | None = None,
+    **how: Any,
+) -> AgentLoop:
+    options = LoopOptions(summarizers=[writer or Writer()], **how)
+    return session.loop(policy, limit=LIMIT, options=options)
 
 
 def lineage(session: StoredSession) -> list[Event]:
@@ -140,7 +148,7 @@ def test_a_swap_is_the_one_compaction_of_its_request(session: StoredSession) -> 
 def test_a_swap_is_the_one_compaction_that_a_turn_was_granted(session: StoredSession) -> None:
     prepare(session)
     fill(session)
-    loop = loop_of(session, habits=LoopOptions(once_a_turn=True))
+    loop = loop_of(session, once_a_turn=True)
     boundary = loop.prepare().boundary
     for number in range(60):
         session.append(ToolCall(tool_call_id=f"c{number}", name="read", arguments={}))

@@ -75,7 +75,7 @@ WRONG: Refusals = [
     (["all", "--set", "keep_tokens"], "--set takes KEY=VALUE"),
     (["all", "--set", "keep_tokens=-1"], "keep_tokens cannot be -1"),
     (["all", "--budgets", "-5"], "a budget is 1 token or more"),
-    (["all", "--summariser", "poet"], "there is no summariser 'poet'"),
+    (["all", "--summarizer", "poet"], "there is no summarizer 'poet'"),
     (["all", "--timeout", "0"], "more than 0 seconds"),
     (["all", "--no-cache", "--cache", "c.db"], "--no-cache takes no --cache"),
     (["all", "--cluster", "nowhere"], "cannot be reached: its address is as tcp://HOST"),

@@ -85,8 +85,8 @@ def test_what_cannot_be_replayed_is_refused_in_one_line(run: Run, long_talk: Pat
         (["--policy", "pi", "--lineage", "recorded"], "recorded is what took place"),
         (["--policy", "nobody"], "nobody"),
         (["--policy", "pi", "--set", "keep_tokens"], "KEY=VALUE"),
-        (["--policy", "pi", "--summariser", "poet"], "poet"),
-        (["--policy", "pi", "--summariser", "llm"], "summary.model"),
+        (["--policy", "pi", "--summarizer", "poet"], "poet"),
+        (["--policy", "pi", "--summarizer", "llm"], "summary.model"),
     ]
 
     assert not answered_wrongly(run, wrong, "replay", "long")
@@ -97,7 +97,7 @@ def test_missing_summaries_are_counted_in_one_line(
 ) -> None:
     monkeypatch.setenv("CUTBANK_SUMMARY_MODEL", "anthropic:claude-haiku-4-5")
 
-    answer = run(*PI, "--summariser", "llm", "--cache", tmp_path / "summaries.db")
+    answer = run(*PI, "--summarizer", "llm", "--cache", tmp_path / "summaries.db")
 
     assert answer.code == 1
     assert answer.out == ""

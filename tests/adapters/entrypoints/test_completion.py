@@ -1,6 +1,7 @@
 """A shell that asks what a word may become is told: verbs, options, sessions, policies."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -144,7 +145,7 @@ def test_words_that_bash_breaks_are_joined() -> None:
 def test_bash_completes_what_it_breaks(tmp_path: Path) -> None:
     """As bash does it, with the script that the program prints."""
     program = tmp_path / "cutbank"
-    program.write_text(f"#!{PROGRAM[0]}\n{PROGRAM[2]}\n", encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n', encoding="utf-8")
     program.chmod(0o700)
     script = subprocess.run(
         [*PROGRAM, "--show-completion", "bash"],

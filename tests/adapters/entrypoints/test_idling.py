@@ -21,7 +21,7 @@ LONG = "the clay under the river bank slid in the night and nobody had seen it c
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions are due as soon as somebody looks."""
-    monkeypatch.setenv("CUTBANK_IDLE_LEAST_UTILISATION", "0.05")
+    monkeypatch.setenv("CUTBANK_IDLE_LEAST_UTILIZATION", "0.05")
     monkeypatch.setenv("CUTBANK_PINS_FIRST_PROMPT", "false")
 
 

@@ -79,9 +79,8 @@ def test_what_was_taken_back_is_told_as_such(session: StoredSession) -> None:
     assert [(told(one), one.is_retracted) for one in said] == [
         ("first", False), ("second", True), ("third", False),
     ]  # fmt: skip
-    assert [told(one) for one in group_outgoing_messages(iter(said)) if isinstance(one, OutgoingMessage)] == [
-        "first", "third",
-    ]  # fmt: skip
+    messages = group_outgoing_messages(iter(said))
+    assert [told(one) for one in messages if isinstance(one, OutgoingMessage)] == ["first", "third"]
 
 
 def test_a_view_is_told_as_it_is_shown_its_boundary_first(session: StoredSession) -> None:
@@ -105,9 +104,8 @@ def test_a_call_that_nobody_will_answer_stays_unanswered(session: StoredSession)
 
     assert isinstance(parts[-1], OutgoingBlock)
     assert parts[-1].is_cancelled_result
-    assert [told(one) for one in group_outgoing_messages(iter(parts)) if isinstance(one, OutgoingMessage)] == [
-        "first", "call",
-    ]  # fmt: skip
+    messages = group_outgoing_messages(iter(parts))
+    assert [told(one) for one in messages if isinstance(one, OutgoingMessage)] == ["first", "call"]
     assert [told(one) for one in group_outgoing_entries(iter(parts), "codex")] == ["first", "call"]
 
 

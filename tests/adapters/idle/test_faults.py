@@ -255,7 +255,7 @@ def test_a_scheduler_whose_loop_was_closed_does_no_harm_and_can_be_started_again
     pass_time(clock, REST)
 
     async def begin() -> None:
-        cutbank.start_scheduler(store, rules, kind="asyncio", heard=[told])
+        cutbank.start_scheduler(store, rules, kind="asyncio", listeners=[told])
         await asyncio.to_thread(held.wait_for_call)
 
     asyncio.run(begin())
@@ -263,7 +263,7 @@ def test_a_scheduler_whose_loop_was_closed_does_no_harm_and_can_be_started_again
     again = cutbank.start_scheduler(
         store,
         rules,
-        heard=[told, lambda notice: is_done.set() if notice.about is NoticeKind.DONE else None],
+        listeners=[told, lambda notice: is_done.set() if notice.about is NoticeKind.DONE else None],
     )
 
     assert is_done.wait(GUARD_S)

@@ -29,7 +29,7 @@ LEASE_S = 15.0
 """Of the one that is killed: it has begun long before it is over."""
 RULES: dict[str, Any] = {
     "idle_time_s": 0,
-    "least_utilisation": 0.05,
+    "least_utilization": 0.05,
     "concurrency": 1,
     "hourly_usd": None,
     "backoff_s": 0,

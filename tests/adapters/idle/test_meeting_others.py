@@ -46,7 +46,7 @@ def test_who_has_met_others_begins_somewhere_else_until_nothing_is_due(
         if notice.about is NoticeKind.BEGAN and notice.session == "first":
             taken_by_another(store.session("first"))
 
-    worker.heard.append(faster)
+    worker.listeners.append(faster)
     for _ in range(4):
         worker.look()
         assert worker.wait()

@@ -178,7 +178,7 @@ def test_in_a_running_loop_the_loop_stays_free(
             if notice.about is NoticeKind.DONE:
                 loop.call_soon_threadsafe(done.set)
 
-        scheduler = cutbank.start_scheduler(store, RULES, kind="asyncio", heard=[hear])
+        scheduler = cutbank.start_scheduler(store, RULES, kind="asyncio", listeners=[hear])
         await asyncio.wait_for(done.wait(), GUARD)
         assert await asyncio.to_thread(scheduler.stop)
 
@@ -215,7 +215,7 @@ def test_a_store_that_is_closed_ends_the_summary_that_runs(
     talk(store.session("s"))
     pass_time(clock, RULES.idle_time_s)
     store.listeners.append(hold)
-    scheduler = cutbank.start_scheduler(store, RULES, heard=[hear])
+    scheduler = cutbank.start_scheduler(store, RULES, listeners=[hear])
     assert is_asked.wait(GUARD)
 
     store.close()

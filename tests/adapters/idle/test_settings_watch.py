@@ -16,7 +16,7 @@ from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.runtime.idle.settings_watch import SETTLE_TIME
 from cutbank.domain.idle_rules import IdleRules
 
-GOOD = "[idle]\ntime = 300\nleast_utilisation = 0.05\n"
+GOOD = "[idle]\ntime = 300\nleast_utilization = 0.05\n"
 
 
 @dataclass
@@ -99,13 +99,13 @@ def test_settings_that_are_wrong_are_refused_as_a_whole_and_once(watched: Watche
     worker = watched.works()
     before = watched.store.settings
 
-    watched.say("[idle]\ntime = 10\nleast_utilisation = 2\nattemts = 1\n")
+    watched.say("[idle]\ntime = 10\nleast_utilization = 2\nattemts = 1\n")
     for _ in range(3):
         watched.look()
 
     (reason,) = watched.refused
     assert reason is not None
-    assert f"{watched.file}:3: idle.least_utilisation is 2; it takes" in reason
+    assert f"{watched.file}:3: idle.least_utilization is 2; it takes" in reason
     assert f"{watched.file}:4: idle.attemts is no setting; did you mean attempts?" in reason
     assert "\n" not in reason
     assert watched.store.settings is before

@@ -52,7 +52,7 @@ from cutbank.adapters.runtime.importing import file_import, worker
 from cutbank.domain.errors import StorageError
 run = file_import.FileImport.run
 def instead(self):
-    if self.wanted.path.stem == "deadly":
+    if self.file.path.stem == "deadly":
         {words}
     return run(self)
 file_import.FileImport.run = instead

@@ -179,11 +179,11 @@ EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.__new__", "urllib.Requ
 sys.addaudithook(lambda event, _: asked.append(event) if event in EVENTS else None)
 
 from cutbank.adapters.models import vocabularies
-from cutbank.adapters.models.vocabularies import VOCABULARIES, TiktokenCounter, is_at_hand
+from cutbank.adapters.models.vocabularies import VOCABULARIES, TiktokenCounter, is_available
 
 if sys.argv[1] == "bare":
-    vocabularies._CARRIERS = ()
-found = [name for name in VOCABULARIES if is_at_hand(name)]
+    vocabularies._VOCABULARY_PACKAGES = ()
+found = [name for name in VOCABULARIES if is_available(name)]
 counts = [TiktokenCounter(name).count_text("tiktoken is great!") for name in found]
 loaded = {"bpe_openai", "litellm", "llama_index", "requests"} & set(sys.modules)
 print(json.dumps([found, counts, asked, sorted(loaded)]))

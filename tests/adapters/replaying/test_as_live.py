@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
+from cutbank import LoopOptions
 from cutbank.adapters.analysis.replaying.deciders import make_decider
 from cutbank.adapters.analysis.replaying.new_lineage import store_lineage
 from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
@@ -47,7 +48,11 @@ def test_a_replay_decides_as_the_loop_did(
         TemporaryDirectory() as folder,
         cutbank.open(Path(folder) / "live.db", clock=time, settings=given_settings) as store,
     ):
-        how = {"policy": fitted(name, limit), "limit": limit, "pins": PinRules(first_prompt=pins)}
+        how = {
+            "policy": fitted(name, limit),
+            "limit": limit,
+            "options": LoopOptions(pins=PinRules(first_prompt=pins)),
+        }
         agent = Agent(store.session("live"), how, time)
         agent.do([*steps, ("work", [], True)])
         recording = read_recording(agent.session)

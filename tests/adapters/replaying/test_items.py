@@ -36,7 +36,7 @@ position = attrgetter("position")
 class Looking(PolicyDecider):
     """Looks at the items before each decision and after it."""
 
-    def decided(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
+    def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
         check(fold)
         self.check_asking(fold, call)
         decided = super().decide(fold, call)

@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused(session: StoredSession, subtests: pytest.Subt
         ({"policy": "none", "settings": {"keep_tokens": "1"}}, "none has no settings"),
         ({"policy": "pi", "limit": 0}, "limit cannot be 0"),
         ({"policy": "pi", "budget": 0}, "budget cannot be 0"),
-        ({"policy": "pi", "summariser": "poet"}, "no summariser 'poet'"),
+        ({"policy": "pi", "summarizer": "poet"}, "no summarizer 'poet'"),
         ({"policy": "none", "lineage": "x"}, "decides nothing new"),
         ({"policy": "recorded", "lineage": "x"}, "decides nothing new"),
     ]

@@ -67,7 +67,7 @@ class Waits:
 
 
 def talk(session: StoredSession, turns: int, **how: Any) -> None:
-    loop = session.loop(limit=LIMIT, **how)
+    loop = session.loop(limit=LIMIT, options=LoopOptions(**how))
     for turn in range(turns):
         session.append(Block.user(f"question {turn} " + "q" * 300))
         loop.record_call(loop.prepare())
@@ -89,7 +89,7 @@ def test_what_is_served_is_what_would_be_served_without_shadows(
             how: dict[str, Any] = {
                 "policy": policy,
                 "limit": LIMIT,
-                "shadows": shadows,
+                "options": LoopOptions(shadows=shadows),
             }
             agent = Agent(store.session("live"), how, time)
             agent.do(steps)
@@ -113,7 +113,11 @@ def test_a_shadow_decides_as_a_replay_does(
     time = Time()
     policy = fitted(name, LIMIT)
     with opened(time) as store:
-        how: dict[str, Any] = {"policy": fitted("pi", 400), "limit": 400, "shadows": [policy]}
+        how: dict[str, Any] = {
+            "policy": fitted("pi", 400),
+            "limit": 400,
+            "options": LoopOptions(shadows=[policy]),
+        }
         agent = Agent(store.session("live"), how, time, usage=usage)
         for part in (*steps, [("work", [], True)]):
             agent.do(part)
@@ -222,7 +226,7 @@ def test_the_settings_name_shadows(database: str) -> None:
 
 
 def test_a_loop_on_another_lineage_has_no_shadows(session: StoredSession) -> None:
-    with pytest.raises(InvalidSettingError, match="beside main"):
+    with pytest.raises(InvalidSettingError, match="next to main"):
         session.loop(options=LoopOptions(lineage="mine", shadows=["pi"]))
 
 

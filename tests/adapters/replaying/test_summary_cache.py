@@ -126,7 +126,7 @@ def test_what_was_asked_once_is_never_asked_again(
     session: StoredSession, file: Path, model: Model
 ) -> None:
     talk(session)
-    how: Any = {"settings": SMALL, "limit": LIMIT, "summariser": "llm", "cache": file}
+    how: Any = {"settings": SMALL, "limit": LIMIT, "summarizer": "llm", "cache": file}
 
     first = cutbank.replay(session, "pi", **how, allow_llm=True)
     asked = len(model.asked)
@@ -145,7 +145,7 @@ def test_a_damaged_entry_is_told_and_asked_anew(
     session: StoredSession, file: Path, model: Model
 ) -> None:
     talk(session)
-    how: Any = {"settings": SMALL, "limit": LIMIT, "summariser": "llm", "cache": file}
+    how: Any = {"settings": SMALL, "limit": LIMIT, "summarizer": "llm", "cache": file}
     first = cutbank.replay(session, "pi", **how, allow_llm=True)
     asked = len(model.asked)
     with sqlite3.connect(file) as db:

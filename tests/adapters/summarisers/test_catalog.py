@@ -27,7 +27,7 @@ class Shouts:
     def __init__(self, mark="!"):
         self.mark = mark
     def summarize(self, material):
-        return Draft(f"{len(material.gone)} BLOCKS{self.mark}")
+        return Draft(f"{len(material.removed_items)} BLOCKS{self.mark}")
 
 def picky(**options):
     raise InvalidSettingError("picky: nothing pleases it")
@@ -39,7 +39,7 @@ not_callable = 3
 nothing = object
 """
 ENTRY_POINTS = """
-[cutbank.summarisers]
+[cutbank.summarizers]
 shouts = acme_notes:Shouts
 picky = acme_notes:picky
 fails = acme_notes:fails
@@ -105,7 +105,7 @@ def test_what_cannot_be_had_says_why(subtests: pytest.Subtests) -> None:
         ("unimportable", {}, "cannot be made: ModuleNotFoundError"),
         ("not-callable", {}, "cannot be made: TypeError"),
         ("shouts", {"volume": 11}, "cannot be made: TypeError"),
-        ("nothing", {}, "is no summariser: it needs a `name` and `summarise`"),
+        ("nothing", {}, "is no summarizer: it needs a `name` and `summarize`"),
     ]
     for name, options, says in rows:
         with subtests.test(str(name)), pytest.raises(InvalidSettingError) as caught:

@@ -105,8 +105,8 @@ def test_a_refused_key_is_named_by_its_variable() -> None:
 
 def test_naming_a_model_loads_nothing_of_its_provider() -> None:
     code = (
-        "import sys; from cutbank.adapters.models.summarizers.summarizer_catalog import summariser_named;"
-        "summariser_named('llm', model='anthropic:x');"
+        "import sys; from cutbank.adapters.models.summarizers import summarizer_catalog;"
+        "summarizer_catalog.get_summarizer('llm', model='anthropic:x');"
         "print(sorted({m.partition('.')[0] for m in sys.modules} & "
         "{'pydantic_ai', 'anthropic', 'openai', 'genai_prices', 'httpx2'}))"
     )

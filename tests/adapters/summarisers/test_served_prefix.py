@@ -50,7 +50,7 @@ def material(tmp_path: Path) -> Material:
         for entry in view.entries
     )
     return material_of(
-        items, covers=Ranges.span(1, 9), served=lambda spoken: render_view(view, spoken)
+        items, covers=Ranges.span(1, 9), served_prompt=lambda spoken: render_view(view, spoken)
     )
 
 
@@ -250,7 +250,7 @@ def test_a_served_request_that_is_refused_as_too_long_is_read_in_the_ordinary_wa
 def test_a_split_turn_is_read_in_the_ordinary_way(material: Material) -> None:
     model: Scripted = always(WORDS)
     split = material_of(
-        material.removed_items, prefix=Ranges.of([6, 7]), served=material.served_prompt
+        material.removed_items, prefix=Ranges.of([6, 7]), served_prompt=material.served_prompt
     )
 
     asyncio.run(LlmSummarizer(model.model, from_served_prefix=True).summarize(split))

@@ -15,7 +15,7 @@ from cutbank.adapters.runtime.telemetry.activation import record_notice
 def worker(store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IdleWorker:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     worker = IdleWorker(store, RULES)
-    worker.heard = [record_notice]
+    worker.listeners = [record_notice]
     return worker
 
 

@@ -28,15 +28,17 @@ class Watches(MetaPathFinder):
 sys.meta_path.insert(0, Watches())
 
 import cutbank
-from cutbank import Block
-from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.adapters.runtime.telemetry.activation import hear
+from cutbank import Block, CompactionOptions
+from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
+from cutbank.adapters.runtime.telemetry.activation import record_notice
 
 with cutbank.open(":memory:") as store:
     session = store.session("talk")
     session.append(*(Block.user(f"question {n} " + "word " * 80) for n in range(60)))
-    done = session.compact(limit=8_000, settings={"keep_tokens": "400"})
-    hear(Notice(About.LOOKED, worker="w", at=datetime.now(UTC), due=1))
+    done = session.compact(
+        limit=8_000, options=CompactionOptions(settings={"keep_tokens": "400"})
+    )
+    record_notice(WorkerNotice(NoticeKind.LOOKED, worker="w", at=datetime.now(UTC), due=1))
 print(json.dumps([done.compacted, Watches.asked, [m for m in sys.modules if "telemetry" in m]]))
 """
 

@@ -129,7 +129,7 @@ def test_a_compaction_that_fails_says_the_kind_of_error_and_no_more(
     def fails(*_: Any, **__: Any) -> None:
         raise StorageError("the disk is full of sesame")
 
-    monkeypatch.setattr(type(compactor.decisions), "draw", fails)
+    monkeypatch.setattr(type(compactor.decisions), "record_boundary", fails)
     with pytest.raises(StorageError):
         talk.compact(**HOW)
 

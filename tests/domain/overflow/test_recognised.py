@@ -328,14 +328,3 @@ def test_a_rate_limit_is_never_an_overflow_whatever_else_it_says(row: Row, rate:
     assert recognize_overflow({"status_code": 429, "message": words}) is None
     if rate != "429":
         assert recognize_overflow(f"{rate}: {words}") is None
-
-
-def test_the_code_of_the_page_about_overflows_prints_what_the_page_shows(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "overflow.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-
-    exec(compile(code, "docs/overflow.md", "exec"), {})  # noqa: S102 - it is the page's own
-
-    assert capsys.readouterr().out.strip() in page

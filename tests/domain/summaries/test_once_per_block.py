@@ -50,9 +50,8 @@ def test_what_was_found_dies_with_the_block_or_is_forgotten() -> None:
         return result
 
     blocks = [Block.user(str(number)) for number in range(9)]
-    for block in blocks:
-        assert found(block) is found(block)
-    del block, blocks[3:]
+    assert all(found(block) is found(block) for block in blocks)
+    del blocks[3:]
     assert len(alive) == 3
 
     found.cache_clear()

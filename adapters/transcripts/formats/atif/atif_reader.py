@@ -82,8 +82,8 @@ def read_step_parts(step: JsonDict, line: SourceLine, number: int) -> Iterator[M
             yield from _read_content(step, "message", Kind.ASSISTANT)
             for index, item in enumerate(get_field(step, "tool_calls", list) or []):
                 yield _read_call(item, index, line)
-        case unheard:
-            yield UnknownPart(f"source/{unheard}", step)
+        case unknown:
+            yield UnknownPart(f"source/{unknown}", step)
             return
     observation = get_field(step, "observation", dict) or {}
     for index, item in enumerate(get_field(observation, "results", list) or []):
@@ -107,8 +107,8 @@ def _read_part(at: JsonPath, item: Any, kind: Kind) -> MessagePart:
             return ReadBlock(Block(kind=of, text=words), (Placeholder(text_path(at), "text"),))
         case "image":
             return ReadBlock(Block(kind=Kind.IMAGE, media=_read_image(item)), ())
-        case unheard:
-            return UnknownPart(f"content/{unheard}", item)
+        case unknown:
+            return UnknownPart(f"content/{unknown}", item)
 
 
 def _read_image(item: JsonDict) -> Media:
@@ -163,8 +163,8 @@ def _read_answer(at: JsonPath, item: Any) -> ResultPart:
             return Text(text=require_field(item, "text", str))
         case "image":
             return _read_image(item)
-        case unheard:
-            raise MalformedError(f"content{list(at[1:])}: unknown type {unheard}")
+        case unknown:
+            raise MalformedError(f"content{list(at[1:])}: unknown type {unknown}")
 
 
 def _parse_call_fields(raw: str) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from .entries import classify_user_text
 
 CLAUDE_CODE_PROVIDER = "anthropic"
 
-MediaKind = Literal["image", "document"]
+_MediaKind = Literal["image", "document"]
 
 
 class UnknownItemError(ValueError):
@@ -41,8 +41,8 @@ def read_user_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBlock:
                 content=_read_result_content(item, line),
                 is_error=get_field(item, "is_error", bool) or False,
             )
-        case unheard:
-            raise UnknownItemError(unheard)
+        case unknown:
+            raise UnknownItemError(unknown)
 
 
 def read_assistant_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBlock:
@@ -70,8 +70,8 @@ def read_assistant_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBloc
         case kind if kind.endswith(("_tool_use", "_tool_result")):
             # The provider ran this tool, and gets the call and its result back unchanged.
             return Block.assistant("", name=kind, native=_make_native(item, line))
-        case unheard:
-            raise UnknownItemError(unheard)
+        case unknown:
+            raise UnknownItemError(unknown)
 
 
 def _item_type(item: Any) -> str:
@@ -109,13 +109,13 @@ def _read_part(part: Any, line: SourceLine) -> ResultPart:
             return NativePart(native=_make_native(part, line))
 
 
-def _read_media_block(item: JsonDict, what: MediaKind, line: SourceLine) -> Block:
+def _read_media_block(item: JsonDict, what: _MediaKind, line: SourceLine) -> Block:
     media = _read_media(item, what)
     native = None if media else _make_native(item, line)
     return Block(kind=Kind(what), media=media, native=native, name=_read_title(item))
 
 
-def _read_media(item: JsonDict, what: MediaKind) -> Media | None:
+def _read_media(item: JsonDict, what: _MediaKind) -> Media | None:
     """Return the media; None for a file uploaded to the provider, whose bytes only it has."""
     source = require_field(item, "source", dict)
     match require_field(source, "type", str):

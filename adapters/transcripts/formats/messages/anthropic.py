@@ -33,8 +33,8 @@ def read_anthropic_parts(message: JsonDict, line: SourceLine, number: int) -> It
     for at, item in read_texts(message, "content"):
         try:
             yield _read_part(role, at, item, line)
-        except UnknownItemError as unheard:
-            yield UnknownPart(f"content/{unheard}", item)
+        except UnknownItemError as unknown:
+            yield UnknownPart(f"content/{unknown}", item)
         except MalformedError as error:
             place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
             yield MalformedPart(f"content{place}: {error}", item)

@@ -43,10 +43,10 @@ _MAX_MESSAGES_EXAMINED = 1_000
 def make_recognizer(name: str) -> Callable[[TranscriptSource], bool]:
     """Return the recognizer of one provider's files."""
 
-    def recognises(source: TranscriptSource) -> bool:
+    def recognizes(source: TranscriptSource) -> bool:
         return detect_dialect(source) == name
 
-    return recognises
+    return recognizes
 
 
 def detect_dialect(source: TranscriptSource) -> str | None:

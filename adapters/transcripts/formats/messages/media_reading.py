@@ -1,13 +1,10 @@
 """Reads images and documents in a message: as bytes if it holds them, else as a URL."""
 
-from typing import Literal
-
 from .....domain.blocks import Media
 from ..content import media_text
+from ..content.media_text import MediaKind
 from ..content.placeholders import PlaceholderForm
 from ..reading.fields import MalformedError
-
-MediaKind = Literal["image", "document"]
 
 
 def read_media_url(

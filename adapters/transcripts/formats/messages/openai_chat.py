@@ -51,8 +51,8 @@ def read_chat_parts(message: JsonDict, line: SourceLine, number: int) -> Iterato
             yield _read_result(message, require_field(message, "tool_call_id", str), line)
         case "function":
             yield _read_result(message, _function_id(require_field(message, "name", str)), line)
-        case unheard:
-            yield UnknownPart(f"role/{unheard}", message)
+        case unknown:
+            yield UnknownPart(f"role/{unknown}", message)
 
 
 def _read_assistant(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
@@ -156,8 +156,8 @@ def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> Message
             return _keep_native(at, item, line)
         case "file":
             return _read_file(at, item, line)
-        case unheard:
-            return UnknownPart(f"content/{unheard}", item)
+        case unknown:
+            return UnknownPart(f"content/{unknown}", item)
 
 
 def _read_image(at: JsonPath, image: JsonDict) -> ReadBlock:

@@ -15,6 +15,7 @@ from .....domain.blocks import (
     ToolResult,
 )
 from ..claude_code.entries import classify_user_text
+from ..content.media_text import MediaKind
 from ..content.placeholders import JsonPath, Placeholder, PlaceholderForm
 from ..format import Format
 from ..json_lines import SourceLine
@@ -65,8 +66,8 @@ def read_response_parts(message: JsonDict, line: SourceLine, number: int) -> Ite
             # The provider ran the tool itself: call and result are one item.
             ran = Block.assistant("", name=kind, native=_make_native(message, line))
             yield ReadBlock(ran, (Placeholder(_WHOLE_ITEM, "native"),))
-        case unheard:
-            yield UnknownPart(str(unheard), message)
+        case unknown:
+            yield UnknownPart(str(unknown), message)
 
 
 def _read_message(message: JsonDict, line: SourceLine) -> Iterator[MessagePart]:
@@ -101,8 +102,8 @@ def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> Message
             return _keep_native(at, item, line)
         case "input_audio" | "computer_screenshot":
             return _keep_native(at, item, line)
-        case unheard:
-            return UnknownPart(f"content/{unheard}", item)
+        case unknown:
+            return UnknownPart(f"content/{unknown}", item)
 
 
 def _read_media(item: JsonDict) -> tuple[Media, str, PlaceholderForm | None] | None:
@@ -112,7 +113,7 @@ def _read_media(item: JsonDict) -> tuple[Media, str, PlaceholderForm | None] | N
         if address := get_field(item, field, str):
             if field == "file_data" and not address.startswith("data:"):
                 return None
-            what: media_reading.MediaKind = "image" if field == "image_url" else "document"
+            what: MediaKind = "image" if field == "image_url" else "document"
             media, form = media_reading.read_media_url(address, what, name)
             return media, field, form
     return None

@@ -23,7 +23,7 @@ from ..summary_mark import find_marked_summary
 from .bash_messages import FENCED_COMMAND
 
 FORMAT_NAME = "mini-swe-agent"
-SHELL_TOOL = "bash"
+_SHELL_TOOL = "bash"
 """The only tool of this agent."""
 AUTHOR_FIELD = "by"
 """The field of `extra` that names the author in a user's role, written by cutbank."""
@@ -106,7 +106,7 @@ class MiniSweMessageReader:
         # The agent runs a command only if there is exactly one.
         if len(found) == 1:
             arguments = self.line.to_json({"command": found[0]})
-            pieces.add(_make_call(f"call-{whence.number}", SHELL_TOOL, arguments))
+            pieces.add(_make_call(f"call-{whence.number}", _SHELL_TOOL, arguments))
 
     def _read_user(
         self, message: dict[str, Any], extra: dict[str, Any], whence: EntryLocation, raw: str

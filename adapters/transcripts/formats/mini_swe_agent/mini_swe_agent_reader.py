@@ -12,9 +12,9 @@ from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceProblem,
 from .bash_messages import has_bash_messages
 from .messages import FORMAT_NAME, MiniSweMessageReader
 
-__all__ = ["FORMAT_NAME", "TRAJECTORY_ENTRY", "read", "recognizes"]
+__all__ = ["FORMAT_NAME", "MINI_SWE_AGENT_ENTRY", "read", "recognizes"]
 
-TRAJECTORY_ENTRY = "trajectory"
+MINI_SWE_AGENT_ENTRY = "trajectory"
 
 
 def recognizes(source: TranscriptSource) -> bool:
@@ -81,7 +81,7 @@ def _read_remainder(rest: dict[str, Any], document: SourceLine) -> Iterator[Impo
         yield SourceProblem(1, str(error))
         yield EntryEnd("error", document.end)
         return
-    yield RawEntry(f"around:{digest_text(raw)}", TRAJECTORY_ENTRY, raw)
+    yield RawEntry(f"around:{digest_text(raw)}", MINI_SWE_AGENT_ENTRY, raw)
     yield EntryEnd("imported", document.end)
 
 

@@ -20,7 +20,7 @@ from ..summary_mark import SUMMARY_MARK
 from ..writing.chat_content import make_answer_content, make_chat_content, make_thought_fields
 from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
 from .messages import AUTHOR_FIELD, FORMAT_NAME
-from .mini_swe_agent_reader import TRAJECTORY_ENTRY
+from .mini_swe_agent_reader import MINI_SWE_AGENT_ENTRY
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
@@ -65,7 +65,7 @@ class _TrajectoryBuilder:
         self._add_prompt()
 
     def _restore_entry(self, entry: OutgoingEntry) -> None:
-        if entry.remainder is None and read_entry_type(entry) == TRAJECTORY_ENTRY:
+        if entry.remainder is None and read_entry_type(entry) == MINI_SWE_AGENT_ENTRY:
             self.around = json.loads(entry.raw or "{}")
             return
         message = self.restorer.restore(entry)

@@ -19,7 +19,7 @@ from .call_usage import make_usage_report
 from .v0_reader import FORMAT_NAME, LINE_ENTRY
 from .v1_events import format_local_time
 
-EventObject = dict[str, Any]
+_EventObject = dict[str, Any]
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
@@ -34,17 +34,17 @@ class _V0SessionWriter:
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.restorer = EntryRestorer()
-        self.line: EventObject | None = None
+        self.line: _EventObject | None = None
         """The original fields around the events."""
         self.next = 0
         """The id of the next event."""
         self.shown: dict[int, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
-        self.causes: dict[str, tuple[int, EventObject]] = {}
+        self.causes: dict[str, tuple[int, _EventObject]] = {}
         """Each tool call's event and metadata."""
         self.prompted = False
 
-    def write_events(self) -> Iterator[EventObject]:
+    def write_events(self) -> Iterator[_EventObject]:
         for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
             match part:
                 case OutgoingEntry():
@@ -59,7 +59,7 @@ class _V0SessionWriter:
                     yield from self._write_message(part)
         yield from self._write_prompt()
 
-    def _restore_event(self, entry: OutgoingEntry) -> EventObject | None:
+    def _restore_event(self, entry: OutgoingEntry) -> _EventObject | None:
         if read_entry_type(entry) == LINE_ENTRY and entry.remainder is None:
             self.line = json.loads(entry.raw or "{}")
             return None
@@ -78,11 +78,11 @@ class _V0SessionWriter:
                     self.causes[said.block.tool_call_id] = id, told
         return event
 
-    def _make_event(self, source: str, message: str, time: str) -> EventObject:
+    def _make_event(self, source: str, message: str, time: str) -> _EventObject:
         self.next += 1
         return {"id": self.next - 1, "timestamp": time, "source": source, "message": message}
 
-    def _write_prompt(self) -> Iterator[EventObject]:
+    def _write_prompt(self) -> Iterator[_EventObject]:
         outgoing = self.outgoing
         if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
             prompt = outgoing.system_prompt or ""
@@ -98,7 +98,7 @@ class _V0SessionWriter:
             }
         self.prompted = True
 
-    def _write_message(self, message: OutgoingMessage) -> Iterator[EventObject]:
+    def _write_message(self, message: OutgoingMessage) -> Iterator[_EventObject]:
         said = message.outgoing_blocks
         match message.role:
             case Role.TOOL_RESULT:
@@ -112,7 +112,7 @@ class _V0SessionWriter:
             case role:
                 yield self._make_message(role, said)
 
-    def _make_message(self, role: Role, said: Sequence[OutgoingBlock]) -> EventObject:
+    def _make_message(self, role: Role, said: Sequence[OutgoingBlock]) -> _EventObject:
         text, images = self._make_content([one.block for one in said])
         source = "agent" if role is Role.ASSISTANT else "user"
         event = self._make_event(source, text, format_local_time(said[0])) | {
@@ -121,7 +121,7 @@ class _V0SessionWriter:
         }
         return self._place_event(event, said)
 
-    def _make_recall(self, said: OutgoingBlock) -> EventObject:
+    def _make_recall(self, said: OutgoingBlock) -> _EventObject:
         # The only place for the program's text is a recall observation.
         name = said.block.name if isinstance(said.block, Block) else None
         known = {"name": name or "", "trigger": "", "content": said.block.text}
@@ -134,7 +134,7 @@ class _V0SessionWriter:
         }
         return self._place_event(event, [said])
 
-    def _write_calls(self, message: OutgoingMessage) -> Iterator[EventObject]:
+    def _write_calls(self, message: OutgoingMessage) -> Iterator[_EventObject]:
         response = self._make_response(message)
         calls = [one for one in message.outgoing_blocks if isinstance(one.block, ToolCall)]
         others = [one for one in message.outgoing_blocks if not isinstance(one.block, ToolCall)]
@@ -160,14 +160,14 @@ class _V0SessionWriter:
             self.causes[call.tool_call_id] = event["id"], told
             yield self._place_event(event, [one] if index else [*others, one])
 
-    def _make_response(self, message: OutgoingMessage) -> EventObject:
+    def _make_response(self, message: OutgoingMessage) -> _EventObject:
         blocks = [one.block for one in message.outgoing_blocks]
         text, images = self._make_content(blocks)
         if images:
             self.outgoing.count_loss("images in the model's messages", len(images))
         call = message.call
         made = f"{self.outgoing.key}:{message.outgoing_blocks[0].position}"
-        answer: EventObject = {
+        answer: _EventObject = {
             "role": "assistant",
             "content": text or None,
             "tool_calls": [
@@ -196,7 +196,7 @@ class _V0SessionWriter:
             "usage": make_usage_report(usage) if usage else None,
         }
 
-    def _make_observation(self, said: OutgoingBlock) -> EventObject:
+    def _make_observation(self, said: OutgoingBlock) -> _EventObject:
         result = said.block
         assert isinstance(result, ToolResult), "a message of a tool"
         cause, told = self.causes.get(result.tool_call_id, (None, {}))
@@ -239,8 +239,8 @@ class _V0SessionWriter:
                     pass
         return "\n\n".join(texts), images
 
-    def _make_thoughts(self, blocks: Sequence[AnyBlock]) -> EventObject:
-        found: EventObject = {}
+    def _make_thoughts(self, blocks: Sequence[AnyBlock]) -> _EventObject:
+        found: _EventObject = {}
         for block in blocks:
             if block.kind is not Kind.THINKING:
                 continue
@@ -253,7 +253,7 @@ class _V0SessionWriter:
                 found["reasoning_content"] = f"{before}\n\n{block.text}" if before else block.text
         return found
 
-    def _make_condensation(self, part: OutgoingCompaction) -> EventObject:
+    def _make_condensation(self, part: OutgoingCompaction) -> _EventObject:
         boundary = part.boundary
         gone = [
             id
@@ -278,6 +278,6 @@ class _V0SessionWriter:
             },
         }
 
-    def _place_event(self, event: EventObject, said: Sequence[OutgoingBlock]) -> EventObject:
+    def _place_event(self, event: _EventObject, said: Sequence[OutgoingBlock]) -> _EventObject:
         self.shown[event["id"]] = tuple(one.position for one in said)
         return event

@@ -13,7 +13,7 @@ from .call_usage import make_usage_report
 from .event_folder import STATE_FILE_NAMES
 from .v1_reader import FORMAT_NAME
 
-EventObject = dict[str, Any]
+_EventObject = dict[str, Any]
 
 
 def write_folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
@@ -40,7 +40,7 @@ class _ConversationWriter:
         self.prompted = False
         self.usages: list[dict[str, Any]] = []
 
-    def write_events(self) -> Iterator[EventObject]:
+    def write_events(self) -> Iterator[_EventObject]:
         for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
             match part:
                 case OutgoingEntry():
@@ -74,7 +74,7 @@ class _ConversationWriter:
             "stats": {"usage_to_metrics": {"agent": self._make_metrics(model)}},
         } | ({"title": self.outgoing.title} if self.outgoing.title else {})
 
-    def _restore_event(self, entry: OutgoingEntry) -> Iterator[EventObject]:
+    def _restore_event(self, entry: OutgoingEntry) -> Iterator[_EventObject]:
         if entry.remainder is not None:
             event = self.restorer.restore(entry)
         elif read_entry_type(entry) in STATE_FILE_NAMES:
@@ -95,13 +95,13 @@ class _ConversationWriter:
             self.shown.pop(str(forgotten), None)
         yield event
 
-    def _write_prompt(self) -> Iterator[EventObject]:
+    def _write_prompt(self) -> Iterator[_EventObject]:
         outgoing = self.outgoing
         if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
             yield self.made.build_system_event(outgoing.system_prompt or "", list(outgoing.tools))
         self.prompted = True
 
-    def _make_condensation(self, part: OutgoingCompaction) -> EventObject:
+    def _make_condensation(self, part: OutgoingCompaction) -> _EventObject:
         boundary = part.boundary
         gone = [
             id

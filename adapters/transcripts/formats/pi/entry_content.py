@@ -156,8 +156,8 @@ def _convert_input(item: Any, kind: Kind, name: str | None = None) -> ConvertedI
             if isinstance(made, str):
                 return Block.developer(made, name="image"), stub
             return Block(kind=Kind.IMAGE, media=made, name=name), stub
-        case unheard:
-            raise MalformedError(f"type: {unheard!r} is not known")
+        case unknown:
+            raise MalformedError(f"type: {unknown!r} is not known")
 
 
 def _convert_part(item: Any) -> ConvertedItem:
@@ -167,8 +167,8 @@ def _convert_part(item: Any) -> ConvertedItem:
         case "image":
             made, stub = _read_image(item)
             return (Text(text=made) if isinstance(made, str) else made), stub
-        case unheard:
-            raise MalformedError(f"type: {unheard!r} is not known")
+        case unknown:
+            raise MalformedError(f"type: {unknown!r} is not known")
 
 
 def _convert_output(item: Any, api: Any, line: SourceLine, place: str) -> ConvertedItem:
@@ -188,8 +188,8 @@ def _convert_output(item: Any, api: Any, line: SourceLine, place: str) -> Conver
                 arguments=line.to_json(require_field(item, "arguments", dict)),
             )
             return call, drop_fields(item, "arguments")
-        case unheard:
-            raise MalformedError(f"type: {unheard!r} is not known")
+        case unknown:
+            raise MalformedError(f"type: {unknown!r} is not known")
 
 
 def _read_image(item: JsonDict) -> tuple[Media | str, JsonDict]:

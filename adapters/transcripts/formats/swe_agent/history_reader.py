@@ -15,7 +15,7 @@ from ..steps import ImportStep, RawEntry, RequestParameters, SourceCompaction, U
 from ..summary_mark import find_marked_summary
 
 FORMAT_NAME = "swe-agent-traj"
-SHELL_TOOL = "bash"
+_SHELL_TOOL = "bash"
 """The tool of a command that the model wrote in its text."""
 DEVELOPER_AGENT = "developer"
 USER_AGENT = "user"
@@ -76,7 +76,7 @@ class SweHistoryReader:
             at_call = Placeholder(("action",), "argument", "command", len(pieces.blocks))
             pieces.placeholders.append(at_call)
             arguments = self.line.to_json({"command": action})
-            pieces.add(_make_call(f"call-{whence.number}", SHELL_TOOL, arguments))
+            pieces.add(_make_call(f"call-{whence.number}", _SHELL_TOOL, arguments))
         self.open_calls = [
             block.tool_call_id for block in pieces.blocks if isinstance(block, ToolCall)
         ]

@@ -14,7 +14,7 @@ from ..summary_mark import SUMMARY_MARK
 from ..writing.chat_content import make_answer_content, make_chat_content, make_thought_fields
 from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
 from .history_reader import DEMONSTRATION_ENTRY, DEVELOPER_AGENT, FORMAT_NAME, USER_AGENT
-from .swe_agent_reader import TRAJECTORY_ENTRY
+from .swe_agent_reader import SWE_AGENT_ENTRY
 from .trajectory_steps import STEP_ENTRY
 
 
@@ -71,7 +71,7 @@ class _TrajectoryBuilder:
             blocks = [said.block for said in entry.outgoing_blocks]
             self.kept[number] = fill_entry(entry.remainder, blocks, self.restorer.earlier)
             return
-        if entry.remainder is None and read_entry_type(entry) == TRAJECTORY_ENTRY:
+        if entry.remainder is None and read_entry_type(entry) == SWE_AGENT_ENTRY:
             self.around = json.loads(entry.raw or "{}")
             return
         if entry.remainder is None and read_entry_type(entry) == STEP_ENTRY:
