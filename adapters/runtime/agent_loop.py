@@ -373,12 +373,12 @@ class AgentLoop:
             if self.log.context.preparations.is_running(self._lineage_id):
                 return False  # the work outlives its lease, e.g. after the machine was asleep
             self._compactor.decisions.give_up(
-                requested, "whoever prepared a boundary has died at it"
+                requested, "the process that prepared the boundary has died"
             )
             return True
         if request.by is not None:
             return False  # other workers take over later; this agent should not wait
-        why = "whoever was at it has died, and by now nothing has to be done"
+        why = "the process that began it has died, and nothing has to be compacted now"
         try:
             order = replace(
                 self.order,
@@ -394,7 +394,7 @@ class AgentLoop:
             CompactionVetoedError,
             UnwrittenError,
         ) as error:
-            why = f"whoever was at it has died, and it cannot be picked up: {error}"
+            why = f"the process that began it has died, and it cannot be taken over: {error}"
         except StalePlanError:
             pass  # another process was faster, and its decision ended the request
         self._compactor.decisions.give_up(requested, why)

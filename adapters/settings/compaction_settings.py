@@ -57,7 +57,7 @@ class CompactionSettings(Section):
         20, unit="calls", least=1, help="calls still to come, over which it has to pay for itself"
     )
     instructions: str | None = section_setting(
-        None, help="what every summary should care about, besides what is asked for"
+        None, help="what every summary should care about, in addition to what a caller asks for"
     )
 
     @field_validator("policy")

@@ -29,7 +29,8 @@ class TokenSettings(Section):
     """How tokens are counted that no provider has counted yet."""
 
     counter: Literal["auto", "chars", "o200k_base", "cl100k_base"] = section_setting(
-        "auto", help="auto and chars go by characters, until a provider reports; else a vocabulary"
+        "auto",
+        help="auto and chars count characters until a provider reports; else name a vocabulary",
     )
 
 
@@ -65,7 +66,7 @@ class ModelSettings(Section):
 class HookCommandSettings(Section):
     """A program that is told what happens, and may add instructions or veto."""
 
-    on: EventKinds = section_setting(help="the moments that it is told of")
+    on: EventKinds = section_setting(help="the events that it is called for")
     command: TextTuple = section_setting(help="the program and its arguments; no shell reads them")
     time_limit: float = section_setting(10.0, unit="seconds", least=0.1, help="when it is killed")
 
@@ -85,7 +86,7 @@ class HookSettings(Section):
     """Who is told of compactions."""
 
     commands: Annotated[tuple[HookCommandSettings, ...], Strict(strict=False)] = section_setting(
-        (), help="programs that are told what happens"
+        (), help="programs that are called for each event"
     )
 
 

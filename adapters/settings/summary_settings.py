@@ -53,7 +53,7 @@ class SummarySettings(Section):
     )
     prompt: Literal["fresh", "iterative", "served-prefix", "policy"] = section_setting(
         "fresh",
-        help="write anew, update the earlier one, ask behind what was served, or as the policy",
+        help="rewrite, update the earlier one, continue the served request, or as the policy says",
     )
     streamed: bool = section_setting(
         True, help="have the answers of `llm` come in pieces, so that one without an end is ended"
@@ -65,7 +65,7 @@ class SummarySettings(Section):
         (), help="the program of the summarizer `command`, and its arguments; no shell reads them"
     )
     instructions: str | None = section_setting(
-        None, help="what the model is told besides its prompt, in each summary"
+        None, help="what the model gets in addition to its prompt, for each summary"
     )
 
     @field_validator("chain")

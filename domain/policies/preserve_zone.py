@@ -90,9 +90,7 @@ class PreserveZone:
     steps_back: bool = setting(
         False, help="move a cut back over tool results and one call, whatever that parts"
     )
-    shows_calls: bool = setting(
-        True, help="show whoever sums up the tool calls, and not what was said alone"
-    )
+    shows_calls: bool = setting(True, help="show the summarizer tool calls as well as texts")
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -99,7 +99,7 @@ def test_a_plan_that_breaks_the_contract_is_named(subtests: pytest.Subtests) -> 
             cutting(trims=(Trim(position=10**6, head=1),)),
             "it shortens #1000000, which is not in the window",
         ),
-        (cutting(cut=9), "it has a plan, and says that it does not fire"),
+        (cutting(cut=9), "it has a plan and says that it does not fire"),
         (only_if_asked, "it fires, and has no plan but where it is asked"),
         (bit_by_bit, "after 20 compactions one upon the other it wants another one"),
     ]

@@ -335,7 +335,7 @@ class Backtest:
         cache, remark = self._cache, self.running.report_note
         if cache is not None and cache.damaged and remark is not None:
             were = "row was" if cache.damaged == 1 else "rows were"
-            remark(f"{cache.damaged} {were} damaged in {cache.path}, and measured anew")
+            remark(f"{cache.damaged} {were} damaged in {cache.path}, and measured again")
 
 
 def _count_cores() -> int:

@@ -23,7 +23,8 @@ def check_new_lineage(session: StoredSession, lineage: str) -> None:
     if lineage in _RESERVED_LINEAGES or lineage.startswith(SHADOW_PREFIX):
         raise InvalidSettingError(
             f"a replay is no lineage {lineage!r}: agents are served main, recorded is what took "
-            f"place, and {SHADOW_PREFIX}... is decided beside live sessions; name another"
+            f"place, and {SHADOW_PREFIX}... is for policies that decide next to live "
+            "sessions; choose another name"
         )
     if lineage in session.log.lineages:
         raise _make_conflict(session, lineage)

@@ -57,7 +57,9 @@ class ShadowWorker:
         if thread is not None and thread is not current_thread():
             thread.join(self.patience_s)
             if thread.is_alive():
-                logger.warning("a shadow's policy is at it still, and is left behind")
+                logger.warning(
+                    "the policy of a shadow is still deciding: its thread is left running"
+                )
 
     def _work(self) -> None:
         while True:

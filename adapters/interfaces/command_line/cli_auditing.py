@@ -71,12 +71,16 @@ def audit(
         raise InvalidSettingError(f"no format {form!r}; there are {', '.join(RENDERERS)}")
     parts = (start, end, at, lineage_version)
     if html is not None and any(part is not None for part in parts):
-        raise InvalidSettingError("--html tells a whole session as it is: leave parts of it away")
+        raise InvalidSettingError(
+            "--html shows a whole session: remove --from, --to, --at and --lineage-version"
+        )
     with open_call_session(call, session) as found:
         if number is not None:
             others = (start, end, at, brief, html, full, lineage_version is not None)
             if any(others) or lineage != "main":
-                raise InvalidSettingError("--call says itself what it saw: leave the others away")
+                raise InvalidSettingError(
+                    "--call alone decides what is shown: remove the other options"
+                )
             _print_call(call, found, _find_call(found, number), form)
             return
         place = coordinates.read_view_place(found, at, lineage, lineage_version)

@@ -114,7 +114,7 @@ def _report_to_news(report: FileReport) -> FileNews:
 def _print_news(news: FileNews) -> None:
     names = ", ".join(news.sessions[:3]) + (" ..." if len(news.sessions) > 3 else "")
     added, entries = format_count(news.added, "new block"), format_count(news.entries, "entry")
-    anew = ", written anew" if news.again else ""
+    anew = ", rewritten" if news.again else ""
     print_text(f"{news.path}: {news.format}{anew}, {added} of {entries} in {names}")
     for error in news.errors:
         print_text(f"    {error}")

@@ -47,7 +47,7 @@ def search(
         found = store.search(words, session=session, namespace=namespace, limit=limit)
         anew, file, position = models.rebuild_reason, models.name, models.position
     if anew:
-        print_error(f"{anew}, and is made anew")
+        print_error(f"{anew}, and is rebuilt")
     if call.as_json:
         print_json(
             {
@@ -98,7 +98,7 @@ def rebuild(call: Invocation) -> None:
         read = ", ".join(
             format_count(document[f"{thing}s"], thing) for thing in ("session", "block")
         )
-        print_text(f"{models.name} is made anew from {format_count(events, 'event')}: {read}")
+        print_text(f"{models.name} is rebuilt from {format_count(events, 'event')}: {read}")
 
 
 def hit_to_json(found: SearchHit) -> dict[str, Any]:

@@ -40,9 +40,9 @@ def read_view_place(
         return ViewReference(lineage, version, read_position(session, word))
     named = read_place(session, word, lineage)
     if named.version is not None and version is not None:
-        raise InvalidSettingError(f"{word!r} names a version: leave --lineage-version away")
+        raise InvalidSettingError(f"{word!r} names a version: remove --lineage-version")
     if lineage not in {MAIN_LINEAGE, named.lineage}:
-        raise InvalidSettingError(f"{word!r} names a lineage: leave --lineage away")
+        raise InvalidSettingError(f"{word!r} names a lineage: remove --lineage")
     return ViewReference(
         named.lineage, version if named.version is None else named.version, named.position
     )

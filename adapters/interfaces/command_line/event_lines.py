@@ -121,7 +121,7 @@ def _describe_lineage_event(event: Event, counts: CompactionCounts) -> str | Non
         case CompactionRejected(summariser=who, rule=rule, reason=reason):
             return f"a draft of {who} is not used, by the rule {rule}: {reason}"
         case CompactionFailed(reason=reason, stood_in=None):
-            return f"the compaction came to nothing: {reason}"
+            return f"the compaction failed: {reason}"
         case CompactionFailed(reason=reason, stood_in=who):
             return f"{who} stood in: {reason}"
         case CompactionReverted(boundary=boundary, to=to, effective_from=start):

@@ -93,9 +93,9 @@ _REPLACEMENT_TEXTS = {
 
 
 _FALLBACK_TEXTS = {
-    OnFailure.EXTRACTIVE: "where nobody else can, one by rules",
-    OnFailure.NOTICE: "where nobody can, a notice",
-    OnFailure.UNCHANGED: "where nobody can, nothing is done",
+    OnFailure.EXTRACTIVE: "if no summarizer can, rules write it",
+    OnFailure.NOTICE: "if no summarizer can, a notice says so",
+    OnFailure.UNCHANGED: "if no summarizer can, nothing changes",
 }
 
 

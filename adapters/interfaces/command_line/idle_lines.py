@@ -25,7 +25,7 @@ def print_idle_status(status: IdleStatus) -> None:
     _print_kind(
         "running",
         len(status.running),
-        "nobody is at a session now",
+        "no session is being compacted now",
         map(_format_running, status.running),
     )
     _print_kind(
@@ -129,7 +129,7 @@ def _format_due(due: DueStatus, now: datetime) -> str:
 
 
 def _format_running(running: RunningStatus) -> str:
-    who = running.worker or "whoever works in it"
+    who = running.worker or "the agent that works in it"
     return (
         f"{_format_name(running)}: {who} since {_format_time(running.since)}, until "
         f"{_format_time(running.until)}"

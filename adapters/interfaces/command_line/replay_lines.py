@@ -38,7 +38,7 @@ def print_replay(replay: Replay) -> None:
     whole = f"{replay.unchanged_tokens:,} of these stood in the prompt before as well"
     print_text(f"{'cache':<{_NUMBER_CELLS}}{whole}: a provider's cache may hold them")
     compacted = format_count(len(replay.compactions), "compaction")
-    nothing = f"; {replay.futile_count:,} more came to nothing" if replay.futile_count else ""
+    nothing = f"; {replay.futile_count:,} more gained nothing" if replay.futile_count else ""
     print_text(f"{'compacted':<{_NUMBER_CELLS}}{compacted}{nothing}")
     if replay.summarizer_counts:
         by = ", ".join(f"{count:,} by {name}" for name, count in replay.summarizer_counts.items())

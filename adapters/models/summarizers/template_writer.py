@@ -47,7 +47,7 @@ class TemplateWriter:
         record = make_printable(form.render_conversation(one.items))
         if one.items and not record.strip():
             raise SummarizerFailedError(
-                f"nothing of the {len(one.items):,} blocks is shown to whoever sums up the "
+                f"nothing of the {len(one.items):,} blocks is shown to the summarizer of the "
                 f"{one.part} as the policy's document has it; set summary.prompt to fresh"
             )
         replaced = sum(item.tokens for item in one.items) + estimate_text(one.previous or "")

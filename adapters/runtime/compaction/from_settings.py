@@ -183,7 +183,7 @@ def _price_usage(
 def _cheap_model(model: str | None) -> str:
     if model is None:
         raise InvalidSettingError(
-            "summary.chain names llm, and nobody says which model: set summary.model, "
+            "summary.chain names llm, and no model is set: set summary.model, "
             "or name the agent's model"
         )
     from ...models.cheaper_models import find_cheaper_model  # noqa: PLC0415 - imported on use

@@ -65,7 +65,9 @@ class HookProcess:
                 if process.poll() is None:
                     _kill(process)
         if output.was_cut:
-            raise HookProcessError(f"said more than {MAX_OUTPUT_BYTES:,} bytes, which nobody reads")
+            raise HookProcessError(
+                f"said more than {MAX_OUTPUT_BYTES:,} bytes, which is more than is read"
+            )
         return ProcessOutput(code, output.text, errors.text)
 
     def _start(self) -> subprocess.Popen[bytes]:

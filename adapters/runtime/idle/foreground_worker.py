@@ -68,7 +68,7 @@ class ForegroundWorker:
                 case number if number in STOP_SIGNALS:
                     return
             if self.parent is not None and os.getppid() != self.parent:
-                logger.warning("whoever started this worker is gone: it stops as well")
+                logger.warning("the process that started this worker has ended: it stops as well")
                 return
 
     def _make_health(self, scheduler: IdleScheduler) -> Health:

@@ -12,7 +12,7 @@ from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState
-from ....domain.session_events import Fork, Parent
+from ....domain.session_events import Fork, Parent, Usage
 from ....projections.history_view import HistoryView
 from ...storage.event_log.recorder import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
@@ -182,9 +182,32 @@ class StoredSession:
         if changes:
             self.log.change(lambda session: [change(session) for change in changes])
 
-    def record_call(self, view: HistoryView, **call: Any) -> None:
-        """Record that a model was sent `view`; takes what `SessionLog.record_call` does."""
-        self.log.record_call(view, **call)
+    def record_call(
+        self,
+        view: HistoryView,
+        *,
+        call_id: str,
+        renderer: str = "neutral/1",
+        model: str | None = None,
+        usage: Usage | None = None,
+        cost_usd: float | None = None,
+        latency_s: float | None = None,
+        stop_reason: str | None = None,
+    ) -> None:
+        """Record that a model was sent `view`; its coordinate and fingerprint prove which.
+
+        `usage` is what the provider reported, `renderer` the format and version that was sent.
+        """
+        self.log.record_call(
+            view,
+            call_id=call_id,
+            renderer=renderer,
+            model=model,
+            usage=usage,
+            cost_usd=cost_usd,
+            latency_s=latency_s,
+            stop_reason=stop_reason,
+        )
 
     def cancel_tool_call(self, tool_call_id: str, reason: str) -> None:
         """Close an open tool call that will get no result."""

@@ -22,7 +22,7 @@ REMEDIES: tuple[tuple[str, str], ...] = (
     ('fatal:  role "', "knows no such user: check the user in the address"),
     ('fatal:  database "', "has no such database: check the address, or create it with createdb"),
     ("no password supplied", "wants a password: put it into the address, or into ~/.pgpass"),
-    ("no pg_hba.conf entry", "does not let that user in from here: ask whoever runs the server"),
+    ("no pg_hba.conf entry", "refuses that user from this machine: ask the server's administrator"),
     ("permission denied", "does not let that user do this: grant it what it needs on the schema"),
     ("too many clients", "has no connection left: close some, or raise max_connections"),
     ("connection slots are reserved", "has no connection left: close some, or raise it"),

@@ -192,7 +192,7 @@ def _find_threshold_faults(policy: Policy, window: Window, answer: _Answer) -> I
     if not isinstance(fires, bool):
         yield f"fires answers with {fires!r}, not with True or False"
     elif isinstance(answer, Plan) and window.trigger is Trigger.THRESHOLD and not fires:
-        yield "it has a plan, and says that it does not fire: nobody would ask for the plan"
+        yield "it has a plan and says that it does not fire: the plan would never be used"
     elif answer is None and window.trigger is Trigger.THRESHOLD and fires:
         asked = replace(window, trigger=Trigger.MANUAL)
         if isinstance(_ask_for_plan(policy, asked), Plan):

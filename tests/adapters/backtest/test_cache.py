@@ -35,7 +35,7 @@ def test_a_damaged_row_is_told_and_measured_anew(talks: SessionStore, path: Path
     )
 
     assert timeless(second) == timeless(first)
-    assert told == [f"1 row was damaged in {path}, and measured anew"]
+    assert told == [f"1 row was damaged in {path}, and measured again"]
     assert (
         cutbank.backtest(talks, ["pi"], limits=(LIMIT,), jobs=1, cache=path, remark=told.append)
         == second

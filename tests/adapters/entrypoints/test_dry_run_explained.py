@@ -58,7 +58,7 @@ def test_what_leaves_and_what_stays_is_all_of_the_view(run: Run, long_talk: Path
     said = run(*DRY).out
     assert f"to keep what begins at #{outcome['first_kept']}" in said
     assert "a summary of what leaves" in said
-    assert "by extractive; where nobody else can, one by rules" in said
+    assert "by extractive; if no summarizer can, rules write it" in said
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_where_no_summary_is_written_it_is_said(run: Run, long_talk: Path) -> No
     tunacode = (*words[:3], "tunacode", "--set", "keep_recent_tokens=1000", "--dry-run")
     explained = run(*tunacode, "--json").json["explanation"]
     assert explained["wanted"]["on_failure"] == "unchanged"
-    assert "where nobody can, nothing is done" in run(*tunacode).out
+    assert "if no summarizer can, nothing changes" in run(*tunacode).out
 
 
 def handles(ranges: list[list[int]]) -> int:

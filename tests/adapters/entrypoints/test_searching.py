@@ -38,7 +38,7 @@ def test_a_damaged_file_is_made_anew_and_a_person_is_told(run: Run, talk: Path) 
 
     assert len(answer.json["found"]) == 2
     assert "was damaged" in answer.json["made_anew"]
-    assert "was damaged, and is made anew" in answer.err
+    assert "was damaged, and is rebuilt" in answer.err
     assert run("search", "sandstone").err == ""
 
 

@@ -192,7 +192,8 @@ def test_nothing_to_show_is_a_failure_in_words() -> None:
         by_form(always(GOAL), material)
 
     assert str(caught.value) == (
-        "nothing of the 1 blocks is shown to whoever sums up the history as the policy's document "
+        "nothing of the 1 blocks is shown to the summarizer of the history as the policy's "
+        "document "
         "has it; set summary.prompt to fresh"
     )
     assert not caught.value.is_transient

@@ -33,7 +33,7 @@ GLOSSARY = {
     "kept overall (F3)": "the harmonic mean of R, C and P: the headline",
     "hard facts kept": "facts kept of paths, urls, hashes, errors and numbers only",
     "tokens written again": "prompt tokens that a boundary or a rewind took out of the provider's "
-    "cache and that had to be written into it anew",
+    "cache and that had to be written into it again",
     "cost": "prompts with prompt caching, answers and summaries, in US dollars; `of 9`, where the "
     "prices of the models of 9 sessions alone are known",
     "prompts without cache": "the prompts alone, had there been no cache",
