@@ -332,6 +332,7 @@ def test_on_a_terminal_the_notice_turns_and_goes(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
 
     code, _, err = program(*BY_HAND)
 

@@ -78,9 +78,7 @@ def audit(
         if number is not None:
             others = (start, end, at, brief, html, full, lineage_version is not None)
             if any(others) or lineage != "main":
-                raise InvalidSettingError(
-                    "--call alone decides what is shown: remove the other options"
-                )
+                raise InvalidSettingError("--call shows one call: remove the other options")
             _print_call(call, found, _find_call(found, number), form)
             return
         place = coordinates.read_view_place(found, at, lineage, lineage_version)

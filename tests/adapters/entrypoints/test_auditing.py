@@ -138,7 +138,7 @@ WRONG: Refusals = [
     (["--call", "#999"], "#999 does not exist: the session ends at #"),
     (["--call", "1", "--as", "klingon"], "no format 'klingon'; there are neutral, "),
     (["--as", "neutral"], "--as says one call's request: name the call with --call"),
-    (["--call", "1", "--brief"], "--call says itself what it saw"),
+    (["--call", "1", "--brief"], "--call shows one call"),
     (["--from", "999"], "#999 does not exist: the audit ends at #"),
     (["--from", "9", "--to", "3"], "nothing lies between: #9 comes after #3"),
     (["--at", "999"], "has no position 999: it ends at "),
@@ -146,9 +146,9 @@ WRONG: Refusals = [
     (["--lineage", "nowhere"], "has no lineage 'nowhere'"),
     (["--at", "nowhere@1"], "has no lineage 'nowhere'"),
     (["--at", "main#3-9"], "'main#3-9' names no view: write "),
-    (["--at", "main@0#3", "--lineage-version", "1"], "leave --lineage-version away"),
-    (["--at", "main@0#3", "--lineage", "other"], "leave --lineage away"),
-    (["--html", "page.html", "--at", "3"], "--html tells a whole session as it is"),
+    (["--at", "main@0#3", "--lineage-version", "1"], "remove --lineage-version"),
+    (["--at", "main@0#3", "--lineage", "other"], "remove --lineage"),
+    (["--html", "page.html", "--at", "3"], "--html shows a whole session"),
 ]
 
 

@@ -49,4 +49,4 @@ def test_rebuild_says_what_it_read(run: Run, talk: Path) -> None:
     assert said["blocks"] == 8
     assert said["events"] == said["position"] == 11
     assert said["bytes"] == Path(said["read_models"]).stat().st_size
-    assert "made anew from 11 events: 1 session, 8 blocks" in run("rebuild").out
+    assert "rebuilt from 11 events: 1 session, 8 blocks" in run("rebuild").out
