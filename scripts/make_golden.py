@@ -305,7 +305,7 @@ class _Prunes:
 
 @dataclass(frozen=True)
 class _Says:
-    """A summariser that says what it is told to."""
+    """A summarizer that says what it is told to."""
 
     text: str
     name: str = "golden"

@@ -36,7 +36,7 @@ def compacting(options: Options) -> Found:
         for name, session in (("the sample", sample(options, store)), ("turns", told(store))):
             material = hidden(session)
             size = f"{sum(item.tokens for item in material.removed_items) // 1_000}k hidden tokens"
-            taken = alone(range(rounds), partial(summarised, material)) * 1e3
+            taken = alone(range(rounds), partial(summarized, material)) * 1e3
             what = f"extractive over {size} of {name}"
             yield Figure(what, "ms", taken, target=f"<= {MOST} ms", met=taken <= MOST)
             yield from beside(material, name, rounds)
@@ -74,7 +74,7 @@ def hidden(session: StoredSession) -> Material:
     return Material(gone, covers, budget=BUDGET, digest=build_digest(gone, Digest()))
 
 
-def summarised(material: Material, _: object) -> object:
+def summarized(material: Material, _: object) -> object:
     forget()
     return ExtractiveSummarizer().summarize(material)
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from itertools import islice
 from threading import Event, Thread
 
-from cutbank import SessionStore, StoredSession
+from cutbank import CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Usage
@@ -97,7 +97,7 @@ def filled(store: SessionStore, key: str, blocks: int) -> StoredSession:
 
 @dataclass
 class Waits:
-    """A summariser that takes as long as it is told to, as one that waits for a model does."""
+    """A summarizer that takes as long as it is told to, as one that waits for a model does."""
 
     name: str = "waits"
     begun: Event = field(default_factory=Event)
@@ -105,7 +105,7 @@ class Waits:
 
     def summarize(self, _: Material) -> Draft:
         self.begun.set()
-        assert self.done.wait(PATIENCE), "nobody has told the summariser to end"
+        assert self.done.wait(PATIENCE), "nobody has told the summarizer to end"
         return Draft(SUMMARY)
 
 
@@ -115,10 +115,10 @@ def appended(store: SessionStore, where: str, ops: int) -> Iterator[Figure]:
     pieces = (piece for turn in turns(seed=8) for piece in turn)
     times: Times = ([], [])
     for number in range(max(2, ops // ROUND)):
-        for is_summarised in (True, False) if number % 2 else (False, True):
+        for is_summarized in (True, False) if number % 2 else (False, True):
             some = list(islice(pieces, ROUND))
-            if is_summarised:
-                times[0].extend(while_summarised(session, some))
+            if is_summarized:
+                times[0].extend(while_summarized(session, some))
             else:
                 times[1].extend(one_by_one(session, some))
     what = f"{where}append while a summary runs"
@@ -126,17 +126,16 @@ def appended(store: SessionStore, where: str, ops: int) -> Iterator[Figure]:
         yield slower(what, percent, times)
 
 
-def while_summarised(session: StoredSession, pieces: list[Piece]) -> list[float]:
-    summariser = Waits()
-    compaction = Thread(
-        target=session.compact, args=(KeepNewest(),), kwargs={"summariser": summariser}
-    )
+def while_summarized(session: StoredSession, pieces: list[Piece]) -> list[float]:
+    summarizer = Waits()
+    options = CompactionOptions(summarizers=[summarizer])
+    compaction = Thread(target=partial(session.compact, KeepNewest(), options=options))
     compaction.start()
-    assert summariser.begun.wait(PATIENCE), "the summariser was never asked"
+    assert summarizer.begun.wait(PATIENCE), "the summarizer was never asked"
     try:
         return one_by_one(session, pieces)
     finally:
-        summariser.done.set()
+        summarizer.done.set()
         compaction.join()
 
 

@@ -70,7 +70,7 @@ class KeepFrom:
 
 @dataclass(frozen=True)
 class Says:
-    """A summariser that says what it was given."""
+    """A summarizer that says what it was given."""
 
     text: str
     name: str = "measured"

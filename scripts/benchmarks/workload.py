@@ -73,7 +73,7 @@ class KeepNewest:
 
 @dataclass(frozen=True)
 class SaysTheSame:
-    """A summariser that costs nothing."""
+    """A summarizer that costs nothing."""
 
     name: str = "measured"
 
