@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .adapters.analysis.auditing.diffs import diff as diff
     from .adapters.analysis.auditing.lineages import lineage_tree as lineage_tree
     from .adapters.analysis.backtest.backtest import backtest as backtest
-    from .adapters.analysis.replaying.replay_result import Replay as Replay
+    from .adapters.analysis.replaying.run_replay import Replay as Replay
     from .adapters.analysis.replaying.run_replay import replay as replay
     from .adapters.analysis.verifier import verify as verify
     from .adapters.interfaces.opening import open as open
@@ -123,8 +123,7 @@ _NAMES = {
     "adapters.analysis.auditing.diffs": "diff",
     "adapters.analysis.auditing.lineages": "lineage_tree",
     "adapters.analysis.backtest.backtest": "backtest",
-    "adapters.analysis.replaying.replay_result": "Replay",
-    "adapters.analysis.replaying.run_replay": "replay",
+    "adapters.analysis.replaying.run_replay": "Replay replay",
     "adapters.analysis.verifier": "verify",
     "adapters.interfaces.opening": "open",
     "adapters.models.summarizers.command_summarizer": "CommandSummarizer",

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from .rows import AGENT_KINDS, FidelityRow, RowKind
-from .segments import ViewSegment
+from .rows import AGENT_KINDS, FidelityRow, RowKind, ViewSegment
 from .session_reading import SessionReading
 
 RESERVE_TOKENS = 2_000

@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from ..ranges import Ranges
 from .canonical_boundaries import FRAMING_TOKENS, RowBoundary
-from .rows import FidelityRow, RowKind
-from .segments import WHOLE_HISTORY, ViewSegment
+from .rows import WHOLE_HISTORY, FidelityRow, RowKind, ViewSegment
 from .session_reading import SessionReading
 
 _CHARS_PER_TOKEN = 4

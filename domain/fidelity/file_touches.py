@@ -1,7 +1,7 @@
-"""Finds which files calls read and modified, by the keys that a view would have for them."""
+"""Finds which files calls read and modified, and which they read again."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..blocks import ToolCall
@@ -82,3 +82,29 @@ def _find_failed_calls(rows: Sequence[FidelityRow]) -> frozenset[int]:
         elif row.kind is RowKind.TOOL_RESULT and row.is_error and row.call_id in asked:
             failed.add(asked[row.call_id])
     return frozenset(failed)
+
+
+class RepeatedRead(NamedTuple):
+    """A call that reads a file again, and where it was last read before."""
+
+    call: int
+    key: str
+    newest: int
+    """Position of the newest earlier call that read it."""
+
+
+def find_repeated_reads(
+    touches: Sequence[FileTouch], newest_below: Callable[[int], int]
+) -> tuple[RepeatedRead, ...]:
+    """Return repeated reads by call; `newest_below` gives the newest position before a call."""
+    places: dict[str, list[int]] = {}
+    again: list[RepeatedRead] = []
+    for touch in touches:
+        if touch.modifies:
+            continue
+        newest = newest_below(touch.call)
+        known = places.setdefault(touch.key, [])
+        if before := [at for at in known if at <= newest]:
+            again.append(RepeatedRead(touch.call, touch.key, before[-1]))
+        known.append(touch.position)
+    return tuple(sorted(again))

@@ -1,9 +1,11 @@
-"""Defines a session for fidelity: each text, its author, and the first call that could see it."""
+"""Defines sessions for fidelity: each text and its author, and what its calls were sent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from ..ranges import Ranges
 
 
 class RowKind(StrEnum):
@@ -52,3 +54,23 @@ class SessionRows:
     calls: int
     roots: tuple[str, ...] = ()
     """Working directories, which are removed from paths before comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSegment:
+    """What the calls of one boundary saw, from `call` on: these rows, and all later ones."""
+
+    call: int
+    after: int
+    """All rows after this position show in full."""
+    kept: Ranges
+    """The rows up to `after` that show."""
+    shown: Mapping[int, str] = field(default_factory=dict)
+    """The texts of kept rows that do not show whole."""
+    summary: str = ""
+    tokens: int = 0
+    first_kept: int = 0
+    """Where the kept window begins; 0 if the whole history is sent."""
+
+
+WHOLE_HISTORY = ViewSegment(call=1, after=0, kept=Ranges())

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .canonical_boundaries import RowBoundary
-from .constraints import Constraint
+from .file_touches import RepeatedRead
 from .later_references import LaterReference
 from .plain_words import WordPair
-from .rereads import RepeatedRead
+from .prose import Constraint
 from .scores import Scores
 from .session_reading import SessionReading
 from .visibility import SegmentVisibility, SessionVisibility

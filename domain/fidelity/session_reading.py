@@ -7,14 +7,17 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .anchors import Anchor, AnchorKind, list_carried_keys
-from .constraints import Constraint, find_constraints
-from .file_touches import FileTouch, find_file_touches
-from .plain_words import PlainWords
-from .prose_pairs import ProsePairs, find_prose_pairs
-from .rereads import RepeatedRead, find_repeated_reads
+from .file_touches import FileTouch, RepeatedRead, find_file_touches, find_repeated_reads
+from .plain_words import PlainWords, WordContexts
+from .prose import (
+    Constraint,
+    LineCache,
+    ProsePairs,
+    SummaryContent,
+    find_constraints,
+    find_prose_pairs,
+)
 from .rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
-from .summary_content import LineCache, SummaryContent
-from .word_context import WordContexts
 from .word_facts import WordFacts
 
 

@@ -6,11 +6,32 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from .novelty import find_novel_facts
-from .segments import WHOLE_HISTORY, ViewSegment
+from .plain_words import MIN_SHARED_WORDS, is_context_kept
+from .prose import SummaryContent
+from .rows import WHOLE_HISTORY, ViewSegment
 from .session_reading import SessionReading
-from .summary_content import SummaryContent
-from .word_context import MIN_SHARED_WORDS, is_context_kept
+
+_MAX_HANDLE_CHARS = 16
+"""No log has positions of so many digits."""
+
+
+def find_novel_facts(facts: Iterable[str], reading: SessionReading, call: int) -> tuple[str, ...]:
+    """Return the facts that no row before a call contains.
+
+    A handle, which names a position of the log, is not a fact.
+    """
+    below = reading.count_rows_seen(call)
+    newest = reading.positions[below - 1] if below else 0
+    first = reading.first_places.get
+    new = [key for key in facts if first(key, below) >= below]
+    return tuple(sorted(key for key in new if not _is_handle(key, newest)))
+
+
+def _is_handle(key: str, newest: int) -> bool:
+    if key[0] != "#" or len(key) > _MAX_HANDLE_CHARS:
+        return False
+    number = key[1:]
+    return number.isdecimal() and 1 <= int(number) <= newest
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from .anchors import (
+    DISTINCTIVE_PATTERN,
+    SEPARATORS,
+    SEPARATORS_OUTSIDE_URLS,
+    UNIT_NUMBER_PATTERN,
     Anchor,
     AnchorKind,
     find_anchors,
@@ -11,7 +15,6 @@ from .anchors import (
     sort_longest_first,
     split_pieces,
 )
-from .patterns import DISTINCTIVE_PATTERN, SEPARATORS, SEPARATORS_OUTSIDE_URLS, UNIT_NUMBER_PATTERN
 
 
 class WordFacts:

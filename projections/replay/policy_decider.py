@@ -25,12 +25,10 @@ from ..planned_compaction import (
     make_summary_fields,
     plan_compaction,
 )
-from .decider import ReplayDecision
-from .recording import RecordedCall, Recording
+from .recording import RecordedCall, Recording, SessionTime
+from .replay import FutileCompaction, ReplayCompaction, ReplayDecision
 from .replay_fold import ReplayFold
 from .replay_writers import ReplayUnwrittenError, ReplayWriters
-from .replayed_call import FutileCompaction, ReplayCompaction
-from .session_time import SessionTime
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Turns a recorded session into rows, the agent-independent input of fidelity."""
+"""Turns recorded sessions and views into plain texts, the agent-independent input of fidelity."""
 
 import json
 import re
@@ -18,6 +18,8 @@ from ...domain.session_events import (
     ToolCalled,
     ToolReturned,
 )
+from ..history_view import HistoryView
+from ..view_entry import ViewEntry
 from .recording import Recording
 
 _SUMMARY_KIND = "summary"
@@ -121,6 +123,23 @@ def iter_values(value: Any) -> Iterator[str]:
             yield from iter_values(inner)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
+
+
+def render_plain_text(view: HistoryView) -> str:
+    """Return system prompt, summary and every visible block: no roles, no markup, no JSON.
+
+    A tool call is its name, a line feed, and its argument values, one a line.
+    """
+    parts = [view.system_prompt or "", view.summary.text if view.summary else ""]
+    parts += map(_render_entry, view.entries)
+    return "\n".join(part for part in parts if part)
+
+
+def _render_entry(entry: ViewEntry) -> str:
+    block = entry.block
+    if entry.shown is not None or not isinstance(block, ToolCall):
+        return entry.text
+    return "\n".join((block.name, *iter_values(block.parse_arguments())))
 
 
 class _CallFinder:

@@ -1,7 +1,8 @@
-"""Defines a recorded session: its log, and its agent's calls of a model."""
+"""Defines a recorded session: its log, its agent's calls of a model, and its own clock."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from statistics import median
 from typing import cast
@@ -9,7 +10,7 @@ from typing import cast
 from ...domain.backtest.billing import CacheReport
 from ...domain.blocks import ASSISTANT_KINDS
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled, TurnStarted
-from ..read_models.timestamps import get_event_block
+from ..read_models.timestamps import get_event_block, read_source_time
 from ..recorded_event import RecordedEvent
 from .call_numbers import ModelAnswers, number_calls, sort_call_records
 
@@ -120,3 +121,41 @@ def _iter_calls(log: Sequence[RecordedEvent]) -> Iterator[RecordedCall]:
         yield RecordedCall(
             number, call.last_seen_position, call.answer, cast("ModelCalled | None", call.record)
         )
+
+
+class SessionTime:
+    """The clock of a replayed session, which only goes forward; sources may be out of order.
+
+    An imported block has the source's own time, or none. All other events of an import have the
+    time of the import, which is ignored. The log may grow while the clock is in use.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._position = 0
+        self.is_told = False
+        """Whether any event had a time."""
+        self.now = self._find_first_time()
+
+    def advance(self, position: int) -> datetime:
+        """Return the time at which everything up to a position was in the log."""
+        for told in self._iter_times(self._recording.log[self._position : position]):
+            self.now = max(self.now, told)
+            self.is_told = True
+        self._position = max(self._position, position)
+        return self.now
+
+    def _find_first_time(self) -> datetime:
+        """Return the first time in the log; if a source has none, the time of the import."""
+        log = self._recording.log
+        return next(self._iter_times(log), log[0].event.timestamp)
+
+    def _iter_times(self, log: Sequence[RecordedEvent]) -> Iterator[datetime]:
+        for recorded in log:
+            event = recorded.event
+            block = get_event_block(event)
+            if block is not None and block.origin is not None:
+                if (told := read_source_time(block)) is not None:
+                    yield told
+            elif block is not None or not self._recording.is_imported:
+                yield event.timestamp

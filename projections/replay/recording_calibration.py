@@ -15,9 +15,8 @@ from ...domain.token_estimate import CHARS_PER_TOKEN
 from ..context_usage import ContextUsageTracker
 from ..history_view import HistoryFold
 from ..recorded_event import RecordedEvent
-from .recorded_decider import RecordedDecider
 from .recording import RecordedCall, Recording, RecordingCalibration
-from .replay import replay_recording
+from .replay import RecordedDecider, replay_recording
 from .replay_fold import ReplayFold, estimate_overhead
 
 _EMPTY_CACHE_REPORT = CacheReport(unchanged=0, read=0, written=0, plain=0)

@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
+from ...domain.compaction_events import Summary
 from ...domain.errors import RejectedSummaryError, SummarizerFailedError
+from ...domain.event import Event
+from ...domain.ranges import Ranges
 from ...domain.summaries.extractive import ExtractiveSummarizer
 from ...domain.summaries.gate import check_draft
 from ...domain.summaries.listing import ListingSummarizer
@@ -77,3 +80,33 @@ class ReplayWriters:
         ):
             return (*self.summarizers, own)
         return self.summarizers
+
+
+@dataclass(frozen=True)
+class RecordedSummarizer:
+    """Takes the newest recorded summary that covers nothing beyond the new one.
+
+    It also has to cover some of the blocks that leave now, because the previous summary says
+    nothing about those. Another policy's boundaries may match no recorded summary; then another
+    summarizer writes it.
+    """
+
+    summaries: tuple[Summary, ...]
+    name: str = "recorded"
+
+    @classmethod
+    def from_decisions(cls, decisions: Iterable[Event]) -> "RecordedSummarizer":
+        """Return a summarizer with the summaries among a lineage's events."""
+        return cls(tuple(event for event in decisions if isinstance(event, Summary)))
+
+    def summarize(self, material: Material) -> Draft:
+        leaving = Ranges.of(item.position for item in material.removed_items)
+        for summary in reversed(self.summaries):
+            if summary.covers & leaving and not summary.covers - material.covers:
+                return Draft(
+                    text=summary.text,
+                    sections=summary.sections,
+                    cites=summary.cites & material.covers,
+                    model=summary.model,
+                )
+        raise SummarizerFailedError("no summary on record stands for this and nothing else")

@@ -13,19 +13,16 @@ from cutbank.domain.fidelity.canonical_boundaries import (
     find_canonical_boundaries,
     list_own_boundaries,
 )
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.rows import SessionRows
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY, ViewSegment
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_own_bound
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY, SessionRows, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
-from cutbank.domain.fidelity.upper_bound import compute_own_bound
 from cutbank.domain.fidelity.visibility import SessionVisibility
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.catalog import build_policy
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recorded_rows import make_session_rows
 from cutbank.projections.replay.recording import Recording
-from cutbank.projections.replay.replay import replay_recording
-from cutbank.projections.replay.replay_segments import collect_segments
+from cutbank.projections.replay.replay import collect_segments, replay_recording
 from cutbank.projections.replay.replay_writers import ReplayWriters
 
 from .figure import Figure, Found, Options

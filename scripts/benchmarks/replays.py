@@ -1,9 +1,7 @@
-"""How fast sessions are replayed: block by block in full, and by tokens alone from the store."""
+"""How fast sessions are replayed, with summaries of a size and with those by rules."""
 
 import gc
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from itertools import islice
 from statistics import median
@@ -11,7 +9,6 @@ from time import process_time
 
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import read_recording
-from cutbank.adapters.analysis.replaying.traces import read_session_trace
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.pins import PinRules
@@ -21,20 +18,13 @@ from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replay_recording
 from cutbank.projections.replay.replay_writers import ReplayWriters
-from cutbank.projections.replay.token_replay import TokenReplay, replay_by_tokens
-from cutbank.projections.replay.trace import SessionTrace
 
 from .figure import Figure, Found, Options
 from .workload import as_block, turns
 
 IN_FULL = ("reserve-headroom", "pi", "preserve-zone", "retention-window", "scored-pruning")
-LEAST_IN_FULL, LEAST_BY_TOKENS = 100_000, 1_000_000
+LEAST = 100_000
 LIMIT, SUMMARY = 200_000, 2_000
-BY_TOKENS = (("reserve-headroom", LIMIT), ("pi", LIMIT), ("pi", 64_000))
-"""With limits far apart and close together: a replay by tokens takes its time for boundaries. Where
-a view has to be made to fit, the default policy needs a full replay."""
-SETTINGS = 100
-"""Limits that are tried on one trace."""
 
 
 def replays(options: Options) -> Found:
@@ -52,35 +42,11 @@ def replays(options: Options) -> Found:
             ):
                 each = partial(in_full, recording, name, writers)
                 speed = recording.blocks / taken(each, rounds if who == "sized" else 1)
-                met = speed >= LEAST_IN_FULL if who == "sized" else None
-                target = f">= {LEAST_IN_FULL:,}" if met is not None else ""
+                met = speed >= LEAST if who == "sized" else None
+                target = f">= {LEAST:,}" if met is not None else ""
                 what = f"{name} replayed, {who} summaries"
                 yield Figure(what, "blocks/s", speed, target=target, met=met)
-        yield from by_tokens(session, len(recording.log), rounds)
         gc.unfreeze()
-
-
-def by_tokens(session: StoredSession, events: int, rounds: int) -> Found:
-    """From the store to what a policy comes to; the first time all events are read."""
-    begun = process_time()
-    trace = read_session_trace(session)
-    assert isinstance(trace, SessionTrace)
-    yield Figure("a trace is first made", "events/s", events / (process_time() - begun))
-    columns = events / taken(partial(selected, session), rounds)
-    for name, limit in BY_TOKENS:
-        speed = events / taken(partial(from_store, session, name, limit), rounds)
-        met = speed >= LEAST_BY_TOKENS
-        yield Figure(
-            f"{name} at {limit:,} by tokens, from the store; raw: its columns by SQL",
-            "events/s",
-            speed,
-            columns,
-            speed / columns,
-            target=f">= {LEAST_BY_TOKENS:,}",
-            met=met,
-        )
-    speed = SETTINGS * events / taken(partial(grid, trace), rounds)
-    yield Figure(f"{SETTINGS} limits over one trace", "events/s", speed)
 
 
 def taken(act: Callable[[], object], rounds: int) -> float:
@@ -108,28 +74,3 @@ def in_full(recording: Recording, name: str, writers: ReplayWriters) -> None:
     terms = CompactionTerms(build_policy(name, {}), limit=LIMIT, pins=PinRules())
     decider = PolicyDecider(terms, recording, writers)
     assert sum(served.tokens > 0 for served in replay_recording(recording, decider, limit=LIMIT))
-
-
-def from_store(session: StoredSession, name: str, limit: int) -> None:
-    trace = read_session_trace(session)
-    assert isinstance(trace, SessionTrace)
-    replay = replay_by_tokens(trace, build_policy(name, {}), limit, SUMMARY, pins=PinRules())
-    assert isinstance(replay, TokenReplay)
-    assert replay.prompt_tokens > 0
-
-
-def grid(trace: SessionTrace) -> None:
-    policy = build_policy("pi", {})
-    for limit in range(LIMIT, LIMIT + 1_000 * SETTINGS, 1_000):
-        assert isinstance(replay_by_tokens(trace, policy, limit, SUMMARY), TokenReplay)
-
-
-def selected(session: StoredSession) -> None:
-    """What by hand would be read of each event."""
-    with closing(sqlite3.connect(session.log.context.name)) as connection:
-        rows = connection.execute(
-            "SELECT originator_version, topic, tokens FROM stored_events"
-            " WHERE originator_id = ? ORDER BY originator_version",
-            (session.log.id.bytes,),
-        ).fetchall()
-    assert rows

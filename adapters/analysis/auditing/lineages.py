@@ -10,7 +10,7 @@ from ....domain.compaction_events import BoundaryActivated, Summary
 from ....domain.ranges import Ranges
 from ....domain.session_events import ModelCalled
 from ....projections.lineage_tree import LineageTree, grow_tree
-from ....projections.replay.recorded_decider import is_switch_known
+from ....projections.replay.replay import is_switch_known
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors

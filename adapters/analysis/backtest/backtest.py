@@ -22,6 +22,7 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.sqlite.database_file import is_in_memory
 from ..replaying.deciders import SIZED_SUMMARIZER
 from .backtest_pool import DEFAULT_TIMEOUT_S, BacktestPool
+from .backtest_text import format_session_name
 from .cache import Cache, open_result_cache
 from .cluster import Cluster
 from .fingerprint import fingerprint_item
@@ -35,7 +36,6 @@ from .worker_messages import (
     SessionRead,
     SessionTask,
     TaskItem,
-    format_session_name,
 )
 
 CONTROL_BUDGETS = (500, 2_000)

@@ -131,7 +131,11 @@ def select_differences(measured: BacktestResult) -> list[SetupDifference]:
 
 def format_cell_session(cell: Cell) -> str:
     """Return the displayed name of a session."""
-    return cell.session if cell.namespace == "default" else f"{cell.namespace}/{cell.session}"
+    return format_session_name(cell.namespace, cell.session)
+
+
+def format_session_name(namespace: str, key: str) -> str:
+    return key if namespace == "default" else f"{namespace}/{key}"
 
 
 def make_backtest_command(

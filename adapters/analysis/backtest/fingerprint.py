@@ -20,9 +20,9 @@ PACKAGE = __name__.partition(".")[0]
 MEASURING_FOLDERS = (
     "domain",
     "projections",
-    "adapters/backtest",
-    "adapters/compacting",
-    "adapters/replaying",
+    "adapters/analysis/backtest",
+    "adapters/analysis/replaying",
+    "adapters/runtime/compaction",
 )
 """The folders with the code that determines results."""
 
@@ -58,7 +58,7 @@ def fingerprint_item(
 @cache
 def hash_measuring_code() -> str:
     """Hash our own code, since a version number kept by hand would be forgotten."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     return _hash_files(file for part in MEASURING_FOLDERS for file in _code_files(root / part))
 
 

@@ -9,16 +9,13 @@ from functools import cached_property
 from hashlib import blake2b
 
 from ....domain.backtest.cell import Cell, Setup
-from ....domain.compaction import MAIN_LINEAGE
 from ....domain.event import Event
 from ....domain.session_events import ModelCalled
 from ....projections.read_models.timestamps import find_event_time
-from ....projections.replay.recording import Recording
-from ....projections.replay.recording_calibration import calibrate_recording
-from ....projections.replay.session_time import SessionTime
+from ....projections.replay.recording import Recording, SessionTime
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.event_mapper import dump_json
-from ..replaying.recordings import read_decisions, read_recording
+from ..replaying.recordings import read_calibrated
 from .worker_messages import SessionRead
 
 
@@ -32,8 +29,7 @@ class MeasuredSession:
 
     @classmethod
     def read(cls, session: StoredSession) -> "MeasuredSession":
-        decisions = read_decisions(session, MAIN_LINEAGE)
-        return cls(calibrate_recording(read_recording(session), decisions, MAIN_LINEAGE), decisions)
+        return cls(*read_calibrated(session))
 
     @cached_property
     def digest(self) -> str:

@@ -8,30 +8,26 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from multiprocessing.connection import Connection
 from threading import Thread
-from typing import Any
 
 from ....domain.backtest.cell import Setup
 from ....domain.errors import CutbankError, PolicyFailedError
+from ....domain.models import ModelFacts
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...storage.event_log.storage_errors import translate_storage_errors
 from .cells import CellBench
 from .session_log import MeasuredSession, describe_log
 from .worker_messages import (
-    ItemDone,
     ItemFailed,
     ItemOrder,
     ItemResult,
-    ItemStarted,
     SessionLocation,
-    SessionRead,
     SessionTask,
     SessionUnreadable,
-    TaskFinished,
     TaskItem,
-    WorkerReady,
     describe_error,
 )
 
@@ -47,23 +43,12 @@ def main() -> None:
     # A policy's output must not mix with the program's.
     os.dup2(2, 1)
     Thread(target=_exit_with_leader, args=(int(sys.argv[2]),), daemon=True).start()
-    stores: dict[str, SessionStore] = {}
+    logging.getLogger("cutbank.storage").disabled = True  # its parent has logged it
     leftovers = GarbageCollector()
-    try:
-        connection.send(WorkerReady())
+    # When the parent is gone or needs no more, the connection ends.
+    with suppress(EOFError, ConnectionError, KeyboardInterrupt):
         while True:
-            task: SessionTask = connection.recv()
-            blocks = 0
-            for said in _run_task(task, connection, stores):
-                connection.send(said)
-                if isinstance(said, SessionRead):
-                    blocks = said.blank_cell.blocks
-            leftovers.note_session(blocks)
-    except (EOFError, ConnectionError, KeyboardInterrupt):
-        return  # the parent is gone, or needs no more
-    finally:
-        for store in stores.values():
-            store.close()
+            leftovers.note_session(_run_task(connection.recv(), connection))
 
 
 class GarbageCollector:
@@ -83,55 +68,53 @@ class GarbageCollector:
             self._left = 0
 
 
-def _run_task(
-    task: SessionTask, connection: Connection, stores: dict[str, SessionStore]
-) -> Iterator[Any]:
+def _run_task(task: SessionTask, connection: Connection) -> int:
+    """Measure what is asked for of one session, and return its blocks."""
     try:
-        log = _read_log(task, stores)
+        log = _read_log(task)
         read = describe_log(log)
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
-        yield SessionUnreadable(describe_error(error))
-        return
+        connection.send(SessionUnreadable(describe_error(error)))
+        return 0
     gc.freeze()  # the session stays until all is measured, so the collector skips it
-    yield read
+    connection.send(read)
     order: ItemOrder = connection.recv()
     bench = CellBench(log, order.settings, order.facts)
     for number, facts in order.items:
-        yield ItemStarted(number)
-        yield _measure_item(bench, number, task.items[number], facts)
+        connection.send(_measure_item(bench, task.items[number], facts))
     gc.unfreeze()
-    yield TaskFinished()
+    return read.blank_cell.blocks
 
 
 def _measure_item(
-    bench: CellBench, number: int, item: TaskItem, facts: Any
-) -> ItemDone | ItemFailed:
+    bench: CellBench, item: TaskItem, facts: ModelFacts | None
+) -> ItemResult | ItemFailed:
     try:
-        result: ItemResult = (
-            bench.measure_cell(item, facts)
-            if isinstance(item, Setup)
-            else bench.measure_controls(item.limit, item.budgets)
-        )
+        if isinstance(item, Setup):
+            return bench.measure_cell(item, facts)
+        return bench.measure_controls(item.limit, item.budgets)
+    except PolicyFailedError as error:
+        return ItemFailed(str(error), isinstance(error.__cause__, MemoryError))
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
-        if isinstance(error, PolicyFailedError):
-            return ItemFailed(number, str(error), isinstance(error.__cause__, MemoryError))
         why = str(error) if isinstance(error, CutbankError) else describe_error(error)
-        return ItemFailed(number, why, isinstance(error, MemoryError))
-    return ItemDone(number, result)
+        return ItemFailed(why, isinstance(error, MemoryError))
 
 
-def _read_log(task: SessionTask, stores: dict[str, SessionStore]) -> MeasuredSession:
+def _read_log(task: SessionTask) -> MeasuredSession:
     source = task.source
     if not isinstance(source, SessionLocation):
         return MeasuredSession.unpack(source)
-    if source.address not in stores:
-        logging.getLogger("cutbank.storage").disabled = True  # its parent has logged it
-        stores[source.address] = open_store(source.address)
-    store = stores[source.address]
+    store = _open_store(source.address)
     with translate_storage_errors(store.name):
         return MeasuredSession.read(
             store.session(source.key, namespace=source.namespace, create=False)
         )
+
+
+@cache
+def _open_store(address: str) -> SessionStore:
+    """Open a database until the process ends."""
+    return open_store(address)
 
 
 def _exit_with_leader(leader: int) -> None:

@@ -1,4 +1,9 @@
-"""Defines the messages between a backtest and its worker processes, one session at a time."""
+"""Defines the messages between a backtest and its worker processes, one session at a time.
+
+A worker gets a SessionTask and answers with a SessionRead or a SessionUnreadable. After a
+SessionRead it gets an ItemOrder, and answers with an ItemResult or an ItemFailed for each item, in
+their order.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +25,7 @@ class ControlItem:
 
 TaskItem = Setup | ControlItem
 """A unit of measurement: one setup, or the controls at one limit."""
+ItemResult = Cell | tuple[ControlResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +37,16 @@ class SessionLocation:
     key: str
 
 
-SessionSource = SessionLocation | bytes
-
-
 @dataclass(frozen=True)
 class SessionTask:
     """One session, and the items to measure."""
 
     name: str
     """The displayed name of the session."""
-    source: SessionSource = field(repr=False)
+    source: SessionLocation | bytes = field(repr=False)
+    """Where the session is, or the packed session itself."""
     items: Mapping[int, TaskItem]
     """Items by number in the whole backtest."""
-    tries: int = 0
-    """How often a process ended during this task."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerReady:
-    """The process has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,42 +76,11 @@ class ItemOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemStarted:
-    number: int
-
-
-ItemResult = Cell | tuple[ControlResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ItemDone:
-    number: int
-    result: ItemResult
-
-
-@dataclass(frozen=True, slots=True)
 class ItemFailed:
-    """An item without a result, through no fault of the policy."""
+    """An item without a result."""
 
-    number: int
     reason: str
     is_out_of_memory: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFinished:
-    """The task has no items left."""
-
-
-WorkerMessage = (
-    WorkerReady
-    | SessionRead
-    | SessionUnreadable
-    | ItemStarted
-    | ItemDone
-    | ItemFailed
-    | TaskFinished
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +97,6 @@ class ItemAnswer:
 
 ChooseItems = Callable[[SessionTask, SessionRead], ItemOrder]
 """Chooses what to measure of a session, now that it is read."""
-
-
-def format_session_name(namespace: str, key: str) -> str:
-    return key if namespace == "default" else f"{namespace}/{key}"
 
 
 def answer_all(task: SessionTask, outcome: CellOutcome, why: str) -> Iterator[ItemAnswer]:

@@ -2,19 +2,31 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass
+from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from ....domain.errors import MissingSummariesError, SummarizerFailedError
 from ....domain.models import ModelFacts
 from ....domain.session_events import Usage
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.token_estimate import estimate_text
-from ...storage.sqlite.checked_cache import make_cache_key
-from .summary_cache import SummaryCache
+from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file, make_cache_key
 
 AskModel = Callable[[Material], Draft]
+SummaryCache = CheckedCache[Draft]
+"""The texts that models wrote, by a digest of the request."""
 _PROMPT_TOKENS = 1_500
 """About how many tokens a prompt adds to its material, for price estimates."""
+
+_REMEDY = "name another file with --cache, which replays take"
+_DRAFT = TypeAdapter(Draft)
+
+
+def open_summary_cache(path: Path | None) -> SummaryCache:
+    """Open the cache in that file, or in the user's cache folder. Raises CacheFileError."""
+    return CheckedCache(path or find_cache_file("summaries.db"), _DRAFT, _REMEDY)
 
 
 @dataclass

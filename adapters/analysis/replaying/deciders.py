@@ -1,28 +1,26 @@
 """Makes the decider of a replay by name: a policy, the recorded compactions, or none."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
+from ....domain.event import Event
+from ....domain.models import ModelFacts
 from ....domain.policies.policy import Policy
 from ....domain.summaries.sized_summarizer import SizedSummarizer
 from ....domain.summaries.summarizer import Draft, Material, Summarizer
-from ....projections.replay.decider import Decider, NeverDecider
 from ....projections.replay.policy_decider import PolicyDecider
-from ....projections.replay.recorded_decider import RecordedDecider
-from ....projections.replay.recorded_summarizer import RecordedSummarizer
 from ....projections.replay.recording import Recording
-from ....projections.replay.replay_writers import ReplayWriters
+from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider
+from ....projections.replay.replay_writers import RecordedSummarizer, ReplayWriters
 from ...models.context_limits import find_facts
 from ...runtime.compaction import from_settings
 from ...runtime.compaction.cancellation import Cancellation
 from ...runtime.compaction.summary_chain import SummaryChain
-from ...runtime.sessions.stored_session import StoredSession
 from ...settings.policy_catalog import get_policy
-from .recordings import read_decisions, read_recording
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -70,59 +68,55 @@ class SummaryOptions:
 
 
 def make_decider(
-    session: StoredSession,
     policy: str | Policy,
+    recording: Recording,
+    decisions: Sequence[Event],
+    known: "Settings",
+    summaries: SummaryOptions = SummaryOptions(),
+    *,
     settings: Mapping[str, Any] | None = None,
     limit: int | None = None,
-    *,
-    summarizer: str | SummaryOptions = "extractive",
-    budget: int | None = None,
-    recording: Recording | None = None,
-    lineage: str = "replay",
     model: str | None = None,
+    prices: ModelFacts | None = None,
+    lineage: str = "replay",
 ) -> Decider:
     """Return the decider `NAME[@PRESET]` with the store's settings, as an agent's loop has it.
 
-    `none` never compacts, `recorded` compacts as recorded. `limit` is the prompt's limit in tokens;
-    None is the limit of the settings. `recording` saves reading the session again; `model` is the
-    agent's, for policies that use prices. Use a decider for one replay only. Raises
-    InvalidSettingError for invalid names and values.
+    `none` never compacts, `recorded` compacts as `decisions` did. `limit` is the prompt's limit in
+    tokens; None is the limit of the settings. `model` is the agent's, for policies that use prices.
+    Use a decider for one replay only. Raises InvalidSettingError for invalid names and values.
     """
     if policy in (NO_POLICY, RECORDED_POLICY) and settings:
         raise InvalidSettingError(f"{policy} has no settings, and {', '.join(settings)} was set")
     if policy == NO_POLICY:
         return NeverDecider()
     if policy == RECORDED_POLICY:
-        return RecordedDecider(read_decisions(session, MAIN_LINEAGE), MAIN_LINEAGE)
-    known = session.log.settings
-    order = from_settings.make_compaction_request(
+        return RecordedDecider(decisions, MAIN_LINEAGE)
+    terms = from_settings.make_compaction_request(
         known,
         model,
         policy=get_policy(policy, **(settings or {})) if isinstance(policy, str) else policy,
         limit=limit,
+        prices=prices,
         chain=SummaryChain(),  # a replay has its own summarizers
     )
-    if isinstance(summarizer, str):
-        summarizer = SummaryOptions(summarizer, budget)
     return PolicyDecider(
-        order,
-        recording or read_recording(session),
-        choose_writers(summarizer, session, model),
+        terms,
+        recording,
+        _choose_writers(summaries, decisions, known, model),
         lineage=lineage,
         once_a_turn=known.compaction.once_a_turn,
     )
 
 
-def choose_writers(
-    wanted: SummaryOptions, session: StoredSession, model: str | None = None
+def _choose_writers(
+    wanted: SummaryOptions, decisions: Sequence[Event], known: "Settings", model: str | None
 ) -> ReplayWriters:
     match wanted.summarizer:
         case "recorded":
-            first: tuple[Summarizer, ...] = (
-                RecordedSummarizer.from_decisions(read_decisions(session, MAIN_LINEAGE)),
-            )
+            first: tuple[Summarizer, ...] = (RecordedSummarizer.from_decisions(decisions),)
         case "llm":
-            first = (open_cached_summaries(wanted, session.log.settings, model),)
+            first = (_open_cached_summaries(wanted, known, model),)
         case "sized":
             assert wanted.budget is not None, "was checked when it was made"
             # The policy limits the size of a summary, as for any other summarizer.
@@ -132,14 +126,13 @@ def choose_writers(
     return ReplayWriters(first, wanted.budget)
 
 
-def open_cached_summaries(
+def _open_cached_summaries(
     wanted: SummaryOptions, known: "Settings", model: str | None
 ) -> "CachedSummaries":
     """Return the summaries of the model in the `summary` section of the settings."""
     from ...models.summarizers import prompts, template_prompts  # noqa: PLC0415 - start-up time
     from ...models.summarizers.llm_summarizer import LlmSummarizer  # noqa: PLC0415 - as above
-    from .cached_summaries import CachedSummaries  # noqa: PLC0415 - as above
-    from .summary_cache import open_summary_cache  # noqa: PLC0415 - as above
+    from .cached_summaries import CachedSummaries, open_summary_cache  # noqa: PLC0415 - as above
 
     if known.summary.model is None and model is None:
         raise InvalidSettingError(

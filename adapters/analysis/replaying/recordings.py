@@ -1,27 +1,56 @@
-"""Reads whole sessions and their decisions for replays."""
+"""Reads whole sessions and their decisions for replays, and stores the decisions of a replay."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from eventsourcing.persistence import IntegrityError
+
+from ....domain.compaction import (
+    MAIN_LINEAGE,
+    RECORDED_LINEAGE,
+    check_lineage_syntax,
+    derive_lineage_id,
+)
+from ....domain.errors import ConflictError, InvalidSettingError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
+from ....projections.recorded_event import RecordedEvent
 from ....projections.replay.recording import Recording
+from ....projections.replay.recording_calibration import calibrate_recording
 from ...runtime.sessions.stored_session import StoredSession
 
+SHADOW_PREFIX = "shadow:"
+_RESERVED_LINEAGES = frozenset({MAIN_LINEAGE, RECORDED_LINEAGE})
 
-def read_recording(session: StoredSession, *, at: int | None = None) -> Recording:
-    """Return all events of a session up to `at`, or to its end."""
+
+def read_recording(session: StoredSession) -> Recording:
+    """Return all events of a session."""
     events = session.log.events
     chain = events.find_session_chain(session.namespace, session.key)
-    head = events.read_head(chain, at)[0]
+    return make_recording(session, events.read(chain, Ranges.span(1, events.read_head(chain)[0])))
+
+
+def make_recording(session: StoredSession, log: Sequence[RecordedEvent]) -> Recording:
+    """Return a recording of a session with these events, which may grow."""
+    events = session.log.events
     opened = events.read_opening(session.namespace, session.key)
+    chain = events.find_session_chain(session.namespace, session.key)
     return Recording(
         key=session.key,
         namespace=session.namespace,
-        log=events.read(chain, Ranges.span(1, head)),
+        log=log,
         source=opened.source,
         subject=opened.subject,
         forks=tuple(segment.first for segment in chain.segments[1:]),
     )
+
+
+def read_calibrated(session: StoredSession) -> tuple[Recording, list[Event]]:
+    """Return a session with tokens as its provider reported them, and its recorded decisions.
+
+    The decisions are those of the session's source, and those served since.
+    """
+    decisions = read_decisions(session, MAIN_LINEAGE)
+    return calibrate_recording(read_recording(session), decisions, MAIN_LINEAGE), decisions
 
 
 def read_decisions(
@@ -41,3 +70,33 @@ def read_decisions(
         for row in events.recorder.select_runs(stream, runs)
         if row.topic not in unread
     ]
+
+
+def check_new_lineage(session: StoredSession, lineage: str) -> None:
+    """Raise InvalidSettingError, or ConflictError if the session has that lineage already."""
+    if lineage in _RESERVED_LINEAGES or lineage.startswith(SHADOW_PREFIX):
+        raise InvalidSettingError(
+            f"a replay is no lineage {lineage!r}: agents are served main, recorded is what took "
+            f"place, and {SHADOW_PREFIX}... is for policies that decide next to live "
+            "sessions; choose another name"
+        )
+    if lineage in session.log.lineages:
+        raise _make_conflict(session, lineage)
+    check_lineage_syntax(lineage)
+
+
+def store_lineage(session: StoredSession, lineage: str, decisions: Sequence[Event]) -> None:
+    """Store the decisions of a replay as a new lineage, all of them or none.
+
+    Raises ConflictError if another process has begun one of that name meanwhile.
+    """
+    events = session.log.events
+    with events.lock_streams(derive_lineage_id(session.namespace, session.key, lineage)):
+        try:
+            events.save(*decisions)
+        except IntegrityError:
+            raise _make_conflict(session, lineage) from None
+
+
+def _make_conflict(session: StoredSession, lineage: str) -> ConflictError:
+    return ConflictError(f"session {session.key!r} has a lineage {lineage!r} already: name another")

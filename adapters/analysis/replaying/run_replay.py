@@ -1,26 +1,117 @@
 """Replays one stored session, and stores or writes the results that were asked for."""
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from ....domain.compaction import MAIN_LINEAGE
+from ....domain.compaction_events import CompactBoundary
+from ....domain.context_limit import LimitSource
 from ....domain.errors import InvalidSettingError
 from ....domain.hooks import Progress
 from ....domain.policies.policy import Policy
-from ....projections.replay.decider import Decider
+from ....domain.ranges import Ranges
 from ....projections.replay.policy_decider import PolicyDecider
-from ....projections.replay.recording_calibration import calibrate_recording
-from ....projections.replay.replay import replay_recording
+from ....projections.replay.recorded_rows import render_plain_text
+from ....projections.replay.recording import Recording, RecordingCalibration
+from ....projections.replay.replay import (
+    Decider,
+    DepartedBlocks,
+    FutileCompaction,
+    ReplayCompaction,
+    ReplayedCall,
+    replay_recording,
+)
+from ...runtime.exporting.new_file import open_new_path
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.private_files import open_new
 from .cached_summaries import CachedSummaries
 from .deciders import SummaryOptions, make_decider
-from .new_lineage import check_new_lineage, store_lineage
-from .recordings import read_decisions, read_recording
-from .replay_result import CallList, Replay
-from .view_dump import open_view_dump
+from .recordings import check_new_lineage, read_calibrated, store_lineage
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCallResult:
+    """One call of the recorded model, and the decisions right before it."""
+
+    call: int
+    """The number, from 1 on."""
+    last_seen_position: int
+    """The newest position that it could see."""
+    tokens: int
+    """Tokens of the prompt; 0 if it was no model call, or failed before a model read it."""
+    unchanged_tokens: int
+    """Tokens at the start of the prompt that the prompt before also had."""
+    compactions: tuple[ReplayCompaction, ...] = ()
+    left_ranges: tuple[Ranges, ...] = ()
+    """The blocks that each of these compactions removed."""
+    futile: tuple[FutileCompaction, ...] = ()
+    is_refused: bool = False
+    """Whether the prompt exceeds the limit even after compaction."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One session, replayed under one decider."""
+
+    session: str
+    namespace: str
+    policy: str
+    """The name as given; for a policy value, its name."""
+    limit: int
+    limit_source: LimitSource
+    summarizer: str
+    calls: tuple[ReplayCallResult, ...]
+    lineage: str | None = None
+    """The lineage where the decisions were stored, if they were."""
+    damaged: int = 0
+    """Cached summaries that were damaged, and not used."""
+    calibration: RecordingCalibration | None = None
+    """Corrections from reported sizes; None if all tokens are estimates."""
+
+    @property
+    def compactions(self) -> tuple[ReplayCompaction, ...]:
+        return tuple(one for sent in self.calls for one in sent.compactions)
+
+    @property
+    def futile_count(self) -> int:
+        """The number of attempted compactions that removed nothing."""
+        return sum(len(sent.futile) for sent in self.calls)
+
+    @property
+    def refused_count(self) -> int:
+        """The number of prompts that exceeded the limit."""
+        return sum(sent.is_refused for sent in self.calls)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all prompts."""
+        return sum(sent.tokens for sent in self.calls)
+
+    @property
+    def peak_tokens(self) -> int:
+        """The tokens of the largest prompt."""
+        return max((sent.tokens for sent in self.calls), default=0)
+
+    @property
+    def unchanged_tokens(self) -> int:
+        """The tokens of all prompts that the prompt before had at its start as well."""
+        return sum(sent.unchanged_tokens for sent in self.calls)
+
+    @property
+    def summarizer_counts(self) -> dict[str, int]:
+        """The number of summaries by summarizer name."""
+        return dict(Counter(one.summary.summariser for one in self.compactions if one.summary))
+
+    @property
+    def fallback_count(self) -> int:
+        """The number of summaries that a fallback wrote."""
+        return sum(bool(one.refused_drafts) for one in self.compactions)
 
 
 def replay(
@@ -58,64 +149,40 @@ def replay(
         allow_llm=allow_llm,
         count_missing=True,
     )
-    with translate_storage_errors(session.log.context.name):
-        return run_replay(
-            session,
-            policy,
-            settings,
-            limit=limit,
-            summaries=summaries,
-            model=model,
-            lineage=lineage,
-            dump_views=Path(dump_views) if dump_views is not None else None,
-            progress=progress,
-        )
-
-
-def run_replay(
-    session: StoredSession,
-    policy: str | Policy,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    limit: int | None = None,
-    summaries: SummaryOptions,
-    model: str | None = None,
-    lineage: str | None = None,
-    dump_views: Path | None = None,
-    progress: Progress | None = None,
-) -> Replay:
     if limit is not None and limit < 1:
         raise InvalidSettingError(f"a limit cannot be {limit}; it is 1 token or more")
-    if lineage is not None:
-        check_new_lineage(session, lineage)
-    found = session.log.find_context_limit(limit=limit, model=model)
-    recording = calibrate_recording(
-        read_recording(session), read_decisions(session, MAIN_LINEAGE), MAIN_LINEAGE
-    )
-    decider = make_decider(
-        session,
-        policy,
-        settings,
-        found.tokens,
-        summarizer=summaries,
-        recording=recording,
-        lineage=lineage or "replay",
-        model=model,
-    )
-    name = policy if isinstance(policy, str) else policy.name
-    if lineage is not None and not isinstance(decider, PolicyDecider):
-        raise InvalidSettingError(f"{name!r} decides nothing new that a lineage could hold")
-    listing = CallList(recording)
-    kept = _find_cache(decider)
-    with ExitStack() as stack:
+    with translate_storage_errors(session.log.context.name), ExitStack() as stack:
+        if lineage is not None:
+            check_new_lineage(session, lineage)
+        found = session.log.find_context_limit(limit=limit, model=model)
+        recording, decisions = read_calibrated(session)
+        decider = make_decider(
+            policy,
+            recording,
+            decisions,
+            session.log.settings,
+            summaries,
+            settings=settings,
+            limit=found.tokens,
+            model=model,
+            lineage=lineage or "replay",
+        )
+        name = policy if isinstance(policy, str) else policy.name
+        if lineage is not None and not isinstance(decider, PolicyDecider):
+            raise InvalidSettingError(f"{name!r} decides nothing new that a lineage could hold")
+        kept = _find_cache(decider)
         if kept:
             stack.enter_context(kept.cache)
-        dump = stack.enter_context(open_view_dump(session.key, dump_views)) if dump_views else None
+        dump = stack.enter_context(_open_new_text(Path(dump_views))) if dump_views else None
+        calls: list[ReplayCallResult] = []
+        departed = DepartedBlocks(recording)
+        boundary: CompactBoundary | None = None
         run = replay_recording(recording, decider, limit=found.tokens, lineage=lineage or "replay")
         for served in run:
-            listing.add(served)
+            calls.append(_make_call_result(served, recording, departed, boundary))
+            boundary = served.boundary
             if dump:
-                dump.add(served)
+                dump.write(_format_view(session.key, served))
             if progress:
                 progress(served.call.number, len(recording.calls))
         if kept:
@@ -129,10 +196,35 @@ def run_replay(
         limit=found.tokens,
         limit_source=found.source,
         summarizer=summaries.summarizer,
-        calls=tuple(listing.calls),
+        calls=tuple(calls),
         lineage=lineage,
         damaged=kept.cache.damaged if kept else 0,
         calibration=recording.calibration,
+    )
+
+
+def _make_call_result(
+    served: ReplayedCall,
+    recording: Recording,
+    departed: DepartedBlocks,
+    before: CompactBoundary | None,
+) -> ReplayCallResult:
+    """Return what is kept of a call; `before` is the boundary of the call before it."""
+    left: list[Ranges] = []
+    for compacted in served.compactions:
+        left.append(departed.find_departed(before, compacted.boundary))
+        before = compacted.boundary
+    calibration = recording.calibration
+    is_nothing = calibration is not None and calibration.is_empty_call(served.call)
+    return ReplayCallResult(
+        call=served.call.number,
+        last_seen_position=served.call.last_seen_position,
+        tokens=0 if is_nothing else served.tokens,
+        unchanged_tokens=0 if is_nothing else served.unchanged,
+        compactions=served.compactions,
+        left_ranges=tuple(left),
+        futile=served.futile_compactions,
+        is_refused=served.is_refused,
     )
 
 
@@ -141,3 +233,29 @@ def _find_cache(decider: Decider) -> CachedSummaries | None:
         return None
     writers = decider.writers.summarizers
     return next((one for one in writers if isinstance(one, CachedSummaries)), None)
+
+
+@contextmanager
+def _open_new_text(path: Path) -> Iterator[TextIO]:
+    """Open a new ASCII file, which appears complete when the block is left.
+
+    Raises ExportError if the path exists.
+    """
+    with open_new_path(path) as part, TextIOWrapper(open_new(part), encoding="ascii") as file:
+        yield file
+
+
+def _format_view(session: str, served: ReplayedCall) -> str:
+    """Return a view as one JSON line, for programs that measure what a model was sent."""
+    line = {
+        "session": session,
+        "call": served.call.number,
+        # The view does not depend on this position or later ones.
+        "position": served.call.last_seen_position + 1,
+        "tokens": served.tokens,
+        "text": render_plain_text(served.make_view()),
+    }
+    if served.boundary is not None:
+        line["first_kept"] = served.boundary.first_kept
+    # ASCII output accepts unpaired surrogates in texts.
+    return json.dumps(line) + "\n"

@@ -1,19 +1,205 @@
-"""Connects the shadow policies of a live session to its loop."""
+"""Runs shadow policies, which decide next to live sessions on lineages that no agent sees."""
 
+import logging
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
+from threading import Condition, Thread, current_thread
+from weakref import WeakSet
 
+from eventsourcing.persistence import IntegrityError
+
+from ....domain.compaction import derive_lineage_id
+from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.compaction_terms import CompactionTerms
 from ....domain.errors import InvalidSettingError
+from ....domain.hooks import CompactionEvent, CompactionEventKind
 from ....domain.policies.policy import Policy
+from ....domain.ranges import Ranges
+from ....projections.recorded_event import RecordedEvent
+from ....projections.replay.policy_decider import ContinuedLineage, PolicyDecider
+from ....projections.replay.recording import RecordedCall
+from ....projections.replay.replay_fold import ReplayFold
+from ...runtime.compaction.listeners import notify_listeners
 from ...runtime.compaction.options import LoopHabits
 from ...runtime.sessions.session_log import SessionLog
 from ...runtime.sessions.store_context import StoreContext
 from ...runtime.sessions.stored_session import StoredSession
 from ...settings.policy_catalog import get_policy
-from .new_lineage import SHADOW_PREFIX
-from .shadow import Shadow
-from .shadow_worker import ShadowWorker
+from .recordings import SHADOW_PREFIX, make_recording, read_decisions
+
+_STOP_TIMEOUT_S = 5.0
+"""Seconds that closing a store waits for a decision."""
+
+logger = logging.getLogger("cutbank.compaction")
+
+
+class Shadow:
+    """A policy that decides call by call, as in a replay, and stores its decisions.
+
+    Its lineage holds all its state, so another process can continue it.
+    """
+
+    def __init__(
+        self,
+        session: StoredSession,
+        lineage: str,
+        terms: CompactionTerms,
+        *,
+        once_a_turn: bool = False,
+        regrowth: float,
+    ) -> None:
+        self.session = session
+        self.lineage = lineage
+        self._terms = terms
+        self._once_a_turn = once_a_turn
+        self._regrowth = regrowth
+        self._log: list[RecordedEvent] = []
+        self._going: tuple[ReplayFold, PolicyDecider] | None = None
+
+    @property
+    def policy(self) -> Policy:
+        return self._terms.policy
+
+    def decide_at(self, position: int) -> None:
+        """Decide about the call that sees the session up to a position."""
+        self._read(position)
+        if self._going is None:
+            self._going = self._resume(position)
+        fold, decider = self._going
+        fold.advance(position)
+        decider.decide(fold, RecordedCall(0, position))
+        fold.record_sent()
+        self._store(decider)
+
+    def _read(self, position: int) -> None:
+        if position <= len(self._log):
+            return
+        events, session = self.session.log.events, self.session
+        chain = events.find_session_chain(session.namespace, session.key)
+        self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
+
+    def _resume(self, position: int) -> tuple[ReplayFold, PolicyDecider]:
+        """Return the fold and the decider after all decisions so far."""
+        session, events = self.session, self.session.log.events
+        recording = make_recording(session, self._log)
+        fold = ReplayFold(recording, self.lineage)
+        begun = None
+        if decisions := read_decisions(session, self.lineage):
+            chain = events.find_lineage_chain(session.namespace, session.key, self.lineage)
+            version, state = events.read_lineage_state(chain)
+            last: datetime = decisions[-1].timestamp
+            begun = ContinuedLineage(version, state, last)
+            summaries = {one.boundary: one for one in decisions if isinstance(one, Summary)}
+            for one in decisions:
+                if isinstance(one, CompactBoundary):
+                    fold.add_boundary(one, summaries.get(one.originator_version))
+            fold.resume(position, state, version)
+        decider = PolicyDecider(
+            self._terms,
+            recording,
+            lineage=self.lineage,
+            regrowth=self._regrowth,
+            once_a_turn=self._once_a_turn,
+            continued=begun,
+        )
+        return fold, decider
+
+    def _store(self, decider: PolicyDecider) -> None:
+        news, decider.events = decider.events, []
+        if not news:
+            return
+        session, events = self.session, self.session.log.events
+        with events.lock_streams(derive_lineage_id(session.namespace, session.key, self.lineage)):
+            try:
+                events.save(*news)
+            except IntegrityError:
+                # Another process was first: continue from its position.
+                self._going = None
+
+
+class ShadowWorker:
+    """One thread, which runs while there is work.
+
+    An error in a shadow is logged and reported to listeners, once, and that shadow is dropped: its
+    lineage stays as it is, and the agent's view is not affected.
+    """
+
+    def __init__(self, patience_s: float = _STOP_TIMEOUT_S) -> None:
+        self.patience_s = patience_s
+        self._changing = Condition()
+        self._waiting: deque[tuple[Shadow, int]] = deque()
+        self._thread: Thread | None = None
+        self._dropped = WeakSet[Shadow]()
+        self._is_ended = False
+
+    def submit(self, shadow: Shadow, position: int) -> None:
+        """Queue a decision about a call; return immediately, and raise nothing."""
+        with self._changing:
+            if self._is_ended or shadow in self._dropped:
+                return
+            self._waiting.append((shadow, position))
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="cutbank-shadows", daemon=True)
+                self._thread.start()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for all shadows to decide; return whether they have."""
+        with self._changing:
+            return self._changing.wait_for(lambda: self._thread is None, timeout_s)
+
+    def stop(self) -> None:
+        """End after the current decision and drop queued calls.
+
+        A policy that does not return is abandoned; its decision is not stored.
+        """
+        with self._changing:
+            self._is_ended = True
+            self._waiting.clear()
+            thread = self._thread
+        if thread is not None and thread is not current_thread():
+            thread.join(self.patience_s)
+            if thread.is_alive():
+                logger.warning(
+                    "the policy of a shadow is still deciding: its thread is left running"
+                )
+
+    def _work(self) -> None:
+        while True:
+            with self._changing:
+                if not self._waiting:
+                    self._thread = None
+                    self._changing.notify_all()
+                    return
+                shadow, position = self._waiting.popleft()
+                if shadow in self._dropped:
+                    continue
+            try:
+                shadow.decide_at(position)
+            except Exception as error:  # there is no caller to raise it to
+                logger.exception(
+                    "%s of session %r failed, and decides no more",
+                    shadow.lineage,
+                    shadow.session.key,
+                )
+                with self._changing:
+                    self._dropped.add(shadow)
+                _log_failure(shadow, error)
+
+
+def _log_failure(shadow: Shadow, error: Exception) -> None:
+    session = shadow.session
+    happening = CompactionEvent(
+        CompactionEventKind.FAILED,
+        session.key,
+        session.namespace,
+        shadow.lineage,
+        policy=shadow.policy.name,
+        reason=str(error),
+        error=type(error).__name__,
+    )
+    notify_listeners(session.log.listeners, happening)
 
 
 class LoopShadows:
@@ -32,28 +218,7 @@ class LoopShadows:
 def start_shadows(
     log: SessionLog, policies: Sequence[str | Policy], terms: CompactionTerms, habits: LoopHabits
 ) -> LoopShadows:
-    """Start the shadow policies of a loop, with the agent's options.
-
-    Raises InvalidSettingError if a policy does not exist, or is named twice.
-    """
-    return LoopShadows(shadow_watch_of(log.context), make_shadows(log, policies, terms, habits))
-
-
-def shadow_watch_of(context: StoreContext) -> ShadowWorker:
-    """Return the thread of a store's shadows, which starts with the first of them."""
-    with context.starting:
-        for work in context.background:
-            if isinstance(work, ShadowWorker):
-                return work
-        watch = ShadowWorker()
-        context.background.append(watch)
-        return watch
-
-
-def make_shadows(
-    log: SessionLog, policies: Sequence[str | Policy], terms: CompactionTerms, habits: LoopHabits
-) -> tuple[Shadow, ...]:
-    """Return a shadow for each policy, with otherwise the agent's options.
+    """Start a shadow for each policy, with otherwise the agent's options.
 
     Raises InvalidSettingError if a policy does not exist, or is named twice.
     """
@@ -71,4 +236,15 @@ def make_shadows(
             once_a_turn=habits.once_a_turn,
             regrowth=habits.regrowth,
         )
-    return tuple(shadows.values())
+    return LoopShadows(shadow_watch_of(log.context), tuple(shadows.values()))
+
+
+def shadow_watch_of(context: StoreContext) -> ShadowWorker:
+    """Return the thread of a store's shadows, which starts with the first of them."""
+    with context.starting:
+        for work in context.background:
+            if isinstance(work, ShadowWorker):
+                return work
+        watch = ShadowWorker()
+        context.background.append(watch)
+        return watch

@@ -7,9 +7,9 @@ from itertools import groupby
 from typing import Any
 
 from ....domain.ranges import Ranges
-from ....projections.replay.replayed_call import ReplayCompaction
+from ....projections.replay.replay import ReplayCompaction
 from ...analysis.replaying.deciders import NO_POLICY, RECORDED_POLICY
-from ...analysis.replaying.replay_result import Replay, ReplayCallResult
+from ...analysis.replaying.run_replay import Replay, ReplayCallResult
 from .explanation_lines import describe_repair
 from .printing import clip_text, format_count, format_handles, list_handle_ranges, print_text
 

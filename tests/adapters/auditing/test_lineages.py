@@ -15,7 +15,7 @@ from cutbank.domain.compaction_events import BoundaryActivated, CompactionRevert
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.lineage_tree import BoundaryStatus
-from cutbank.projections.replay.recorded_decider import is_switch_seen
+from cutbank.projections.replay.replay import is_switch_seen
 
 
 def talk(session: StoredSession, turns: int) -> None:

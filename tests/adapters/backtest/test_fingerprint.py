@@ -1,13 +1,19 @@
 """Two measurements have one fingerprint only where they come to the same."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from clock import Clock
 from databases import on_sqlite
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore
-from cutbank.adapters.analysis.backtest.fingerprint import fingerprint_item
+from cutbank.adapters.analysis.backtest.fingerprint import (
+    MEASURING_FOLDERS,
+    _hash_files,
+    fingerprint_item,
+    hash_measuring_code,
+)
 from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
 from cutbank.adapters.analysis.backtest.worker_messages import ControlItem
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
@@ -95,3 +101,10 @@ def test_what_a_model_writes_has_none() -> None:
     setup = SETUP.model_copy(update={"summariser": "llm"})
 
     assert fingerprint_item("d", setup, None, Settings()) is None
+
+
+def test_the_code_that_measures_is_part_of_it() -> None:
+    root = Path(cutbank.__file__).parent
+
+    assert all(any((root / folder).glob("*.py")) for folder in MEASURING_FOLDERS)
+    assert hash_measuring_code() != _hash_files(iter(()))

@@ -12,8 +12,6 @@ from cutbank import Block, CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.backtest.cells import CellBench
 from cutbank.adapters.analysis.backtest.imported_transcripts import import_temporarily
 from cutbank.adapters.analysis.backtest.session_log import MeasuredSession, describe_log
-from cutbank.adapters.analysis.replaying.deciders import SummaryOptions
-from cutbank.adapters.analysis.replaying.run_replay import run_replay
 from cutbank.adapters.models.context_limits import find_facts
 from cutbank.domain.backtest.cell import Bill, Cell, Setup
 from cutbank.domain.session_events import ModelCalled, Usage
@@ -95,7 +93,7 @@ def test_what_is_recorded_has_the_tokens_and_the_cost_that_were_reported(
     assert cell.bill.usd == pytest.approx(cost_of(session, calls))
     assert cell.reports == 30
     assert cell.overhead == pytest.approx(OVERHEAD, rel=0.1)
-    done = run_replay(session, "recorded", summaries=SummaryOptions())
+    done = cutbank.replay(session, "recorded")
     assert done.tokens == tokens_of(calls)
     assert done.calibration
 

@@ -15,9 +15,11 @@ from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
 from cutbank import LoopOptions
-from cutbank.adapters.analysis.replaying.deciders import make_decider
-from cutbank.adapters.analysis.replaying.new_lineage import store_lineage
-from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
+from cutbank.adapters.analysis.replaying.recordings import (
+    read_decisions,
+    read_recording,
+    store_lineage,
+)
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction import MAIN_LINEAGE
@@ -28,7 +30,7 @@ from cutbank.domain.pins import PinRules
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.recorded_event import RecordedEvent
 from cutbank.projections.replay.policy_decider import PolicyDecider
-from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.replay.replay import RecordedDecider, replay_recording
 
 COOLS = "cooldown_seconds"
 """The setting of policies that look at the clock."""
@@ -133,7 +135,7 @@ def test_what_was_served_is_shown_again_as_it_was_sent(
         agent = Agent(store.session("live"), how, time, usage=usage)
         agent.do([*steps, ("work", [], True)])
         recording = read_recording(agent.session)
-        decider = make_decider(agent.session, "recorded", recording=recording)
+        decider = RecordedDecider(read_decisions(agent.session, MAIN_LINEAGE), MAIN_LINEAGE)
 
         views = [served.make_view() for served in replay_recording(recording, decider)]
 

@@ -23,10 +23,9 @@ from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Window
-from cutbank.projections.replay.decider import ReplayDecision
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import RecordedCall
-from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.replay.replay import ReplayDecision, replay_recording
 from cutbank.projections.replay.replay_fold import ReplayFold
 
 LIMIT = 600

@@ -149,7 +149,7 @@ def test_a_stored_lineage_shows_what_the_replay_showed(
 
     assert done.lineage == "what-if"
     recording = read_recording(session)
-    decider = make_decider(session, "pi", SMALL, LIMIT, recording=recording)
+    decider = make_decider("pi", recording, [], session.log.settings, settings=SMALL, limit=LIMIT)
     for served in replay_recording(recording, decider, limit=LIMIT):
         view = served.make_view()
         stored = session.view(lineage="what-if", at=served.call.last_seen_position)
@@ -213,7 +213,7 @@ def test_every_view_is_written_as_a_line(session: StoredSession, tmp_path: Path)
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert [line["call"] for line in lines] == [sent.call for sent in done.calls]
     recording = read_recording(session)
-    decider = make_decider(session, "pi", SMALL, LIMIT, recording=recording)
+    decider = make_decider("pi", recording, [], session.log.settings, settings=SMALL, limit=LIMIT)
     for line, served in zip(lines, replay_recording(recording, decider, limit=LIMIT), strict=True):
         view = served.make_view()
         assert line["session"] == session.key

@@ -15,9 +15,8 @@ from cutbank.domain.compaction_events import CompactBoundary, Trigger
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.policies.catalog import build_policy
 from cutbank.projections.replay.policy_decider import PolicyDecider
-from cutbank.projections.replay.recording import Recording
+from cutbank.projections.replay.recording import Recording, SessionTime
 from cutbank.projections.replay.replay import replay_recording
-from cutbank.projections.replay.session_time import SessionTime
 
 BEGAN = datetime(2025, 3, 1, 12, tzinfo=UTC)
 IMPORTED = datetime(2026, 9, 1, tzinfo=UTC)

@@ -14,14 +14,16 @@ import cutbank
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_terms import CompactionTerms
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.projections.history_view import HistoryView
-from cutbank.projections.replay.decider import NeverDecider
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording
-from cutbank.projections.replay.replay import replay_recording
-from cutbank.projections.replay.replay_segments import collect_segments
-from cutbank.projections.replay.replayed_call import ReplayedCall
+from cutbank.projections.replay.replay import (
+    NeverDecider,
+    ReplayedCall,
+    collect_segments,
+    replay_recording,
+)
 
 LIMIT = 600
 

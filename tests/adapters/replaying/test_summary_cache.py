@@ -11,8 +11,7 @@ from opened_stores import store_of
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.replaying.cached_summaries import CachedSummaries
-from cutbank.adapters.analysis.replaying.summary_cache import open_summary_cache
+from cutbank.adapters.analysis.replaying.cached_summaries import CachedSummaries, open_summary_cache
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.storage.sqlite.checked_cache import make_cache_key

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import (
+    MAX_FACT_CHARS,
     MAX_LINE_CHARS,
     Anchor,
     AnchorKind,
     find_anchors,
     list_carried_keys,
 )
-from cutbank.domain.fidelity.patterns import MAX_FACT_CHARS
 from cutbank.domain.fidelity.word_facts import WordFacts
 
 K = AnchorKind

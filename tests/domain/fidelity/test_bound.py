@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.canonical_boundaries import RowBoundary, list_own_boundaries
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.segments import ViewSegment
+from cutbank.domain.fidelity.fidelity_measure import (
+    FidelityMeasure,
+    compute_own_bound,
+    compute_upper_bound,
+)
+from cutbank.domain.fidelity.rows import ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
-from cutbank.domain.fidelity.upper_bound import compute_own_bound, compute_upper_bound
 from cutbank.domain.ranges import Ranges
 
 Cut = tuple[SessionReading, tuple[RowBoundary, ...]]

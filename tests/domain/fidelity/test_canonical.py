@@ -15,8 +15,7 @@ from cutbank.domain.fidelity.canonical_boundaries import (
     find_legal_row_cuts,
     list_own_boundaries,
 )
-from cutbank.domain.fidelity.rows import AGENT_KINDS, RowKind
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY, ViewSegment
+from cutbank.domain.fidelity.rows import AGENT_KINDS, WHOLE_HISTORY, RowKind, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 

@@ -6,8 +6,8 @@ from fidelity_sessions import Talk, dropping
 
 from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY
 from cutbank.domain.ranges import Ranges
 
 RULE = "Never touch the harbour gate before bronze hinges arrive."

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.plain_words import PlainWords
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY
-from cutbank.domain.fidelity.word_context import WordContexts, is_context_kept
+from cutbank.domain.fidelity.plain_words import PlainWords, WordContexts, is_context_kept
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.ranges import Ranges
 
 CONTEXTS = WordContexts(PlainWords())

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.controls import CLEARED_TEXT, CONTROLS
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_upper_bound
 from cutbank.domain.fidelity.rows import RowKind
 from cutbank.domain.fidelity.session_reading import SessionReading
-from cutbank.domain.fidelity.upper_bound import compute_upper_bound
 
 Cut = tuple[SessionReading, tuple[RowBoundary, ...]]
 WRITTEN = ["file list", "random lines", "random ledger", "frequency ledger"]

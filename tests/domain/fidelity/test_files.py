@@ -8,9 +8,9 @@ from fidelity_sessions import Talk, dropping
 
 from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.rereads import RepeatedRead
+from cutbank.domain.fidelity.file_touches import RepeatedRead
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY
 
 
 def called(

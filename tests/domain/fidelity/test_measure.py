@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, LostKey
-from cutbank.domain.fidelity.rows import RowKind
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY, ViewSegment
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY, RowKind, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 

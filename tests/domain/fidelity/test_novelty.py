@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.novelty import find_novel_facts
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY
 from cutbank.domain.fidelity.session_reading import SessionReading
+from cutbank.domain.fidelity.visibility import find_novel_facts
 
 CUT = (RowBoundary(3, 4),)
 MEASURE = FidelityMeasure(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import MAX_LINE_CHARS, find_anchors
 from cutbank.domain.fidelity.plain_words import STOP_WORDS, PlainWords
-from cutbank.domain.fidelity.summary_content import find_pairs_within
+from cutbank.domain.fidelity.prose import find_pairs_within
 
 ROOTS = ("/home/me/zone",)
 PLAIN = PlainWords(ROOTS)

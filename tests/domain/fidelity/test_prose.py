@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.rows import AGENT_KINDS, RowKind
+from cutbank.domain.fidelity.rows import AGENT_KINDS, WHOLE_HISTORY, RowKind
 from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.secondary_measures import PairReference
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 

@@ -14,11 +14,10 @@ import cutbank
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.fidelity.canonical_boundaries import find_canonical_boundaries
 from cutbank.domain.fidelity.controls import CONTROLS
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_upper_bound
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.segments import WHOLE_HISTORY
 from cutbank.domain.fidelity.session_reading import SessionReading
-from cutbank.domain.fidelity.upper_bound import compute_upper_bound
 from cutbank.projections.replay.recorded_rows import make_session_rows
 
 FIGURES = json.loads(Path(__file__).with_name("figures.json").read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ from fidelity_sessions import Talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.segments import ViewSegment
+from cutbank.domain.fidelity.rows import ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading, find_first_call
 from cutbank.domain.fidelity.visibility import SegmentVisibility
 from cutbank.domain.ranges import Ranges

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import MAX_LINE_CHARS, find_anchors, list_carried_keys
 from cutbank.domain.fidelity.plain_words import PlainWords
-from cutbank.domain.fidelity.summary_content import (
+from cutbank.domain.fidelity.prose import (
     MAX_PAIR_DISTANCE,
     LineCache,
     SummaryContent,

@@ -16,11 +16,9 @@ from .....projections.diffing.session_text import SessionText
 from .....projections.diffing.view_diff import ViewDiff
 from .....projections.history_view import HistoryView
 from .....projections.lineage_tree import BoundaryNode, LineageTree
-from .....projections.replay.recorded_decider import RecordedDecider
 from .....projections.replay.recorded_rows import make_session_rows
 from .....projections.replay.recording import RecordedCall, Recording
-from .....projections.replay.replay import replay_recording
-from .....projections.replay.replayed_call import ReplayedCall
+from .....projections.replay.replay import RecordedDecider, ReplayedCall, replay_recording
 from .....projections.status_ranges import compute_status_ranges
 from ....runtime.sessions.recall import read_recalled
 from ....runtime.sessions.stored_session import StoredSession
