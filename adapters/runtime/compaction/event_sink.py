@@ -1,8 +1,10 @@
 """Notifies listeners of the events of one compaction and collects their answers."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from ....domain.compaction import derive_lineage_id
 from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto, ViewStats
@@ -10,8 +12,8 @@ from ....domain.utilization import PruningResult
 from ....projections.hook_payloads import compact_boundary, context_pruned
 from ....projections.planned_compaction import PlannedCompaction
 from ...storage.view_reader import ViewReader
-from .compaction_request import CompactionRequest
-from .listeners import notify_listeners
+from .options import CompactionRequest
+from .outcome import CompactionOutcome
 from .summary_chain import AcceptedDraft, DraftRefusal, SummaryObserver
 
 
@@ -20,7 +22,7 @@ class CompactionEventSink(SummaryObserver):
         self,
         listeners: Sequence[Listener],
         reader: ViewReader,
-        order: CompactionRequest,
+        request: CompactionRequest,
         planned: PlannedCompaction,
     ) -> None:
         self._listeners = listeners
@@ -33,19 +35,19 @@ class CompactionEventSink(SummaryObserver):
             session=reader.key,
             namespace=reader.namespace,
             lineage=reader.lineage,
-            trigger=order.trigger,
-            policy=order.policy.name,
+            trigger=request.trigger,
+            policy=request.policy.name,
             before=self._before,
             compacted_blocks=len(planned.settlement.removed_items),
-            instructions=order.instructions,
+            instructions=request.instructions,
         )
 
     def ask_hooks(self) -> Veto:
         """Return all instructions, joined, and the first veto."""
         wishes, veto = [self._so_far.instructions], None
-        for verdict in self._notify(CompactionEventKind.PRE_COMPACT):
-            wishes.append(verdict.instructions)
-            veto = veto if veto is not None else verdict.veto
+        for answer in self._notify(CompactionEventKind.PRE_COMPACT):
+            wishes.append(answer.instructions)
+            veto = veto if veto is not None else answer.veto
         together = "\n".join(wish for wish in wishes if wish) or None
         self._so_far = replace(self._so_far, instructions=together)
         if veto is not None:
@@ -117,3 +119,64 @@ class CompactionEventSink(SummaryObserver):
 
     def _notify(self, moment: CompactionEventKind, **details: Any) -> list[Veto]:
         return notify_listeners(self._listeners, replace(self._so_far, moment=moment, **details))
+
+
+logger = logging.getLogger("cutbank.compaction")
+
+
+def notify_listeners(listeners: Sequence[Listener], event: CompactionEvent) -> list[Veto]:
+    """Return the listeners' answers to an event; a listener that fails is logged and skipped."""
+    answers = []
+    for listener in listeners:
+        try:
+            answer = listener(event)
+        except Exception:  # a failing listener must not stop the session
+            logger.exception("a listener failed at %s of %r", event.moment, event.session)
+        else:
+            if answer is not None:
+                answers.append(answer)
+    return answers
+
+
+class CompactionObserver:
+    """Entered when a compaction begins, called with each of its events, and left when it ends.
+
+    Listeners only hear of compactions that have a plan, and not always of the end; an observer sees
+    each one whole. It never raises. This class ignores everything.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Note the end: by `error`, or with the outcome passed to `finish`."""
+
+    def __call__(self, event: CompactionEvent) -> None:
+        """Note an event, before listeners get it."""
+
+    def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
+        return outcome
+
+
+_START_KINDS = frozenset({CompactionEventKind.REQUESTED})
+_END_KINDS = frozenset({CompactionEventKind.RECORDED, CompactionEventKind.FAILED})
+
+
+def make_status_listener(shows: Callable[[bool], None]) -> Listener:
+    """Return a listener that shows True when a compaction starts work, and False after it.
+
+    Each True is followed by one False, however the compaction ends.
+    """
+
+    def listens(event: CompactionEvent) -> None:
+        if event.moment in _START_KINDS:
+            shows(True)
+        elif event.moment in _END_KINDS:
+            shows(False)
+
+    return listens
