@@ -27,13 +27,13 @@ from ..settings.policy_catalog import get_policy
 from ..storage.event_log.storage_errors import translate_storage_errors
 from .compaction.cancellation import Cancellation
 from .compaction.compactor import MAX_REPLANS
-from .compaction.event_sink import notify_listeners
 from .compaction.from_settings import (
     make_compaction_request,
     make_loop_habits,
     make_summary_chain,
     policy_by,
 )
+from .compaction.listeners import notify_listeners
 from .compaction.options import CompactionRequest, LoopHabits, LoopOptions
 from .compaction.outcome import CompactionOutcome
 from .compaction.overflow_advice import make_overflow_error

@@ -6,7 +6,7 @@ from threading import Condition, Thread, current_thread
 from weakref import WeakSet
 
 from ....domain.hooks import CompactionEvent, CompactionEventKind
-from ...runtime.compaction.event_sink import notify_listeners
+from ...runtime.compaction.listeners import notify_listeners
 from .shadow import Shadow
 
 _STOP_TIMEOUT_S = 5.0

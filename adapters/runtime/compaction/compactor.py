@@ -32,8 +32,9 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from ..telemetry.activation import make_compaction_watch
 from .cancellation import Cancellation
-from .event_sink import CompactionEventSink, CompactionObserver, notify_listeners
+from .event_sink import CompactionEventSink, CompactionObserver
 from .lineage_writer import LineageWriter
+from .listeners import notify_listeners
 from .options import CompactionRequest
 from .outcome import (
     CompactionOutcome,

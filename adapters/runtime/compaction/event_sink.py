@@ -1,7 +1,6 @@
 """Notifies listeners of the events of one compaction and collects their answers."""
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -12,6 +11,7 @@ from ....domain.utilization import PruningResult
 from ....projections.hook_payloads import compact_boundary, context_pruned
 from ....projections.planned_compaction import PlannedCompaction
 from ...storage.view_reader import ViewReader
+from .listeners import notify_listeners
 from .options import CompactionRequest
 from .outcome import CompactionOutcome
 from .summary_chain import AcceptedDraft, DraftRefusal, SummaryObserver
@@ -121,23 +121,6 @@ class CompactionEventSink(SummaryObserver):
         return notify_listeners(self._listeners, replace(self._so_far, moment=moment, **details))
 
 
-logger = logging.getLogger("cutbank.compaction")
-
-
-def notify_listeners(listeners: Sequence[Listener], event: CompactionEvent) -> list[Veto]:
-    """Return the listeners' answers to an event; a listener that fails is logged and skipped."""
-    answers = []
-    for listener in listeners:
-        try:
-            answer = listener(event)
-        except Exception:  # a failing listener must not stop the session
-            logger.exception("a listener failed at %s of %r", event.moment, event.session)
-        else:
-            if answer is not None:
-                answers.append(answer)
-    return answers
-
-
 class CompactionObserver:
     """Entered when a compaction begins, called with each of its events, and left when it ends.
 
@@ -161,22 +144,3 @@ class CompactionObserver:
 
     def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
         return outcome
-
-
-_START_KINDS = frozenset({CompactionEventKind.REQUESTED})
-_END_KINDS = frozenset({CompactionEventKind.RECORDED, CompactionEventKind.FAILED})
-
-
-def make_status_listener(shows: Callable[[bool], None]) -> Listener:
-    """Return a listener that shows True when a compaction starts work, and False after it.
-
-    Each True is followed by one False, however the compaction ends.
-    """
-
-    def listens(event: CompactionEvent) -> None:
-        if event.moment in _START_KINDS:
-            shows(True)
-        elif event.moment in _END_KINDS:
-            shows(False)
-
-    return listens

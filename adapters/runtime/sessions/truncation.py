@@ -13,7 +13,7 @@ from ....domain.token_estimate import CHARS_PER_TOKEN
 from ....domain.tool_result_size import MIN_SHOWN_TOKENS, count_byte_tokens, find_ends
 from ....domain.trims import trim_text
 from ....projections.hook_payloads import tool_response_truncated
-from ..compaction.event_sink import notify_listeners
+from ..compaction.listeners import notify_listeners
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
