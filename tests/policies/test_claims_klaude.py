@@ -73,7 +73,7 @@ def planned(
 ) -> PlannedCompaction:
     """What a compaction would take out now."""
     compactor = session.log.compactor()
-    order = session.loop(policy=policy, limit=LIMIT, options=LoopOptions(settings=settings)).order
+    order = session.loop(policy=policy, limit=LIMIT, options=LoopOptions(settings=settings)).request
     found = compactor.planner.plan(replace(order, trigger=Trigger.MANUAL))
     assert isinstance(found, PlannedCompaction)
     return found
