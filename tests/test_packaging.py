@@ -44,6 +44,21 @@ def test_every_folder_of_code_is_packaged() -> None:
     assert sorted(listed) == sorted({"cutbank"} | expected)
 
 
+def test_every_file_that_is_no_code_is_packaged() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        globs = tomllib.load(file)["tool"]["setuptools"]["package-data"]
+    packaged = {
+        path.relative_to(ROOT).as_posix()
+        for package, patterns in globs.items()
+        for pattern in patterns
+        for path in ROOT.joinpath(*package.split(".")[1:]).glob(pattern)
+    }
+
+    tracked = {name for name in tracked_files() if name.split("/")[0] in RINGS}
+
+    assert {name for name in tracked if not name.endswith(".py")} == packaged - {"py.typed"}
+
+
 def test_the_tree_names_no_index_and_nobodys_home() -> None:
     found = [
         f"{file}: {name}"

@@ -1,4 +1,7 @@
-"""Writes the long sample session that cutbank ships: an invented Claude Code transcript."""
+"""Makes the long sample session that cutbank ships: an invented Claude Code transcript.
+
+usage: scripts/make_sample.py
+"""
 
 import difflib
 import json
@@ -12,8 +15,10 @@ from random import Random
 from string import Template
 from typing import Any, TypeVar
 
-from . import sample_story as told
+import sample_story as told
+import zstandard
 
+SAMPLE_FILE = Path(__file__).parents[1] / "adapters/interfaces/sample.jsonl.zst"
 SAMPLE_FOLDER = "/srv/orchard"
 SAMPLE_START = datetime(2026, 3, 10, 8, 14, 7, 212000, tzinfo=UTC)
 SYSTEM_PROMPT_TOKENS = 11_840
@@ -22,8 +27,8 @@ ID_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz123456789"
 _T = TypeVar("_T")
 
 
-def write_sample(path: Path) -> None:
-    """Write the session; the bytes are always the same."""
+def make_sample() -> bytes:
+    """Return the session as JSON lines; the bytes are always the same."""
     dice = SeededRandom(20260310)
     shop, transcript = SampleShop(dice), SampleTranscript(dice)
     for step in make_script():
@@ -31,7 +36,7 @@ def write_sample(path: Path) -> None:
             transcript.write_prompt(step.text)
         else:
             transcript.write_answer(step, [shop.answer(call) for call in step.calls])
-    path.write_text("".join(transcript.lines), encoding="utf-8", newline="\n")
+    return "".join(transcript.lines).encode("utf-8")
 
 
 class SeededRandom:
@@ -493,3 +498,7 @@ class SampleTranscript:
         message = {"role": "user", "content": [block | ({"is_error": True} if is_error else {})]}
         more = {"toolUseResult": detail, "sourceToolAssistantUUID": caller}
         self.write_entry("user", parent, message=message, **more)
+
+
+if __name__ == "__main__":
+    SAMPLE_FILE.write_bytes(zstandard.compress(make_sample(), 19))
