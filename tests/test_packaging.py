@@ -44,6 +44,27 @@ def test_every_folder_of_code_is_packaged() -> None:
     assert sorted(listed) == sorted({"cutbank"} | expected)
 
 
+def test_every_file_beside_the_code_is_packaged() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        listed = tomllib.load(file)["tool"]["setuptools"]["package-data"]
+    beside = {
+        file
+        for ring in RINGS
+        for file in (ROOT / ring).rglob("*")
+        if file.is_file() and file.suffix not in {".py", ".pyc"}
+    }
+    patterns = [
+        (ROOT.joinpath(*package.split(".")[1:]), pattern)
+        for package, names in listed.items()
+        for pattern in names
+    ]
+
+    packaged = {file for folder, pattern in patterns for file in folder.glob(pattern)}
+
+    assert beside
+    assert not beside - packaged
+
+
 def test_the_tree_names_no_index_and_nobodys_home() -> None:
     found = [
         f"{file}: {name}"
@@ -72,7 +93,7 @@ def test_the_wheel_runs_on_its_own(tmp_path: Path) -> None:
     wheel = built_wheel(tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert "cutbank/py.typed" in names
+    assert {"cutbank/py.typed", "cutbank/adapters/analysis/pages/base.html"} <= set(names)
     assert not [name for name in names if "tests" in name or "/test_" in name]
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"cutbank"}

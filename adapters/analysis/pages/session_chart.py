@@ -11,7 +11,7 @@ from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
 from .session_story import PageBoundary, PageStory
 
-Drawing = dict[str, Any]
+ChartData = dict[str, Any]
 
 _HEIGHT = 220
 _SPACE_ABOVE, _SPACE_BELOW = 14, 24
@@ -25,14 +25,14 @@ _ROW_HEIGHT, _ROW_DISTANCE = 14, 18
 _MAX_CELLS = 500
 
 
-def draw_context(story: PageStory) -> Drawing:
+def draw_context(story: PageStory) -> ChartData:
     """Draw a bar for each call, as high as its prompt; of many calls, the highest of each group."""
     calls = story.calls
     top = max(1, *(call.tokens for call in calls), 1)
     reported = sum(call.size.basis is SizeBasis.REPORTED for call in calls)
     each = max(1, -(-len(calls) // _MAX_BARS))
     groups = [calls[at : at + each] for at in range(0, len(calls), each)]
-    bars, marks = list[Drawing](), list[Drawing]()
+    bars, marks = list[ChartData](), list[ChartData]()
     before = None
     for number, group in enumerate(groups):
         x, wide = 100 * number / len(groups), 90 / len(groups)
@@ -65,12 +65,12 @@ def draw_context(story: PageStory) -> Drawing:
     }
 
 
-def draw_statuses(story: PageStory) -> Drawing:
+def draw_statuses(story: PageStory) -> ChartData:
     """Draw a stripe for each served boundary, as long as the log was then, and one for now."""
     served = [one for one in story.boundaries.values() if one.node.served_from is not None]
     newest = sorted(served, key=lambda one: one.last_position)[-_MAX_STRIPES:]
     lineages = sorted({one.lineage for one in newest})
-    rows = list[Drawing]()
+    rows = list[ChartData]()
     for lineage in lineages:
         rows += [{"title": f"lineage {lineage}"}] if len(lineages) > 1 else []
         rows += [_make_stripe(story, one) for one in newest if one.lineage == lineage]
@@ -90,7 +90,7 @@ def draw_statuses(story: PageStory) -> Drawing:
     }
 
 
-def _make_bar(x: float, wide: float, share: float, kind: str) -> Drawing:
+def _make_bar(x: float, wide: float, share: float, kind: str) -> ChartData:
     y = _find_height(share)
     return {
         "x": f"{x:.2f}%",
@@ -105,7 +105,7 @@ def _find_height(share: float) -> float:
     return _SPACE_ABOVE + (_FLOOR - _SPACE_ABOVE) * (1 - share)
 
 
-def _make_stripe(story: PageStory, boundary: PageBoundary) -> Drawing:
+def _make_stripe(story: PageStory, boundary: PageBoundary) -> ChartData:
     statuses = [_find_status(boundary.statuses, one.position) for one in story.blocks]
     label = f"#{boundary.last_position}"
     return {"label": label, "boundary": boundary, "cells": list(_make_cells(statuses))}
@@ -115,7 +115,7 @@ def _find_status(statuses: Mapping[BlockStatus, Ranges], position: int) -> Block
     return next((status for status, where in statuses.items() if position in where), None)
 
 
-def _make_cells(statuses: Sequence[BlockStatus | None]) -> Iterator[Drawing]:
+def _make_cells(statuses: Sequence[BlockStatus | None]) -> Iterator[ChartData]:
     """Yield runs of blocks with one status; of many blocks, the most common of each group."""
     each = max(1, -(-len(statuses) // _MAX_CELLS))
     groups = [statuses[at : at + each] for at in range(0, len(statuses), each)]

@@ -24,11 +24,25 @@ def format_plural(number: int, one: str) -> str:
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
+def format_cell(value: str | float | None) -> str:
+    """Format the value of a cell of a table: `1,024`, `0.85`, or `-` if it is unknown."""
+    if value is None:
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.2f}" if isinstance(value, float) else value
+
+
+def is_figure(value: str | float | None) -> bool:
+    """Return whether a cell of a table holds a number, which is aligned right."""
+    return not isinstance(value, str) or value[:1] in "0123456789$+-."
+
+
 def _finalize(value: Any) -> Any:
     return value if isinstance(value, Markup) else show_hidden_characters(str(value))
 
 
-def make_environment() -> Environment:
+def make_template_environment() -> Environment:
     """Return the environment of the pages: every value that is not `Markup` is escaped."""
     environment = Environment(
         loader=PackageLoader(__package__ or "", ""),
@@ -41,6 +55,9 @@ def make_environment() -> Environment:
     )
     environment.filters["plural"] = format_plural
     environment.filters["commas"] = "{:,}".format
+    environment.filters["cell"] = format_cell
+    environment.filters["zip"] = zip
+    environment.tests["figure"] = is_figure
     # `tojson` escapes what could end a script element.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
@@ -48,4 +65,4 @@ def make_environment() -> Environment:
 
 def render_page(name: str, **values: Any) -> str:
     """Render a template of this folder. Only `Markup` is not escaped."""
-    return make_environment().get_template(name).render(values)
+    return make_template_environment().get_template(name).render(values)

@@ -24,7 +24,7 @@ from cutbank.adapters.analysis.pages.session_page import (
     write_page,
 )
 from cutbank.adapters.analysis.pages.session_story import read_page_story
-from cutbank.adapters.analysis.pages.templates import make_environment
+from cutbank.adapters.analysis.pages.templates import make_template_environment
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import ExportError, NotFoundError
 from cutbank.domain.session_events import Usage
@@ -199,7 +199,7 @@ def _saying(store: SessionStore, key: str, text: str) -> StoredSession:
 @example("\"'>")
 @given(st.text(st.characters() | st.sampled_from(OBEYED + "<>&\"'"), max_size=60))
 def test_any_text_is_escaped_so_that_it_reads_as_it_was(text: str) -> None:
-    template = make_environment().from_string('<p title="{{ text }}">{{ text }}</p>')
+    template = make_template_environment().from_string('<p title="{{ text }}">{{ text }}</p>')
     written = template.render(text=text)
 
     assert not set(OBEYED) & set(written)
