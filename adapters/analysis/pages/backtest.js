@@ -1,43 +1,4 @@
-"""Holds the style sheet and the script that the page contains."""
-
-PAGE_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d5dae0;
-  --paper: #ffffff; --tint: #f4f6f8; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e8ec; --soft: #9aa5b1; --line: #3a424b; --paper: #15191d; --tint: #1e2429; } }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 1600px; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1 { margin-bottom: 0; } h2 { margin-top: 3rem; border-top: 1px solid var(--line);
-  padding-top: 1rem; } h3 { margin-top: 2rem; }
-p, li { max-width: 48rem; } figcaption, .soft { color: var(--soft); }
-figure { margin: 1rem 0; } .drawing { width: 100%; } figcaption { max-width: 48rem; }
-.wide { overflow-x: auto; margin: 1rem 0; }
-table { border-collapse: collapse; font-size: 13.5px; width: 100%; }
-caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { padding: .2rem .7rem .2rem 0; text-align: left; border-bottom: 1px solid var(--line);
-  vertical-align: top; }
-thead th { color: var(--soft); font-weight: 500; vertical-align: bottom; }
-tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 11rem; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-td.n { white-space: nowrap; } .pairs { max-width: 24rem; }
-code, pre { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
-pre { background: var(--tint); padding: .7rem 1rem; overflow-x: auto; white-space: pre-wrap; }
-select { font: inherit; max-width: 100%; } summary { cursor: pointer; padding: .25rem 0; }
-@media (max-width: 700px) {
-  table, caption, tbody, tr, tbody th, td { display: block; }
-  thead { display: none; }
-  tr { border-bottom: 1px solid var(--line); padding: .5rem 0; }
-  tbody th { border: 0; font-weight: 600; }
-  td, td.n { border: 0; display: flex; justify-content: space-between; gap: 1rem; padding: .1rem 0;
-    text-align: right; white-space: normal; overflow-wrap: anywhere; }
-  td::before { content: attr(data-label); color: var(--soft); text-align: left;
-    overflow-wrap: normal; }
-  .pairs tr { display: flex; justify-content: space-between; padding: .1rem 0; }
-  .pairs tbody th { font-weight: 400; } .pairs td::before { content: none; } }
-"""
-
-PAGE_SCRIPT = """
+// Draws the figures by Plotly, in the colors of the page, and draws them again when those change.
 "use strict";
 (() => {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -98,4 +59,3 @@ PAGE_SCRIPT = """
   narrow.addEventListener("change", drawAll);
   drawAll();
 })();
-"""
