@@ -12,8 +12,7 @@ from ..errors import NothingToCompactError
 from ..item import Item, get_place
 from ..messages import Role, find_message_start, find_role
 from ..summaries.forms.pi import PiTemplate
-from ..window import Plan, Window
-from .cutting.budget_walk import find_budget_index
+from ..window import Plan, Window, find_budget_index
 from .measuring.pi_estimate import PiContextEstimate, find_answer_end, measure_pi_block
 from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
 from .policy import NEVER_FIRES, check_settings, setting

@@ -11,8 +11,7 @@ from ..item import Item
 from ..messages import find_message_end, find_message_start
 from ..summaries.forms.claude_sdk import ClaudeSdkTemplate
 from ..trims import iter_shortened_results
-from ..window import OnFailure, Plan, Window
-from .cutting.budget_walk import find_budget_index
+from ..window import OnFailure, Plan, Window, find_budget_index
 from .cutting.zones import Zones, step_back
 from .measuring.context_budget import MAX_OUTPUT_TOKENS, ContextBudget
 from .measuring.message_text_sizes import MessageSize, MessageTextSizes

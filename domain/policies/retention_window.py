@@ -12,8 +12,7 @@ from ..item import Item
 from ..messages import Role, find_message_start, find_role
 from ..summaries.forms.tunacode import TunacodeTemplate
 from ..summaries.plain_parts import list_text_parts
-from ..window import OnFailure, Plan, Window
-from .cutting.budget_walk import find_budget_index
+from ..window import OnFailure, Plan, Window, find_budget_index
 from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
 from .policy import check_settings, setting
 

@@ -10,8 +10,7 @@ from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..summaries.forms.kdcube import KdcubeTemplate
-from ..window import OnFailure, Plan, Window
-from .cutting.budget_walk import find_budget_index
+from ..window import OnFailure, Plan, Window, find_budget_index
 from .cutting.timeline_cuts import TimelineCuts
 from .measuring.text_measure import SizeUnit
 from .measuring.timeline_sizes import TimelineSizes

@@ -29,7 +29,6 @@ from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import DEFAULT_LIMIT
-from cutbank.domain.counting.counter import CharacterEstimate
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
@@ -39,6 +38,7 @@ from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkTemplate
 from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
+from cutbank.domain.token_estimate import CharacterEstimate
 from cutbank.domain.window import Window
 from cutbank.projections.history_view import HistoryView
 from cutbank.projections.hook_payloads import of_boundary, said_trigger

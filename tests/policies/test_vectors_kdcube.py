@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from dialects import kdcube
 from dialects.kdcube import TimelineCompaction
-from kdcube_vectors import compaction_of, ids, shipped, window_of, writer
+from kdcube_vectors import compaction_of, find_orphan_results, ids, shipped, window_of, writer
 from neutral_timeline import timeline_window
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.cut_points.pair_cuts import find_orphan_results
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import TimelineCut
 from cutbank.domain.summaries.forms.kdcube import list_touched_files

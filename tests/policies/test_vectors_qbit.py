@@ -8,7 +8,7 @@ from dialects import qbit
 from qbit_vectors import Case, case_of
 from vector_files import FOLDERS, lines_of
 
-from cutbank.domain.cut_points.orphans import find_orphans
+from cutbank.domain.cut_points import find_orphans
 from cutbank.domain.messages import Message
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.tool_result_size import truncate_result

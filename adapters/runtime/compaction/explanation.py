@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from ....domain.compaction_events import Trigger, Trim
 from ....domain.item import Item
-from ....domain.kind_shares import KindShare, compute_kind_shares
 from ....domain.policies.threshold import ThresholdState, measure_threshold
 from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.token_estimate import KindShare, compute_kind_shares
 from ....domain.trims import count_trimmed_chars
 from ....domain.window import Plan, Window
 from ....projections.planned_compaction import PlannedCompaction

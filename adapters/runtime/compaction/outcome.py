@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import CompactBoundary, Repair, Summary
 from ....domain.context_limit import LimitSource
-from ....domain.plan_price import price_compaction
+from ....domain.fitting import price_compaction
 from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
 from ....domain.window import Window

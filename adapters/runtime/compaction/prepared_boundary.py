@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ....domain.boundary_misfit import ChangesSince, explain_misfit
+from ....domain.compaction import ChangesSince, explain_misfit
 from ....domain.compaction_events import CompactBoundary, Trigger
 from ....domain.hooks import ViewStats
 from ....domain.policies.policy import is_due

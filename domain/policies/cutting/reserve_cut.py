@@ -7,9 +7,8 @@ from ...blocks import AnyBlock, Kind, ToolCall, ToolResult
 from ...item import Item
 from ...messages import Message, Role, find_role, iter_messages_back
 from ...token_estimate import IMAGE_CHARS
-from ...window import Window
+from ...window import Window, find_budget_index
 from ..measuring.text_measure import TextMeasure
-from .budget_walk import find_budget_index
 
 _AT_SUMMARY = -1
 """The index of the summary, for a walk over messages that counts it as the oldest one."""

@@ -5,7 +5,7 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import NamedTuple
 
-from ...cut_points.carried_blocks import is_carried
+from ...cut_points import is_carried
 from ...messages import Message
 
 

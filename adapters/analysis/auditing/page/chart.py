@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from .....domain.counting.sizes import SizeBasis
 from .....domain.ranges import Ranges
 from .....domain.settlement import BlockStatus
+from .....domain.token_estimate import SizeBasis
 from .markup import Markup, make_tag
 from .page_story import PageBoundary, PageCall, PageStory
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from .....domain.blocks import Kind
-from .....domain.counting.sizes import SizeBasis
 from .....domain.models import ModelOverride
 from .....domain.session_events import ModelCalled
+from .....domain.token_estimate import SizeBasis
 from ....models.context_limits import make_overrides
 from ....models.model_catalog import compute_call_cost
 from ..source_times import find_source_time

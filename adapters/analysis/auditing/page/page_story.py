@@ -7,10 +7,10 @@ from uuid import UUID
 
 from .....domain.blocks import AnyBlock
 from .....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
-from .....domain.counting.sizes import PromptSize
 from .....domain.ranges import Ranges
 from .....domain.session_events import BlocksRetracted
 from .....domain.settlement import BlockStatus
+from .....domain.token_estimate import PromptSize
 from .....projections.audit.sent_view import SentView
 from .....projections.diffing.session_text import SessionText
 from .....projections.diffing.view_diff import ViewDiff

@@ -9,7 +9,7 @@ from .....domain.backtest.comparison import SetupDifference
 from .....domain.backtest.result import BacktestResult
 from .....domain.backtest.totals import ControlTotal, SetupTotal
 from .....domain.fidelity.scores import Scores, divide
-from .....domain.pricing_text import format_dollars
+from .....domain.pricing import format_dollars
 from ..backtest_text import (
     NOT_KNOWN,
     describe_calibration,
