@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.counting.estimators import escape_like_rust
 from cutbank.domain.cut_points import find_orphans
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies.measuring.message_sizes import escape_like_rust
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.tool_result_size import OutputKind, detect_output_kind, find_ends
