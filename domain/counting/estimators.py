@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from json.encoder import encode_basestring_ascii
@@ -37,11 +37,11 @@ _BYTES, _UTF_16 = SizeUnit.BYTES, SizeUnit.UTF_16
 
 def measure_length(text: str, unit: SizeUnit) -> int:
     """Return a text's length in the unit; a lone surrogate counts as a whole character."""
-    if text.isascii() or not (unit is _BYTES or unit is _UTF_16):
+    if text.isascii():
         return len(text)
     if unit is _BYTES:
         return len(text.encode("utf-8", "surrogatepass"))
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2 if unit is _UTF_16 else len(text)
 
 
 @dataclass(frozen=True)
@@ -74,29 +74,29 @@ class Estimator:
 
     def count(self, block: AnyBlock, /) -> int:
         """Return the tokens of a block that is its own message."""
-        return self.count_message((block,))
+        return self._to_tokens(self._measure_block(block)) + self.extra_tokens
 
     def count_text(self, text: str, /) -> int:
         """Return the tokens of a text; 0 if it is empty."""
         return self._to_tokens(self._measure_text(text))
 
-    def count_message(self, blocks: Iterable[AnyBlock]) -> int:
+    def count_message(self, blocks: Sequence[AnyBlock]) -> int:
         """Return the tokens of a message made of these blocks."""
-        units = [self._measure_block(block) for block in blocks]
-        return (
-            self._to_tokens(sum(units) + self.separator_units * (len(units) - 1))
-            + self.extra_tokens
-        )
+        if len(blocks) == 1:
+            return self.count(blocks[0])
+        separators = self.separator_units * (len(blocks) - 1)
+        units = sum([self._measure_block(block) for block in blocks])
+        return self._to_tokens(units + separators) + self.extra_tokens
 
     def _measure_block(self, block: AnyBlock) -> int:
-        if (words := self.placeholders.get(block.kind)) is not None:
+        if self.placeholders and (words := self.placeholders.get(block.kind)) is not None:
             name = block.name if isinstance(block, ToolCall) else ""
             return self._measure_text(words.format(name=name))
-        if isinstance(block, ToolCall):
-            return sum([self._measure_text(text) for text in self.read_call(block)])
         if isinstance(block, Block):
             length = self._measure_text(block.text)
             return length + self._measure_media(block.kind, block.media) if block.media else length
+        if isinstance(block, ToolCall):
+            return sum([self._measure_text(text) for text in self.read_call(block)])
         if isinstance(block.content, str):
             return self._measure_result_text(block.content)
         return self._measure_parts(block.content)
@@ -117,18 +117,20 @@ class Estimator:
         return self.media.get(kind, 0)
 
     def _measure_result_text(self, text: str) -> int:
-        return self._measure_text(
-            f"Text(Text {{ text: {escape_like_rust(text)} }})" if self.shows_debug else text
-        )
+        if self.shows_debug:
+            text = f"Text(Text {{ text: {escape_like_rust(text)} }})"
+        return self._measure_text(text)
 
     def _measure_text(self, text: str) -> int:
-        if not self.counts_blank and not text.strip():
-            return 0
-        return measure_length(text, self.unit)
+        if self.counts_blank or text.strip():
+            return len(text) if text.isascii() else measure_length(text, self.unit)
+        return 0
 
     def _to_tokens(self, units: int) -> int:
-        tokens = -(-units // CHARS_PER_TOKEN) if self.rounds_up else units // CHARS_PER_TOKEN
-        return max(self.min_tokens, tokens) if units or self.counts_blank else 0
+        if not units and not self.counts_blank:
+            return 0
+        tokens = (units + (CHARS_PER_TOKEN - 1 if self.rounds_up else 0)) // CHARS_PER_TOKEN
+        return max(self.min_tokens, tokens)
 
 
 _RUST_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}

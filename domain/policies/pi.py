@@ -214,7 +214,7 @@ class Pi:
     def _count_tokens(self, pieces: Sequence[Item]) -> int:
         if self._estimator is None:
             return sum(item.tokens for item in pieces)
-        return self._estimator.count_message(piece.block for piece in pieces)
+        return self._estimator.count_message([piece.block for piece in pieces])
 
     def _sum_tokens(self, items: Sequence[Item]) -> int:
         total, end = 0, len(items)

@@ -1,7 +1,7 @@
 """Past 80% full, keep the newest 40% of the context word for word and summarise the rest."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -145,10 +145,13 @@ class PreserveZone:
 
     def measure_budget(self, window: Window) -> ContextBudget:
         """Return the tokens in use; the store counts the system prompt as a message."""
+        return self._measure_budget(window, self._measure_messages(window.items))
+
+    def _measure_budget(self, window: Window, sizes: Sequence[tuple[int, int]]) -> ContextBudget:
         if self.estimator is None:
             return ContextBudget(window.limit, 0, window.used_tokens, self.max_output_tokens)
         system = self.estimator.count_text(window.system_prompt)
-        total = sum(tokens for _, tokens in self._iter_sizes_back(window.items))
+        total = sum(tokens for _, tokens in sizes)
         if window.summary is not None:  # it counts as a message
             total += self.estimator.count_text(window.summary.text) + self.message_tokens
         return ContextBudget(window.limit, system, total, self.max_output_tokens)
@@ -162,13 +165,14 @@ class PreserveZone:
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        budget = self.measure_budget(window)
+        sizes = self._measure_messages(window.items)
+        budget = self._measure_budget(window, sizes)
         is_due = window.limit > 0 and self.should_compact(budget)
         if window.trigger is Trigger.THRESHOLD and not is_due:
             if window.limit <= 0 or not self._is_pruning_worthwhile(window):
                 return None
             return self._plan_pruning(window, self._list_effective_trims(window))
-        items, split = window.open_to_cut, self.find_split(window)
+        items, split = window.open_to_cut, self._find_split(window, sizes)
         if split:
             return Plan(
                 cut=items[split].position if split < len(items) else items[-1].position + 1,
@@ -190,8 +194,11 @@ class PreserveZone:
 
     def find_split(self, window: Window) -> int:
         """Return the index of the first item to keep, by the document's walk; 0 if all fits."""
+        return self._find_split(window, self._measure_messages(window.items))
+
+    def _find_split(self, window: Window, sizes: Sequence[tuple[int, int]]) -> int:
         items = window.open_to_cut
-        exceeding = self._find_exceeding_item(window)
+        exceeding = self._find_exceeding_item(window, sizes)
         if exceeding is None:
             return 0
         split = find_message_end(items, exceeding)
@@ -200,13 +207,13 @@ class PreserveZone:
             split = max(find_message_start(items, len(items) - 1), find_message_end(items, 0))
         return step_back(items, split) if self.steps_back else split
 
-    def _find_exceeding_item(self, window: Window) -> int | None:
+    def _find_exceeding_item(self, window: Window, sizes: Sequence[tuple[int, int]]) -> int | None:
         """Return the newest item from which on the zone is exceeded; None if all fits."""
         zone = self.compute_preserve_budget(window.limit)
         if self.estimator is None:
             return find_budget_index(window.running, zone, inclusive=False)
         carried = len(window.items) - len(window.open_to_cut)
-        for start, tokens in self._iter_sizes_back(window.items):
+        for start, tokens in sizes:
             if start < carried:
                 break
             zone -= tokens
@@ -226,12 +233,15 @@ class PreserveZone:
             extra_tokens=self.message_tokens,
         )
 
-    def _iter_sizes_back(self, items: Sequence[Item]) -> Iterator[tuple[int, int]]:
-        """Yield each message's start and its estimated tokens, newest first."""
-        if self.estimator is not None:
-            for start, end in iter_message_spans_back(items):
-                blocks = (item.block for item in items[start:end])
-                yield start, self.estimator.count_message(blocks)
+    def _measure_messages(self, items: Sequence[Item]) -> list[tuple[int, int]]:
+        """Return each message's start and estimated tokens, newest first; none if reckoned."""
+        if self.estimator is None:
+            return []
+        count = self.estimator.count_message
+        return [
+            (start, count([item.block for item in items[start:end]]))
+            for start, end in iter_message_spans_back(items)
+        ]
 
     # Old results
 

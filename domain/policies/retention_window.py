@@ -129,7 +129,7 @@ class RetentionWindow:
         """Return the size of one message, in the unit of this policy."""
         if self._estimator is None:
             return sum(item.tokens for item in message)
-        return self._estimator.count_message(item.block for item in message)
+        return self._estimator.count_message([item.block for item in message])
 
     # How
 

@@ -196,7 +196,7 @@ class ScoredPruning:
             return WeighedMessages(messages, [sum([i.tokens for i in m.items]) for m in messages])
         return WeighedMessages(
             messages,
-            [estimator.count_message(item.block for item in one.items) for one in messages],
+            [estimator.count_message([item.block for item in one.items]) for one in messages],
         )
 
     @cached_property

@@ -69,7 +69,7 @@ class Case:
         """The size of each message, without the fixed tokens of each."""
         assert policy.estimator is not None
         texts = replace(policy.estimator, extra_tokens=0)
-        return [texts.count_message(item.block for item in one) for one in self.messages]
+        return [texts.count_message([item.block for item in one]) for one in self.messages]
 
     def split(self, policy: PreserveZone) -> tuple[Sequence[Item], Sequence[Item]]:
         """The items that leave and those that stay, before any repair."""
@@ -101,7 +101,7 @@ def case_of(vector: Vector) -> Case:
                 calls[name] = position
             elif name:
                 call = calls.get(name)
-            tokens = 0 if index else GOAT.count_message(one for one, _, _ in said)
+            tokens = 0 if index else GOAT.count_message([one for one, _, _ in said])
             items.append(Item(position, block, turn, tokens, call=call))
             ids[position] = own
     window = Window(

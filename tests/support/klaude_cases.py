@@ -87,7 +87,7 @@ class Case:
 
     def count_tokens(self, items: Sequence[Item]) -> int:
         assert self.policy.estimator is not None
-        return self.policy.estimator.count_message(item.block for item in items)
+        return self.policy.estimator.count_message([item.block for item in items])
 
     @property
     def tokens_before(self) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....domain.compaction_events import Repair
-from ....domain.policies.threshold import ThresholdState
+from ....domain.policies.policy import ThresholdState
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import KindShare
 from ....domain.window import OnFailure, Plan

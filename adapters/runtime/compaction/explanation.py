@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ....domain.compaction_events import Trigger, Trim
 from ....domain.item import Item
-from ....domain.policies.threshold import ThresholdState, measure_threshold
+from ....domain.policies.policy import ThresholdState, measure_threshold
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....domain.token_estimate import KindShare, compute_kind_shares
 from ....domain.trims import count_trimmed_chars

@@ -79,7 +79,7 @@ def _walk_messages(
     held, giant, is_reached = 0, None, False
     for message in iter_messages_back(items):
         if not is_reached:
-            tokens = estimator.count_message(item.block for item in message.items)
+            tokens = estimator.count_message([item.block for item in message.items])
             held += tokens
             is_reached = held >= keep
             giant = message.start if is_reached and tokens >= keep else None
