@@ -1,8 +1,8 @@
 """Makes token counters by name."""
 
-from ...domain.counting.counter import CharacterEstimate, Counter
 from ...domain.counting.estimators import ESTIMATORS
 from ...domain.errors import InvalidSettingError
+from ...domain.token_estimate import CharacterEstimate, Counter
 from .vocabularies import VOCABULARIES, TiktokenCounter, load_encoding
 
 

@@ -12,9 +12,9 @@ from ...domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ...domain.counting.sizes import SizeBasis
 from ...domain.event import Event
 from ...domain.ranges import Ranges
+from ...domain.token_estimate import SizeBasis
 from .timestamps import add_seconds, format_timestamp
 
 LedgerRow = dict[str, Any]

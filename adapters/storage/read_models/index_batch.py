@@ -6,8 +6,7 @@ from uuid import UUID
 
 from sqlite_utils import Database
 
-from ....domain.aggregate import load_state
-from ....domain.event import Event
+from ....domain.event import Event, load_state
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState, derive_session_id
 from ....domain.session_events import (

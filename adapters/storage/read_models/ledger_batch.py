@@ -15,10 +15,10 @@ from ....domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ....domain.counting.sizes import PromptSizeChange
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session import derive_session_id
+from ....domain.token_estimate import PromptSizeChange
 from ....projections.read_models.ledger import (
     complete_ledger_row,
     make_ledger_row,

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...blocks import AnyBlock, Kind, ToolCall, ToolResult
+from ...blocks import Kind
+from ...counting.estimators import Estimator
 from ...item import Item
-from ...messages import Message, Role, find_role, iter_messages_back
-from ...token_estimate import IMAGE_CHARS
-from ...window import Window
-from ..measuring.text_measure import TextMeasure
-from .budget_walk import find_budget_index
+from ...messages import Role, find_role, iter_messages_back
+from ...window import Window, find_budget_index
 
 _AT_SUMMARY = -1
 """The index of the summary, for a walk over messages that counts it as the oldest one."""
@@ -28,9 +26,9 @@ class ReserveWalk(NamedTuple):
 
 
 def walk_back(
-    window: Window, keep: int, measure: TextMeasure | None = None, *, passes_developer: bool = False
+    window: Window, keep: int, estimator: Estimator | None, *, passes_developer: bool
 ) -> ReserveWalk:
-    """Walk back over the window's blocks, or over its messages if a measure is given.
+    """Walk back over the window's blocks, or over its messages if an estimator is given.
 
     `passes_developer` moves the cut from a developer's message on to the next user's message or
     tool result, so that it may be at a result.
@@ -39,10 +37,10 @@ def walk_back(
     if not items:
         return ReserveWalk()
     base = 0
-    if measure is None:
+    if estimator is None:
         giant, ends = _walk_blocks(items, window.running, keep)
     else:
-        giant, ends = _walk_messages(items, keep, measure)
+        giant, ends = _walk_messages(items, keep, estimator)
         base = _AT_SUMMARY if _is_only_summary_before(window) else 0
     start = base or _skip_results(items)
     cut = start if ends is None else ends
@@ -64,22 +62,6 @@ def _is_only_summary_before(window: Window) -> bool:
     return boundary is not None and window.open_to_cut[0].position > boundary.after
 
 
-def count_message_tokens(message: Message, measure: TextMeasure) -> int:
-    """Return the tokens of a message by the length of all its texts."""
-    length = 0
-    for item in message.items:
-        length += _measure_block(item.block, measure)
-    return measure.convert_to_tokens(length)
-
-
-def _measure_block(block: AnyBlock, measure: TextMeasure) -> int:
-    if isinstance(block, ToolCall):
-        return measure.measure_length(block.name) + measure.measure_length(block.arguments)
-    if isinstance(block, ToolResult):
-        return measure.measure_length(block.text) + IMAGE_CHARS * len(block.media)
-    return measure.measure_length(block.text) + (IMAGE_CHARS if block.media is not None else 0)
-
-
 def _walk_blocks(
     items: Sequence[Item], running: Sequence[int], keep: int
 ) -> tuple[int | None, int | None]:
@@ -91,13 +73,13 @@ def _walk_blocks(
 
 
 def _walk_messages(
-    items: Sequence[Item], keep: int, measure: TextMeasure
+    items: Sequence[Item], keep: int, estimator: Estimator
 ) -> tuple[int | None, int | None]:
     """Return the same by measured messages, reading no more of them than are kept."""
     held, giant, is_reached = 0, None, False
     for message in iter_messages_back(items):
         if not is_reached:
-            tokens = count_message_tokens(message, measure)
+            tokens = estimator.count_message([item.block for item in message.items])
             held += tokens
             is_reached = held >= keep
             giant = message.start if is_reached and tokens >= keep else None

@@ -1,9 +1,97 @@
-"""Lists what providers say of a prompt that is too long, the most specific sentences first."""
+"""Lists the codes and sentences by which providers refuse a prompt that is too long."""
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
-from .overflow_wording import make_wording
+_NUMBER = r"[\d,]+"
+
+
+@dataclass(frozen=True, slots=True)
+class OverflowWording:
+    """A sentence, as a pattern with the optional groups `tokens` and `limit`."""
+
+    name: str
+    pattern: re.Pattern[str]
+    provider: str | None = None
+    """The only provider that uses it, if there is one."""
+
+
+def make_wording(name: str, pattern: str, provider: str | None = None) -> OverflowWording:
+    """Return a wording; `<tokens>` and `<limit>` match numbers as groups, `<n>` any number."""
+    for group in ("tokens", "limit"):
+        pattern = pattern.replace(f"<{group}>", f"(?P<{group}>{_NUMBER})")
+    return OverflowWording(
+        name, re.compile(pattern.replace("<n>", _NUMBER), re.IGNORECASE), provider
+    )
+
+
+OVERFLOW_CODES: Final = {
+    "context_length_exceeded": None,  # OpenAI, Azure, Groq and compatible servers
+    "context_window_exceeded": None,
+    "contextwindowexceedederror": None,
+    "exceed_context_size_error": "llama.cpp",
+    "model_context_window_exceeded": None,
+    "model_max_prompt_tokens_exceeded": "github-copilot",
+    "modelcontextwindowexceedederror": None,
+    "1261": "zhipu",
+}
+"""Codes that always mean an overflow, with the provider if only one uses it."""
+
+OTHER_STATUSES: Final = frozenset({401, 402, 403, 429, 529})
+OTHER_CODES: Final = frozenset(
+    {
+        "array_above_max_length",
+        "authentication_error",
+        "authenticationerror",
+        "billing_error",
+        "exceeded_current_quota_error",
+        "insufficient_quota",
+        "model_capacity_exhausted",
+        "modelauthenticationerror",
+        "modelquotaexceedederror",
+        "modelratelimiterror",
+        "overloaded_error",
+        "overloadederror",
+        "permission_error",
+        "permissiondeniederror",
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        "rate_limit_reached_error",
+        "rate_limited",
+        "ratelimiterror",
+        "ratelimitexceeded",
+        "request_too_large",  # bytes of the body, not tokens of the context
+        "requesttoolargeerror",
+        "resource_exhausted",
+        "string_above_max_length",
+        "throttlingexception",
+        "token_quota_exceeded",
+        "toomanyrequestsexception",
+    }
+)
+"""Codes of errors about rates, money, keys, load or the size of one piece."""
+
+
+RATE_OR_QUOTA_PATTERN: Final = re.compile(
+    r"rate[ _-]?limit|tokens? per (?:min|hour|day|second)|\bT[PK][MD]\b|\bRP[MSD]\b"
+    r"|too many requests|throttl|\bquota\b|wait (?:a moment )?(?:before|and) try"
+    r"|try again (?:in|later)"
+    r"|(?:more|add|purchase|insufficient|available) (?:credits?|balance|funds)|billing"
+    r"|monthly (?:spending )?limit|overloaded|capacity (?:exceeded|available)|extra usage",
+    re.IGNORECASE,
+)
+"""Rates, quota, money and load: stronger evidence than any words about length."""
+
+OTHER_SIZES_PATTERN: Final = re.compile(
+    r"output|completion tokens|max_(?:new_|completion_|total_)?tokens|maximum tokens|maxoutput"
+    r"|max tokens (?:value|must|should)|tokens? to generate|\bgenerat(?:e|ed|ion)\b"
+    r"|image|pdf|pages?\b|file|pixels|\d ?[kmg]i?b\b|bytes|payload|entity too large"
+    r"|array|string too long|embedding|tools?\b|schema|must be at least|too small",
+    re.IGNORECASE,
+)
+"""Limits of answers, images, files: weaker than a specific wording, stronger than a weak one."""
+
 
 SPECIFIC_WORDINGS: Final = (
     make_wording(
@@ -211,3 +299,25 @@ ANSWER_SHARE_PATTERN: Final = re.compile(
     r"(?:\(|, (?:and )?|; )([\d,]+) (?:in|for|of) (?:the )?(?:completion|output)", re.IGNORECASE
 )
 """Tokens reserved for the answer, if the message gives a total."""
+
+
+WEAK_WORDINGS: Final = tuple(
+    make_wording(name, pattern)
+    for name, pattern in (
+        ("context length exceeded", r"context[ _]length[ _]exceeded"),
+        ("context window exceeded", r"context[ _]window[ _](?:is |was )?exceeded"),
+        (
+            "exceeds context",
+            r"exceeds? (?:the )?(?:model'?s )?context (?:window|length|limit|size)",
+        ),
+        ("greater than the context length", r"greater than the context length"),
+        ("input token count exceeds the maximum", r"input token count.{0,80}exceeds the maximum"),
+        ("input is too long", r"input (?:is )?too long"),
+        ("exceeds the limit of N", r"exceeds the limit of <limit>"),
+        ("maximum context", r"max(?:imum)? context"),
+        ("context length", r"context[ _]length"),
+        ("too many tokens", r"too many tokens"),
+        ("token limit", r"token limit"),
+        ("max tokens", r"max tokens"),
+    )
+)

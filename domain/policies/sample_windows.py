@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from ...blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
-from ...compaction_events import CompactBoundary, Summary, Trigger
-from ...item import Item
-from ...ranges import Ranges
-from ...settlement import Settlement
-from ...token_estimate import CHARS_PER_TOKEN
-from ...window import Window
+from ..blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from ..compaction_events import CompactBoundary, Summary, Trigger
+from ..item import Item
+from ..ranges import Ranges
+from ..settlement import Settlement
+from ..token_estimate import CHARS_PER_TOKEN
+from ..window import Window
 
 _LIMIT = 20_000
 _LIMITS = (_LIMIT, 500, 0)
