@@ -11,7 +11,7 @@ from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import Item, get_place
 from ..messages import Role, find_message_start, find_role
-from ..summaries.forms.pi import PiTemplate
+from ..summaries.templates import PiTemplate
 from ..window import Plan, Window
 from .cutting.budget_walk import find_budget_index
 from .measuring.pi_estimate import PiContextEstimate, find_answer_end, measure_pi_block

@@ -9,7 +9,7 @@ from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import find_message_end, find_message_start
-from ..summaries.forms.claude_sdk import ClaudeSdkTemplate
+from ..summaries.templates import ClaudeSdkTemplate
 from ..trims import iter_shortened_results
 from ..window import OnFailure, Plan, Window
 from .cutting.budget_walk import find_budget_index

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..messages import Message, group_messages
-from ..summaries.forms.klaude import KLAUDE_TEMPLATES, KlaudeVersion
+from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window
 from .cutting.reserve_cut import ReserveWalk, count_message_tokens, walk_back
 from .cutting.sent_history import UNANSWERED_TEXT, find_waiting_calls, list_kept_messages

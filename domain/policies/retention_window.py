@@ -10,8 +10,7 @@ from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import Role, find_message_start, find_role
-from ..summaries.forms.tunacode import TunacodeTemplate
-from ..summaries.plain_parts import list_text_parts
+from ..summaries.templates import TunacodeTemplate, list_text_parts
 from ..window import OnFailure, Plan, Window
 from .cutting.budget_walk import find_budget_index
 from .measuring.text_measure import Rounding, SizeUnit, TextMeasure

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..summaries.forms.kdcube import KdcubeTemplate
+from ..summaries.kdcube_template import KdcubeTemplate
 from ..window import OnFailure, Plan, Window
 from .cutting.budget_walk import find_budget_index
 from .cutting.timeline_cuts import TimelineCuts

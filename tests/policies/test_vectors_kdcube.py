@@ -14,7 +14,7 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.cut_points.pair_cuts import find_orphan_results
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import TimelineCut
-from cutbank.domain.summaries.forms.kdcube import list_touched_files
+from cutbank.domain.summaries.kdcube_template import list_touched_files
 from cutbank.domain.summaries.summarizer import SummaryPart
 
 

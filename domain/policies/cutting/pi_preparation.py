@@ -6,8 +6,8 @@ from ...compaction_events import Digest
 from ...item import Item
 from ...messages import group_messages
 from ...ranges import Ranges
-from ...summaries.forms.pi import add_touched_files
 from ...summaries.summarizer import Material
+from ...summaries.templates import add_touched_files
 from ...window import Window
 from ..measuring.text_measure import SizeUnit
 from ..pi import Pi

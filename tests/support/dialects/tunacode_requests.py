@@ -11,7 +11,7 @@ from cutbank.domain.policies.retention_window import (
     RetentionWindow,
     iter_message_spans_back,
 )
-from cutbank.domain.summaries.forms.tunacode import TunacodeTemplate
+from cutbank.domain.summaries.templates import TunacodeTemplate
 from cutbank.domain.window import Window
 
 from .tunacode import CompactionRecord
