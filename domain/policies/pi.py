@@ -13,7 +13,7 @@ from ..counting.estimators import PI_ESTIMATOR, Estimator, Rounding, SizeUnit
 from ..errors import NothingToCompactError
 from ..item import Item, get_place
 from ..messages import Role, find_message_end, find_message_start, find_role
-from ..summaries.forms.pi import PiTemplate
+from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index
 from .policy import NEVER_FIRES, check_settings, setting
 

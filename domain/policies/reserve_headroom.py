@@ -11,7 +11,7 @@ from ..compaction_events import Trigger
 from ..counting.estimators import KLAUDE_ESTIMATOR, Estimator, Rounding, SizeUnit
 from ..errors import NothingToCompactError
 from ..messages import Message, Role, group_messages
-from ..summaries.forms.klaude import KLAUDE_TEMPLATES, KlaudeVersion
+from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window
 from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
 from .reference.reserve_walk import ReserveWalk, walk_back

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ...domain.blocks import AnyBlock, Kind, ToolCall
 from ...domain.digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, read_arguments
-from ...domain.summaries.extraction.commands import get_command
+from ...domain.summaries.commands import get_command
 
 _DigestEntry = tuple[str, str]
 """A kind (`read`, `modified`, `command`, `artifact`) and its value."""

@@ -21,7 +21,7 @@ from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.forms.klaude import (
+from cutbank.domain.summaries.klaude_template import (
     KLAUDE_TEMPLATES,
     SUMMARY_INTRODUCTION,
     KlaudeVersion,

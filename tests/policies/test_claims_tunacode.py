@@ -34,8 +34,8 @@ from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.overflow import recognize_overflow
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.forms.tunacode import TunacodeTemplate
 from cutbank.domain.summaries.summarizer import Draft, Material
+from cutbank.domain.summaries.templates import TunacodeTemplate
 from cutbank.projections.rendering.catalog import render_view
 
 LIMIT = 8_000

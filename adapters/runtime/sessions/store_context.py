@@ -135,7 +135,7 @@ class StoreContext:
 
     def set_tokenizer(self, name: str) -> None:
         """Count the tokens of new blocks with this tokenizer; see `SessionStore.set_tokenizer`."""
-        from ...models.counters import get_counter  # noqa: PLC0415 - start-up time
+        from ...models.vocabularies import get_counter  # noqa: PLC0415 - start-up time
 
         self.events.tally = TokenCounts(get_counter(name))
         if self.opening is not None:

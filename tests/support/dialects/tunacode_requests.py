@@ -7,8 +7,11 @@ from enum import StrEnum
 from cutbank.domain.counting.estimators import TUNACODE_ESTIMATOR
 from cutbank.domain.item import Item
 from cutbank.domain.messages import iter_message_spans_back
-from cutbank.domain.policies.retention_window import FORCED_TRIGGERS, RetentionWindow
-from cutbank.domain.summaries.forms.tunacode import TunacodeTemplate
+from cutbank.domain.policies.retention_window import (
+    FORCED_TRIGGERS,
+    RetentionWindow,
+)
+from cutbank.domain.summaries.templates import TunacodeTemplate
 from cutbank.domain.window import Window
 
 from .tunacode import CompactionRecord

@@ -4,7 +4,7 @@ import re
 
 from pydantic import JsonValue
 
-from ...digest import parse_names
+from ..digest import parse_names
 from .clean_text import shorten_inside, shorten_line, tidy_line
 
 LABEL_CHARS = 90

@@ -7,28 +7,14 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from ... import kdcube_timeline
-from ...blocks import AnyBlock, ToolCall
-from ...digest import read_arguments
-from ...item import Item
-from ..summarizer import Material, SummaryPart, SummaryRequest
+from .. import kdcube_timeline
+from ..blocks import AnyBlock, ToolCall
+from ..digest import read_arguments
+from ..item import Item
+from .summarizer import Material, SummaryPart, SummaryRequest
+from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, make_requests, write_file_tag
 
-NO_HISTORY_TEXT = "No prior history."
-"""The text above a split turn's beginning if there is no earlier history."""
 TURN_HEADING = "Turn Context (split turn)"
-
-_SECTIONS = (
-    "Goal",
-    "Constraints & Preferences",
-    "Progress: Done",
-    "Progress: In Progress",
-    "Progress: Not Started",
-    "Progress: Blocked",
-    "Key Decisions",
-    "Next Steps",
-    "Critical Context",
-)
-_TURN_SECTIONS = ("Original Request", "Early Progress", "Context for Suffix")
 
 _LABELS = {
     kdcube_timeline.PROMPT_TYPE: "User",
@@ -62,25 +48,23 @@ class KdcubeTemplate:
     ends_heading: str = ""
     """What ends the heading above a split turn's beginning."""
 
-    @property
-    def sections(self) -> tuple[str, ...]:
-        return _SECTIONS
-
-    @property
-    def turn_sections(self) -> tuple[str, ...]:
-        return _TURN_SECTIONS
+    sections = (
+        "Goal",
+        "Constraints & Preferences",
+        "Progress: Done",
+        "Progress: In Progress",
+        "Progress: Not Started",
+        "Progress: Blocked",
+        "Key Decisions",
+        "Next Steps",
+        "Critical Context",
+    )
+    turn_sections = TURN_SECTIONS
 
     def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
         history, turn = self._split_turn(material)
-        asked = []
-        if history:
-            previous = (material.previous or "").strip() or None
-            asked.append(SummaryRequest(SummaryPart.HISTORY, history, material.budget, previous))
-        if turn:
-            asked.append(
-                SummaryRequest(SummaryPart.TURN, turn, material.turn_budget or material.budget)
-            )
-        return tuple(asked)
+        previous = (material.previous or "").strip() or None
+        return make_requests(material, history or None, turn, previous)
 
     def render_conversation(self, items: Sequence[Item]) -> str:
         return "\n\n".join(filter(None, (_render_item(item).strip() for item in items)))
@@ -90,9 +74,10 @@ class KdcubeTemplate:
         if text is None:
             text = material.previous or NO_HISTORY_TEXT
         else:
-            text = "\n\n".join(
-                [text, *_iter_file_tags(list_touched_files(self._split_turn(material)[0]))]
-            )
+            files = list_touched_files(self._split_turn(material)[0])
+            lists = {"read-files": files.read, "modified-files": files.modified}
+            tags = [write_file_tag(tag, paths) for tag, paths in lists.items() if paths]
+            text = "\n\n".join([text, *tags])
         if SummaryPart.TURN in texts:
             heading = f"**{TURN_HEADING}{self.ends_heading}**"
             text = f"{text}\n\n---\n\n{heading}\n\n{texts[SummaryPart.TURN]}"
@@ -132,12 +117,6 @@ def _iter_paths(arguments: JsonValue) -> Iterator[str]:
                 yield path.strip()
             else:
                 yield from _iter_paths(path)
-
-
-def _iter_file_tags(files: TouchedFiles) -> Iterator[str]:
-    for name, paths in (("read-files", files.read), ("modified-files", files.modified)):
-        if paths:
-            yield "\n".join([f"<{name}>", *paths, f"</{name}>"])
 
 
 def _render_item(item: Item) -> str:

@@ -1,14 +1,10 @@
 """Formats text from the log for a summary: one clean line, shortened, with its handles."""
 
 import re
-from functools import lru_cache
 
-from ...ranges import Ranges, Run
+from ..ranges import Ranges, Run
 
 ELLIPSIS = "…"
-
-LINE_CACHE_SIZE = 8_192
-"""How many formatted lines are cached, since summaries carry most of their lines on."""
 
 _PRINTABLE = re.compile(r"[ -~\s]*", re.ASCII)
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~])")
@@ -76,34 +72,46 @@ def mark_code(text: str) -> str:
 
 def add_handles(text: str, handles: Ranges) -> str:
     """Return a line with its newest sources: `edited a.py (#12, #40-41)`."""
-    return text + _format_runs(handles.runs[-_MAX_RUNS:]) if handles else text
-
-
-@lru_cache(maxsize=LINE_CACHE_SIZE)
-def _format_runs(runs: tuple[Run, ...]) -> str:
-    return f" ({', '.join(f'#{a}' if a == b else f'#{a}-{b}' for a, b in runs)})"
-
-
-def parse_cited_handles(handles: Ranges) -> Ranges:
-    return Ranges(list_cited_runs(handles))
+    runs = list_cited_runs(handles)
+    return (
+        f"{text} ({', '.join(f'#{a}' if a == b else f'#{a}-{b}' for a, b in runs)})"
+        if runs
+        else text
+    )
 
 
 def list_cited_runs(handles: Ranges) -> tuple[Run, ...]:
-    """Return the same as runs."""
+    """Return the sources that `add_handles` names."""
     return handles.runs[-_MAX_RUNS:]
 
 
-@lru_cache(maxsize=LINE_CACHE_SIZE)
 def split_handles(line: str) -> tuple[str, Ranges]:
     """Return a line and the handles at its end, separately."""
     found = _HANDLES.search(line) if line.endswith(")") else None
     if found is None:
         return line, Ranges()
     runs = [(int(a), int(b or a)) for a, b in _ONE_HANDLE.findall(found[1])]
-    if any(not _is_run(run) for run in runs):
+    if not all(1 <= first <= last for first, last in runs):
         return line, Ranges()
     return line[: found.start()], Ranges(runs)
 
 
-def _is_run(run: Run) -> bool:
-    return 1 <= run[0] <= run[1]
+_MARKUP = re.compile(
+    r"</?(?:antml:)?(?:tool_calls?|function_calls?|tool_use|tool_code|invoke|function=)\b[^<>\n]{0,80}>?"
+    r"|<\|(?:tool|python_tag|channel\|>commentary to=)[^|\n]{0,40}(?:\|>)?"
+    r"|\[TOOL_CALLS?\]",
+    re.IGNORECASE,
+)
+_HARMLESS = str.maketrans("<[", "\u2039(")
+
+
+def find_tool_markup(text: str) -> str | None:
+    """Return the first markup of a tool call in a text, or None."""
+    found = _MARKUP.search(text)
+    return None if found is None else found[0]
+
+
+def defuse_tool_markup(text: str) -> str:
+    if "<" not in text and "[" not in text:
+        return text
+    return _MARKUP.sub(lambda found: found[0].translate(_HARMLESS), text)

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from ...blocks import ToolCall
-from ...compaction_events import Digest
-from ...digest import find_touched_files
-from ...item import Item
-from ..quotes import find_quote
+from ..blocks import ToolCall
+from ..compaction_events import Digest
+from ..digest import find_touched_files
+from ..item import Item
 from .clean_text import fold_lines
+from .quotes import find_quote
 
 READ_TAG = "read-files"
 MODIFIED_TAG = "modified-files"

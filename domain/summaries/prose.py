@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -91,8 +90,6 @@ _INTENT = re.compile(
 _COMES_NEXT = re.compile(r"\b(?:next|to-?do|remaining|pending|follow-?up|open)\b", re.IGNORECASE)
 
 _MAX_TEXT_CHARS = 20_000
-_TEXT_CACHE_SIZE, _SENTENCE_CACHE_SIZE = 1_024, 16_384
-"""How many texts and sentences are cached, since many policies are tried on one session."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _SKIPPED = re.compile(r"\s*(?:[|<>]|$|[-=*_]{3,}\s*$)")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
@@ -103,7 +100,6 @@ _END = re.compile(r"\s(?<=[.!?]\s)\s*(?=[^\sa-z])")
 _END_UNSPACED = re.compile(rf"{_END.pattern}|(?<=[\u3002\uff01\uff1f])")
 
 
-@lru_cache(maxsize=_SENTENCE_CACHE_SIZE)
 def is_constraint(sentence: str) -> bool:
     """Check whether a user's sentence states a rule."""
     return not _CONSTRAINT.isdisjoint(_split_words(sentence)) or (
@@ -111,7 +107,6 @@ def is_constraint(sentence: str) -> bool:
     )
 
 
-@lru_cache(maxsize=_SENTENCE_CACHE_SIZE)
 def count_cues(sentence: Sentence) -> Mapping[SentenceCue, int]:
     """Count the words of each cue in an agent's sentence."""
     found: dict[SentenceCue, int] = {}
@@ -132,14 +127,11 @@ def _split_words(text: str) -> list[str]:
     return words + [f"{one} {two}" for one, two in pairwise(words) if one in _BEGIN_PAIRS]
 
 
-@lru_cache(maxsize=_TEXT_CACHE_SIZE)
-def split_sentences(text: str) -> tuple[Sentence, ...]:
-    """Return a text's prose as sentences: no code, tables, quotations or tags; only both ends of a
-    long text."""
-    return tuple(_iter_sentences(text))
+def iter_sentences(text: str) -> Iterator[Sentence]:
+    """Yield a text's prose as sentences: no code, tables, quotations or tags.
 
-
-def _iter_sentences(text: str) -> Iterator[Sentence]:
+    Of a long text only both ends are read.
+    """
     if len(text) > 2 * _MAX_TEXT_CHARS:
         text = f"{text[:_MAX_TEXT_CHARS]}\n\n{text[-_MAX_TEXT_CHARS:]}"
     chapter = lead = ""

@@ -4,17 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from ...ranges import Ranges
+from ..ranges import Ranges
 from .clean_text import list_cited_runs
+from .earlier_summary import EARLIER_HEADING, pick_newest_parts
 from .facts import collect_line_words
-from .line_wording import get_wording
-from .sections import (
-    EARLIER_HEADING,
+from .layout import (
     SummaryLine,
     SummarySection,
     count_heading_chars,
+    find_long_words,
     lay_out_sections,
-    pick_newest_parts,
 )
 
 _MIN_LINE_CHARS = 60
@@ -43,16 +42,14 @@ class SummaryPage:
         self._tags = ""
         self._earlier = ""
         self._taken: list[tuple[SummaryLine, str]] = []
-        self._sections: set[SummarySection] = set()
+        self._headings: set[SummarySection] = set()
         self._said = _SaidWords()
         self._at_a_glance: list[str] = []
         """Short quotes; a rule inside one needs no line of its own."""
-        self._laid_out: tuple[int, dict[str, str]] = (0, {})
         # The length of a line on a page of this size, so that a reader takes it in quickly.
         self._longest_line = min(max(room // 24, 90), 280)
         self._longest_quote = min(max(room // 24, 90), 320)
         self._longest_main = min(max(room // 6, 90), 1_200)
-        self._surely_shown = min(LIST_ROW_CHARS, self._longest_line)
 
     def add_tags(self, tags: str) -> None:
         self._tags = tags
@@ -73,7 +70,7 @@ class SummaryPage:
         if self._earlier:
             self.left -= frame + len(self._earlier)
             for line in self._earlier.split("\n"):
-                self._said.add(get_wording(line.strip(), is_quote=False).long_words)
+                self._said.add(find_long_words(line.strip()))
 
     def add_shares(
         self, lines: Sequence[SummaryLine], shares: Mapping[SummarySection, float]
@@ -89,10 +86,7 @@ class SummaryPage:
         for section, share in shares.items():
             granted = int(self.room * share)
             for line in of_section[section]:
-                if granted < _MIN_ROOM_CHARS:
-                    rest.append(line)
-                    continue
-                taken = self._fit_line(line, granted)
+                taken = 0 if granted < _MIN_ROOM_CHARS else self._fit_line(line, granted)
                 if taken == 0:
                     rest.append(line)
                 granted -= taken or 0
@@ -113,13 +107,9 @@ class SummaryPage:
     @property
     def sections(self) -> dict[str, str]:
         """The lines under each heading, oldest first."""
-        # Cached because a finished page is read several times; lines are only ever added.
-        if self._laid_out[0] != len(self._taken):
-            taken = sorted(self._taken, key=lambda taken: _sort_key(taken[0]))
-            bodies = lay_out_sections((line.section, written) for line, written in taken)
-            self._laid_out = (len(taken), bodies)
-        earlier = {EARLIER_HEADING: self._earlier} if self._earlier else {}
-        return earlier | self._laid_out[1]
+        taken = sorted(self._taken, key=lambda taken: _sort_key(taken[0]))
+        bodies = lay_out_sections((line.section, written) for line, written in taken)
+        return ({EARLIER_HEADING: self._earlier} if self._earlier else {}) | bodies
 
     @property
     def text(self) -> str:
@@ -135,43 +125,38 @@ class SummaryPage:
 
         From 0 on, include those of the earlier summary and the lists of files; headings have none.
         """
-        found = set[str]()
-        for _, written in self._taken[begin:]:
-            found.update(collect_line_words(written))
-        told = f"{self._earlier}\n{self._tags}".split("\n")
-        return found if begin else found.union(*map(collect_line_words, told))
+        lines = [written for _, written in self._taken[begin:]]
+        if not begin:
+            lines += f"{self._earlier}\n{self._tags}".split("\n")
+        return set().union(*map(collect_line_words, lines))
 
     def _fit_line(self, line: SummaryLine, granted: int) -> int | None:
         """Return the characters that the line takes; 0 without room, None if it is repeated."""
-        is_first = line.section not in self._sections
+        is_first = line.section not in self._headings
         cost = _LINE_MARK_CHARS + (count_heading_chars(line.section) if is_first else 0)
         room = min(granted, self.left) - cost
         if room < _MIN_ROOM_CHARS:
             return 0
-        written = line.full_text
-        if len(written) > self._surely_shown:
-            written = line.write_within(self._max_line_chars(line))
+        written = line.write_within(self._max_line_chars(line))
         if len(written) > room:
             if not is_first or room < _MIN_LINE_CHARS:
                 return 0
             written = line.write_within(room)
-        words = line.wording.long_words
+        words = line.long_words
         if self._is_already_quoted(line) if line.is_quote else self._said.has(words):
             return None
         self.left -= cost + len(written)
         self._taken.append((line, written))
-        self._sections.add(line.section)
+        self._headings.add(line.section)
         self._said.add(words)
         if line.is_quote and len(line.text) <= _GLANCE_CHARS:
             self._at_a_glance.append(written)
         return cost + len(written)
 
     def _max_line_chars(self, line: SummaryLine) -> int:
-        if line.is_list:
-            return LIST_ROW_CHARS
-        if not line.is_quote:
-            return self._longest_line
-        return self._longest_main if line.weight >= _MAIN_SHARE else self._longest_quote
+        if line.is_quote:
+            return self._longest_main if line.weight >= _MAIN_SHARE else self._longest_quote
+        return LIST_ROW_CHARS if line.facts else self._longest_line
 
     def _is_already_quoted(self, line: SummaryLine) -> bool:
         """Check whether a short quote on the page contains these words."""
@@ -181,7 +166,7 @@ class SummaryPage:
 
 
 def _sort_key(line: SummaryLine) -> tuple[bool, int]:
-    return (True, 0) if line.is_list else (False, line.newest)
+    return (True, 0) if line.facts else (False, line.newest)
 
 
 class _SaidWords:
@@ -194,9 +179,8 @@ class _SaidWords:
     def add(self, words: frozenset[str]) -> None:
         line = len(self._lengths)
         self._lengths.append(len(words))
-        lines_with = self._lines_with
         for word in words:
-            lines_with[word].append(line)
+            self._lines_with[word].append(line)
 
     def has(self, words: frozenset[str]) -> bool:
         found = [*filter(None, map(self._lines_with.get, words))]

@@ -4,17 +4,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from functools import lru_cache
 from heapq import nlargest
 from itertools import chain
 from math import exp, log
 from typing import NamedTuple
 
-from ...blocks import ASSISTANT_KINDS, AnyBlock, Kind, ToolCall, ToolResult
-from ...digest import iter_strings, parse_names, read_arguments
-from ...item import Item
-from .block_cache import CachedPerBlock
-from .clean_text import LINE_CACHE_SIZE
+from ..blocks import ASSISTANT_KINDS, AnyBlock, Kind, ToolCall, ToolResult
+from ..digest import iter_strings, parse_names, read_arguments
+from ..item import Item
+from .memo import Memo
 
 
 class FactKind(StrEnum):
@@ -73,11 +71,6 @@ MAX_BLOCK_CHARS, _MAX_OLD_BLOCK_CHARS = 4_000, 1_000
 """Characters searched at both ends of a block, and of a block in the older half."""
 _MAX_NAME_CHARS = 60
 """A longer name is encoded data."""
-_TEXT_CACHE_SIZE = 2_048
-"""Texts whose words are cached, because trying many policies on one session reads each again."""
-_WORD_CACHE_SIZE = 32_768
-_MAX_LINE_CHARS = 400
-"""The most characters of a text that counts as a line."""
 _MAX_FACTS = 400
 _CARRIED = 5
 # How much a fact's kind adds to its likelihood (see `_WordLedger.rank_words`).
@@ -100,22 +93,24 @@ _COMMON_NAMES = parse_names(
 def rank_facts(
     items: Iterable[Item],
     earlier_facts: Mapping[str, int],
+    memo: Memo,
     wanted_stems: frozenset[str] = frozenset(),
 ) -> list[SummaryFact]:
-    """Return the facts in blocks, best first; `carried` are those of an earlier summary.
+    """Return the facts in blocks, best first; `earlier_facts` are those of an earlier summary.
 
-    A fact that occurs once counts only if the user or the agent wrote it. `wished` are the
+    A fact that occurs once counts only if the user or the agent wrote it. `wanted_stems` are the
     beginnings of words of interest.
     """
     items = tuple(items)
-    ledger = _WordLedger(items, earlier_facts)
+    ledger = _WordLedger(items, earlier_facts, memo)
+    find_kind = memo.cache_words(find_fact_kind)
     skipped = _COMMON_NAMES.union(
         item.block.name for item in items if isinstance(item.block, ToolCall)
     )
     likely = [
         (value, text, sort)
         for value, text in ledger.rank_words()
-        if text not in skipped and (sort := find_fact_kind(text))
+        if text not in skipped and (sort := find_kind(text))
     ]
     if len(likely) > _MAX_FACTS:
         likely = nlargest(_MAX_FACTS, likely)
@@ -132,7 +127,6 @@ def _is_wanted(text: str, wished: frozenset[str]) -> bool:
     return any(stem in folded for stem in wished)
 
 
-@lru_cache(maxsize=_WORD_CACHE_SIZE)
 def find_fact_kind(word: str) -> FactKind | None:
     """Return the kind of fact that a word is, or None."""
     found = _KIND_PATTERN.fullmatch(word)
@@ -142,44 +136,33 @@ def find_fact_kind(word: str) -> FactKind | None:
 
 def find_fact_words(text: str) -> list[str]:
     """Return the words of a text that may be facts."""
-    return list(_find_in_text(text) if len(text) > _MAX_LINE_CHARS else _find_in_line(text))
+    return list(filter(None, _WORD.findall(text)))
 
 
-@lru_cache(maxsize=_TEXT_CACHE_SIZE)
-def _find_in_text(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, _WORD.findall(text)))
-
-
-@CachedPerBlock
-def _find_in_block(block: AnyBlock, longest: int) -> tuple[str, ...]:
-    """Return a block's words that are facts; the others need not be counted."""
-    return tuple(
-        filter(find_fact_kind, filter(None, _WORD.findall(get_searched_text(block, longest))))
-    )
-
-
-@lru_cache(maxsize=LINE_CACHE_SIZE)
-def _find_in_line(text: str) -> tuple[str, ...]:
-    """Return a line's words, cached apart from those of texts, which many lines would evict."""
-    return tuple(filter(None, _WORD.findall(text)))
-
-
-@lru_cache(maxsize=LINE_CACHE_SIZE)
-def collect_line_words(text: str) -> frozenset[str]:
+def collect_line_words(text: str) -> set[str]:
     """Return the distinct words of a summary line; an escape sequence would hide some."""
-    return frozenset(filter(None, _WORD.findall(text.replace("\\", " "))))
+    return set(find_fact_words(text.replace("\\", " ")))
+
+
+def _find_in_block(block: AnyBlock, longest: int, memo: Memo) -> tuple[str, ...]:
+    """Return a block's words that are facts; the others need not be counted."""
+    words = find_fact_words(get_searched_text(block, longest))
+    return tuple(filter(memo.cache_words(find_fact_kind), words))
 
 
 class _WordLedger:
     """Where and how often each word occurs, counted in bulk."""
 
-    def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int]) -> None:
+    def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int], memo: Memo) -> None:
         half = items[len(items) // 2].position if items else 0
         found = [
             (
                 item,
-                _find_in_block(
-                    item.block, MAX_BLOCK_CHARS if item.position >= half else _MAX_OLD_BLOCK_CHARS
+                memo.read(
+                    _find_in_block,
+                    item.block,
+                    MAX_BLOCK_CHARS if item.position >= half else _MAX_OLD_BLOCK_CHARS,
+                    memo,
                 ),
             )
             for item in items
