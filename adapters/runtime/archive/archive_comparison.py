@@ -5,8 +5,7 @@ from uuid import UUID
 
 from ....domain.errors import ImportFileError
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.recorder import AppendKey
-from ...storage.event_log.stored_row import StoredRow
+from ...storage.event_log.stored_row import AppendKey, StoredRow
 from .archive_reader import SessionHeader, StreamHeader
 
 _AT_ONCE = 500

@@ -17,8 +17,7 @@ from ....domain.event import EVENT_CLASSES, Event
 from ....domain.session import Session, SessionState, derive_session_id
 from ...storage.event_log.event_mapper import EventMapper, ZstdCompressor, decompress_any, load_json
 from ...storage.event_log.event_store import get_utc_now
-from ...storage.event_log.keyed_hash import matches_keyed_hash
-from ...storage.event_log.stored_row import StoredContent, StoredRow
+from ...storage.event_log.stored_row import StoredContent, StoredRow, matches_keyed_hash
 from .archive_reader import SessionHeader, StreamHeader
 
 MAX_STATE_BYTES = 64_000_000

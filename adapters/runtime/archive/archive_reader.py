@@ -8,9 +8,7 @@ from uuid import UUID
 from ....domain.compaction import derive_lineage_id
 from ....domain.errors import ImportFileError
 from ....domain.session import derive_session_id
-from ...storage.event_log.keyed_hash import ADDRESS_SIZE
-from ...storage.event_log.recorder import AppendKey
-from ...storage.event_log.stored_row import StoredContent, StoredRow
+from ...storage.event_log.stored_row import ADDRESS_SIZE, AppendKey, StoredContent, StoredRow
 from .archive_writer import ARCHIVE_FORMAT, ARCHIVE_VERSION
 from .packing import ArchiveRecord, ArchiveUnpacker
 

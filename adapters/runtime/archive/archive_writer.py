@@ -128,7 +128,7 @@ class _ArchiveWriter:
     def _write_event(self, row: StoredRow) -> None:
         if row.subject not in self.subjects:
             self.subjects.add(row.subject)
-            secret = self.store.recorder.secret_of(row.subject)
+            secret = self.store.recorder.names.secret_of(row.subject)
             assert secret is not None, "an event of the subject is there"
             self.packer.write_record("subject", {"name": row.subject, "secret": secret.hex()})
         for address in self.store.mapper.list_references(row):

@@ -8,9 +8,7 @@ from ....domain.compaction_events import CompactionOpened
 from ....domain.session import derive_session_id
 from ....domain.session_events import ParentNamed, SessionOpened
 from ...storage.event_log.event_mapper import ZstdCompressor, decompress_any, dump_json, load_json
-from ...storage.event_log.keyed_hash import compute_keyed_hash
-from ...storage.event_log.recorder import AppendKey
-from ...storage.event_log.stored_row import StoredRow
+from ...storage.event_log.stored_row import AppendKey, StoredRow, compute_keyed_hash
 from .archive_reader import ArchiveItem, SessionHeader, StreamHeader, SubjectSecret
 
 _NAMING_TOPICS = {one.TOPIC for one in (SessionOpened, ParentNamed, CompactionOpened)}

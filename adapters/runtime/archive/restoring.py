@@ -14,8 +14,7 @@ from ....domain.errors import ImportFileError
 from ....domain.event import Event
 from ....domain.session_events import BlockAppended, ToolCalled, ToolReturned
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.recorder import AppendKey, Batch, ImportRow, Stream
-from ...storage.event_log.stored_row import StoredRow
+from ...storage.event_log.stored_row import AppendKey, Batch, ImportRow, StoredRow, Stream
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
 from .archive_comparison import ArchiveComparison
@@ -136,10 +135,10 @@ class _RestorePlan:
     def store(self, file: BinaryIO) -> None:
         self.is_partly_stored = True
         for name, secret in self.secrets.items():
-            if self.events.recorder.adopt_subject(name, secret) != secret:
+            if self.events.recorder.names.adopt(name, secret) != secret:
                 raise _make_secret_error(name)
         for topic in self.topics:
-            self.events.recorder.name_topic(topic)
+            self.events.recorder.names.topic(topic)
         half = os.fstat(file.fileno()).st_size // 2
         contents = ArchiveReader(file)
         items = self._rename_items(contents.read_items())
@@ -205,7 +204,7 @@ class _RestorePlan:
             yield ImportRow(namespace, item.source, item.format, key, item.bytes, item.complete)
 
     def _check_secret(self, name: str, secret: bytes) -> None:
-        there = self.events.recorder.secret_of(name)
+        there = self.events.recorder.names.secret_of(name)
         if self.secrets.setdefault(name, secret) != secret or there not in (None, secret):
             raise _make_secret_error(name)
 

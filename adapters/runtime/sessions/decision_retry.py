@@ -8,7 +8,7 @@ from eventsourcing.persistence import IntegrityError
 from ....domain.errors import ConflictError, CutbankError, NotFoundError
 from ....domain.session import Session, derive_session_id
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.stored_row import AppendKey
 
 _T = TypeVar("_T")
 

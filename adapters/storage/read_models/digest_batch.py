@@ -7,7 +7,7 @@ from ....domain.ranges import Ranges
 from ....domain.session_events import ToolReturned
 from ....projections.read_models.digest_entries import iter_digest_entries
 from ..event_log.event_mapper import EventMapper, load_json
-from ..event_log.recorder import LogNotification
+from ..event_log.stored_row import LogNotification
 from .row_batch import RowBatch
 from .touched_streams import TouchedSession
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from sqlite_utils import Database
 
 from ..event_log.event_store import EventStore
-from ..event_log.recorder import LogNotification
+from ..event_log.stored_row import LogNotification
 from .read_model_file import FeedPosition, ReadModelDatabase
 
 

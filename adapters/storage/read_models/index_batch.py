@@ -29,7 +29,7 @@ from ....projections.read_models.session_row import SessionRow, SessionRowSettin
 from ....projections.read_models.timestamps import format_timestamp
 from ..event_log.event_mapper import load_json
 from ..event_log.event_store import EventStore
-from ..event_log.recorder import LogNotification
+from ..event_log.stored_row import LogNotification
 from .context_batch import ContextBatch, ContextReader, may_be_unsent
 from .digest_batch import DigestBatch
 from .ledger_batch import LINEAGE_TOPICS, LedgerBatch

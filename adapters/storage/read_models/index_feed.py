@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlite_utils import Database
 
 from ..event_log.event_store import EventStore
-from ..event_log.recorder import LogNotification
+from ..event_log.stored_row import LogNotification
 from .context_batch import ContextReader, ResolveLimit
 from .index_batch import IndexBatch
 from .read_model_file import ReadModelDatabase

@@ -14,7 +14,7 @@ from ....projections.read_models.searchable_text import (
 )
 from ....projections.read_models.timestamps import find_event_time, format_timestamp
 from ..event_log.event_store import EventStore
-from ..event_log.recorder import LogNotification
+from ..event_log.stored_row import LogNotification
 
 _TEXT_TOPICS = {event.TOPIC for event in SEARCHABLE_EVENTS}
 _BATCH_CHARACTERS = 4_000_000

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from ....projections.read_models.session_row import SessionRow
-from ..event_log.recorder import LogNotification
+from ..event_log.stored_row import LogNotification
 from .row_batch import RowBatch
 
 _SESSION_QUERY = "SELECT * FROM sessions WHERE stream = ?"

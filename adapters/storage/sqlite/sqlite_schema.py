@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 
 from ....domain.errors import StorageError
-from .file_identity import IDENTITY_TABLE
+from .database_file import IDENTITY_TABLE
 
 LOG_APPLICATION_ID = 0x63757462
 """`cutb`, in the file's header, distinguishes it from other programs' databases."""
