@@ -1,7 +1,7 @@
 """Builds one batch of compaction decisions: lineages, requests, and the ledger of results."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ....domain.compaction_events import (
@@ -15,20 +15,14 @@ from ....domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ....domain.counting.sizes import PromptSizeChange
+from ....domain.counting.sizes import SizeBasis
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session import derive_session_id
-from ....projections.read_models.ledger import (
-    complete_ledger_row,
-    make_ledger_row,
-    make_request_row,
-)
-from ....projections.read_models.timestamps import format_timestamp
+from ....projections.read_models.timestamps import add_seconds, format_timestamp
 from ..compaction_sizes import measure_compactions
 from ..event_log.event_store import EventStore
-from .row_batch import RowBatch
-from .touched_streams import TouchedLineage, TouchedSession, TouchedStreams
+from .row_batch import RowBatch, TouchedLineage, TouchedSession
 
 LINEAGE_TOPICS = {
     event.TOPIC
@@ -59,15 +53,20 @@ NEWEST_UNREPORTED = (
 )
 
 
+NOTE_SIZES = (
+    "UPDATE compactions SET pre_tokens = ?, post_tokens = ?, tokens_basis = ?"
+    " WHERE lineage_id = (SELECT id FROM lineages WHERE stream = ?) AND version = ?"
+)
+
+
 class _Request(NamedTuple):
     id: int
     is_open: bool
 
 
 class LedgerBatch:
-    def __init__(self, rows: RowBatch, streams: TouchedStreams) -> None:
+    def __init__(self, rows: RowBatch) -> None:
         self.rows = rows
-        self.streams = streams
         self._activated: set[tuple[UUID, int]] = set()
         """The boundaries that were activated, by lineage."""
         self._requests: dict[int, _Request | None] = {}
@@ -76,7 +75,7 @@ class LedgerBatch:
     def add_event(self, number: int, event: Event) -> None:
         if isinstance(event, CompactionOpened):
             self._open(number, event)
-        lineage = self.streams.find_lineage(event.originator_id)
+        lineage = self.rows.find_lineage(event.originator_id)
         assert lineage is not None, "a lineage's first event opens it"
         is_futile = _is_futile(event, lineage.session)
         lineage.session.row.apply_decision(lineage.name, event, is_futile=is_futile)
@@ -88,8 +87,8 @@ class LedgerBatch:
             self._requests[lineage.id] = _Request(number, is_open=True)
             self._asked[lineage.id, event.originator_version] = number
             ends = {"ended_at": None, "outcome": None}
-            self.rows.add("compaction_requests", **place, **make_request_row(event), **ends)
-        elif found := make_ledger_row(event):
+            self.rows.add("compaction_requests", **place, **_make_request_row(event), **ends)
+        elif found := _make_ledger_row(event):
             request = self._find_answered_request(lineage.id, event)
             if request is not None and _ends_request(event):
                 self._end_request(lineage.id, event, found["outcome"])
@@ -107,7 +106,7 @@ class LedgerBatch:
         ):
             waiting = event.originator_version if isinstance(event, CompactBoundary) else None
             self.rows.complete("lineages", {"prepared": waiting}, id=lineage.id)
-        if done := complete_ledger_row(event):
+        if done := _complete_ledger_row(event):
             boundary, columns = done
             self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
 
@@ -118,7 +117,7 @@ class LedgerBatch:
         newest, whose first call may be in this batch.
         """
         found = set(self._activated)
-        for touched in self.streams.sessions:
+        for touched in self.rows.sessions:
             for stream, number in self.rows.fetch_all(NEWEST_UNREPORTED, (touched.row.id,)):
                 found.add((UUID(stream), number))
         return found
@@ -133,23 +132,15 @@ class LedgerBatch:
             log = store.read(chain, Ranges.span(1, store.read_lineage_state(chain)[0]))
             decisions = [one.event for one in log if not isinstance(one.event, Summary)]
             for number, sizes in measure_compactions(store, decisions, numbers).items():
-                self._note_sizes(stream, number, sizes)
-
-    def _note_sizes(self, stream: UUID, number: int, sizes: PromptSizeChange) -> None:
-        columns = {
-            "pre_tokens": sizes.before,
-            "post_tokens": sizes.after,
-            "tokens_basis": sizes.basis.value,
-        }
-        which = "lineage_id = (SELECT id FROM lineages WHERE stream = ?) AND version = ?"
-        self.rows.complete_now("compactions", columns, which, (str(stream), number))
+                values = (sizes.before, sizes.after, sizes.basis.value, str(stream), number)
+                self.rows.execute(NOTE_SIZES, values)
 
     def _open(self, number: int, event: CompactionOpened) -> None:
-        session = self.streams.find_session(derive_session_id(event.namespace, event.key))
+        session = self.rows.find_session(derive_session_id(event.namespace, event.key))
         assert session is not None, "a lineage belongs to a session"
-        base = self.streams.find_lineage(event.base.originator_id) if event.base else None
+        base = self.rows.find_lineage(event.base.originator_id) if event.base else None
         lineage = TouchedLineage(number, session, event.lineage)
-        self.streams.open_lineage(event.originator_id, lineage)
+        self.rows.open_lineage(event.originator_id, lineage)
         self.rows.add(
             "lineages",
             id=number,
@@ -229,3 +220,119 @@ def _ends_request(event: Event) -> bool:
             return stood_in is None
         case _:
             return False
+
+
+def _make_request_row(event: CompactionRequested) -> dict[str, Any]:
+    return {
+        "version": event.originator_version,
+        "trigger": event.trigger.value,
+        "policy": event.policy,
+        "settings": event.settings,
+        "after": event.after,
+        "instructions": event.instructions,
+        "idempotency_key": event.idempotency_key,
+        "worker": event.by,
+        "leased_until": add_seconds(format_timestamp(event.timestamp), event.lease_s or 0.0),
+        "requested_at": format_timestamp(event.timestamp),
+    }
+
+
+def _make_ledger_row(event: Event) -> dict[str, Any] | None:
+    """Return an event's row without its location, or None."""
+    match event:
+        case CompactBoundary():
+            found = _make_boundary_fields(event)
+        case CompactionReverted(boundary=boundary, to=to, effective_from=effective_from):
+            found = {
+                "outcome": "reverted",
+                "boundary": boundary,
+                "previous": to,
+                "effective_from": effective_from,
+            }
+        case CompactionRejected(reason=reason, rule=rule, summariser=summariser):
+            found = {
+                "outcome": "rejected",
+                "reason": reason,
+                "rule": rule,
+                "summariser": summariser,
+                **_make_cost_fields(event),
+            }
+        case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
+            found = {
+                "outcome": "failed",
+                "reason": reason,
+                "tried": list(tried),
+                "stood_in": stood_in,
+            }
+        case _:
+            return None
+    place = {"version": event.originator_version, "recorded_at": format_timestamp(event.timestamp)}
+    return {**dict.fromkeys(_LEDGER_COLUMNS), **found, **place}
+
+
+def _complete_ledger_row(event: Event) -> tuple[int, dict[str, Any]] | None:
+    """Return the boundary that an event completes, and the columns it adds, or None."""
+    match event:
+        case Summary():
+            return event.boundary, {
+                "summary_tokens": event.tokens,
+                "covers": _list_runs(event.covers),
+                "cites": _list_runs(event.cites),
+                "summariser": event.summariser,
+                **_make_cost_fields(event),
+            }
+        case BoundaryActivated(boundary=boundary, effective_from=effective_from):
+            time = format_timestamp(event.timestamp)
+            return boundary, {"activated_at": time, "effective_from": effective_from}
+        case CompactionReverted(boundary=boundary):
+            return boundary, {"reverted_at": format_timestamp(event.timestamp)}
+        case PreparationDropped(boundary=boundary, reason=reason):
+            return boundary, {"dropped_at": format_timestamp(event.timestamp), "reason": reason}
+        case _:
+            return None
+
+
+def _make_boundary_fields(event: CompactBoundary) -> dict[str, Any]:
+    return {
+        "outcome": "boundary",
+        "boundary": event.originator_version,
+        "trigger": event.trigger.value,
+        "policy": event.policy,
+        "after": event.after,
+        "first_kept": event.first_kept,
+        "pre_tokens": event.pre_tokens,
+        "post_tokens": event.post_tokens,
+        "tokens_basis": SizeBasis.ESTIMATED.value,
+        "kept": _list_runs(event.kept),
+        "kept_positions": len(event.kept),
+        "pinned": _list_runs(event.pinned),
+        "hidden": _list_runs(event.hidden),
+        "trims": len(event.trims),
+        "repairs": [repair.model_dump(mode="json") for repair in event.repairs],
+        "split_turn": event.split_turn.turn if event.split_turn else None,
+        "previous": event.previous,
+    }
+
+
+def _make_cost_fields(event: Summary | CompactionRejected) -> dict[str, Any]:
+    usage = event.usage
+    return {
+        "model": event.model,
+        "input_tokens": usage.context if usage else None,
+        "output_tokens": usage.output if usage else None,
+        "cost_usd": event.cost_usd,
+        "latency_s": event.latency_s,
+    }
+
+
+def _list_runs(ranges: Ranges) -> list[list[int]]:
+    return [list(run) for run in ranges.runs]
+
+
+_LEDGER_COLUMNS = """
+version outcome boundary trigger policy after first_kept pre_tokens post_tokens tokens_basis
+kept_positions kept pinned hidden trims repairs split_turn previous summariser model input_tokens
+output_tokens cost_usd latency_s summary_tokens covers cites reason rule tried stood_in
+effective_from activated_at reverted_at dropped_at recorded_at
+""".split()  # noqa: SIM905 - a list of forty names, a line each
+"""The columns other than the location, which come first."""
