@@ -10,13 +10,12 @@ from uuid import UUID
 from ....domain.compaction_events import Summary
 from ....domain.errors import StorageError
 from ....domain.record import MAX_COUNT
-from ....projections.read_models.search_query import SearchQuery, SearchTerm
+from ....projections.read_models.search_query import SearchQuery, SearchTerm, Snippet, make_snippet
 from ....projections.read_models.searchable_text import (
     SEARCHABLE_EVENTS,
     make_excerpt,
     read_searchable_text,
 )
-from ....projections.read_models.snippet import Snippet, make_snippet
 from ....projections.read_models.timestamps import find_event_time, format_timestamp
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import LogNotification

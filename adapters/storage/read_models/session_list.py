@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from ....domain.context_limit import LimitSource
 from ....projections.read_models.idle_state import IdleFacts, IdleState
@@ -85,7 +86,7 @@ def list_sessions(
     for row in models.file.fetch_rows(_SESSIONS_QUERY, {"namespace": namespace}):
         *fields, leased_until, wake_at, due_at, settled, attempts, is_prepared, is_served = row
         listed = ListedSession(*fields)
-        listed.closed, listed.lineages = bool(listed.closed), json.loads(fields[13])
+        listed.closed, listed.lineages = bool(listed.closed), json.loads(cast(str, listed.lineages))
         if settings.context_limit:
             listed.limit, listed.limit_source = settings.context_limit, LimitSource.SETTINGS.value
         facts = IdleFacts(

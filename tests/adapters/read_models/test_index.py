@@ -330,17 +330,17 @@ def test_every_column_that_refers_is_declared_and_indexed(store: SessionStore) -
     store.read_models.catch_up()
     asked = store.read_models.file.fetch_rows
 
-    for (table,) in asked("SELECT name FROM sqlite_master WHERE type = 'table'"):
-        if table.startswith("blocks_fts"):
+    for (name,) in asked("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        if name.startswith("blocks_fts"):
             continue
-        columns = asked("SELECT name FROM pragma_table_info(?)", (table,))
-        referring = {name for (name,) in columns if name.endswith("_id")}
-        keys = asked('SELECT "from" FROM pragma_foreign_key_list(?)', (table,))
-        declared = {name for (name,) in keys}
+        columns = asked("SELECT name FROM pragma_table_info(?)", (name,))
+        referring = {column for (column,) in columns if column.endswith("_id")}
+        keys = asked('SELECT "from" FROM pragma_foreign_key_list(?)', (name,))
+        declared = {column for (column,) in keys}
         assert referring - declared <= {"call_id"}
-        if table not in {"blocks", "lineages"}:
+        if name not in {"blocks", "lineages"}:
             query = (
                 "SELECT info.name FROM pragma_index_list(?) AS list"
                 " JOIN pragma_index_info(list.name) AS info WHERE info.seqno = 0"
             )
-            assert declared <= {name for (name,) in asked(query, (table,))}
+            assert declared <= {column for (column,) in asked(query, (name,))}
