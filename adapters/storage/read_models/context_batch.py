@@ -91,9 +91,11 @@ class ContextBatch:
         share = compute_utilization(shown, limit) if shown is not None else None
         touched.row.has_calls = 1
         touched.row.model = call.model or touched.row.model
-        self.rows.change(
+        self.rows.execute(
             "UPDATE model_calls SET repeated = 1 WHERE session_id = ? AND call_id = ? AND id < ?",
-            (touched.row.id, call.call_id, number),
+            touched.row.id,
+            call.call_id,
+            number,
         )
         self.rows.add(
             "model_calls",
@@ -122,11 +124,10 @@ class ContextBatch:
             latency_s=call.latency_s,
             stop_reason=call.stop_reason,
             called_at=format_timestamp(called_at),
-            copy_of=None,
             **self._list_prices(call, called_at),
         )
         if touched.row.source is not None:
-            self.rows.change(MARK_COPIES, (number,))
+            self.rows.execute(MARK_COPIES, number)
 
     def _list_prices(self, call: ModelCalled, at: datetime) -> dict[str, float | None]:
         parts = None

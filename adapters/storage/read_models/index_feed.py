@@ -88,9 +88,8 @@ class IndexFeed:
             batch.finish_session(touched)
             meter.measure_session(touched.row)
             touched.row.measure(settings)
-        unmeasured = ledger.list_unmeasured()
-        rows.write()
-        ledger.measure(self.store, unmeasured)
+        rows.write_sessions()
+        ledger.measure_boundaries(self.store)
         return len(events)
 
 
@@ -131,11 +130,16 @@ class _IndexBatch:
                 opened.apply(recorded.event, 0)
         self._set_parent(opened)
         # Sub-agents may have been imported before their parent session.
-        self.rows.change(
+        self.rows.execute(
             "UPDATE sessions SET parent_id = ?"
             " WHERE parent_namespace = ? AND parent_key = ? AND parent_id IS NULL",
-            (opened.id, opened.namespace, opened.key),
+            opened.id,
+            opened.namespace,
+            opened.key,
         )
+        for other in self.rows.sessions:
+            if (other.row.parent_namespace, other.row.parent_key) == (opened.namespace, opened.key):
+                other.row.parent_id = opened.id
 
     def _set_parent(self, row: SessionRow) -> None:
         if row.parent_namespace and row.parent_key:
@@ -183,10 +187,12 @@ class _IndexBatch:
                 self._end_call(touched, call, "abandoned")
             case BlocksRetracted(positions=positions, reopened=reopened):
                 for first, last in positions.runs:
-                    self.rows.change(
+                    self.rows.execute(
                         "UPDATE digest_entries SET retracted = 1"
                         " WHERE session_id = ? AND position BETWEEN ? AND ?",
-                        (touched.row.id, first, last),
+                        touched.row.id,
+                        first,
+                        last,
                     )
                 for call in reopened.values():
                     self._end_call(touched, call, None)
@@ -211,7 +217,7 @@ class _IndexBatch:
         self, touched: TouchedSession, position: int, turn: int, block: AnyBlock
     ) -> None:
         for kind, what in _list_touched(block):
-            entry = self.rows.add(
+            self.rows.add(
                 "digest_entries",
                 session_id=touched.row.id,
                 position=position,
@@ -219,10 +225,8 @@ class _IndexBatch:
                 kind=kind,
                 what=what[:_MAX_DIGEST_CHARACTERS],
                 tool=block.name if isinstance(block, ToolCall) else None,
-                outcome=None,
                 retracted=0,
             )
-            touched.entries.setdefault(position, []).append(entry)
 
     def _add_answer(self, touched: TouchedSession, row: LogNotification, plaintext: bytes) -> None:
         if b'"class_version"' in plaintext:
@@ -234,14 +238,13 @@ class _IndexBatch:
         self._end_call(touched, call, "error" if is_error else "ok")
 
     def _end_call(self, touched: TouchedSession, call: int, outcome: str | None) -> None:
-        if call >= touched.first:
-            for entry in touched.entries.get(call, ()):
-                entry["outcome"] = outcome
         # A fork's answer to its parent's call does not change the parent.
-        elif touched.row.forked_at is None or call > touched.row.forked_at:
-            self.rows.change(
+        if touched.row.forked_at is None or call > touched.row.forked_at:
+            self.rows.execute(
                 "UPDATE digest_entries SET outcome = ? WHERE session_id = ? AND position = ?",
-                (outcome, touched.row.id, call),
+                outcome,
+                touched.row.id,
+                call,
             )
 
 

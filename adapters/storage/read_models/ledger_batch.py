@@ -1,7 +1,6 @@
 """Builds one batch of compaction decisions: lineages, requests, and the ledger of results."""
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from ....domain.compaction_events import (
@@ -40,28 +39,10 @@ LINEAGE_TOPICS = {
 }
 
 
-NEWEST_REQUEST = (
-    "SELECT id, ended_at IS NULL FROM compaction_requests WHERE lineage_id = ?"
-    " ORDER BY version DESC LIMIT 1"
-)
-
-NEWEST_UNREPORTED = (
-    "SELECT lineages.stream, max(compactions.version) FROM compactions"
-    " JOIN lineages ON lineages.id = compactions.lineage_id"
-    " WHERE compactions.session_id = ? AND compactions.activated_at IS NOT NULL"
-    " GROUP BY lineages.id HAVING compactions.tokens_basis = 'estimated'"
-)
-
-
 NOTE_SIZES = (
     "UPDATE compactions SET pre_tokens = ?, post_tokens = ?, tokens_basis = ?"
     " WHERE lineage_id = (SELECT id FROM lineages WHERE stream = ?) AND version = ?"
 )
-
-
-class _Request(NamedTuple):
-    id: int
-    is_open: bool
 
 
 class LedgerBatch:
@@ -69,8 +50,6 @@ class LedgerBatch:
         self.rows = rows
         self._activated: set[tuple[UUID, int]] = set()
         """The boundaries that were activated, by lineage."""
-        self._requests: dict[int, _Request | None] = {}
-        self._asked: dict[tuple[int, int], int | None] = {}
 
     def add_event(self, number: int, event: Event) -> None:
         if isinstance(event, CompactionOpened):
@@ -82,16 +61,13 @@ class LedgerBatch:
         self.rows.complete("lineages", {"version": event.originator_version}, id=lineage.id)
         place = {"id": number, "lineage_id": lineage.id}
         if isinstance(event, CompactionRequested):
-            if self._find_open_request(lineage.id) is not None:
-                self._end_request(lineage.id, event, "taken over")
-            self._requests[lineage.id] = _Request(number, is_open=True)
-            self._asked[lineage.id, event.originator_version] = number
-            ends = {"ended_at": None, "outcome": None}
-            self.rows.add("compaction_requests", **place, **_make_request_row(event), **ends)
+            if (request := self._find_request(lineage.id, is_open=True)) is not None:
+                self._end_request(request, event, "taken over")
+            self.rows.add("compaction_requests", **place, **_make_request_row(event))
         elif found := _make_ledger_row(event):
             request = self._find_answered_request(lineage.id, event)
             if request is not None and _ends_request(event):
-                self._end_request(lineage.id, event, found["outcome"])
+                self._end_request(request, event, found["outcome"])
             if isinstance(event, CompactionFailed):
                 found["rule"] = _find_exemption(event, is_futile=is_futile)
             more = {"session_id": lineage.session.row.id, "request_id": request}
@@ -110,22 +86,17 @@ class LedgerBatch:
             boundary, columns = done
             self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
 
-    def list_unmeasured(self) -> set[tuple[UUID, int]]:
-        """Return the boundaries that this batch may have made measurable.
+    def measure_boundaries(self, store: EventStore) -> None:
+        """Measure the boundaries that this batch may have made measurable.
 
-        Must be called before the batch is written. Of older boundaries, it returns each lineage's
-        newest, whose first call may be in this batch.
+        Of older boundaries, these are each lineage's newest, whose first call may be in the batch.
         """
-        found = set(self._activated)
+        by_stream: dict[UUID, set[int]] = {}
+        for stream, boundary in self._activated:
+            by_stream.setdefault(stream, set()).add(boundary)
         for touched in self.rows.sessions:
-            for stream, number in self.rows.fetch_all(NEWEST_UNREPORTED, (touched.row.id,)):
-                found.add((UUID(stream), number))
-        return found
-
-    def measure(self, store: EventStore, boundaries: Iterable[tuple[UUID, int]]) -> None:
-        by_stream: dict[UUID, list[int]] = {}
-        for stream, number in boundaries:
-            by_stream.setdefault(stream, []).append(number)
+            for name, boundary in touched.unreported:
+                by_stream.setdefault(UUID(name), set()).add(boundary)
         for stream, numbers in by_stream.items():
             opened = store.read_lineage_opening(stream)
             chain = store.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
@@ -133,7 +104,7 @@ class LedgerBatch:
             decisions = [one.event for one in log if not isinstance(one.event, Summary)]
             for number, sizes in measure_compactions(store, decisions, numbers).items():
                 values = (sizes.before, sizes.after, sizes.basis.value, str(stream), number)
-                self.rows.execute(NOTE_SIZES, values)
+                self.rows.execute(NOTE_SIZES, *values)
 
     def _open(self, number: int, event: CompactionOpened) -> None:
         session = self.rows.find_session(derive_session_id(event.namespace, event.key))
@@ -150,47 +121,36 @@ class LedgerBatch:
             base_id=base.id if base else None,
             base_version=event.base.version if event.base else None,
             version=event.originator_version,
-            boundary=None,
-            prepared=None,
             opened_at=format_timestamp(event.timestamp),
         )
 
     def _find_answered_request(self, lineage: int, event: Event) -> int | None:
-        request = self._find_newest_request(lineage)
         match event:
             case CompactionRejected(request=asked) if asked is not None:
-                return self._find_request_at(lineage, asked)
+                # A late rejection may follow a newer request.
+                return self._find_request(lineage, "version = ?", asked)
             case CompactionRejected():
-                return request and request.id  # from before rejections named their request
+                return self._find_request(lineage)  # from before rejections named their request
             case CompactBoundary() | CompactionFailed():
-                return request.id if request and request.is_open else None
+                return self._find_request(lineage, is_open=True)
             case _:
                 return None  # no request leads to a revert
 
-    def _find_request_at(self, lineage: int, version: int) -> int | None:
-        """Find a request by version, since a late rejection may follow a newer request."""
-        if (lineage, version) not in self._asked:
-            query = "SELECT id FROM compaction_requests WHERE lineage_id = ? AND version = ?"
-            found = self.rows.fetch_one(query, (lineage, version))
-            self._asked[lineage, version] = found[0] if found else None
-        return self._asked[lineage, version]
+    def _find_request(
+        self, lineage: int, condition: str = "true", *values: int, is_open: bool = False
+    ) -> int | None:
+        """Return the newest request of a lineage that meets the condition, if it `is_open`."""
+        found = self.rows.execute(
+            "SELECT id, ended_at IS NULL FROM compaction_requests"  # noqa: S608 - our names
+            f" WHERE lineage_id = ? AND {condition} ORDER BY version DESC LIMIT 1",
+            lineage,
+            *values,
+        )
+        return found[0][0] if found and (found[0][1] or not is_open) else None
 
-    def _find_open_request(self, lineage: int) -> int | None:
-        request = self._find_newest_request(lineage)
-        return request.id if request and request.is_open else None
-
-    def _find_newest_request(self, lineage: int) -> _Request | None:
-        if lineage not in self._requests:
-            found = self.rows.fetch_one(NEWEST_REQUEST, (lineage,))
-            self._requests[lineage] = _Request(*found) if found else None
-        return self._requests[lineage]
-
-    def _end_request(self, lineage: int, event: Event, outcome: str) -> None:
-        request = self._find_newest_request(lineage)
-        assert request is not None, "what ends was requested"
+    def _end_request(self, request: int, event: Event, outcome: str) -> None:
         ended = {"ended_at": format_timestamp(event.timestamp), "outcome": outcome}
-        self.rows.complete("compaction_requests", ended, id=request.id)
-        self._requests[lineage] = request._replace(is_open=False)
+        self.rows.complete("compaction_requests", ended, id=request)
 
 
 def _is_futile(event: Event, session: TouchedSession) -> bool:
@@ -267,7 +227,7 @@ def _make_ledger_row(event: Event) -> dict[str, Any] | None:
         case _:
             return None
     place = {"version": event.originator_version, "recorded_at": format_timestamp(event.timestamp)}
-    return {**dict.fromkeys(_LEDGER_COLUMNS), **found, **place}
+    return {**found, **place}
 
 
 def _complete_ledger_row(event: Event) -> tuple[int, dict[str, Any]] | None:
@@ -327,12 +287,3 @@ def _make_cost_fields(event: Summary | CompactionRejected) -> dict[str, Any]:
 
 def _list_runs(ranges: Ranges) -> list[list[int]]:
     return [list(run) for run in ranges.runs]
-
-
-_LEDGER_COLUMNS = """
-version outcome boundary trigger policy after first_kept pre_tokens post_tokens tokens_basis
-kept_positions kept pinned hidden trims repairs split_turn previous summariser model input_tokens
-output_tokens cost_usd latency_s summary_tokens covers cites reason rule tried stood_in
-effective_from activated_at reverted_at dropped_at recorded_at
-""".split()  # noqa: SIM905 - a list of forty names, a line each
-"""The columns other than the location, which come first."""
