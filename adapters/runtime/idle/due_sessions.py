@@ -88,7 +88,7 @@ class DueSessionIndex:
     def pass_over(self, due: DueSession) -> None:
         """Ignore the session until something happens in it."""
         with self.models.file.transaction() as db:
-            db.conn.execute(
+            db.execute(
                 "UPDATE sessions SET due_at = NULL WHERE id = ? AND position = ?",
                 (due.id, due.position),
             )

@@ -12,7 +12,7 @@ from threading import Condition, Thread
 from typing import Any
 
 from ....domain.errors import StorageError
-from ...storage.event_log.recorder import ImportRow
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.steps import SubAgentLink
 from ...transcripts.reports import FileReport
 from ..sessions.store_context import Opening

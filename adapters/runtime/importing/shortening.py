@@ -8,7 +8,7 @@ from ....domain.compaction import RECORDED_LINEAGE, derive_lineage_id
 from ....domain.compaction_events import Replacement
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import estimate_text
-from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import ReplacementText, SourceShortening
 from ..sessions.stored_session import StoredSession

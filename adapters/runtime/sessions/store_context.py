@@ -166,7 +166,7 @@ class StoreContext:
         """The disposable file next to the database that answers questions about all sessions."""
         # Under the lock, so that no process is forked in the middle of the import.
         with self._opening:
-            # A store that never asks does not wait for sqlite-utils.
+            # A store that never asks does not load them.
             from ...storage.read_models.location import find_read_models  # noqa: PLC0415
             from ...storage.read_models.read_models import ReadModels  # noqa: PLC0415
 
