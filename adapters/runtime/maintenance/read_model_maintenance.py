@@ -13,8 +13,7 @@ from ...storage.read_models.schema import APPLICATION_ID
 from ...storage.sqlite.lock_file import try_lock_file
 from ...storage.sqlite.sqlite_storage import truncate_wal
 from ...storage.sqlite.task_records import read_task_records, save_task_record
-from .maintenance_task import ShouldContinue, TaskResult
-from .task_record import TaskRecord
+from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 _LOCK_TIMEOUT_S = 30.0
 """How long to wait for another process's batch."""

@@ -10,7 +10,7 @@ from databases import asked
 
 from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome, TaskReport
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
 from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
