@@ -21,7 +21,7 @@ from .notices import NoticeCounts, NoticeKind, NoticeListener, WorkerNotice, Wor
 from .worker_log import logger
 
 STOP_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
-RESTART_SIGNALS: Final = frozenset({getattr(signal, "SIGHUP", None)} - {None})
+RESTART_SIGNALS: Final = frozenset(one for one in signal.Signals if one.name == "SIGHUP")
 """The signals that have a worker start again, with its settings as they are then."""
 _LOOK_INTERVAL_S = 60.0
 """The longest time between two looks of a single run while summaries are written."""

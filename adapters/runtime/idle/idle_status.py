@@ -17,7 +17,7 @@ from .due_sessions import DueSessionIndex
 from .server_clock import read_store_time
 
 DAY = timedelta(days=1)
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def read_idle_status(
     )
 
 
-def _make_all(kind: type[T], rows: list[tuple[Any, ...]]) -> Iterator[T]:
+def _make_all(kind: type[_T], rows: list[tuple[Any, ...]]) -> Iterator[_T]:
     """Yield a status for each row, whose columns are the fields in their order."""
     are_times = [field.type in {datetime, datetime | None} for field in fields(kind)]  # type: ignore[arg-type]
     for row in rows:

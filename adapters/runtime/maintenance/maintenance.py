@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 from ....domain.errors import CutbankError
-from ...settings.maintenance_settings import MaintenanceSettings
+from ...settings.idle_settings import MaintenanceSettings
 from ...storage.event_log.event_mapper import load_json
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors

@@ -17,7 +17,7 @@ from cutbank.adapters.runtime.maintenance.maintenance_task import (
     TaskResult,
 )
 from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelMaintenance
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
 from .conftest import START, Make, StillClock, outcomes, sizes, tell
 

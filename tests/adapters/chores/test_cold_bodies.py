@@ -15,7 +15,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance import recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 
 from .conftest import Make, StillClock, sizes, tell, text_of

@@ -6,7 +6,7 @@ from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
 from .conftest import StillClock
 
