@@ -20,8 +20,8 @@ from ....domain.errors import (
 )
 from ....domain.hooks import CompactionEvent, CompactionEventKind
 from ...storage.view_reader import ViewReader
-from ..compaction.compaction_observer import CompactionObserver
-from ..compaction.compaction_request import CompactionRequest
+from ..compaction.event_sink import CompactionObserver
+from ..compaction.options import CompactionRequest
 from ..compaction.outcome import CompactionOutcome
 from .metrics import Instruments, get_instruments, get_tracer, log_errors
 
