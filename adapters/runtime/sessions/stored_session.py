@@ -17,7 +17,6 @@ from ....projections.history_view import HistoryView
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
 from .decisions import store_fork
-from .forking import store_fork
 from .group_closure import complete_retraction
 from .naming import check_name, collect_positions
 from .recall import RecalledBlock, recall_blocks
