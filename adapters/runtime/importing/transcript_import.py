@@ -30,8 +30,7 @@ from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
 from .import_batch import REFUSED_KEY, UNANSWERED_REASON, BatchStep, ImportBatch, ImportTarget
-from .shortening import record_shortening
-from .source_decisions import record_rewind, record_source_compaction
+from .source_decisions import record_rewind, record_shortening, record_source_compaction
 from .sub_agent_links import SubAgentLinks, find_unstored_links, record_parents
 
 MAX_BATCH_CHARACTERS = 4_000_000

@@ -6,9 +6,9 @@ from typing import Any
 
 from .....domain.blocks import Block, ToolResult
 from .....domain.compaction_events import Trigger
+from ..entry_steps import EntrySteps
+from ..fields import JsonDict, MalformedError, drop_fields, find_text, get_field, require_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
-from ..reading.entry_steps import EntrySteps
-from ..reading.fields import JsonDict, MalformedError, find_text, get_field, require_field
 from ..source import TranscriptSource
 from ..steps import (
     Append,
@@ -22,13 +22,15 @@ from ..steps import (
 )
 from ..summary_mark import find_marked_summary
 from .event_content import (
+    KEPT_EVENT_TYPES,
+    SKIPPED_EVENT_TYPES,
     EventContent,
+    is_from_sub_agent,
     read_assistant_message,
     read_copilot_usage,
     read_tool_result,
     read_user_message,
 )
-from .event_types import KEPT_EVENT_TYPES, SKIPPED_EVENT_TYPES, is_from_sub_agent
 
 _USER_SOURCES = (None, "", "user")
 """Sources of messages that the user wrote."""
@@ -184,10 +186,10 @@ class CopilotReader:
                 call in self.arguments and self.arguments[call] == arguments
             ):
                 # The request event holds them, and export restores them from there.
-                told = told | {"data": _drop_field(data, "arguments")}
+                told = told | {"data": drop_fields(data, "arguments")}
             case "system.message", {"content": str(text)}:
                 if text == self.system_prompt:
-                    told = told | {"data": _drop_field(data, "content")}
+                    told = told | {"data": drop_fields(data, "content")}
                 self.system_prompt = text
             case _:
                 pass
@@ -253,10 +255,6 @@ class CopilotReader:
 def _raw_text(line: SourceLine) -> str:
     """Return the original event, with unpaired surrogates replaced."""
     return line.to_json(line.value) if line.has_odd_numbers else line.text
-
-
-def _drop_field(data: JsonDict, field: str) -> JsonDict:
-    return {name: value for name, value in data.items() if name != field}
 
 
 def _is_event(value: Any) -> bool:

@@ -7,20 +7,21 @@ from typing import Any
 from .....domain.blocks import ToolCall, ToolResult
 from .....domain.messages import Role
 from .....projections.rendering import summary_message
+from ..chat_content import make_answer_content, make_chat_content, make_thought_fields
+from ..fields import JsonDict
 from ..openhands.call_usage import make_usage_report
 from ..outgoing import (
+    EntryRestorer,
     OutgoingCall,
     OutgoingCompaction,
     OutgoingEntry,
     OutgoingMessage,
     OutgoingSession,
+    group_own_entries,
+    read_entry_type,
 )
-from ..reading.fields import JsonDict
 from ..summary_mark import SUMMARY_MARK
-from ..writing.chat_content import make_answer_content, make_chat_content, make_thought_fields
-from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
-from .messages import AUTHOR_FIELD, FORMAT_NAME
-from .mini_swe_agent_reader import MINI_SWE_AGENT_ENTRY
+from .mini_swe_agent_reader import AUTHOR_FIELD, FORMAT_NAME, MINI_SWE_AGENT_ENTRY
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:

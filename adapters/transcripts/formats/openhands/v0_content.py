@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .....domain.blocks import Kind, ToolCall
-from ..content.placeholders import JsonPath
+from ..entry_steps import EntryBlocks, SourceImage, image_from_address, make_thinking_block
+from ..fields import MalformedError, get_field, json_name, require_field
 from ..json_lines import SourceLine
-from ..reading.entry_blocks import EntryBlocks, SourceImage, image_from_address, make_thinking_block
-from ..reading.fields import MalformedError, get_field, json_name, require_field
+from ..placeholders import JsonPath
 
 METADATA_FIELD = "tool_call_metadata"
 RESPONSE_PATH: JsonPath = (METADATA_FIELD, "model_response")

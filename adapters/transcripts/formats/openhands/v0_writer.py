@@ -6,18 +6,20 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from .....domain.messages import Role
-from ..content.media_text import make_media_address
+from ..media_text import make_media_address
 from ..outgoing import (
+    EntryRestorer,
     OutgoingBlock,
     OutgoingCompaction,
     OutgoingEntry,
     OutgoingMessage,
     OutgoingSession,
+    group_own_entries,
+    read_entry_type,
 )
-from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
 from .call_usage import make_usage_report
 from .v0_reader import FORMAT_NAME, LINE_ENTRY
-from .v1_events import format_local_time
+from .v1_writer import format_local_time
 
 _EventObject = dict[str, Any]
 

@@ -7,15 +7,27 @@ from typing import Any
 from .....domain.blocks import Block, Kind, ToolCall, ToolResult
 from .....domain.messages import Role
 from .....projections.rendering import summary_message
-from ..content.fill_entry import fill_entry
-from ..outgoing import OutgoingCompaction, OutgoingEntry, OutgoingMessage, OutgoingSession
-from ..reading.fields import JsonDict
+from ..chat_content import make_answer_content, make_chat_content, make_thought_fields
+from ..fields import JsonDict
+from ..outgoing import (
+    EntryRestorer,
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingMessage,
+    OutgoingSession,
+    group_own_entries,
+    read_entry_type,
+)
+from ..placeholders import fill_entry
 from ..summary_mark import SUMMARY_MARK
-from ..writing.chat_content import make_answer_content, make_chat_content, make_thought_fields
-from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
-from .history_reader import DEMONSTRATION_ENTRY, DEVELOPER_AGENT, FORMAT_NAME, USER_AGENT
-from .swe_agent_reader import SWE_AGENT_ENTRY
-from .trajectory_steps import STEP_ENTRY
+from .swe_agent_reader import (
+    DEMONSTRATION_ENTRY,
+    DEVELOPER_AGENT,
+    FORMAT_NAME,
+    STEP_ENTRY,
+    SWE_AGENT_ENTRY,
+    USER_AGENT,
+)
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
