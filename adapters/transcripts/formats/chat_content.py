@@ -1,17 +1,35 @@
 """Reads and writes the content of chat messages as SWE-agent and similar agents keep them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolResult
-from .entry_steps import EntryBlocks, SourceImage, image_from_address, make_thinking_block
-from .fields import JsonDict, MalformedError, json_name
-from .json_lines import SourceLine
+from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
+from ....domain.compaction_events import Trigger
+from .entry_steps import (
+    EntryBlocks,
+    EntryLocation,
+    SourceImage,
+    digest_text,
+    image_from_address,
+    make_thinking_block,
+)
+from .fields import JsonDict, MalformedError, drop_fields, get_field, json_name, require_object
+from .json_lines import NestedTooDeeplyError, SourceLine
 from .media_text import make_media_address
 from .outgoing import OutgoingSession
 from .placeholders import JsonPath
-from .summary_mark import make_marked_text, make_summary_mark
+from .steps import (
+    EntryEnd,
+    ImportStep,
+    RawEntry,
+    RequestParameters,
+    SourceCompaction,
+    SourceProblem,
+    UnknownEntry,
+)
+from .summary_mark import find_marked_summary, make_marked_text, make_summary_mark
 
 _CACHE_MARK = "cache_control"
 
@@ -41,13 +59,10 @@ def drop_cache_marks(message: Any) -> Any:
     """Return the message without its prompt cache marks, which move as the history grows."""
     if not isinstance(message, dict):
         return message
-    plain = {name: value for name, value in message.items() if name != _CACHE_MARK}
+    plain = drop_fields(message, _CACHE_MARK)
     if isinstance(content := plain.get("content"), list):
         plain["content"] = [
-            {name: value for name, value in item.items() if name != _CACHE_MARK}
-            if isinstance(item, dict)
-            else item
-            for item in content
+            drop_fields(item, _CACHE_MARK) if isinstance(item, dict) else item for item in content
         ]
     return plain
 
@@ -70,18 +85,139 @@ def add_thoughts(pieces: EntryBlocks, message: JsonDict, line: SourceLine) -> No
         pieces.add_text(Kind.THINKING, thought, ("reasoning_content",))
 
 
-def read_tool_calls(message: JsonDict) -> Iterator[tuple[int, JsonDict]]:
-    calls = message.get("tool_calls")
-    if calls is None:
-        return
-    if not isinstance(calls, list):
-        raise MalformedError(f"tool_calls: expected a list, got {json_name(calls)}")
-    for index, call in enumerate(calls):
+def add_tool_calls(pieces: EntryBlocks, message: JsonDict) -> None:
+    """Add the calls of a model's message."""
+    for index, call in enumerate(get_field(message, "tool_calls", list) or []):
         match call:
-            case {"id": str(id), "function": {"name": str(), "arguments": str()}} if id:
-                yield index, call
+            case {"id": str(id), "function": {"name": str(name), "arguments": str(text)}} if id:
+                at = ("tool_calls", index, "function", "arguments")
+                pieces.add(ToolCall(tool_call_id=id, name=name, arguments=text), at)
             case _:
                 raise MalformedError(f"tool_calls: call {index} has no id, name or arguments")
+
+
+@dataclass(slots=True)
+class ChatReader:
+    """The state of reading the messages of a trajectory; each format reads its own roles."""
+
+    format: str
+    line: SourceLine
+    kind_prefix: str = ""
+    """The prefix of the types of entries that are kept raw; the role follows."""
+    open_calls: list[str] = field(default_factory=list)
+    """Calls without an answer, oldest first."""
+    has_messages: bool = False
+
+    def read_system(self, message: JsonDict, whence: EntryLocation, raw: str) -> list[ImportStep]:
+        texts = [value for value, _ in read_contents(message) if isinstance(value, str)]
+        asked = RequestParameters(f"{whence.key}:asked", "\n\n".join(texts))
+        return [asked, self.keep_raw(message, whence, raw)]
+
+    def keep_raw(self, message: JsonDict, whence: EntryLocation, raw: str) -> RawEntry:
+        return RawEntry(whence.key, f"{self.kind_prefix}{message['role']}", raw, line=whence.number)
+
+    def compact(
+        self, summary: str, message: JsonDict, whence: EntryLocation, raw: str
+    ) -> list[ImportStep]:
+        """Return the compaction of a summary that cutbank marked."""
+        compaction = SourceCompaction(
+            key=f"{whence.key}:compacted",
+            trigger=Trigger.THRESHOLD,
+            summary=summary,
+            source_time=whence.time,
+            partial_reason="which blocks stayed is not said",
+        )
+        return [compaction, self.keep_raw(message, whence, raw)]
+
+    def append(
+        self,
+        pieces: EntryBlocks,
+        message: JsonDict,
+        whence: EntryLocation,
+        raw: str,
+        message_id: str | None = None,
+    ) -> list[ImportStep]:
+        """Return the blocks of a message; a message without blocks is kept raw."""
+        if not pieces.blocks:
+            return [self.keep_raw(message, whence, raw)]
+        self.has_messages = True
+        return list(pieces.make_appends(whence, message, message_id))
+
+    def answer(
+        self, message: JsonDict, call: str, whence: EntryLocation, *, is_error: bool = False
+    ) -> list[ImportStep]:
+        """Return a tool's answer."""
+        pieces = EntryBlocks()
+        pieces.add_tool_result(call, read_contents(message), is_error=is_error)
+        if call in self.open_calls:
+            self.open_calls.remove(call)
+        return list(pieces.make_appends(whence, message))
+
+
+def read_chat_messages(
+    messages: list[Any],
+    document: SourceLine,
+    read: Callable[[JsonDict, int, str, str], list[ImportStep]],
+    within: str,
+    unkept: set[int] | None = None,
+) -> Iterator[ImportStep]:
+    """Yield the steps of each message, read with `read` from its number, key and JSON text.
+
+    `unkept` gets the numbers of messages that could not be kept even as raw notes.
+    """
+    for number, message in enumerate(messages, 1):
+        key = raw = None
+        try:
+            raw = document.to_json(message)
+            key = f"{number}:{digest_text(document.to_json(drop_cache_marks(message)))}"
+            steps = read(require_object(message), number, key, raw)
+        except (MalformedError, NestedTooDeeplyError) as error:
+            if raw is None and unkept is not None:
+                unkept.add(number)
+            yield SourceProblem(number, f"{within}: {error}", key, raw)
+            yield EntryEnd("error", document.end)
+            continue
+        yield from steps
+        unknown = any(isinstance(step, UnknownEntry) for step in steps)
+        yield EntryEnd("unknown" if unknown else "imported", document.end)
+
+
+def read_surrounding(rest: JsonDict, document: SourceLine, kind: str) -> Iterator[ImportStep]:
+    """Yield the fields around the messages as one raw entry."""
+    try:
+        raw = document.to_json(rest)
+    except NestedTooDeeplyError as error:
+        yield SourceProblem(1, str(error))
+        yield EntryEnd("error", document.end)
+        return
+    yield RawEntry(f"around:{digest_text(raw)}", kind, raw)
+    yield EntryEnd("imported", document.end)
+
+
+def make_trajectory_key(
+    prefix: str, named: list[Any], messages: list[Any], document: SourceLine
+) -> str:
+    """Return a session's key from its names and first messages, since the file has no id."""
+    began = list(named)
+    for message in messages:
+        began.append(drop_cache_marks(message))
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            break
+    try:
+        told = document.to_json(began)
+    except NestedTooDeeplyError:
+        told = document.digest
+    return f"{prefix}-{digest_text(told)}"
+
+
+def find_chat_summary(message: JsonDict) -> str | None:
+    """Return the summary of a message that has only a marked one."""
+    match read_contents(message):
+        case [(str(text), _)]:
+            found = find_marked_summary(message, text)
+            return found.text if found else None
+        case _:
+            return None
 
 
 def make_chat_content(
@@ -145,6 +281,25 @@ def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -
     if signed:
         return {"thinking_blocks": signed}
     return {"reasoning_content": "\n\n".join(plain)} if plain else {}
+
+
+def make_call_items(blocks: Sequence[AnyBlock]) -> list[JsonDict]:
+    """Return the calls of a model's message."""
+    return [
+        {
+            "id": call.tool_call_id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in blocks
+        if isinstance(call, ToolCall)
+    ]
+
+
+def make_shell_command(call: ToolCall) -> str:
+    """Return the call as a shell command, for people who read the trajectory."""
+    command = call.parse_arguments().get("command")
+    return command if isinstance(command, str) else f"{call.name} {call.arguments}"
 
 
 def _make_image(media: Media) -> JsonDict:

@@ -14,6 +14,7 @@ from ....domain.blocks import (
     Origin,
     ResultPart,
     Text,
+    ToolCall,
     ToolResult,
 )
 from . import media_text
@@ -64,6 +65,10 @@ class EntryBlocks:
         if at is not None:
             self.placeholders.append(Placeholder(at, block_index=len(self.blocks)))
         self.blocks.append(block)
+
+    @property
+    def call_ids(self) -> list[str]:
+        return [block.tool_call_id for block in self.blocks if isinstance(block, ToolCall)]
 
     def add_text(self, kind: Kind, text: str, at: JsonPath, **more: Any) -> None:
         """Add a text, unless it is empty."""
