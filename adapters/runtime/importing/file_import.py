@@ -17,8 +17,7 @@ from ...transcripts.reports import FileReport
 from ..archive.packing import is_gzip
 from ..archive.restoring import restore_archive
 from ..sessions.session_store import SessionStore
-from .sub_agent_links import SubAgentLinks
-from .transcript_import import TranscriptImport
+from .transcript_import import SubAgentLinks, TranscriptImport
 
 READER_VERSION = 1
 """To be raised when a reader takes more from the same file than before."""
