@@ -119,8 +119,6 @@ def _find_served(events: EventStore, chain: Chain) -> list[BoundaryActivated]:
                 served.append(activated)
             case CompactionReverted(boundary=reverted):
                 served = [one for one in served if one.boundary != reverted]
-            case _:
-                pass
     return served
 
 

@@ -76,9 +76,7 @@ class ImportBoard:
         with self._changed:
             for number in numbers:
                 self._offsets.pop(number, None)
-            self._readers = {
-                key: its for key, its in self._readers.items() if its in self._offsets
-            }
+            self._readers = {key: its for key, its in self._readers.items() if its in self._offsets}
             self._changed.notify_all()
 
     def stop(self) -> None:

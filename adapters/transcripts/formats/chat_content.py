@@ -240,8 +240,6 @@ def make_chat_content(
             case Block():
                 if block.native:
                     outgoing.count_loss("items that only their provider understands")
-            case _:
-                pass
     return _simplify_content(items)
 
 

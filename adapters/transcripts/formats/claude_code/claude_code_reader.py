@@ -180,8 +180,6 @@ def _find_first_entry(source: TranscriptSource) -> JsonDict:
         match line.value:
             case {"type": "user" | "assistant", "sessionId": str()}:
                 return dict(line.value)
-            case _:
-                pass
     return {}
 
 

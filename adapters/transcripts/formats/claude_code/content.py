@@ -157,8 +157,6 @@ def remove_block_content(entry: JsonDict, line: SourceLine, held: IndexedBlocks)
     match rest.pop("toolUseResult", None):
         case {"agentId": str(agent)}:
             rest["toolUseResult"] = {"agentId": agent}
-        case _:
-            pass
     match rest:
         case {"message": {"content": str(content)}}:
             if 0 in held and held[0].text == content:
@@ -172,8 +170,6 @@ def remove_block_content(entry: JsonDict, line: SourceLine, held: IndexedBlocks)
         ):
             emptied = {**content, "file": {**file, "base64": ""}}
             rest["attachment"] = {**rest["attachment"], "content": emptied}
-        case _:
-            pass
     return line.to_json(rest)
 
 
@@ -189,8 +185,6 @@ def restore_claude_entry(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict
         case {"attachment": {"content": {"file": {"base64": ""} as file}}}:
             if isinstance(blocks[0], Block) and blocks[0].media:
                 file["base64"] = bytes_to_base64(blocks[0].media.data)
-        case _:
-            pass
     return rest
 
 

@@ -126,8 +126,6 @@ class ClaudeConversation:
                 self.open_calls.remove(id)
                 self.answer_entries[id] = node.id
                 node.calls.append((id, True))
-            case _:
-                pass
 
     def rewind(self, node: EntryNode) -> Iterator[ImportStep]:
         """Go back to the parent of this prompt, if that removes anything from context."""
@@ -241,8 +239,6 @@ class ConversationMap:
         match entry.get("toolUseResult"):
             case {"agentId": str(agent)}:
                 yield SubAgentLink(self._agent_key(agent), conversation.begin.key, call)
-            case _:
-                pass
 
     def is_main_request(self, request: JsonDict) -> bool:
         """Return whether a request belongs to the file's own session, not to a sub-agent."""

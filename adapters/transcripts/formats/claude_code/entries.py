@@ -86,8 +86,6 @@ def read_claude_usage(message: JsonDict) -> Usage | None:
     match usage.get("cache_creation"):
         case {"ephemeral_1h_input_tokens": int(written)} if written > 0:
             counts["cache_write_1h"] = written
-        case _:
-            pass
     return Usage(**counts)
 
 

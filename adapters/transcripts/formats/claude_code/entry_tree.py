@@ -242,8 +242,6 @@ def read_replaced(entry: JsonDict, key: str, answered: Mapping[str, str]) -> Sou
         match one:
             case {"toolUseId": str(id), "replacement": str(text)} if id in answered:
                 instead.append(ReplacementText(answered[id], text, id))
-            case _:
-                pass
     return SourceShortening(key, Trigger.THRESHOLD, tuple(instead))
 
 

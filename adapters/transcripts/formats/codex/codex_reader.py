@@ -351,8 +351,6 @@ def _find_texts(value: Any) -> Iterator[str]:
                 left += [item[name] for name in item if name not in ("type", "mimeType")]
             case list() as items:
                 left += items
-            case _:
-                pass
 
 
 def _line_key(line: SourceLine) -> str:

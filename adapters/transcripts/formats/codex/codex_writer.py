@@ -109,8 +109,6 @@ class RolloutWriter:
                 elif name == "session_meta" and not self.has_header:
                     self.has_header = True
                     self.is_bare = "payload" not in json.loads(part.block.text)
-            case _:
-                pass
 
     def _is_written(self, compacted: OutgoingCompaction) -> bool:
         return not (self.has_compactions and compacted.boundary.policy == RECORDED_LINEAGE)

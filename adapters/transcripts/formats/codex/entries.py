@@ -191,8 +191,6 @@ class SpawnedAgents:
             case {"type": "function_call_output", "output": str(output)} if call in self._calls:
                 self._calls.remove(call)
                 return _parse_agent_id(output)
-            case _:
-                pass
         return None
 
 

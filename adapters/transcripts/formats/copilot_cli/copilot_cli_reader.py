@@ -46,8 +46,6 @@ def begin_reading(source: TranscriptSource) -> "CopilotReader":
         match value:
             case {"type": "session.start", "data": {"sessionId": str(id)} as data} if id:
                 return CopilotReader(id, find_text(data, "context", "cwd"))
-            case _:
-                pass
     # A session's file is `events.jsonl` in a folder with the session's id.
     return CopilotReader(source.path.parent.name if source.stem == "events" else source.stem)
 
@@ -191,8 +189,6 @@ class CopilotReader:
                 if text == self.system_prompt:
                     told = told | {"data": drop_fields(data, "content")}
                 self.system_prompt = text
-            case _:
-                pass
         entry.add(RawEntry(id, kind, line.to_json(told), id, line.number))
         match kind, data:
             case "system.message", {"content": str(text)} if "content" in told["data"]:
@@ -217,8 +213,6 @@ class CopilotReader:
                 answer = get_field(data, "apiCallId", str, "data.") or id
                 time = get_field(line.value, "timestamp", str)
                 entry.add(self._read_call(data, answer, id, time, self.answers.get(answer)))
-            case _:
-                pass
 
     def _read_compaction(self, line: SourceLine, data: JsonDict, id: str) -> SourceCompaction:
         before = get_field(data, "preCompactionMessagesLength", int, "data.")

@@ -72,10 +72,6 @@ class CopilotEventWriter:
                     match request:
                         case {"toolCallId": str(call), "arguments": arguments}:
                             self.arguments[call] = arguments
-                        case _:
-                            pass
-            case _:
-                pass
         if isinstance(id := event.get("id"), str):
             self.last = id
             self.written.add(id)
@@ -92,8 +88,6 @@ class CopilotEventWriter:
                 self.system_prompt = text
             case {"type": "system.message"} if isinstance(data, dict) and self.system_prompt:
                 data.setdefault("content", self.system_prompt)
-            case _:
-                pass
 
     def _make_header(self) -> Iterator[JsonDict]:
         opened = self.outgoing.opened_at

@@ -180,8 +180,6 @@ def read_tool_result(content: EventContent, data: JsonDict, call: str) -> None:
                         ),
                     )
                 )
-            case _:
-                pass
     whole = (*parts, *(media for _, media in images))
     said = whole if images else text or ""
     block = content.add(ToolResult(tool_call_id=call, content=said, is_error=failed))

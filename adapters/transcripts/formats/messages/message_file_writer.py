@@ -113,8 +113,6 @@ def _has_same_request(
     match came.messages:
         case [dict() as first, *_] if prompt is None:
             prompt = _read_prompt(first, dialect)
-        case _:
-            pass
     before = (prompt, asked.tools or [], asked.settings or {})
     now = (outgoing.system_prompt, list(outgoing.tools), outgoing.settings)
     # Stored values have null for NaN, which is not JSON and equals nothing.
@@ -193,8 +191,6 @@ def _view_with_summaries(outgoing: OutgoingSession, provider: str) -> HistoryVie
                 text = summary_message.wrap_summary(summary.text, summary.covers, boundary.hidden)
                 block: AnyBlock = Block.developer(text, name="summary")
                 summaries.append(Shown(last, block, turn, summary.tokens, b""))
-            case _:
-                pass
     if not summaries:
         return view
     merged = sorted([*view.entries, *summaries], key=lambda entry: entry.position)
@@ -283,8 +279,6 @@ def _block_contents(block: AnyBlock, provider: str) -> Iterator[str]:
                     yield MEDIA
                 elif isinstance(part, NativePart) and part.native.provider != provider:
                     yield NATIVE_ITEMS
-        case _:
-            pass
 
 
 def _message_contents(messages: list[Any]) -> Iterator[str]:
@@ -300,5 +294,3 @@ def _message_contents(messages: list[Any]) -> Iterator[str]:
                 elif kind in _MEDIA:
                     yield MEDIA
                 left += [item[name] for name in ("content", "output") if name in item]
-            case _:
-                pass

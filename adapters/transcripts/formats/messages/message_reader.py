@@ -220,8 +220,6 @@ class MessageReader:
                     made.append(ReadBlock(block.model_copy(update={"content": ""}), ()))
                 case ReadBlock(block=block) if _has_content(block):
                     made.append(piece)
-                case _:
-                    pass
         yield from made
 
     def _add_compaction(

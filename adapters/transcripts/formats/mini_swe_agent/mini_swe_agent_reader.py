@@ -203,8 +203,6 @@ def _find_command(pieces: EntryBlocks, message: JsonDict) -> str | None:
             pass
         case _ if message.keys() > {"role", "content"}:
             return None
-        case _:
-            pass
     found = [
         match[1] for block in pieces.blocks for match in _FENCED_COMMAND.finditer(block.text or "")
     ]

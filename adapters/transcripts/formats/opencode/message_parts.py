@@ -120,8 +120,6 @@ def make_tool_result(part: OpencodePart, call: str) -> ToolResult:
     match state.get("metadata"):
         case {"output": str(again)} if again == output:
             holes.append(Placeholder(("state", "metadata", "output"), part=0))
-        case _:
-            pass
     content: list[Text | Media] = [Text(text=output)]
     for index, file in enumerate(get_field(state, "attachments", list, "state.") or []):
         media = read_file_media(file) if isinstance(file, dict) else None

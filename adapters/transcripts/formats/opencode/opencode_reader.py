@@ -110,8 +110,6 @@ class OpencodeExportReader:
         match document.get("info"):
             case {"revert": {"messageID": str(id)}} if id in self.last:
                 yield Rewind(f"revert:{id}", to=self.last[id])
-            case _:
-                pass
 
     def _read_entry(self, read: Any, item: Any, *more: Any) -> Iterable[ImportStep]:
         self.number += 1
@@ -273,8 +271,6 @@ class OpencodeExportReader:
         match part:
             case {"tool": "task", "state": {"metadata": {"sessionId": str(child)}}}:
                 entry.add(SubAgentLink(child, self.key, call))
-            case _:
-                pass
 
     def _append_text(
         self, entry: EntrySteps, part: JsonDict, id: str, block: Block, message: OpencodeMessage

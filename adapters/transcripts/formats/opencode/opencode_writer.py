@@ -337,8 +337,6 @@ class OpencodeDocument:
                 ids = list(self.messages)
                 for id in ids[ids.index(first) :] if first in ids else ():
                     del self.messages[id]
-            case _:
-                pass
 
     def build(self) -> JsonDict:
         """Return the document. A new message gets a session title as in opencode."""

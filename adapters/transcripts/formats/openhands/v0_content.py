@@ -162,8 +162,6 @@ def _read_arguments(message: dict[str, Any] | None, call: str) -> tuple[str, int
         match one:
             case {"id": id, "function": {"arguments": str(arguments)}} if id == call:
                 return arguments, index
-            case _:
-                pass
     return None
 
 

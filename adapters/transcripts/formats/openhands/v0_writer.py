@@ -237,8 +237,6 @@ class _V0SessionWriter:
                     texts.append(block.text)
                 case _ if block.native:
                     self.outgoing.count_loss("items that only their provider understands")
-                case _:
-                    pass
         return "\n\n".join(texts), images
 
     def _make_thoughts(self, blocks: Sequence[AnyBlock]) -> _EventObject:

@@ -151,8 +151,6 @@ class V1EventBuilder:
                 case Block():
                     if block.native:
                         self.outgoing.count_loss("items that only their provider understands")
-                case _:
-                    pass
         return content
 
     def _build_thoughts(self, blocks: Sequence[AnyBlock]) -> EventObject:

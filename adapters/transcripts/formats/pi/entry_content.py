@@ -117,8 +117,6 @@ def read_result_content(entry: JsonDict) -> EntryContent:
             said = ""
         case [Text(text=text)]:
             said = text
-        case _:
-            pass
     content.blocks = [ToolResult(tool_call_id=call, content=said, is_error=is_error)]
     return content
 
@@ -246,16 +244,12 @@ def _fill_remainder(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict:
             case [int(before), int(after)]:
                 text = blocks[0].text
                 owner[name] = text[before : len(text) - after]
-            case _:
-                pass
     pieces = _block_pieces(blocks)
     match owner.get("content"):
         case "":
             owner["content"] = getattr(next(pieces, None), "text", "")
         case list(stubs):
             owner["content"] = [_restore_item(stub, pieces) for stub in stubs]
-        case _:
-            pass
     return rest
 
 
@@ -290,6 +284,4 @@ def _piece_fields(stub: JsonDict, piece: Any) -> JsonDict:
             held = {"thinking": piece.text}
         case Block() | Text() if stub.get("type") == "text":
             held = {"text": piece.text}
-        case _:
-            pass
     return {name: value for name, value in held.items() if name not in stub}
