@@ -75,14 +75,16 @@ def add_message_blocks(pieces: EntryBlocks, kind: Kind, message: JsonDict) -> No
             pieces.add_text(kind, value, at)
 
 
-def add_thoughts(pieces: EntryBlocks, message: JsonDict, line: SourceLine) -> None:
-    """Add the model's thoughts."""
+def add_thoughts(
+    pieces: EntryBlocks, message: JsonDict, line: SourceLine, at: JsonPath = ()
+) -> None:
+    """Add the model's thoughts; `at` is the path of the message."""
     signed = message.get("thinking_blocks")
     if isinstance(signed, list) and signed and all(isinstance(item, dict) for item in signed):
         for index, item in enumerate(signed):
-            pieces.add_native(make_thinking_block(item, line), ("thinking_blocks", index))
+            pieces.add_native(make_thinking_block(item, line), (*at, "thinking_blocks", index))
     elif isinstance(thought := message.get("reasoning_content"), str):
-        pieces.add_text(Kind.THINKING, thought, ("reasoning_content",))
+        pieces.add_text(Kind.THINKING, thought, (*at, "reasoning_content"))
 
 
 def add_tool_calls(pieces: EntryBlocks, message: JsonDict) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from .....domain.compaction_events import Trigger
 from .....domain.session_events import Usage
+from ..entry_steps import EntryLocation
+from ..steps import SourceCompaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +201,30 @@ class CondensedView:
             self.names.pop(id, None)
         return len(self.names) < before
 
-    def list_kept(self) -> tuple[str, ...] | None:
-        """Return the source ids of kept events; None if the limit is reached."""
+    def condense(
+        self, whence: EntryLocation, ids: Collection[Hashable], summary: str | None
+    ) -> SourceCompaction | None:
+        """Forget these events; return the compaction, or None if nothing left the view."""
+        has_events = bool(self.names)
+        if not has_events or not (self.forget(ids) or summary):
+            return None
         self.listed_count += len(self.names)
-        return tuple(self.names.values()) if self.listed_count <= _MAX_LISTED else None
+        if self.listed_count > _MAX_LISTED:
+            text = summary or FORGOTTEN_TEXT
+            return self.make_compaction(whence, text, (), "which blocks stayed is not listed")
+        kept = tuple(self.names.values())
+        return self.make_compaction(whence, summary or FORGOTTEN_TEXT, kept, None)
 
-    def take_trigger(self) -> Trigger:
-        """Return the trigger of the condensation; without a request, it was automatic."""
+    def make_compaction(
+        self, whence: EntryLocation, summary: str, kept: tuple[str, ...], partial: str | None
+    ) -> SourceCompaction:
+        """Return a compaction; without a request, it was automatic."""
         trigger, self.requested_trigger = self.requested_trigger or Trigger.THRESHOLD, None
-        return trigger
+        return SourceCompaction(
+            key=f"{whence.key}:compacted",
+            trigger=trigger,
+            summary=summary,
+            kept_ids=kept,
+            source_time=whence.time,
+            partial_reason=partial,
+        )

@@ -17,12 +17,11 @@ from ..steps import (
     ReportedCall,
     RequestParameters,
     SessionStart,
-    SourceCompaction,
     SourceProblem,
     UnknownEntry,
 )
 from . import v0_content
-from .call_usage import FORGOTTEN_TEXT, CondensedView, RunningMetrics
+from .call_usage import CondensedView, RunningMetrics
 from .v0_content import RESPONSE_PATH, ActionCall
 
 FORMAT_NAME = "openhands-v0"
@@ -81,14 +80,11 @@ class V0EventReader:
         whence = EntryLocation(FORMAT_NAME, key, self.line, number, name, time)
         if "action" in event:
             kind = require_field(event, "action", str)
-            return EventSteps(*self._collect_steps(self._read_action(event, kind, whence, raw)))
+            steps = list(self._read_action(event, kind, whence, raw))
+            unknown = any(isinstance(step, UnknownEntry) for step in steps)
+            return EventSteps(steps, "unknown" if unknown else "imported")
         kind = require_field(event, "observation", str)
         return self._read_observation(event, kind, whence, raw)
-
-    def _collect_steps(self, steps: Iterator[ImportStep]) -> tuple[list[ImportStep], str]:
-        done = list(steps)
-        unknown = any(isinstance(step, UnknownEntry) for step in done)
-        return done, "unknown" if unknown else "imported"
 
     def _read_action(
         self, event: dict[str, Any], kind: str, whence: EntryLocation, raw: str
@@ -121,7 +117,7 @@ class V0EventReader:
         asked = v0_content.find_action_call(event, whence.id or whence.key)
         told = self.responses.get(asked.response_id or "")
         pieces = v0_content.read_v0_action(event, asked, self.line, first=told is None)
-        said = self._refer_to_earlier(asked, told, whence, pieces)
+        said = self._refer_to_earlier(asked, told, pieces)
         yield from pieces.make_appends(whence, event, asked.response_id or f"event-{whence.id}")
         self._show_event(event, whence)
         self.open_calls.add(asked.call_id)
@@ -132,14 +128,9 @@ class V0EventReader:
             yield from self._report_call(event, asked.response, asked.response_id, whence)
 
     def _refer_to_earlier(
-        self,
-        asked: ActionCall,
-        told: tuple[int, str] | None,
-        whence: EntryLocation,
-        pieces: EntryBlocks,
+        self, asked: ActionCall, told: tuple[int, str] | None, pieces: EntryBlocks
     ) -> str:
         """Replace a repeated answer by a reference: each of its calls and results repeats it."""
-        del whence
         said = self.line.to_json(asked.response) if asked.response and asked.response_id else ""
         if told and told[1] == said:
             pieces.earlier_values.append(EarlierValue(RESPONSE_PATH, told[0], RESPONSE_PATH))
@@ -163,21 +154,16 @@ class V0EventReader:
             pieces = v0_content.read_answer(event, call)
             asked = v0_content.find_action_call({"action": kind, **event}, call)
             told = self.responses.get(asked.response_id or "")
-            self._refer_to_earlier(asked, told, whence, pieces)
+            self._refer_to_earlier(asked, told, pieces)
             steps: list[ImportStep] = list(pieces.make_appends(whence, event))
             self.open_calls.discard(call)
             self._show_event(event, whence)
             return EventSteps(steps)
         if kind in _RAW_OBSERVATIONS:
             return EventSteps([_make_raw_entry(whence, f"observation/{kind}", raw)], answers=1)
-        if kind == "recall":
-            return EventSteps(
-                [*self._make_steps(v0_content.read_recall(event), event, whence, raw)], answers=1
-            )
-        if kind in _SHOWN_OBSERVATIONS:
-            return EventSteps(
-                [*self._make_steps(v0_content.read_notice(event), event, whence, raw)], answers=1
-            )
+        if kind == "recall" or kind in _SHOWN_OBSERVATIONS:
+            read = v0_content.read_recall if kind == "recall" else v0_content.read_notice
+            return EventSteps([*self._make_steps(read(event), event, whence, raw)], answers=1)
         unknown = UnknownEntry(whence.key, f"observation/{kind}", raw, whence.number, whence.id)
         return EventSteps([unknown], "unknown")
 
@@ -213,12 +199,9 @@ class V0EventReader:
     ) -> Iterator[ImportStep]:
         args = require_field(event, "args", dict)
         summary = get_field(args, "summary", str, "args.")
-        said = bool(self.view.names)
-        forgot = self.view.forget(self._forgotten_ids(args))
-        if said and (forgot or summary):
-            kept = self.view.list_kept()
-            partial = None if kept is not None else "which blocks stayed is not listed"
-            yield self._make_compaction(whence, summary or FORGOTTEN_TEXT, kept or (), partial)
+        compaction = self.view.condense(whence, self._forgotten_ids(args), summary)
+        if compaction is not None:
+            yield compaction
         elif summary:
             pieces = EntryBlocks()
             pieces.add_summary(summary, ("args", "summary"))
@@ -235,18 +218,6 @@ class V0EventReader:
         if first is None or last is None:
             return []
         return [id for id in self.view.names if isinstance(id, int) and first <= id <= last]
-
-    def _make_compaction(
-        self, whence: EntryLocation, summary: str, kept: tuple[str, ...], partial: str | None
-    ) -> SourceCompaction:
-        return SourceCompaction(
-            key=f"{whence.key}:compacted",
-            trigger=self.view.take_trigger(),
-            summary=summary,
-            kept_ids=kept,
-            source_time=whence.time,
-            partial_reason=partial,
-        )
 
     def _report_call(
         self,

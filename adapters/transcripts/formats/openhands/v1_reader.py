@@ -19,12 +19,11 @@ from ..steps import (
     RequestParameters,
     SessionStart,
     SkippedEntry,
-    SourceCompaction,
     SourceProblem,
     UnknownEntry,
 )
 from . import v1_content
-from .call_usage import FORGOTTEN_TEXT, CallUsage, CondensedView, read_response_usage
+from .call_usage import CallUsage, CondensedView, read_response_usage
 
 _EVENT_NAME = re.compile(r"event-(\d{5,18})-([0-9a-fA-F-]{8,})\.json")
 """The file name of an event: its number, and its id."""
@@ -240,7 +239,9 @@ class _ConversationReader:
     ) -> Iterator[ImportStep]:
         if self.view.names and (found := v1_content.find_exported_summary(event)):
             self.view.names.clear()
-            yield self._make_compaction(whence, found.text, (), "which blocks stayed is not said")
+            yield self.view.make_compaction(
+                whence, found.text, (), "which blocks stayed is not said"
+            )
             yield _make_raw_entry(whence, kind)
             return
         pieces = _CONTENT_READERS[kind](event, whence.line)
@@ -275,28 +276,13 @@ class _ConversationReader:
     ) -> Iterator[ImportStep]:
         ids = get_field(event, "forgotten_event_ids", list) or []
         summary = get_field(event, "summary", str)
-        said = bool(self.view.names)
-        forgot = self.view.forget([id for id in ids if isinstance(id, str)])
-        if said and (forgot or summary):
-            kept = self.view.list_kept()
-            partial = None if kept is not None else "which blocks stayed is not listed"
-            yield self._make_compaction(whence, summary or FORGOTTEN_TEXT, kept or (), partial)
+        compaction = self.view.condense(whence, [id for id in ids if isinstance(id, str)], summary)
+        if compaction is not None:
+            yield compaction
         elif summary:
             yield from v1_content.read_summary_event(event, whence.line).make_appends(whence, event)
             return
         yield _make_raw_entry(whence, "Condensation")
-
-    def _make_compaction(
-        self, whence: EntryLocation, summary: str, kept: tuple[str, ...], partial: str | None
-    ) -> SourceCompaction:
-        return SourceCompaction(
-            key=f"{whence.key}:compacted",
-            trigger=self.view.take_trigger(),
-            summary=summary,
-            kept_ids=kept,
-            source_time=whence.time,
-            partial_reason=partial,
-        )
 
     def _make_call(self, response: str, whence: EntryLocation) -> ReportedCall:
         spent = self.spent.get(response, CallUsage())

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
@@ -23,6 +23,7 @@ from ..summary_mark import make_marked_text, make_summary_mark
 from .call_usage import make_usage_report
 from .v1_reader import FORMAT_NAME, STATE_FILE_NAMES
 
+_Id = TypeVar("_Id")
 EventObject = dict[str, Any]
 PlacedEvent = tuple[EventObject, tuple[int, ...]]
 """An event, and the positions of its blocks."""
@@ -215,6 +216,23 @@ def format_local_time(said: OutgoingBlock) -> str:
     return _local_time(said.time)
 
 
+def forget_events(
+    shown: dict[_Id, tuple[int, ...]], part: OutgoingCompaction, outgoing: OutgoingSession
+) -> list[_Id]:
+    """Remove the events that a compaction did not keep, and return their ids."""
+    boundary = part.boundary
+    gone = [
+        id
+        for id, positions in shown.items()
+        if not any(position in boundary.kept for position in positions)
+    ]
+    for id in gone:
+        del shown[id]
+    if changed := len(boundary.trims) + len(boundary.replacements):
+        outgoing.count_loss("blocks that are shown shortened", changed)
+    return gone
+
+
 def _local_time(time: datetime) -> str:
     plain = time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
     return plain.isoformat(timespec="microseconds")
@@ -241,9 +259,6 @@ def _make_reasoning(item: EventObject) -> EventObject:
     }
 
 
-_EventObject = dict[str, Any]
-
-
 def write_folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
     """Yield the events, a file each, and finally the conversation's state."""
     conversation = _ConversationWriter(outgoing)
@@ -268,14 +283,15 @@ class _ConversationWriter:
         self.prompted = False
         self.usages: list[dict[str, Any]] = []
 
-    def write_events(self) -> Iterator[_EventObject]:
+    def write_events(self) -> Iterator[EventObject]:
         for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
             match part:
                 case OutgoingEntry():
                     yield from self._restore_event(part)
                 case OutgoingCompaction():
                     yield from self._write_prompt()
-                    yield self._make_condensation(part)
+                    gone = forget_events(self.shown, part, self.outgoing)
+                    yield self.made.build_condensation(part, gone)
                 case OutgoingMessage():
                     yield from self._write_prompt()
                     for event, positions in self.made.build_events(part):
@@ -302,7 +318,7 @@ class _ConversationWriter:
             "stats": {"usage_to_metrics": {"agent": self._make_metrics(model)}},
         } | ({"title": self.outgoing.title} if self.outgoing.title else {})
 
-    def _restore_event(self, entry: OutgoingEntry) -> Iterator[_EventObject]:
+    def _restore_event(self, entry: OutgoingEntry) -> Iterator[EventObject]:
         if entry.remainder is not None:
             event = self.restorer.restore(entry)
         elif read_entry_type(entry) in STATE_FILE_NAMES:
@@ -323,25 +339,11 @@ class _ConversationWriter:
             self.shown.pop(str(forgotten), None)
         yield event
 
-    def _write_prompt(self) -> Iterator[_EventObject]:
+    def _write_prompt(self) -> Iterator[EventObject]:
         outgoing = self.outgoing
         if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
             yield self.made.build_system_event(outgoing.system_prompt or "", list(outgoing.tools))
         self.prompted = True
-
-    def _make_condensation(self, part: OutgoingCompaction) -> _EventObject:
-        boundary = part.boundary
-        gone = [
-            id
-            for id, positions in self.shown.items()
-            if not any(position in boundary.kept for position in positions)
-        ]
-        for id in gone:
-            del self.shown[id]
-        if boundary.trims or boundary.replacements:
-            count = len(boundary.trims) + len(boundary.replacements)
-            self.outgoing.count_loss("blocks that are shown shortened", count)
-        return self.made.build_condensation(part, gone)
 
     def _count_usage(self, message: OutgoingMessage) -> None:
         call = message.call
