@@ -1,10 +1,11 @@
-"""Collects the blocks of one entry, each with its path in the entry."""
+"""Collects the blocks and the steps of one source entry, and its outcome."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
-from .....domain.blocks import (
+from ....domain.blocks import (
     AnyBlock,
     Block,
     Kind,
@@ -13,10 +14,13 @@ from .....domain.blocks import (
     Origin,
     ResultPart,
     Text,
+    ToolCall,
     ToolResult,
 )
-from ..content import media_text
-from ..content.placeholders import (
+from . import media_text
+from .fields import MalformedError
+from .json_lines import NestedTooDeeplyError, SourceLine
+from .placeholders import (
     EarlierValue,
     JsonPath,
     Placeholder,
@@ -24,8 +28,7 @@ from ..content.placeholders import (
     find_copies,
     make_remainder,
 )
-from ..json_lines import SourceLine
-from ..steps import Append
+from .steps import Append, EntryEnd, ImportStep, SkippedEntry, SourceProblem, UnknownEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,10 @@ class EntryBlocks:
         if at is not None:
             self.placeholders.append(Placeholder(at, block_index=len(self.blocks)))
         self.blocks.append(block)
+
+    @property
+    def call_ids(self) -> list[str]:
+        return [block.tool_call_id for block in self.blocks if isinstance(block, ToolCall)]
 
     def add_text(self, kind: Kind, text: str, at: JsonPath, **more: Any) -> None:
         """Add a text, unless it is empty."""
@@ -163,3 +170,72 @@ def make_thinking_block(item: dict[str, Any], line: SourceLine) -> Block:
 def _make_media(data: str, mime: str) -> Media | None:
     found = media_text.base64_to_bytes(data)
     return None if found is None else Media(type="image", mime=mime, data=found)
+
+
+def digest_text(text: str) -> str:
+    """Return a short name for a text, for sources without ids or with repeated ones."""
+    return blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def make_line_problem(line: SourceLine, reason: str) -> SourceProblem:
+    """Return the problem of an unreadable line, which is kept unchanged."""
+    return SourceProblem(line.number, reason, f"{line.digest}:{line.number}", line.text or None)
+
+
+@dataclass(slots=True)
+class EntrySteps:
+    """The steps of entry `number`; `end` is the offset in the source after it."""
+
+    number: int
+    end: int
+    steps: list[ImportStep] = field(default_factory=list)
+    outcome: str = "imported"
+
+    def add(self, *steps: ImportStep) -> None:
+        self.steps += steps
+
+    def skip(self, kind: str, reason: str) -> None:
+        """Record that the entry is known and has no content."""
+        self.outcome = "skipped"
+        self.steps.append(SkippedEntry(kind, reason))
+
+    def add_unknown(self, kind: str, raw: str, source_id: str | None = None) -> None:
+        """Record that the entry, or a piece of it, has an unknown type."""
+        if self.outcome != "error":
+            self.outcome = "unknown"
+        key = f"unknown:{source_id or self.number}:{digest_text(raw)}"
+        self.steps.append(UnknownEntry(key, kind, raw, self.number, source_id))
+
+    def refuse(self, line: SourceLine, reason: str) -> None:
+        """Record that the line cannot be read."""
+        self.outcome = "error"
+        self.steps.append(make_line_problem(line, reason))
+
+    def add_problem(self, reason: str, raw: str | None = None) -> None:
+        """Record that the entry, or a piece of it, cannot be read."""
+        self.outcome = "error"
+        key = f"refused:{self.number}:{digest_text(raw)}" if raw else None
+        self.steps.append(SourceProblem(self.number, reason, key, raw))
+
+    def finish(self) -> Iterable[ImportStep]:
+        """Return all steps of the entry, including its end."""
+        return [*self.steps, EntryEnd(self.outcome, self.end)]
+
+
+def read_entry_steps(
+    line: SourceLine, number: int, read: Callable[..., None], item: Any, *more: Any
+) -> Iterable[ImportStep]:
+    """Return the steps of a document's entry, read with `read`; report all problems."""
+    entry = EntrySteps(number, line.end)
+    try:
+        read(entry, item, *more)
+    except (MalformedError, NestedTooDeeplyError) as error:
+        entry.add_problem(str(error), _raw_text(line, item))
+    return entry.finish()
+
+
+def _raw_text(line: SourceLine, item: Any) -> str | None:
+    try:
+        return line.to_json(item)
+    except NestedTooDeeplyError:
+        return None

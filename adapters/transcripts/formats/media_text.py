@@ -3,7 +3,8 @@
 from base64 import b64decode, b64encode
 from typing import Literal
 
-from .....domain.blocks import Media
+from ....domain.blocks import Media
+from .fields import MalformedError
 
 MediaKind = Literal["image", "document"]
 
@@ -18,6 +19,14 @@ def base64_to_bytes(text: str) -> bytes | None:
         return b64decode(text, validate=True)
     except ValueError:
         return None
+
+
+def require_base64(text: str, within: str = "") -> bytes:
+    """Decode base64; `within` names its owner in the error."""
+    data = base64_to_bytes(text)
+    if data is None:
+        raise MalformedError(f"{within}not base64")
+    return data
 
 
 def is_base64_of(media: Media, text: str) -> bool:

@@ -1,6 +1,7 @@
 """Reads fields of unvalidated items, and checks their types."""
 
 from typing import Any, TypeVar
+from uuid import UUID
 
 JsonDict = dict[str, Any]
 _T = TypeVar("_T")
@@ -58,3 +59,21 @@ def require_name(owner: JsonDict, field: str, within: str = "") -> str:
     if found := require_field(owner, field, str, within):
         return found
     raise MalformedError(f"{within}{field}: expected an id, but it is empty")
+
+
+def require_type(item: Any) -> str:
+    """Return the `type` of an item, which must be an object."""
+    return require_field(require_object(item), "type", str)
+
+
+def drop_fields(item: JsonDict, *fields: str) -> JsonDict:
+    """Return the item without these fields."""
+    return {name: value for name, value in item.items() if name not in fields}
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether the text is a UUID in its usual spelling."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
