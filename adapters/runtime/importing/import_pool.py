@@ -16,7 +16,6 @@ from threading import Condition, Lock, Thread
 from time import monotonic
 from typing import Any
 
-from ...storage.event_log.recorder import ImportRow
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.steps import SubAgentLink
