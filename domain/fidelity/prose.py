@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from ..summaries.extraction.user_requests import remove_inserted_text
+from ..summaries.findings import remove_inserted_text
 from .anchors import MAX_LINE_CHARS, split_pieces
 from .generic_keys import GENERIC_PAIRS
 from .plain_words import LinePiece, PlainWords, WordPair

@@ -1,7 +1,7 @@
 """Writes a replay's summaries by the rules for live ones, but without a clock."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ...domain.compaction_events import Summary
@@ -10,8 +10,7 @@ from ...domain.event import Event
 from ...domain.ranges import Ranges
 from ...domain.summaries.extractive import ExtractiveSummarizer
 from ...domain.summaries.gate import check_draft
-from ...domain.summaries.listing import ListingSummarizer
-from ...domain.summaries.notice import NoticeSummarizer
+from ...domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
 from ...domain.summaries.summarizer import Draft, Material, Summarizer
 from ...domain.window import OnFailure
 from ..planned_compaction import PlannedCompaction, reuse_summary
@@ -44,6 +43,8 @@ class ReplayWriters:
     summarizers: tuple[Summarizer, ...] = ()
     budget: int | None = None
     """The most tokens of each summary, regardless of the policy; None leaves it to the policy."""
+    extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer)
+    """The usual fallback, which remembers what it read in the session's blocks."""
 
     def write_summary(self, planned: PlannedCompaction, user_texts: UserTextReader) -> WrittenDraft:
         """Return the first accepted draft; raise ReplayUnwrittenError without one or a fallback."""
@@ -72,7 +73,7 @@ class ReplayWriters:
         return WrittenDraft(last.summarize(material), last.name, tuple(refused))
 
     def _list_summarizers(self, on_failure: OnFailure) -> tuple[Summarizer, ...]:
-        own = ExtractiveSummarizer()
+        own = self.extractive
         if not self.summarizers:
             return (own,)
         if on_failure is OnFailure.EXTRACTIVE and all(

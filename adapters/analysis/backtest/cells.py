@@ -25,6 +25,7 @@ from ....domain.fidelity.session_reading import SessionReading
 from ....domain.fidelity.visibility import SessionVisibility
 from ....domain.models import ModelFacts
 from ....domain.policies.policy import quiet_below
+from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recorded_rows import make_session_rows
 from ....projections.replay.replay import Decider, NeverDecider, collect_segments, replay_recording
@@ -48,6 +49,8 @@ class CellBench:
     facts: Mapping[str, ModelFacts | None] = field(default_factory=dict)
     """Prices and limits of each recorded model, for setups that name no model."""
     _measures: dict[int, FidelityMeasure] = field(default_factory=dict, init=False)
+    _extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer, init=False)
+    """One for all setups, since it remembers what it read in the session's blocks."""
 
     def measure_cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
         """Measure one setup; `facts` are the prices and limits of its model, if known.
@@ -176,6 +179,7 @@ class CellBench:
             limit=setup.limit,
             model=setup.model or self.log.model,
             prices=facts,
+            extractive=self._extractive,
         )
 
 

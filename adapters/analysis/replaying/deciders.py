@@ -10,7 +10,8 @@ from ....domain.errors import InvalidSettingError
 from ....domain.event import Event
 from ....domain.models import ModelFacts
 from ....domain.policies.policy import Policy
-from ....domain.summaries.sized_summarizer import SizedSummarizer
+from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.summaries.simple_summarizers import SizedSummarizer
 from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recording import Recording
@@ -79,12 +80,15 @@ def make_decider(
     model: str | None = None,
     prices: ModelFacts | None = None,
     lineage: str = "replay",
+    extractive: ExtractiveSummarizer | None = None,
 ) -> Decider:
     """Return the decider `NAME[@PRESET]` with the store's settings, as an agent's loop has it.
 
     `none` never compacts, `recorded` compacts as `decisions` did. `limit` is the prompt's limit in
     tokens; None is the limit of the settings. `model` is the agent's, for policies that use prices.
-    Use a decider for one replay only. Raises InvalidSettingError for invalid names and values.
+    `extractive` may be shared by replays of one session. Use a decider for one replay only.
+
+    Raises InvalidSettingError for invalid names and values.
     """
     if policy in (NO_POLICY, RECORDED_POLICY) and settings:
         raise InvalidSettingError(f"{policy} has no settings, and {', '.join(settings)} was set")
@@ -100,10 +104,11 @@ def make_decider(
         prices=prices,
         chain=SummaryChain(),  # a replay has its own summarizers
     )
+    writers = _choose_writers(summaries, decisions, known, model)
     return PolicyDecider(
         terms,
         recording,
-        _choose_writers(summaries, decisions, known, model),
+        replace(writers, extractive=extractive) if extractive else writers,
         lineage=lineage,
         once_a_turn=known.compaction.once_a_turn,
     )
@@ -130,7 +135,7 @@ def _open_cached_summaries(
     wanted: SummaryOptions, known: "Settings", model: str | None
 ) -> "CachedSummaries":
     """Return the summaries of the model in the `summary` section of the settings."""
-    from ...models.summarizers import prompts, template_prompts  # noqa: PLC0415 - start-up time
+    from ...models.summarizers import prompts  # noqa: PLC0415 - start-up time
     from ...models.summarizers.llm_summarizer import LlmSummarizer  # noqa: PLC0415 - as above
     from .cached_summaries import CachedSummaries, open_summary_cache  # noqa: PLC0415 - as above
 
@@ -162,7 +167,7 @@ def _open_cached_summaries(
             prompts.NOTES_SYSTEM_PROMPT,
             prompts.format_summary_headings(),
             prompts.format_turn_headings(),
-            template_prompts.TEMPLATE_SYSTEM_PROMPT,
+            prompts.TEMPLATE_SYSTEM_PROMPT,
             [llm.from_originals, llm.by_form, llm.names_facts, llm.base_url],
         ],
         cache=open_summary_cache(wanted.cache),
