@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .adapters.settings.settings import Settings as Settings
     from .adapters.transcripts.reports import ExportReport as ExportReport
     from .adapters.transcripts.reports import FileReport as FileReport
-    from .domain.backtest.result import BacktestResult as BacktestResult
+    from .domain.backtest.cell import BacktestResult as BacktestResult
     from .domain.blocks import Block as Block
     from .domain.blocks import Kind as Kind
     from .domain.blocks import Text as Text
@@ -150,7 +150,7 @@ _NAMES = {
     "adapters.settings.policy_catalog": "get_policy",
     "adapters.settings.settings": "Settings",
     "adapters.transcripts.reports": "ExportReport FileReport",
-    "domain.backtest.result": "BacktestResult",
+    "domain.backtest.cell": "BacktestResult",
     "domain.blocks": "Block Kind Text ToolCall ToolResult",
     "domain.compaction_events": "Trigger",
     "domain.errors": (

@@ -1,4 +1,4 @@
-"""Defines one cell of a backtest: one session under one policy and its settings."""
+"""Defines the results of a backtest: a cell for each session and setup, and its controls."""
 
 from enum import StrEnum
 
@@ -125,3 +125,32 @@ class Cell(Record):
     """Numbers of the calls that follow a boundary."""
     seconds: float = 0.0
     """Processor time; ignored when cells are compared."""
+
+
+class ControlResult(Record):
+    """The score of a control text on the canonical boundaries of one session.
+
+    For the control `bound` there is no text: `bound` is the most stakes that any text of that size
+    could carry.
+    """
+
+    session: str
+    namespace: str
+    source: str | None
+    limit: int
+    name: str
+    budget: int | None = None
+    """Tokens of each text; None if there is no budget."""
+    scores: Scores = Scores()
+    bound: float | None = None
+
+
+class BacktestResult(Record):
+    """The result of a backtest; equal sessions and setups give equal results, except seconds."""
+
+    setups: tuple[Setup, ...]
+    cells: tuple[Cell, ...]
+    """By session, then in the order of the setups."""
+    controls: tuple[ControlResult, ...] = ()
+    skipped: dict[str, str] = {}
+    """The sessions that were left out, by name, with the reason."""

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from ..fidelity.scores import divide
 from .cell import Cell
-from .comparison import RATIO_METRICS, Metric
-from .resampling import Interval, bootstrap_interval
+from .comparison import RATIO_METRICS, Interval, Metric, bootstrap_interval
 from .totals import SetupTotal
 
 

@@ -1,7 +1,7 @@
 """Finds facts in a text: paths, names, numbers, errors and the like, and how they are spelled."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -168,18 +168,14 @@ _Match = re.Match[str]
 _Roots = tuple[str, ...]
 
 
-def _read_url(found: _Match, _: _Roots) -> _Reading:
-    url = found[0].rstrip(".,;:!?*")
-    return url, AnchorKind.URL, found.start() + len(url)
+def _make_reader(kind: AnchorKind, marks: str = "") -> Callable[[_Match, _Roots], _Reading]:
+    """Return a reader that takes a match as it is, without trailing `marks`."""
 
+    def read(found: _Match, _: _Roots) -> _Reading:
+        text = found[0].rstrip(marks) if marks else found[0]
+        return text, kind, found.start() + len(text)
 
-def _read_hash(found: _Match, _: _Roots) -> _Reading:
-    return found[0], AnchorKind.HASH, found.end()
-
-
-def _read_flag(found: _Match, _: _Roots) -> _Reading:
-    flag = found[0].rstrip("-_")
-    return flag, AnchorKind.FLAG, found.start() + len(flag)
+    return read
 
 
 def _read_path(found: _Match, roots: _Roots) -> _Reading:
@@ -189,14 +185,6 @@ def _read_path(found: _Match, roots: _Roots) -> _Reading:
     end = found.start() + len(path)
     key = _strip_root(path, roots).rstrip("/")
     return (key, AnchorKind.PATH, end) if key else None
-
-
-def _read_file(found: _Match, _: _Roots) -> _Reading:
-    return found[0], AnchorKind.PATH, found.end()
-
-
-def _read_error(found: _Match, _: _Roots) -> _Reading:
-    return found[0], AnchorKind.ERROR, found.end()
 
 
 def _read_number(found: _Match, _: _Roots) -> _Reading:
@@ -212,15 +200,15 @@ def _read_identifier(found: _Match, _: _Roots) -> _Reading:
     return name, AnchorKind.ERROR if is_error else AnchorKind.IDENTIFIER, found.end()
 
 
-_READERS = {
-    "url": _read_url,
-    "uuid": _read_hash,
+_READERS: Mapping[str, Callable[[_Match, _Roots], _Reading]] = {
+    "url": _make_reader(AnchorKind.URL, ".,;:!?*"),
+    "uuid": _make_reader(AnchorKind.HASH),
     "time": lambda _found, _roots: None,
-    "flag": _read_flag,
+    "flag": _make_reader(AnchorKind.FLAG, "-_"),
     "path": _read_path,
-    "file": _read_file,
-    "hash": _read_hash,
-    "code": _read_error,
+    "file": _make_reader(AnchorKind.PATH),
+    "hash": _make_reader(AnchorKind.HASH),
+    "code": _make_reader(AnchorKind.ERROR),
     "number": _read_number,
     "identifier": _read_identifier,
 }

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from types import MappingProxyType
 
 from ..ranges import Ranges
-from .canonical_boundaries import FRAMING_TOKENS, RowBoundary
-from .rows import WHOLE_HISTORY, FidelityRow, RowKind, ViewSegment
+from .later_references import RowBoundary, count_row_tokens
+from .rows import WHOLE_HISTORY, RowKind, ViewSegment
 from .session_reading import SessionReading
 
 _CHARS_PER_TOKEN = 4
@@ -17,119 +17,31 @@ CLEARED_TEXT = "[cleared]"
 _MASKED_SHARE = 0.75
 """The size of what stays next to masked results, as a share of the kept window."""
 
-Control = Callable[[SessionReading, Sequence[RowBoundary], int], tuple[ViewSegment, ...]]
-"""Returns the views that would be sent, given a session, boundaries and a text's tokens."""
+_Views = tuple[ViewSegment, ...]
+_Lines = Iterator[Iterable[str]]
+"""The ordered lines of each boundary."""
 
 
-def keep_full_history(
-    _: SessionReading, _boundaries: Sequence[RowBoundary], _budget: int
-) -> tuple[ViewSegment, ...]:
-    return (WHOLE_HISTORY,)
+def build_controls(
+    reading: SessionReading, boundaries: Sequence[RowBoundary], budgets: Sequence[int]
+) -> Iterator[tuple[str, int | None, _Views]]:
+    """Yield each control by name, with its budget in tokens, if it has one, and its views.
 
-
-def drop_history(
-    reading: SessionReading, boundaries: Sequence[RowBoundary], _budget: int
-) -> tuple[ViewSegment, ...]:
-    return tuple(_make_segment(reading, boundary) for boundary in boundaries)
-
-
-def mask_results(
-    reading: SessionReading, boundaries: Sequence[RowBoundary], _budget: int
-) -> tuple[ViewSegment, ...]:
-    """Replace results with a note; calls and prose stay as far as there is room, newest first.
-
-    Without a limit, the calls and prose of a long session would soon be too large for a model.
+    The boundaries go forward, as the canonical ones do.
     """
-    return tuple(_make_masked_segment(reading, boundary) for boundary in boundaries)
-
-
-@dataclass(frozen=True)
-class LineListControl:
-    """A control that replaces what leaves with as many lines as fit, in a given order."""
-
-    lines: Callable[[SessionReading, Sequence[RowBoundary]], Iterator[Iterable[str]]]
-    """Yields the ordered lines of each boundary."""
-
-    def __call__(
-        self, reading: SessionReading, boundaries: Sequence[RowBoundary], budget: int
-    ) -> tuple[ViewSegment, ...]:
-        return self.build_for_budgets(reading, boundaries, (budget,))[0]
-
-    def build_for_budgets(
-        self, reading: SessionReading, boundaries: Sequence[RowBoundary], budgets: Sequence[int]
-    ) -> list[tuple[ViewSegment, ...]]:
-        """Return the views for several budgets, ordering the lines only once."""
+    for name, control in _PLAIN_CONTROLS.items():
+        yield name, None, control(reading, boundaries)
+    empty = _drop_history(reading, boundaries)
+    for name, write in _LINE_CONTROLS.items():
         found: list[list[ViewSegment]] = [[] for _ in budgets]
-        for boundary, lines in zip(boundaries, self.lines(reading, boundaries), strict=True):
+        for segment, lines in zip(empty, write(reading, boundaries), strict=True):
             ordered = list(lines)
-            empty = _make_segment(reading, boundary)
-            for spells, budget in zip(found, budgets, strict=True):
+            for segments, budget in zip(found, budgets, strict=True):
                 text = _fill_budget(ordered, budget)
-                spells.append(
-                    replace(empty, summary=text, tokens=-(-len(text) // _CHARS_PER_TOKEN))
-                )
-        return [tuple(spells) for spells in found]
-
-
-def _iter_files(
-    reading: SessionReading, boundaries: Sequence[RowBoundary]
-) -> Iterator[Iterable[str]]:
-    for boundary in boundaries:
-        hidden = (
-            at
-            for at in reading.file_touches
-            if at.position < boundary.first_kept and at.call < boundary.call
-        )
-        yield dict.fromkeys(at.key for at in sorted(hidden, key=lambda at: -at.position))
-
-
-def _iter_random_lines(
-    reading: SessionReading, boundaries: Sequence[RowBoundary]
-) -> Iterator[Iterable[str]]:
-    order = _RandomOrder(reading.rows.session)
-    hidden = _HiddenLines(reading)
-    for boundary in boundaries:
-        yield hidden.list_at(boundary, order)
-
-
-def _iter_random_facts(
-    reading: SessionReading, boundaries: Sequence[RowBoundary]
-) -> Iterator[Iterable[str]]:
-    """Yield the facts that nothing else in the view carries, in random order, one a line."""
-    order = _RandomOrder(reading.rows.session)
-    counted = _FactCounts(reading)
-    for boundary in boundaries:
-        yield sorted(counted.count_at(boundary), key=order.__getitem__)
-
-
-def _iter_facts_by_frequency(
-    reading: SessionReading, boundaries: Sequence[RowBoundary]
-) -> Iterator[Iterable[str]]:
-    """Yield the same facts, those in the most hidden rows first."""
-    order = _RandomOrder(reading.rows.session)
-    counted = _FactCounts(reading)
-    for boundary in boundaries:
-        counts = counted.count_at(boundary)
-        yield sorted(counts, key=lambda key: (-counts[key], order[key]))
-
-
-file_list = LineListControl(_iter_files)
-random_lines = LineListControl(_iter_random_lines)
-random_ledger = LineListControl(_iter_random_facts)
-frequency_ledger = LineListControl(_iter_facts_by_frequency)
-
-
-CONTROLS: Mapping[str, Control] = MappingProxyType(
-    {
-        "full history": keep_full_history,
-        "drop": drop_history,
-        "masking": mask_results,
-        "file list": file_list,
-        "random lines": random_lines,
-        "random ledger": random_ledger,
-        "frequency ledger": frequency_ledger,
-    }
-)
+                tokens = -(-len(text) // _CHARS_PER_TOKEN)
+                segments.append(replace(segment, summary=text, tokens=tokens))
+        for budget, segments in zip(budgets, found, strict=True):
+            yield name, budget, tuple(segments)
 
 
 def _fill_budget(lines: Iterable[str], budget: int) -> str:
@@ -144,113 +56,124 @@ def _fill_budget(lines: Iterable[str], budget: int) -> str:
     return "\n".join(taken)
 
 
-def _make_segment(reading: SessionReading, boundary: RowBoundary) -> ViewSegment:
-    rows = reading.rows.rows[: reading.find_index(boundary.first_kept)]
-    return ViewSegment(
-        call=boundary.call,
-        after=boundary.first_kept - 1,
-        kept=Ranges.of(row.position for row in rows if row.kind is RowKind.SYSTEM),
-        first_kept=boundary.first_kept,
+# Controls without a text
+
+
+def _drop_history(reading: SessionReading, boundaries: Sequence[RowBoundary]) -> _Views:
+    return tuple(_make_segment(reading, boundary, ()) for boundary in boundaries)
+
+
+def _mask_results(reading: SessionReading, boundaries: Sequence[RowBoundary]) -> _Views:
+    """Replace results with a note; calls and prose stay as far as there is room, newest first.
+
+    Without a limit, the calls and prose of a long session would soon be too large for a model.
+    """
+    rows = len(reading.rows.rows)
+    return tuple(
+        _make_segment(reading, boundary, range(_find_first_masked(reading, boundary), rows))
+        for boundary in boundaries
     )
 
 
-def _make_masked_segment(reading: SessionReading, boundary: RowBoundary) -> ViewSegment:
-    rows = reading.rows.rows
-    cut = reading.find_index(boundary.first_kept)
-    room = _MASKED_SHARE * sum(
-        _count_tokens(row) for row in rows[cut : reading.count_rows_seen(boundary.call)]
-    )
-    first = cut
-    while first and (row := rows[first - 1]):
-        room -= _count_tokens(
-            replace(row, text=CLEARED_TEXT) if row.kind is RowKind.TOOL_RESULT else row
-        )
+def _find_first_masked(reading: SessionReading, boundary: RowBoundary) -> int:
+    """Return the index of the first row before a boundary that stays next to masked results."""
+    rows, first = reading.rows.rows, reading.find_index(boundary.first_kept)
+    window = rows[first : reading.count_rows_seen(boundary.call)]
+    room = _MASKED_SHARE * sum(map(count_row_tokens, window))
+    while first:
+        row = rows[first - 1]
+        masked = replace(row, text=CLEARED_TEXT) if row.kind is RowKind.TOOL_RESULT else row
+        room -= count_row_tokens(masked)
         if room < 0:
             break
         first -= 1
-    stays = [row for at, row in enumerate(rows[:cut]) if at >= first or row.kind is RowKind.SYSTEM]
+    return first
+
+
+def _make_segment(
+    reading: SessionReading, boundary: RowBoundary, stays: Sequence[int]
+) -> ViewSegment:
+    """Return a view without what a boundary hides, except system rows and the indices `stays`."""
+    before = reading.rows.rows[: reading.find_index(boundary.first_kept)]
+    kept = [row for at, row in enumerate(before) if at in stays or row.kind is RowKind.SYSTEM]
     return ViewSegment(
         call=boundary.call,
         after=boundary.first_kept - 1,
-        kept=Ranges.of(row.position for row in stays),
-        shown={row.position: CLEARED_TEXT for row in stays if row.kind is RowKind.TOOL_RESULT},
+        kept=Ranges.of(row.position for row in kept),
+        shown={row.position: CLEARED_TEXT for row in kept if row.kind is RowKind.TOOL_RESULT},
         first_kept=boundary.first_kept,
     )
 
 
-def _count_tokens(row: FidelityRow) -> int:
-    return 0 if row.kind is RowKind.SYSTEM else row.tokens + FRAMING_TOKENS
+# Controls that replace what leaves with as many lines as fit
 
 
-def _iter_hidden_rows(reading: SessionReading, first: int, boundary: RowBoundary) -> Iterator[int]:
-    """Yield the indices, from `first` on, of rows that a boundary hides."""
-    rows = reading.rows.rows
-    below = min(reading.find_index(boundary.first_kept), reading.count_rows_seen(boundary.call))
-    for index in range(first, below):
-        if rows[index].kind is not RowKind.SYSTEM:
-            yield index
-
-
-class _HiddenLines:
-    """The lines of hidden rows, extended from boundary to boundary."""
-
-    def __init__(self, reading: SessionReading) -> None:
-        self._reading = reading
-        self._known: set[str] = set()
-        self._ordered: list[str] = []
-        self._first_kept = 0
-        self._next = 0
-
-    def list_at(self, boundary: RowBoundary, order: "_RandomOrder") -> Sequence[str]:
-        reading = self._reading
-        if boundary.first_kept < self._first_kept:
-            # After a rewind, less is hidden than before.
-            self._known, self._ordered, self._next = set(), [], 0
-        rows = reading.rows.rows
-        texts = (rows[index].text for index in _iter_hidden_rows(reading, self._next, boundary))
-        news = {line for text in texts for line in text.split("\n")} - self._known
-        self._known |= news
-        self._ordered += filter(str.strip, news)
-        # Most of it is sorted already.
-        self._ordered.sort(key=order.__getitem__)
-        self._first_kept = boundary.first_kept
-        self._next = min(
-            reading.find_index(boundary.first_kept), reading.count_rows_seen(boundary.call)
+def _iter_files(reading: SessionReading, boundaries: Sequence[RowBoundary]) -> _Lines:
+    for boundary in boundaries:
+        hidden = (
+            at
+            for at in reading.file_touches
+            if at.position < boundary.first_kept and at.call < boundary.call
         )
-        return self._ordered
+        yield dict.fromkeys(at.key for at in sorted(hidden, key=lambda at: -at.position))
 
 
-class _FactCounts:
-    """How many hidden rows contain each fact that no kept row has, updated at each boundary."""
-
-    def __init__(self, reading: SessionReading) -> None:
-        self._reading = reading
-        self._counts: Counter[str] = Counter()
-        self._first_kept = 0
-        self._next = 0
-
-    def count_at(self, boundary: RowBoundary) -> Mapping[str, int]:
-        reading = self._reading
-        if boundary.first_kept < self._first_kept:
-            # After a rewind, less is hidden than before.
-            self._counts, self._next = Counter(), 0
-        for index in _iter_hidden_rows(reading, self._next, boundary):
-            self._counts.update(reading.find_facts(index).keys())
-        self._first_kept = boundary.first_kept
-        self._next = reading.find_index(boundary.first_kept)
-        kept = _collect_kept_keys(reading, boundary)
-        return {key: count for key, count in self._counts.items() if key not in kept}
+def _iter_random_lines(reading: SessionReading, boundaries: Sequence[RowBoundary]) -> _Lines:
+    order = _RandomOrder(reading.rows.session)
+    known: set[str] = set()
+    ordered: list[str] = []
+    for _, hidden in _iter_newly_hidden(reading, boundaries):
+        texts = (reading.rows.rows[index].text for index in hidden)
+        news = {line for text in texts for line in text.split("\n")} - known
+        known |= news
+        ordered += filter(str.strip, news)
+        # Most of it is sorted already.
+        ordered.sort(key=order.__getitem__)
+        yield ordered
 
 
-def _collect_kept_keys(reading: SessionReading, boundary: RowBoundary) -> set[str]:
-    """Return the keys in the system prompt and the kept window, which a text need not repeat."""
-    cut, rows = reading.find_index(boundary.first_kept), reading.rows.rows
-    return {
-        key
-        for index in range(reading.count_rows_seen(boundary.call))
-        if index >= cut or rows[index].kind is RowKind.SYSTEM
-        for key in reading.carried[index]
-    }
+def _iter_random_facts(reading: SessionReading, boundaries: Sequence[RowBoundary]) -> _Lines:
+    """Yield the facts that nothing else in the view carries, in random order, one a line."""
+    order = _RandomOrder(reading.rows.session)
+    for counts in _iter_fact_counts(reading, boundaries):
+        yield sorted(counts, key=order.__getitem__)
+
+
+def _iter_facts_by_frequency(reading: SessionReading, boundaries: Sequence[RowBoundary]) -> _Lines:
+    """Yield the same facts, those in the most hidden rows first."""
+    order = _RandomOrder(reading.rows.session)
+    for counts in _iter_fact_counts(reading, boundaries):
+        yield sorted(counts, key=lambda key: (-counts[key], order[key]))
+
+
+def _iter_fact_counts(
+    reading: SessionReading, boundaries: Sequence[RowBoundary]
+) -> Iterator[Mapping[str, int]]:
+    """Yield how many hidden rows contain each fact that the rest of the view does not carry."""
+    counts: Counter[str] = Counter()
+    rows = reading.rows.rows
+    for boundary, hidden in _iter_newly_hidden(reading, boundaries):
+        for index in hidden:
+            counts.update(reading.find_facts(index).keys())
+        cut = reading.find_index(boundary.first_kept)
+        kept = {
+            key
+            for index in range(reading.count_rows_seen(boundary.call))
+            if index >= cut or rows[index].kind is RowKind.SYSTEM
+            for key in reading.carried[index]
+        }
+        yield {key: count for key, count in counts.items() if key not in kept}
+
+
+def _iter_newly_hidden(
+    reading: SessionReading, boundaries: Sequence[RowBoundary]
+) -> Iterator[tuple[RowBoundary, list[int]]]:
+    """Yield each boundary with the indices of the rows that it hides and the one before did not."""
+    first, rows = 0, reading.rows.rows
+    for boundary in boundaries:
+        below = min(reading.find_index(boundary.first_kept), reading.count_rows_seen(boundary.call))
+        yield boundary, [at for at in range(first, below) if rows[at].kind is not RowKind.SYSTEM]
+        first = max(first, below)
 
 
 class _RandomOrder(dict[str, bytes]):
@@ -264,3 +187,26 @@ class _RandomOrder(dict[str, bytes]):
         encoded = line.encode("utf-8", "surrogatepass")
         order = self[line] = blake2b(encoded, digest_size=8, key=self._seed).digest()
         return order
+
+
+_PLAIN_CONTROLS: Mapping[str, Callable[[SessionReading, Sequence[RowBoundary]], _Views]] = (
+    MappingProxyType(
+        {
+            "full history": lambda _reading, _boundaries: (WHOLE_HISTORY,),
+            "drop": _drop_history,
+            "masking": _mask_results,
+        }
+    )
+)
+_LINE_CONTROLS: Mapping[str, Callable[[SessionReading, Sequence[RowBoundary]], _Lines]] = (
+    MappingProxyType(
+        {
+            "file list": _iter_files,
+            "random lines": _iter_random_lines,
+            "random ledger": _iter_random_facts,
+            "frequency ledger": _iter_facts_by_frequency,
+        }
+    )
+)
+CONTROLS = (*_PLAIN_CONTROLS, *_LINE_CONTROLS)
+"""The names of all controls, in order."""

@@ -5,8 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .anchors import Anchor, AnchorKind, list_carried_keys
-from .canonical_boundaries import RowBoundary
-from .later_references import LaterReference, list_candidate_stakes
+from .later_references import LaterReference, RowBoundary, list_candidate_stakes
 from .rows import ViewSegment
 from .scores import Scores
 from .secondary_measures import SecondaryMeasures

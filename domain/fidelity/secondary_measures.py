@@ -5,9 +5,8 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from .canonical_boundaries import RowBoundary
 from .file_touches import RepeatedRead
-from .later_references import LaterReference
+from .later_references import LaterReference, RowBoundary
 from .plain_words import WordPair
 from .prose import Constraint
 from .scores import Scores

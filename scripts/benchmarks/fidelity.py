@@ -9,11 +9,11 @@ from cutbank.adapters.analysis.backtest.worker import COLLECT_AFTER_BLOCKS
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.compaction_terms import CompactionTerms
-from cutbank.domain.fidelity.canonical_boundaries import (
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_own_bound
+from cutbank.domain.fidelity.later_references import (
     find_canonical_boundaries,
     list_own_boundaries,
 )
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_own_bound
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY, SessionRows, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.fidelity.visibility import SessionVisibility

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cutbank.adapters.analysis.backtest.cache import open_result_cache
+from cutbank.adapters.analysis.backtest.fingerprint import open_result_cache
 from cutbank.adapters.analysis.replaying.cached_summaries import open_summary_cache
-from cutbank.domain.backtest.cell import Cell, Setup
-from cutbank.domain.backtest.result import ControlResult
+from cutbank.domain.backtest.cell import Cell, ControlResult, Setup
 from cutbank.domain.errors import CacheFileError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage

@@ -5,8 +5,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cutbank.domain.backtest.cell import Bill, Cell, CellOutcome, MissedFact, Setup
-from cutbank.domain.backtest.result import BacktestResult, ControlResult
+from cutbank.domain.backtest.cell import (
+    BacktestResult,
+    Bill,
+    Cell,
+    CellOutcome,
+    ControlResult,
+    MissedFact,
+    Setup,
+)
 from cutbank.domain.fidelity.scores import Scores
 
 

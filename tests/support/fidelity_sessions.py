@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
+from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.rows import FidelityRow, RowKind, SessionRows, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges

@@ -3,14 +3,13 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ....domain.backtest.cell import Cell, CellOutcome, Setup
-from ....domain.backtest.result import BacktestResult, ControlResult
+from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome, ControlResult, Setup
 from ....domain.errors import BacktestError, CacheFileError
 from ....domain.hooks import Progress
 from ....domain.models import ModelFacts
@@ -23,9 +22,8 @@ from ...storage.sqlite.database_file import is_in_memory
 from ..replaying.deciders import SIZED_SUMMARIZER
 from .backtest_pool import DEFAULT_TIMEOUT_S, BacktestPool
 from .backtest_text import format_session_name
-from .cache import Cache, open_result_cache
 from .cluster import Cluster
-from .fingerprint import fingerprint_item
+from .fingerprint import Cache, fingerprint_item, open_result_cache
 from .grid import Grid
 from .worker_messages import (
     ControlItem,
@@ -43,32 +41,6 @@ CONTROL_BUDGETS = (500, 2_000)
 NO_CALLS_REASON = "no model was called in it"
 MAX_TIMEOUT_S = 1_000_000.0
 """The longest time limit of a cell: eleven days, half of what system clocks accept."""
-
-
-@dataclass(frozen=True)
-class BacktestOptions:
-    """Options of how a backtest runs; none changes the results."""
-
-    jobs: int | None = None
-    """Processes on this machine; None is one for each core."""
-    timeout_s: float = DEFAULT_TIMEOUT_S
-    cluster: str | None = None
-    """The address of a Dask scheduler whose workers measure instead."""
-    cache: Path | None = None
-    """The file that keeps results; None keeps nothing."""
-    progress: Progress | None = None
-    """Called with how many cells and controls are done, and how many there are."""
-    report_note: Callable[[str], None] | None = None
-
-    def __post_init__(self) -> None:
-        if self.jobs is not None and self.jobs < 1:
-            raise BacktestError(f"a backtest needs a process, not {self.jobs}")
-        if not self.timeout_s > 0:
-            raise BacktestError(f"a cell needs more than {self.timeout_s:g} seconds")
-        if self.timeout_s > MAX_TIMEOUT_S:
-            raise BacktestError(
-                f"a cell is not waited for {self.timeout_s:g} seconds: {MAX_TIMEOUT_S:,.0f} at most"
-            )
 
 
 def backtest(
@@ -112,81 +84,87 @@ def backtest(
         summarizer=summarizer,
         model=model,
     )
-    running = BacktestOptions(
-        jobs=jobs,
-        timeout_s=timeout_s,
-        cluster=cluster,
-        cache=Path(cache) if cache is not None else None,
-        progress=progress,
-        report_note=remark,
-    )
+    if jobs is not None and jobs < 1:
+        raise BacktestError(f"a backtest needs a process, not {jobs}")
+    if not timeout_s > 0:
+        raise BacktestError(f"a cell needs more than {timeout_s:g} seconds")
+    if timeout_s > MAX_TIMEOUT_S:
+        raise BacktestError(
+            f"a cell is not waited for {timeout_s:g} seconds: {MAX_TIMEOUT_S:,.0f} at most"
+        )
+    if cluster is not None and summarizer == "llm":
+        raise BacktestError(
+            "what a model wrote is kept on this machine: --summarizer llm takes no --cluster"
+        )
     found = store.sessions() if sessions is None else sessions
-    with translate_storage_errors(store.name):
-        return Backtest(store, found, grid, running).run()
+    if not found:
+        raise BacktestError(f"there are no sessions in {store.name}")
+    with translate_storage_errors(store.name), ExitStack() as stack:
+        run = _Backtest(store, found, grid, progress or _ignore, remark or _ignore)
+        if cache is not None:
+            run.cache = stack.enter_context(open_result_cache(Path(cache)))
+        return run.run(jobs or _count_cores(), timeout_s, cluster)
+
+
+def _ignore(*_: Any) -> None:
+    pass
 
 
 @dataclass
-class Backtest:
+class _Backtest:
     """One backtest of some sessions of one database."""
 
     store: SessionStore
     sessions: Sequence[StoredSession]
     grid: Grid
-    running: BacktestOptions = BacktestOptions()
-    _results: dict[tuple[str, int], ItemResult] = field(default_factory=dict, init=False)
-    _keys: dict[tuple[str, int], str] = field(default_factory=dict, init=False)
-    _facts: dict[tuple[str, datetime | None], ModelFacts | None] = field(
-        default_factory=dict, init=False
-    )
-    _skipped: dict[str, str] = field(default_factory=dict, init=False)
-    _cache: Cache | None = field(default=None, init=False)
-    _done: int = field(default=0, init=False)
-    _cached: int = field(default=0, init=False)
-    """The number of results in the cache, including earlier ones."""
+    progress: Progress
+    remark: Callable[[str], None]
+    cache: Cache | None = None
+    """The results that are kept; None keeps nothing."""
 
     def __post_init__(self) -> None:
-        if self.running.cluster is not None and self.grid.summarizer == "llm":
-            raise BacktestError(
-                "what a model wrote is kept on this machine: --summarizer llm takes no --cluster"
-            )
-        if not self.sessions:
-            raise BacktestError(f"there are no sessions in {self.store.name}")
-        self._sessions = {format_session_name(one.namespace, one.key): one for one in self.sessions}
+        self._results: dict[tuple[str, int], ItemResult] = {}
+        self._keys: dict[tuple[str, int], str] = {}
+        self._facts: dict[tuple[str, datetime | None], ModelFacts | None] = {}
+        self._skipped: dict[str, str] = {}
+        self._done = 0
+        self._cached = 0
+        """The number of results in the cache, including earlier ones."""
         self._setups = self.grid.make_setups()
+        self._sessions = {format_session_name(one.namespace, one.key): one for one in self.sessions}
         budgets = tuple(one for one in self.grid.budgets if one is not None) or CONTROL_BUDGETS
-        limits = dict.fromkeys(self.grid.limits)
         items: list[TaskItem] = [*self._setups]
         if self.grid.summarizer != SIZED_SUMMARIZER:
-            items += (ControlItem(limit, budgets) for limit in limits)
+            items += (ControlItem(limit, budgets) for limit in dict.fromkeys(self.grid.limits))
         self._items = dict(enumerate(items))
+        self._total = len(self._sessions) * len(self._items)
 
-    def run(self) -> BacktestResult:
+    def run(self, processes: int, timeout_s: float, cluster: str | None) -> BacktestResult:
         """Run the backtest. Finished results are in the cache even if it is interrupted."""
-        try:
-            with ExitStack() as stack:
-                if self.running.cache is not None:
-                    self._cache = stack.enter_context(open_result_cache(self.running.cache))
-                self._report_progress(0)
-                for answer in stack.enter_context(closing(self._open_pool(stack).measure_all())):
+        with ExitStack() as stack:
+            self._report_progress(0)
+            if cluster is not None:
+                tasks = self._make_tasks("", 1)
+                pool: Cluster | BacktestPool = Cluster(
+                    cluster, self.store, tasks, self._choose_items, timeout_s
+                )
+            else:
+                tasks = self._make_tasks(self._shared_address(stack), processes)
+                pool = BacktestPool(tasks, self._choose_items, processes, timeout_s)
+            try:
+                for answer in stack.enter_context(closing(pool.measure_all())):
                     self._take_answer(answer)
-        except KeyboardInterrupt:
-            self._report_cached()
-            raise
-        self._report_note()
+            except KeyboardInterrupt:
+                self._report_cached()
+                raise
+        if self.cache is not None and self.cache.damaged:
+            were = "row was" if self.cache.damaged == 1 else "rows were"
+            self.remark(
+                f"{self.cache.damaged} {were} damaged in {self.cache.path}, and measured again"
+            )
         return self._sort_results()
 
     # Tasks and workers
-
-    def _open_pool(self, stack: ExitStack) -> BacktestPool | Cluster:
-        running = self.running
-        if running.cluster is not None:
-            tasks = self._make_tasks("", 1)
-            return Cluster(
-                running.cluster, self.store, tasks, self._choose_items, running.timeout_s
-            )
-        processes = running.jobs or _count_cores()
-        tasks = self._make_tasks(self._shared_address(stack), processes)
-        return BacktestPool(tasks, self._choose_items, processes, running.timeout_s)
 
     def _make_tasks(self, address: str, processes: int) -> list[SessionTask]:
         """Return tasks, the longest sessions first; sessions are split if they are few."""
@@ -234,10 +212,10 @@ class Backtest:
         return ItemOrder(tuple(wanted), self.store.settings, others)
 
     def _is_known(self, session: str, number: int, key: str | None) -> bool:
-        if self._cache is None or key is None:
+        if self.cache is None or key is None:
             return False
         self._keys[session, number] = key
-        found = self._cache.get(key)
+        found = self.cache.get(key)
         if found is None:
             return False
         self._results[session, number] = found
@@ -283,16 +261,15 @@ class Backtest:
         self._report_progress(1)
 
     def _save_result(self, at: tuple[str, int], result: ItemResult) -> None:
-        if self._cache is None or at not in self._keys:
+        if self.cache is None or at not in self._keys:
             return
         try:
-            self._cache.put(self._keys[at], result)
+            self.cache.put(self._keys[at], result)
             self._cached += 1
         except CacheFileError as error:
             # A full disk, for example, must not lose the results in memory.
-            if self.running.report_note is not None:
-                self.running.report_note(f"{error}; nothing more is kept")
-            self._cache = None
+            self.remark(f"{error}; nothing more is kept")
+            self.cache = None
 
     def _sort_results(self) -> BacktestResult:
         """Sort by session, then by the given order of setups and limits."""
@@ -316,26 +293,16 @@ class Backtest:
             skipped=dict(sorted(self._skipped.items())),
         )
 
-    @property
-    def _total(self) -> int:
-        return len(self._sessions) * len(self._items)
-
     def _report_progress(self, more: int) -> None:
         self._done += more
-        if self.running.progress is not None:
-            self.running.progress(self._done, self._total)
+        self.progress(self._done, self._total)
 
     def _report_cached(self) -> None:
-        cache, remark = self._cache, self.running.report_note
-        if cache is not None and remark is not None:
-            found = f"{self._cached:,} of {self._total:,} measurements are kept in {cache.path}"
-            remark(f"{found}: begin it again to go on" if self._cached else found)
-
-    def _report_note(self) -> None:
-        cache, remark = self._cache, self.running.report_note
-        if cache is not None and cache.damaged and remark is not None:
-            were = "row was" if cache.damaged == 1 else "rows were"
-            remark(f"{cache.damaged} {were} damaged in {cache.path}, and measured again")
+        if self.cache is not None:
+            found = (
+                f"{self._cached:,} of {self._total:,} measurements are kept in {self.cache.path}"
+            )
+            self.remark(f"{found}: begin it again to go on" if self._cached else found)
 
 
 def _count_cores() -> int:

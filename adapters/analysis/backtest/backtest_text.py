@@ -5,9 +5,8 @@ import shlex
 from collections.abc import Iterable
 from math import inf
 
-from ....domain.backtest.cell import Cell, Setup
+from ....domain.backtest.cell import BacktestResult, Cell, Setup
 from ....domain.backtest.comparison import SetupDifference, compare_setups
-from ....domain.backtest.result import BacktestResult
 from ....domain.backtest.totals import list_limits
 from ..replaying.deciders import SIZED_SUMMARIZER
 from .grid import FIXED_DECIDERS

@@ -1,24 +1,23 @@
 """Measures one session under any number of setups, which share one read of it."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import process_time
 from typing import Any
 
-from ....domain.backtest.billing import compute_bill
-from ....domain.backtest.cell import Cell, MissedFact, Setup
-from ....domain.backtest.result import ControlResult
-from ....domain.fidelity.canonical_boundaries import (
-    find_canonical_boundaries,
-    list_own_boundaries,
-)
-from ....domain.fidelity.controls import CONTROLS, LineListControl
+from ....domain.backtest.billing import PricedCall, compute_bill
+from ....domain.backtest.cell import Cell, ControlResult, MissedFact, Setup
+from ....domain.fidelity.controls import build_controls
 from ....domain.fidelity.fidelity_measure import (
     FidelityMeasure,
     compute_own_bound,
     compute_upper_bound,
+)
+from ....domain.fidelity.later_references import (
+    find_canonical_boundaries,
+    list_own_boundaries,
 )
 from ....domain.fidelity.rows import ViewSegment
 from ....domain.fidelity.session_reading import SessionReading
@@ -28,15 +27,84 @@ from ....domain.policies.policy import quiet_below
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recorded_rows import make_session_rows
-from ....projections.replay.replay import Decider, NeverDecider, collect_segments, replay_recording
+from ....projections.replay.replay import (
+    Decider,
+    NeverDecider,
+    ReplayCompaction,
+    ReplayedCall,
+    collect_segments,
+    replay_recording,
+)
 from ...settings.settings import Settings
 from ..replaying.deciders import SIZED_SUMMARIZER, SummaryOptions, make_decider
-from .run_counts import RecordedAnswer, RunCounts, read_recorded_answers
-from .session_log import MeasuredSession, describe_log
+from .session_log import MeasuredSession, RecordedAnswer, describe_log, read_recorded_answers
 
 BOUND_CONTROL = "bound"
 UNMEASURED_FIELDS: dict[str, Any] = {"broken": 0, "orphaned": 0, "repairs": {}}
 """Fields of a cell about plans that are not shown for summaries without text."""
+
+
+@dataclass
+class RunCounts:
+    """The counts of a cell's calls and compactions, without fidelity and prices."""
+
+    recorded_answers: Sequence[RecordedAnswer]
+    by_trigger: Counter[str] = field(default_factory=Counter)
+    repairs: Counter[str] = field(default_factory=Counter)
+    calls: list[PricedCall] = field(default_factory=list)
+    boundaries: list[int] = field(default_factory=list)
+    compactions: int = 0
+    futile: int = 0
+    refused: int = 0
+    broken: int = 0
+    orphaned: int = 0
+    stood_in: int = 0
+    largest_prompt: int = 0
+
+    def count_calls(self, served: Iterable[ReplayedCall]) -> Iterator[ReplayedCall]:
+        for one in served:
+            self._count(one)
+            yield one
+
+    def to_fields(self) -> dict[str, Any]:
+        """Return the counts as fields of a cell."""
+        context = tuple(call.prompt for call in self.calls)
+        counts = ("compactions", "futile", "refused", "broken", "orphaned", "stood_in")
+        return {
+            **{name: getattr(self, name) for name in counts},
+            "calls": len(self.calls),
+            "by_trigger": dict(sorted(self.by_trigger.items())),
+            "repairs": dict(sorted(self.repairs.items())),
+            "peak_tokens": max(context, default=0),
+            "context": context,
+            "boundaries": tuple(self.boundaries),
+        }
+
+    def _count(self, served: ReplayedCall) -> None:
+        for compacted in served.compactions:
+            self._count_compaction(compacted)
+        if served.compactions:
+            self.boundaries.append(served.call.number)
+        self.futile += len(served.futile_compactions)
+        self.refused += served.is_refused
+        self.largest_prompt = max(self.largest_prompt, served.tokens)
+        by_model = [one for one in served.compactions if one.summary_input_tokens]
+        self.calls.append(
+            self.recorded_answers[len(self.calls)].price(
+                served.tokens,
+                served.unchanged,
+                sum(one.summary_input_tokens for one in by_model),
+                sum(one.summary.tokens for one in by_model if one.summary),
+            )
+        )
+
+    def _count_compaction(self, compacted: ReplayCompaction) -> None:
+        self.compactions += 1
+        self.by_trigger[str(compacted.boundary.trigger)] += 1
+        self.repairs.update(str(repair.rule) for repair in compacted.repairs)
+        self.broken += bool(compacted.orphaned_calls)
+        self.orphaned += len(compacted.orphaned_calls)
+        self.stood_in += bool(compacted.refused_drafts)
 
 
 @dataclass
@@ -91,7 +159,6 @@ class CellBench:
 
     def _score_controls(self, limit: int, budgets: tuple[int, ...]) -> Iterator[ControlResult]:
         recording, measure = self.log.recording, self._make_measure(limit)
-        boundaries = measure.boundaries
         blank = ControlResult(
             session=recording.key,
             namespace=recording.namespace,
@@ -99,16 +166,10 @@ class CellBench:
             limit=limit,
             name=BOUND_CONTROL,
         )
-        for name, control in CONTROLS.items():
-            found: Iterable[tuple[int | None, tuple[ViewSegment, ...]]]
-            if isinstance(control, LineListControl):
-                texts = control.build_for_budgets(self._reading, boundaries, budgets)
-                found = zip(budgets, texts, strict=True)
-            else:
-                found = [(None, control(self._reading, boundaries, 0))]
-            for budget, segments in found:
-                scores = measure.score(segments)
-                yield blank.model_copy(update={"name": name, "budget": budget, "scores": scores})
+        found = build_controls(self._reading, measure.boundaries, budgets)
+        for name, budget, segments in found:
+            scores = measure.score(segments)
+            yield blank.model_copy(update={"name": name, "budget": budget, "scores": scores})
         for budget in budgets:
             yield blank.model_copy(
                 update={"budget": budget, "bound": compute_upper_bound(measure, budget)}

@@ -1,4 +1,4 @@
-"""Computes a fingerprint of a measurement from all its inputs, to reuse its result."""
+"""Computes fingerprints of measurements, and keeps results by them."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -8,13 +8,16 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from ....domain.backtest.cell import Setup
+from pydantic import TypeAdapter
+
+from ....domain.backtest.cell import Cell, ControlResult, Setup
 from ....domain.models import ModelFacts
 from ...settings.policy_catalog import find_package, find_policy_class
 from ...settings.settings import Settings
 from ...storage.event_log.event_mapper import dump_json
+from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file
 from .grid import FIXED_DECIDERS
-from .worker_messages import TaskItem
+from .worker_messages import ItemResult, TaskItem
 
 PACKAGE = __name__.partition(".")[0]
 MEASURING_FOLDERS = (
@@ -96,3 +99,17 @@ def _hash_files(files: Iterator[Path]) -> str:
         digest.update(dump_json([file.name, len(content)]))
         digest.update(content)
     return digest.hexdigest()
+
+
+Cache = CheckedCache[ItemResult]
+_REMEDY = "name another file with --cache, or do without by --no-cache"
+_RESULT: TypeAdapter[ItemResult] = TypeAdapter(Cell | tuple[ControlResult, ...])
+
+
+def open_result_cache(path: Path) -> Cache:
+    """Open or create the cache in that file. Raises CacheFileError."""
+    return CheckedCache(path, _RESULT, _REMEDY)
+
+
+def find_default_cache() -> Path:
+    return find_cache_file("backtests.db")

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ....domain.backtest.cell import Cell, CellOutcome, Setup
-from ....domain.backtest.result import ControlResult
+from ....domain.backtest.cell import Cell, CellOutcome, ControlResult, Setup
 from ....domain.models import ModelFacts
 from ...settings.settings import Settings
 

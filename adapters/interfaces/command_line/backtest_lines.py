@@ -5,9 +5,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from ....domain.backtest.cell import Cell, CellOutcome
+from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome
 from ....domain.backtest.comparison import Metric, SetupDifference
-from ....domain.backtest.result import BacktestResult
 from ....domain.backtest.totals import (
     SetupTotal,
     compute_control_totals,

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ....domain.backtest.cell import CellOutcome
-from ....domain.backtest.result import BacktestResult
+from ....domain.backtest.cell import BacktestResult, CellOutcome
 from ....domain.errors import ExportError, InvalidSettingError, NotFoundError
 from ...analysis.backtest.backtest import backtest as run_backtest
 from ...analysis.backtest.backtest_text import make_backtest_command
@@ -122,7 +121,7 @@ def backtest(
     Nothing is written to the database. What is measured is kept, so that the same backtest begun
     again goes on where it stopped.
     """
-    from ...analysis.backtest.cache import find_default_cache  # noqa: PLC0415 - its libraries take their time
+    from ...analysis.backtest.fingerprint import find_default_cache  # noqa: PLC0415 - its libraries take their time
 
     if no_cache and cache is not None:
         raise InvalidSettingError("--no-cache takes no --cache")

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 
@@ -9,6 +10,8 @@ import pytest
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
+from cutbank.adapters.analysis.backtest import backtest as running
+from cutbank.adapters.analysis.backtest.backtest_pool import BacktestPool, BacktestWorker
 from cutbank.adapters.analysis.backtest.fingerprint import _hash_policy_code
 from cutbank.adapters.settings import policy_catalog
 
@@ -37,6 +40,23 @@ POLICY = '''
 '''
 
 Bring = Callable[[str, str], None]
+WORKERS: list[BacktestWorker] = []
+"""Those that no backtest needs now."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _workers() -> Iterator[None]:
+    yield
+    while WORKERS:
+        WORKERS.pop().stop()
+
+
+@pytest.fixture(autouse=True)
+def _shared_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backtests share processes, whose start takes longer than most tests, where they may."""
+    if "bring" not in request.fixturenames and "postgres" not in request.node.name:
+        shared = partial(BacktestPool, idle_workers=WORKERS, keeps_workers=True)
+        monkeypatch.setattr(running, "BacktestPool", shared)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from cutbank.adapters.analysis.backtest.backtest_text import (
     select_differences,
 )
 from cutbank.adapters.analysis.backtest.grid import Grid
+from cutbank.domain.backtest.cell import BacktestResult
 from cutbank.domain.backtest.comparison import Metric
-from cutbank.domain.backtest.result import BacktestResult
 
 
 def test_what_texts_keep_is_told_apart_among_those_that_have_texts() -> None:

@@ -10,8 +10,7 @@ from databases import on_sqlite
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.domain.backtest.cell import Cell, CellOutcome
-from cutbank.domain.backtest.result import BacktestResult
+from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome
 from cutbank.domain.errors import BacktestError
 
 from .conftest import Bring, talk
@@ -110,14 +109,19 @@ def test_a_policy_that_goes_wrong_costs_its_rows_and_no_others(
     for name, (does, _, _) in WILD.items():
         bring(name, f"if len(items) > 9: {does}")
 
-    measured = cutbank.backtest(talks, ["none", *WILD, "pi"], limits=(LIMIT,), jobs=2)
+    long_and_short = [talks.session("b"), talks.session("c")]
+    measured = cutbank.backtest(
+        talks, ["none", *WILD, "pi"], sessions=long_and_short, limits=(LIMIT,), jobs=2
+    )
 
     for name, (_, outcome, why) in WILD.items():
         found = cell(measured, "b", name)
         assert (found.outcome, why in found.why) == (outcome, True), found
         assert (found.blocks, found.calls, found.context) == (20, 10, ())
         assert cell(measured, "c", name).outcome is CellOutcome.DONE, "it is short"
-    others = cutbank.backtest(talks, ["none", "pi"], limits=(LIMIT,), jobs=1)
+    others = cutbank.backtest(
+        talks, ["none", "pi"], sessions=long_and_short, limits=(LIMIT,), jobs=1
+    )
     rest = tuple(one for one in timeless(measured).cells if one.setup.policy not in WILD)
     assert rest == timeless(others).cells
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.backtest.run_counts import read_recorded_answers
+from cutbank.adapters.analysis.backtest.session_log import read_recorded_answers
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.blocks import Origin
 from cutbank.domain.session_events import ModelCalled, Usage

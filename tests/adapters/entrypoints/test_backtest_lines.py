@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from cutbank.adapters.interfaces.command_line.backtest_lines import MAX_NAMED_ROWS, print_backtest
 from cutbank.adapters.interfaces.command_line.printing import escape_controls
-from cutbank.domain.backtest.cell import CellOutcome
-from cutbank.domain.backtest.result import BacktestResult
+from cutbank.domain.backtest.cell import BacktestResult, CellOutcome
 
 BOLD = re.compile(r"\x1b\[[\d;]*m")
 

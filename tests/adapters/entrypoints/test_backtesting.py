@@ -13,7 +13,7 @@ from claude_code_talk import Talk, text
 
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.runtime.sessions.stored_session import StoredSession
-from cutbank.domain.backtest.result import BacktestResult
+from cutbank.domain.backtest.cell import BacktestResult
 
 from .conftest import Refusals, Run, answered_wrongly
 

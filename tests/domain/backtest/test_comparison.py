@@ -9,16 +9,16 @@ from backtests import bill, cell, measured, scores, setup, some_measured, told_a
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutbank.domain.backtest.cell import Cell, CellOutcome
+from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome
 from cutbank.domain.backtest.comparison import (
     MIN_SESSIONS,
     ComparisonVerdict,
     Metric,
+    _compute_tail_share,
+    bootstrap_interval,
     compare_cells,
     compare_setups,
 )
-from cutbank.domain.backtest.resampling import _compute_tail_share, bootstrap_interval
-from cutbank.domain.backtest.result import BacktestResult
 
 ONE, OTHER = setup("one"), setup("other")
 
@@ -190,19 +190,6 @@ def test_the_other_way_round_is_the_opposite(hits: list[tuple[int, int]]) -> Non
 def test_a_backtest_of_no_sessions_has_no_differences() -> None:
     assert list(compare_setups(BacktestResult(setups=(ONE, OTHER), cells=()))) == []
     assert list(compare_setups(measured())) == []
-
-
-def test_few_sessions_name_no_more_false_winners_than_many() -> None:
-    random = Random(7)  # noqa: S311 - invented data
-    named = 0
-    for _ in range(300):
-        apart = [random.gauss(0.0, 1.0) for _ in range(6)]
-        found = bootstrap_interval([apart], lambda sums: sums[0] / 6)
-        assert found is not None
-        named += not found[0] <= 0.0 <= found[1]
-
-    # Plain percentiles of six name 15 in 100.
-    assert named / 300 <= 0.08
 
 
 def test_only_sessions_that_both_have_are_compared() -> None:

@@ -7,12 +7,12 @@ from fidelity_sessions import TEXTS, Talk, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical_boundaries import RowBoundary, list_own_boundaries
 from cutbank.domain.fidelity.fidelity_measure import (
     FidelityMeasure,
     compute_own_bound,
     compute_upper_bound,
 )
+from cutbank.domain.fidelity.later_references import RowBoundary, list_own_boundaries
 from cutbank.domain.fidelity.rows import ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
@@ -94,32 +94,6 @@ def test_no_text_of_a_size_ever_carries_more(
     hits = measure.score(dropping(reading, boundaries, text)).hits
 
     assert hits <= compute_upper_bound(measure, budget) + 1e-9
-
-
-@given(cut_talks(), st.integers(0, 12))
-def test_writing_the_keys_out_cheapest_first_comes_near_it(cut: Cut, budget: int) -> None:
-    reading, boundaries = cut
-    measure = FidelityMeasure(reading, boundaries)
-    spells = [
-        spell
-        for segment, boundary in enumerate(boundaries)
-        for spell in dropping(reading, [boundary], _greedy(measure, segment, budget))
-    ]
-
-    hits, most = measure.score(spells).hits, compute_upper_bound(measure, budget)
-
-    assert most - len(boundaries) <= hits or most < len(measure.stakes)
-    assert hits <= most + 1e-9
-
-
-def _greedy(measure: FidelityMeasure, segment: int, budget: int) -> str:
-    keys = sorted((stake.key for stake in measure.stakes if stake.segment == segment), key=len)
-    text = ""
-    for key in keys:
-        longer = f"{text} {key}" if text else key
-        if key not in text and len(longer) <= 4 * budget:
-            text = longer
-    return text
 
 
 @given(cut_talks(), st.integers(0, 40), st.integers(0, 40))

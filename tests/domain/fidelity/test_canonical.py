@@ -6,7 +6,7 @@ from fidelity_sessions import Talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical_boundaries import (
+from cutbank.domain.fidelity.later_references import (
     FRAMING_TOKENS,
     KEPT_SHARE,
     RESERVE_TOKENS,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from fidelity_sessions import Talk, dropping
 
-from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.ranges import Ranges

@@ -6,9 +6,9 @@ from fidelity_sessions import Talk, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.plain_words import PlainWords, WordContexts, is_context_kept
+from cutbank.domain.fidelity.later_references import RowBoundary
+from cutbank.domain.fidelity.plain_words import PlainWords, WordContexts
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.ranges import Ranges
 
@@ -94,11 +94,3 @@ def test_the_words_near_are_always_those_of_a_plain_search(text: str) -> None:
         frozenset(word for word, a, b in spots if a >= first - 100 and b <= last + 100)
         for first, last in facts
     )
-
-
-def test_two_words_are_enough_and_have_to_stand_together() -> None:
-    expected = frozenset({"river", "bank", "deep"})
-
-    assert is_context_kept(expected, [frozenset({"river"}), frozenset({"bank", "deep"})])
-    assert not is_context_kept(expected, [frozenset({"river"}), frozenset({"bank"})])
-    assert not is_context_kept(frozenset({"river"}), [frozenset({"river"})])

@@ -1,15 +1,16 @@
 """Controls: what texts score that nobody would write, on the boundaries that all share."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fidelity_sessions import Talk, cut_talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
-from cutbank.domain.fidelity.controls import CLEARED_TEXT, CONTROLS
+from cutbank.domain.fidelity.controls import CLEARED_TEXT, CONTROLS, build_controls
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_upper_bound
-from cutbank.domain.fidelity.rows import RowKind
+from cutbank.domain.fidelity.later_references import RowBoundary
+from cutbank.domain.fidelity.rows import RowKind, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 
 Cut = tuple[SessionReading, tuple[RowBoundary, ...]]
@@ -29,13 +30,20 @@ READING = TALK.read()
 CUT = (RowBoundary(3, 5),)
 
 
+def control(
+    name: str, reading: SessionReading, boundaries: Sequence[RowBoundary], budget: int
+) -> tuple[ViewSegment, ...]:
+    found = build_controls(reading, boundaries, (budget,))
+    return next(segments for each, _, segments in found if each == name)
+
+
 def summary(name: str, budget: int = 100) -> str:
-    (spell,) = CONTROLS[name](READING, CUT, budget)
+    (spell,) = control(name, READING, CUT, budget)
     return spell.summary
 
 
 def test_where_all_is_dropped_only_the_system_prompt_and_the_kept_window_are_sent() -> None:
-    (spell,) = CONTROLS["drop"](READING, CUT, 100)
+    (spell,) = control("drop", READING, CUT, 100)
 
     assert (spell.call, spell.after, spell.first_kept) == (3, 4, 5)
     assert (list(spell.kept), spell.summary) == ([1], "")
@@ -43,7 +51,7 @@ def test_where_all_is_dropped_only_the_system_prompt_and_the_kept_window_are_sen
 
 def test_masked_results_are_cleared_and_calls_and_prose_stay() -> None:
     # The kept window takes 19 tokens, three quarters are 14; #4 takes 7 once it is cleared, #3 7.
-    (spell,) = CONTROLS["masking"](READING, (RowBoundary(5, 5),), 100)
+    (spell,) = control("masking", READING, (RowBoundary(5, 5),), 100)
 
     assert list(spell.kept) == [1, 3, 4]
     assert spell.shown == {4: CLEARED_TEXT}
@@ -51,7 +59,7 @@ def test_masked_results_are_cleared_and_calls_and_prose_stay() -> None:
     for _ in range(6):
         talk.says("gate")
     # Each row takes 5 tokens, and three are kept: there is room for 11.
-    (spell,) = CONTROLS["masking"](talk.read(), (RowBoundary(6, 4),), 100)
+    (spell,) = control("masking", talk.read(), (RowBoundary(6, 4),), 100)
     assert list(spell.kept) == [2, 3]
 
 
@@ -72,7 +80,7 @@ def test_a_line_that_does_not_fit_is_passed_over() -> None:
     reading = Talk().user("load_rows my_id").says("a").says("b").says("c").read()
 
     def ledger(budget: int) -> list[str]:
-        (spell,) = CONTROLS["random ledger"](reading, (RowBoundary(3, 3),), budget)
+        (spell,) = control("random ledger", reading, (RowBoundary(3, 3),), budget)
         return sorted(spell.summary.split("\n"))
 
     assert ledger(1) == [""]
@@ -87,7 +95,7 @@ def test_a_file_list_names_what_calls_touched_the_newest_first() -> None:
         talk.rows[-2] = replace(talk.rows[-2], arguments={"path": path})
     talk.says("well")
 
-    (spell,) = CONTROLS["file list"](talk.read(), (RowBoundary(5, 10),), 100)
+    (spell,) = control("file list", talk.read(), (RowBoundary(5, 10),), 100)
 
     assert spell.summary == "src/gate.py\nsrc/river.py\nsrc/bank.py"
 
@@ -98,7 +106,7 @@ def test_another_session_has_another_random_order_and_the_same_one_the_same() ->
     cut = (RowBoundary(3, 3),)
 
     def ledger(session: str) -> str:
-        return CONTROLS["random ledger"](SessionReading(replace(rows, session=session)), cut, 50)[
+        return control("random ledger", SessionReading(replace(rows, session=session)), cut, 50)[
             0
         ].summary
 
@@ -110,7 +118,7 @@ def test_no_control_ever_takes_more_than_its_budget_or_scores_more_than_the_boun
     cut: Cut, name: str, budget: int
 ) -> None:
     reading, boundaries = cut
-    spells = CONTROLS[name](reading, boundaries, budget)
+    spells = control(name, reading, boundaries, budget)
     measure = FidelityMeasure(reading, boundaries)
 
     assert [spell.call for spell in spells] == [boundary.call for boundary in boundaries]
@@ -123,7 +131,7 @@ def test_no_control_ever_takes_more_than_its_budget_or_scores_more_than_the_boun
 @given(cut_talks(), st.sampled_from([*CONTROLS]))
 def test_controls_never_invent_and_always_keep_the_system_prompt(cut: Cut, name: str) -> None:
     reading, boundaries = cut
-    spells = CONTROLS[name](reading, boundaries, 500)
+    spells = control(name, reading, boundaries, 500)
 
     assert FidelityMeasure(reading, boundaries).score(spells).novel == 0
     for spell in spells:
@@ -138,8 +146,8 @@ def test_controls_never_invent_and_always_keep_the_system_prompt(cut: Cut, name:
 def test_the_full_history_always_has_all_and_what_is_dropped_never_anything(cut: Cut) -> None:
     measure = FidelityMeasure(*cut)
 
-    full = measure.score(CONTROLS["full history"](*cut, 0))
-    none = measure.score(CONTROLS["drop"](*cut, 0))
+    full = measure.score(control("full history", *cut, 0))
+    none = measure.score(control("drop", *cut, 0))
 
     assert (full.hits, full.pair_hits) == (full.stakes, full.pairs)
     assert (full.modified_named, full.read_named) == (full.modified, full.read)

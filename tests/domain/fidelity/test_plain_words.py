@@ -6,9 +6,14 @@ from fidelity_sessions import TEXTS
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.anchors import MAX_LINE_CHARS, find_anchors
+from cutbank.domain.fidelity.anchors import MAX_LINE_CHARS, find_anchors, list_carried_keys
 from cutbank.domain.fidelity.plain_words import STOP_WORDS, PlainWords
-from cutbank.domain.fidelity.prose import find_pairs_within
+from cutbank.domain.fidelity.prose import (
+    MAX_PAIR_DISTANCE,
+    LineCache,
+    SummaryContent,
+    find_pairs_within,
+)
 
 ROOTS = ("/home/me/zone",)
 PLAIN = PlainWords(ROOTS)
@@ -56,13 +61,6 @@ def test_a_line_that_is_put_together_always_says_what_it_says_as_a_whole(text: s
     assert list(line.word_spots) == words
 
 
-@given(st.lists(st.one_of(WORDS, TEXTS), max_size=12).map(" ".join))
-def test_read_word_by_word_a_line_always_says_what_it_says_as_a_whole(text: str) -> None:
-    whole = [spot.word for spot in PLAIN.parse_line(text).word_spots]
-
-    assert [word for line in PLAIN.iter_line_words(text) for word in line] == whole
-
-
 def test_pairs_are_told_either_way_and_never_of_one_word() -> None:
     assert find_pairs_within(["deep", "bank", "deep", "deep", "river"], 1) == {
         ("bank", "deep"),
@@ -70,3 +68,33 @@ def test_pairs_are_told_either_way_and_never_of_one_word() -> None:
     }
     assert ("bank", "river") in find_pairs_within(["deep", "bank", "deep", "deep", "river"], 3)
     assert ("bank", "river") not in find_pairs_within(["deep", "bank", "deep", "deep", "river"], 2)
+
+
+ROOTS = ("/home/me/zone",)
+PIECES = st.sampled_from(
+    [
+        *("river", "Bank", "deep", "the", "zone_of", "m.zone_of", "src/deep.py", "bank/"),
+        *("/home/me/zone/a.py", "12 ms", "12", "ms", "#7", "(", ")", ",", ": ", "--deep", "\n"),
+        *(" ", " ", " ", "\t", "\u00a0", "x" * (MAX_LINE_CHARS - 5)),
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=40).map("".join)
+ASKED = [("bank", "deep"), ("bank", "river")]
+
+
+@example(["bank river river deep"])
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+def test_a_text_always_says_what_its_facts_and_its_words_say(texts: list[str]) -> None:
+    plain = PlainWords(ROOTS)
+    lines = LineCache(plain, ASKED)  # each text has lines of those before it
+
+    for text in (*texts, "\n".join(texts)):
+        told = SummaryContent(text, lines)
+
+        facts = list(find_anchors(text, ROOTS))
+        words = list(PlainWords(ROOTS).iter_line_words(text))
+        near = {pair for line in words for pair in find_pairs_within(line, MAX_PAIR_DISTANCE)}
+        assert told.facts == {fact.key for fact in facts}
+        assert told.carried_keys == {key for fact in facts for key in list_carried_keys(fact)}
+        assert told.words == {word for line in words for word in line}
+        assert told.pairs == near & set(ASKED)

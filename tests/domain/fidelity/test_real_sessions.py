@@ -12,9 +12,9 @@ from transcripts import NO_SESSIONS, SESSIONS, import_file, manifest
 
 import cutbank
 from cutbank.adapters.analysis.replaying.recordings import read_recording
-from cutbank.domain.fidelity.canonical_boundaries import find_canonical_boundaries
-from cutbank.domain.fidelity.controls import CONTROLS
+from cutbank.domain.fidelity.controls import build_controls
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_upper_bound
+from cutbank.domain.fidelity.later_references import find_canonical_boundaries
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.session_reading import SessionReading
@@ -81,11 +81,9 @@ def test_real_sessions_score_under_the_controls_as_was_measured(
     ]
     most = sum(compute_upper_bound(measure, 2_000) for measure in measures)
     totals: dict[str, Scores] = {}
-    for name, control in CONTROLS.items():
-        total = Scores()
-        for measure in measures:
-            total += measure.score(control(measure.reading, measure.boundaries, 2_000))
-        totals[name] = total
+    for measure in measures:
+        for name, _, segments in build_controls(measure.reading, measure.boundaries, [2_000]):
+            totals[name] = totals.get(name, Scores()) + measure.score(segments)
 
     for name, total in totals.items():
         assert total.novel == 0

@@ -5,8 +5,8 @@ from fidelity_sessions import TEXTS, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.session_reading import SessionReading
 

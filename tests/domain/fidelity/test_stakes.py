@@ -4,10 +4,10 @@ from fidelity_sessions import Talk, cut_talks
 from hypothesis import given
 
 from cutbank.domain.fidelity.anchors import AnchorKind
-from cutbank.domain.fidelity.canonical_boundaries import RowBoundary
 from cutbank.domain.fidelity.generic_keys import GENERIC_KEYS, GENERIC_PAIRS
 from cutbank.domain.fidelity.later_references import (
     LaterReference,
+    RowBoundary,
     list_candidate_stakes,
     list_stakes,
 )

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .....domain.backtest.cell import Cell, CellOutcome
-from .....domain.backtest.result import BacktestResult
+from .....domain.backtest.cell import BacktestResult, Cell, CellOutcome
 from .....domain.backtest.totals import list_limits
 from ..backtest_text import format_cell_session
 from .figures import SetupStyle, escape_label

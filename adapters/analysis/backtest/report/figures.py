@@ -17,8 +17,12 @@ from .....domain.backtest.estimates import (
     estimate_tokens_per_call,
     estimate_usd_per_call,
 )
-from .....domain.backtest.pareto import find_pareto_front
-from .....domain.backtest.totals import ControlTotal, SetupTotal, restrict_to_shared_sessions
+from .....domain.backtest.totals import (
+    ControlTotal,
+    SetupTotal,
+    find_pareto_front,
+    restrict_to_shared_sessions,
+)
 from ...pages.templates import show_hidden_characters
 
 Drawing = dict[str, Any]

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .....domain.backtest.result import BacktestResult
+from .....domain.backtest.cell import BacktestResult
 from .....domain.errors import ExportError
 from ....storage.private_files import make_folder, open_new
 from ..backtest_text import make_backtest_command

@@ -7,9 +7,8 @@ from typing import NamedTuple, TypeVar
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from .....domain.backtest.cell import Cell, CellOutcome, MissedFact
+from .....domain.backtest.cell import BacktestResult, Cell, CellOutcome, MissedFact
 from .....domain.backtest.comparison import SetupDifference
-from .....domain.backtest.result import BacktestResult
 from .....domain.backtest.totals import (
     ControlTotal,
     SetupTotal,

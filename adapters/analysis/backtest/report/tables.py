@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .....domain.backtest.cell import Bill, Cell
-from .....domain.backtest.result import BacktestResult
+from .....domain.backtest.cell import BacktestResult, Bill, Cell
 from .....domain.fidelity.scores import Scores
 
 _Columns = Mapping[str, tuple[pa.DataType, Callable[[Any], Any]]]

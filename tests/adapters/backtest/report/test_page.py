@@ -16,8 +16,7 @@ from plotly import io as plotly_io
 from cutbank.adapters.analysis.backtest.backtest_text import NO_TEXTS
 from cutbank.adapters.analysis.backtest.report import report_page
 from cutbank.adapters.analysis.backtest.report.report_files import write_report
-from cutbank.domain.backtest.cell import MissedFact
-from cutbank.domain.backtest.result import BacktestResult
+from cutbank.domain.backtest.cell import BacktestResult, MissedFact
 from cutbank.domain.errors import ExportError
 
 VOID = {"meta", "br"}

@@ -10,8 +10,7 @@ from backtests import cell, measured, setup, some_measured, told_apart
 from hypothesis import given, settings
 
 from cutbank.adapters.analysis.backtest.report.tables import encode_cells, encode_controls
-from cutbank.domain.backtest.cell import Bill
-from cutbank.domain.backtest.result import BacktestResult
+from cutbank.domain.backtest.cell import BacktestResult, Bill
 
 
 def rows(content: bytes) -> list[dict[str, Any]]:
