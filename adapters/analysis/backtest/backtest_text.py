@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import inf
 
 from ....domain.backtest.cell import BacktestResult, Cell, Setup
-from ....domain.backtest.comparison import SetupDifference, compare_setups
+from ....domain.backtest.comparison import Interval, SetupDifference, compare_setups
 from ....domain.backtest.totals import list_limits
 from ..replaying.deciders import SIZED_SUMMARIZER
 from .grid import FIXED_DECIDERS
@@ -76,29 +76,24 @@ def format_part(value: float | None) -> str:
     return NOT_KNOWN if value is None else f"{value:.2f}"
 
 
-def format_rounded(value: float | None) -> str:
-    return NOT_KNOWN if value is None else f"{value:,.0f}"
-
-
 def format_difference(found: SetupDifference) -> str:
     """Format a difference: `-55% [-58%, -51%]`, or `-0.31 [-0.40, -0.22]` for a ratio."""
-    if found.overall is None:
-        return NOT_KNOWN
-    interval = ""
-    if found.interval is not None:
-        low, high = (_format_signed(found, end) for end in found.interval)
-        interval = f" [{low}, {high}]"
-    return _format_signed(found, found.overall) + interval
+    return _format_with_interval(found, found.overall, found.interval)
 
 
 def format_mean_difference(found: SetupDifference) -> str:
-    if found.session_mean is None:
+    return _format_with_interval(found, found.session_mean, found.session_mean_interval)
+
+
+def _format_with_interval(
+    found: SetupDifference, value: float | None, interval: Interval | None
+) -> str:
+    if value is None:
         return NOT_KNOWN
-    interval = ""
-    if found.session_mean_interval is not None:
-        low, high = (_format_signed(found, end) for end in found.session_mean_interval)
-        interval = f" [{low}, {high}]"
-    return _format_signed(found, found.session_mean) + interval
+    if interval is None:
+        return _format_signed(found, value)
+    low, high = (_format_signed(found, end) for end in interval)
+    return f"{_format_signed(found, value)} [{low}, {high}]"
 
 
 def describe_calibration(measured: BacktestResult) -> str:

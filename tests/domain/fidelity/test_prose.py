@@ -7,11 +7,10 @@ from fidelity_sessions import Talk, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, PairReference
 from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.rows import AGENT_KINDS, WHOLE_HISTORY, RowKind
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.secondary_measures import PairReference
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from plotly.subplots import make_subplots
 
 from .....domain.backtest.cell import Setup
-from .....domain.backtest.comparison import Metric, SetupDifference
-from .....domain.backtest.estimates import (
+from .....domain.backtest.comparison import (
     IntervalEstimate,
+    Metric,
+    SetupDifference,
     estimate_metric,
     estimate_tokens_per_call,
     estimate_usd_per_call,
