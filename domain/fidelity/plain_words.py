@@ -212,9 +212,7 @@ class WordContexts:
 
 def is_context_kept(expected: frozenset[str], nears: Iterable[frozenset[str]]) -> bool:
     """Check whether some occurrence still has enough of the expected words around it."""
-    return len(expected) >= MIN_SHARED_WORDS and any(
-        len(words & expected) >= MIN_SHARED_WORDS for words in nears
-    )
+    return any(len(words & expected) >= MIN_SHARED_WORDS for words in nears)
 
 
 def _make_search_hint(key: str) -> str:

@@ -1,6 +1,7 @@
 """Summaries of a size and no text: what is measured with them, and what is not."""
 
 import pytest
+from pydantic import JsonValue
 
 import cutbank
 from cutbank import SessionStore
@@ -10,13 +11,25 @@ from cutbank.domain.backtest.cell import Cell, Setup
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.fidelity.scores import Scores
 
+SETTINGS: dict[str, dict[str, JsonValue]] = {
+    "pi": {"reserve_tokens": 200, "keep_tokens": 150},
+    "pi, disabled": {"enabled": False, "keep_tokens": 150},  # only when a prompt is refused
+    "scored-pruning": {},
+    "none": {},
+}
+
 
 def measure(store: SessionStore, policy: str, limit: int, *, in_full: bool) -> Cell:
     bench = CellBench(MeasuredSession.read(store.session("a", create=False)), store.settings)
     if in_full:
         bench._never_compacts = lambda decider: False  # type: ignore[method-assign]
-    settings = {"reserve_tokens": 200, "keep_tokens": 150} if policy == "pi" else {}
-    setup = Setup(policy=policy, settings=settings, limit=limit, summariser="sized", budget=100)
+    setup = Setup(
+        policy=policy.partition(",")[0],
+        settings=SETTINGS[policy],
+        limit=limit,
+        summariser="sized",
+        budget=100,
+    )
     return bench.measure_cell(setup, None).model_copy(update={"seconds": 0.0})
 
 
@@ -26,7 +39,7 @@ def test_where_no_prompt_is_large_enough_the_replay_that_is_left_out_changes_not
     compactions: list[int] = []
     largest = measure(talks, "none", 10**6, in_full=True).peak_tokens
     limits = (500, 1_000, largest - 1, largest, largest + 199, largest + 200, 5_000)
-    for policy in ("pi", "scored-pruning"):
+    for policy in ("pi", "pi, disabled", "scored-pruning"):
         for limit in limits:
             quick = measure(talks, policy, limit, in_full=False)
             assert quick == measure(talks, policy, limit, in_full=True)

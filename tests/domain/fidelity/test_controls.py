@@ -155,3 +155,14 @@ def test_the_full_history_always_has_all_and_what_is_dropped_never_anything(cut:
     assert full.context_hits <= full.hits
     assert none.hits == none.pair_hits == none.context_hits == none.constraints_kept == 0
     assert none.carried == none.novel == 0
+
+
+def test_a_text_depends_on_its_own_boundary_alone() -> None:
+    talk = Talk().user("go")
+    for number in range(12):
+        talk.says(f"name_{number} said by part_{number}")
+    reading, boundaries = talk.read(), (RowBoundary(6, 6), RowBoundary(11, 11))
+
+    for name in WRITTEN:
+        alone = control(name, reading, boundaries[1:], 100)
+        assert control(name, reading, boundaries, 100)[1:] == alone, name
