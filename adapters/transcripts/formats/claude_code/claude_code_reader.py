@@ -43,8 +43,6 @@ def _is_entry(value: Any) -> bool:
             return "parentUuid" in value or "uuid" in value
         case {"type": "summary", "leafUuid": _} | {"type": "file-history-snapshot", "messageId": _}:
             return True
-        case {"type": "ai-title" | "custom-title", "sessionId": _}:
-            return True
         case {"type": str(kind), "sessionId": _}:
             return kind in SKIPPED_ENTRY_TYPES or kind in KEPT_ENTRY_TYPES
         case _:
@@ -361,10 +359,8 @@ class ClaudeTranscriptReader:
 
     def _finish_boundary(self, conversation: ClaudeConversation) -> None:
         """Record a boundary without a summary as a compaction."""
-        if conversation.boundary:
-            self.report.add_steps(
-                conversation, conversation.compact(conversation.boundary, None, self.tree)
-            )
+        if boundary := conversation.boundary:
+            self.report.add_steps(conversation, conversation.compact(boundary, None, self.tree))
 
 
 def _read_items(entry: ClaudeEntry, message: JsonDict, read: _ItemReader) -> _ReadItems:
