@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eventsourcing.persistence import PersistenceError
 
 from ....domain.errors import CutbankError, StorageError
-from ...storage.event_log.recorder import ImportRow
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.catalog import recognize_format
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport

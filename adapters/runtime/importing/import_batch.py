@@ -14,7 +14,7 @@ from ....domain.session import Session
 from ....domain.session_events import BlocksRetracted, ToolCallAbandoned, ToolCalled
 from ....projections.recorded_event import RecordedEvent
 from ...storage.event_log.event_mapper import dump_json
-from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import (
     Append,

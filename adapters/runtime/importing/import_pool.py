@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
-from ...storage.event_log.recorder import ImportRow
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.steps import SubAgentLink
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore, open_store

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ....domain.errors import ImportFileError
 from ....domain.hooks import Progress
-from ...storage.event_log.recorder import ImportRow
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.catalog import find_transcripts
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport

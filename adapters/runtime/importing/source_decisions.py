@@ -8,11 +8,10 @@ from ....domain.compaction import RECORDED_LINEAGE, UNSHOWN_SUMMARIZER, derive_l
 from ....domain.compaction_events import Repair, Replacement
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import estimate_text
-from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import ReplacementText, Rewind, SourceCompaction, SourceShortening
-from ..sessions.group_closure import complete_groups
-from ..sessions.retraction import complete_retraction
+from ..sessions.group_closure import complete_groups, complete_retraction
 from ..sessions.stored_session import StoredSession
 
 

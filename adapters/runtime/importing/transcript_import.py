@@ -9,7 +9,7 @@ from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.session import derive_session_id
 from ....domain.session_events import Parent
 from ....domain.token_estimate import count_characters
-from ...storage.event_log.recorder import ImportRow
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.steps import (
     Append,
     EntryEnd,
