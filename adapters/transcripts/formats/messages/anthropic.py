@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
-from ..claude_code.content import UnknownItemError, read_assistant_item, read_user_item
-from ..fields import JsonDict, MalformedError, get_field, require_field
+from ..claude_code.content import read_assistant_item, read_user_item
+from ..fields import JsonDict, get_field, require_field
 from ..format import Format
 from ..json_lines import SourceLine
 from ..placeholders import JsonPath, Placeholder
@@ -14,14 +14,13 @@ from .message_file_reader import make_message_reader
 from .message_file_writer import make_message_writer
 from .message_reader import (
     Dialect,
-    MalformedPart,
     MessagePart,
     ProviderCompaction,
     ReadBlock,
     RequestFields,
     UnknownPart,
     decode_media,
-    read_texts,
+    read_content_parts,
     text_path,
 )
 
@@ -31,14 +30,9 @@ def read_anthropic_parts(message: JsonDict, line: SourceLine, number: int) -> It
     if role not in {"user", "assistant", "system"}:
         yield UnknownPart(f"role/{role}", message)
         return
-    for at, item in read_texts(message, "content"):
-        try:
-            yield _read_part(role, at, item, line)
-        except UnknownItemError as unknown:
-            yield UnknownPart(f"content/{unknown}", item)
-        except MalformedError as error:
-            place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
-            yield MalformedPart(f"content{place}: {error}", item)
+    yield from read_content_parts(
+        message, "content", lambda at, item: _read_part(role, at, item, line)
+    )
 
 
 def _read_part(role: str, at: JsonPath, item: Any, line: SourceLine) -> MessagePart:
