@@ -6,12 +6,10 @@ from typing import Any
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
 from ..claude_code.content import read_assistant_item, read_user_item
 from ..fields import JsonDict, get_field, require_field
-from ..format import Format
 from ..json_lines import SourceLine
 from ..placeholders import JsonPath, Placeholder
-from .dialect_detection import ANTHROPIC_MESSAGES, make_recognizer
-from .message_file_reader import make_message_reader
-from .message_file_writer import make_message_writer
+from .dialect_detection import ANTHROPIC_MESSAGES
+from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
     MessagePart,
@@ -99,11 +97,4 @@ ANTHROPIC_DIALECT = Dialect(
     ANTHROPIC_MESSAGES, ("messages",), read_anthropic_parts, ANTHROPIC_REQUEST_FIELDS
 )
 
-FORMAT = Format(
-    name=ANTHROPIC_MESSAGES,
-    description="messages of the Anthropic Messages API",
-    recognizes=make_recognizer(ANTHROPIC_MESSAGES),
-    read=make_message_reader(ANTHROPIC_DIALECT),
-    write=make_message_writer(ANTHROPIC_DIALECT),
-    suffix=".json",
-)
+FORMAT = make_message_format(ANTHROPIC_DIALECT, "messages of the Anthropic Messages API")

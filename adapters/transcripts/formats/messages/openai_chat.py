@@ -16,13 +16,11 @@ from .....domain.blocks import (
     ToolResult,
 )
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
-from ..format import Format
 from ..json_lines import SourceLine
 from ..placeholders import JsonPath, Placeholder
 from . import message_reader
-from .dialect_detection import CHAT_MESSAGES, make_recognizer
-from .message_file_reader import make_message_reader
-from .message_file_writer import make_message_writer
+from .dialect_detection import CHAT_MESSAGES
+from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
     MalformedPart,
@@ -196,11 +194,4 @@ CHAT_REQUEST_FIELDS = RequestFields(
 )
 CHAT_DIALECT = Dialect(CHAT_MESSAGES, ("messages",), read_chat_parts, CHAT_REQUEST_FIELDS)
 
-FORMAT = Format(
-    name=CHAT_MESSAGES,
-    description="messages of OpenAI Chat Completions",
-    recognizes=make_recognizer(CHAT_MESSAGES),
-    read=make_message_reader(CHAT_DIALECT),
-    write=make_message_writer(CHAT_DIALECT),
-    suffix=".json",
-)
+FORMAT = make_message_format(CHAT_DIALECT, "messages of OpenAI Chat Completions")

@@ -15,14 +15,12 @@ from .....domain.blocks import (
     ToolResult,
 )
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
-from ..format import Format
 from ..json_lines import SourceLine
 from ..media_text import MediaKind
 from ..placeholders import JsonPath, Placeholder, PlaceholderForm
 from . import message_reader
-from .dialect_detection import RESPONSES_ITEMS, make_recognizer
-from .message_file_reader import make_message_reader
-from .message_file_writer import make_message_writer
+from .dialect_detection import RESPONSES_ITEMS
+from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
     MessagePart,
@@ -215,11 +213,4 @@ RESPONSES_DIALECT = Dialect(
     is_of_items=True,
 )
 
-FORMAT = Format(
-    name=RESPONSES_ITEMS,
-    description="items of OpenAI Responses",
-    recognizes=make_recognizer(RESPONSES_ITEMS),
-    read=make_message_reader(RESPONSES_DIALECT),
-    write=make_message_writer(RESPONSES_DIALECT),
-    suffix=".json",
-)
+FORMAT = make_message_format(RESPONSES_DIALECT, "items of OpenAI Responses")
