@@ -18,25 +18,25 @@ _HOOK = "what hooks did"
 _PERMISSION = "a permission that was asked for, and its answer"
 
 SKIPPED_EVENT_TYPES = {
-    "hook.start": _HOOK,
-    "hook.end": _HOOK,
-    "permission.requested": _PERMISSION,
-    "permission.completed": _PERMISSION,
-    **dict.fromkeys(
-        (
-            *("session.error", "session.idle", "session.info", "session.usage_info"),
-            *("session.warning", "pending_messages.modified", "session.background_tasks_changed"),
-        ),
-        _FOR_THE_PERSON,
-    ),
-    **dict.fromkeys(
-        (
-            *("assistant.message_delta", "assistant.reasoning_delta", "assistant.intent"),
-            *("assistant.reasoning", "assistant.streaming_delta", "assistant.message_start"),
-            *("tool.execution_partial_result", "tool.execution_progress"),
-        ),
-        _STREAMED,
-    ),
+    name: reason
+    for reason, names in {
+        _HOOK: """
+            hook.start hook.end
+        """,
+        _PERMISSION: """
+            permission.requested permission.completed
+        """,
+        _FOR_THE_PERSON: """
+            session.error session.idle session.info session.usage_info session.warning
+            pending_messages.modified session.background_tasks_changed
+        """,
+        _STREAMED: """
+            assistant.message_delta assistant.reasoning_delta assistant.intent assistant.reasoning
+            assistant.streaming_delta assistant.message_start tool.execution_partial_result
+            tool.execution_progress
+        """,
+    }.items()
+    for name in names.split()
 }
 """Types of events that Copilot does not need to resume, and the reasons."""
 
