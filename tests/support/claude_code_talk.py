@@ -11,7 +11,6 @@ from cutbank.adapters.transcripts.formats.steps import (
     Append,
     EntryEnd,
     ImportStep,
-    Rewind,
     SourceProblem,
 )
 from cutbank.domain.blocks import AnyBlock
@@ -64,9 +63,6 @@ class Talk:
     def calls(self, message: str, call: str, **fields: Any) -> str:
         return self.says(message, tool_use(call), **fields)
 
-    def attach(self, kind: str, **fields: Any) -> str:
-        return self.add("attachment", attachment={"type": kind} | fields)
-
     def boundary(self, trigger: str = "auto", **metadata: Any) -> str:
         self.last = None
         metadata = {"trigger": trigger, "preTokens": 155_000} | metadata
@@ -111,21 +107,6 @@ class Reading:
     @property
     def reasons(self) -> list[str]:
         return [step.reason for step in self.of(SourceProblem)]
-
-    @property
-    def live(self) -> list[str]:
-        """Texts that are left when every rewind has taken back what came after its entry."""
-        left: list[Append] = []
-        for step in self.steps:
-            match step:
-                case Append():
-                    left.append(step)
-                case Rewind(to=to):
-                    while left and left[-1].source_id != to:
-                        left.pop()
-                case _:
-                    pass
-        return [step.block.text for step in left]
 
 
 Tell = Callable[..., Reading]

@@ -45,9 +45,6 @@ class Rollout:
     def user(self, *texts: str | Item) -> int:
         return self.add("response_item", message("user", *texts))
 
-    def developer(self, *texts: str) -> int:
-        return self.add("response_item", message("developer", *texts))
-
     def says(self, *texts: str) -> int:
         return self.add("response_item", message("assistant", *texts))
 

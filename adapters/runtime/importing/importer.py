@@ -14,7 +14,7 @@ from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
 from .file_import import FileImport, ImportOptions, WantedFile, report_unchanged
-from .transcript_import import SubAgentLinks
+from .transcript_import import SubAgentLinks, record_parents
 
 ReportBytes = Callable[[int], None]
 
@@ -153,6 +153,8 @@ def _import_in_parallel(  # noqa: PLR0917 - the caller's own values
                 yield one
             else:
                 heard(one)
+    with translate_storage_errors(store.name):
+        record_parents(store, manner.target_namespace, pool.links.values())
     unsettled += pool.unsettled
 
 

@@ -45,9 +45,6 @@ class SubAgentLinks:
     def add_link(self, link: SubAgentLink) -> None:
         self.known[link.key] = link
 
-    def end(self, keys: Iterable[str]) -> None:
-        """Note that the file of these sessions is stored; learn the links that others found."""
-
 
 def record_parents(store: SessionStore, namespace: str, links: Iterable[SubAgentLink]) -> None:
     """Record the parent of each sub-agent that is already stored."""
@@ -176,7 +173,6 @@ class TranscriptImport:
         self.flush()
         self.set_titles()
         self.cancel_orphan_calls()
-        self.links.end(self.targets)
         known = [self.links.known[key] for key in self.targets if key in self.links.known]
         record_parents(self.store, self.namespace, [*self.told, *known])
         self.report.complete = True

@@ -8,7 +8,6 @@ from ....domain.blocks import Block, Kind, Media, ResultPart, Text, ToolCall, To
 from ....domain.messages import Role
 from ....domain.session_events import ModelCalled
 from ....projections.rendering import summary_message
-from .claude_code.entries import classify_user_text
 from .fields import JsonDict, MalformedError, get_field, require_field, require_type
 from .format import Format
 from .json_lines import SourceLine
@@ -27,6 +26,7 @@ from .messages.message_reader import (
     ReadBlock,
     RequestFields,
     UnknownPart,
+    make_text_part,
     read_texts,
     text_path,
 )
@@ -116,9 +116,7 @@ def _read_content(owner: JsonDict, field: str, kind: Kind) -> Iterator[MessagePa
 def _read_part(at: JsonPath, item: Any, kind: Kind) -> MessagePart:
     match require_type(item):
         case "text":
-            words = require_field(item, "text", str)
-            of = classify_user_text({}, words) if kind is Kind.USER else kind
-            return ReadBlock(Block(kind=of, text=words), (Placeholder(text_path(at), "text"),))
+            return make_text_part(at, item, kind)
         case "image":
             return ReadBlock(Block(kind=Kind.IMAGE, media=_read_image(item)), ())
         case unknown:

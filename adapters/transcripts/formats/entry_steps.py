@@ -41,6 +41,8 @@ class EntryLocation:
     number: int
     id: str | None = None
     time: str | None = None
+    follows: str | None = None
+    """As in the origin of a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,12 @@ class EntryBlocks:
     placeholders: list[Placeholder] = field(default_factory=list)
     earlier_values: list[EarlierValue] = field(default_factory=list)
 
-    def add(self, block: AnyBlock, at: JsonPath | None = None) -> None:
-        """Add a block; `at` is the path of its text, if it has any."""
+    def add(self, block: AnyBlock, at: JsonPath | None = None) -> int:
+        """Add a block, and return its index; `at` is the path of its text, if it has any."""
         if at is not None:
             self.placeholders.append(Placeholder(at, block_index=len(self.blocks)))
         self.blocks.append(block)
+        return len(self.blocks) - 1
 
     @property
     def call_ids(self) -> list[str]:
@@ -121,12 +124,20 @@ class EntryBlocks:
         )
 
     def make_appends(
-        self, whence: EntryLocation, entry: Any, message_id: str | None = None
+        self,
+        whence: EntryLocation,
+        entry: Any,
+        message_id: str | None = None,
+        *,
+        with_copies: bool = True,
     ) -> Iterator[Append]:
-        """Yield the blocks as steps; the first one has the remainder of the entry."""
+        """Yield the blocks as steps; the first one has the remainder of the entry.
+
+        With copies, texts of blocks are also replaced where the entry repeats them.
+        """
         line = whence.line
         holes: list[Placeholder | EarlierValue] = [*self.placeholders, *self.earlier_values]
-        holes += find_copies(entry, self.blocks, holes)
+        holes += find_copies(entry, self.blocks, holes) if with_copies else ()
         rest = line.to_json(make_remainder(entry, holes))
         for index, block in enumerate(self.blocks):
             origin = Origin(
@@ -135,6 +146,7 @@ class EntryBlocks:
                 time=whence.time,
                 entry=rest if index == 0 else None,
                 line=whence.number,
+                follows=whence.follows if index == 0 else None,
             )
             said = block.model_copy(update={"origin": origin, "message_id": message_id})
             yield Append(f"{whence.key}:{index}", said, whence.id or whence.key)

@@ -53,24 +53,6 @@ def test_what_is_shortened_after_a_compaction_leaves_its_summary_as_it_was(
 # Rewinds
 
 
-def test_rewinds_within_rewinds(tell: Tell) -> None:
-    talk = Talk()
-    one = talk.user("1")
-    two = talk.says("m1", text("2"))
-    talk.user("3")
-    talk.says("m2", text("4"))
-    talk.user("3b", parentUuid=two)
-    four = talk.says("m3", text("4b"))
-    talk.user("5")
-    talk.user("5b", parentUuid=four)
-    talk.user("2b", parentUuid=one)
-
-    reading = tell(talk)
-
-    assert [step.to for step in reading.of(Rewind)] == [two, four, one]
-    assert reading.live == ["1", "2b"]
-
-
 def test_a_long_tree_of_dead_branches_is_read_in_time(tell: Tell) -> None:
     talk = Talk()
     root = talk.user("go")

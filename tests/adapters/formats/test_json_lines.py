@@ -16,24 +16,15 @@ def read(tmp_path: Path, raw: bytes, longest: int = 1_000) -> list[SourceLine]:
     return list(read_lines_of(path, longest))
 
 
-def test_lines_are_numbered_and_say_where_they_end(tmp_path: Path) -> None:
-    found = read(tmp_path, b'{"a":1}\n[2]\n3')
-
-    assert [(line.number, line.end, line.value) for line in found] == [
-        (1, 8, {"a": 1}),
-        (2, 12, [2]),
-        (3, 13, 3),
-    ]
-
-
-def test_blank_lines_are_no_entries_but_are_counted(tmp_path: Path) -> None:
-    found = read(tmp_path, b"\n  \t\r\n1\r\n\n2\n\n")
-
-    assert [(line.number, line.value) for line in found] == [(3, 1), (5, 2)]
-
-
-def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
-    assert read(tmp_path, b"\xef\xbb\xbf[1]\n")[0].value == [1]
+def test_lines_are_numbered_say_where_they_end_and_blank_ones_are_no_entries(
+    tmp_path: Path,
+) -> None:
+    for raw, expected in (
+        (b'{"a":1}\n[2]\n3', [(1, 8, {"a": 1}), (2, 12, [2]), (3, 13, 3)]),
+        (b"\n  \t\r\n1\r\n\n2\n\n", [(3, 9, 1), (5, 12, 2)]),
+        (b"\xef\xbb\xbf[1]\n", [(1, 7, [1])]),
+    ):
+        assert [(line.number, line.end, line.value) for line in read(tmp_path, raw)] == expected
 
 
 def test_a_line_that_is_no_json_is_a_problem(tmp_path: Path) -> None:

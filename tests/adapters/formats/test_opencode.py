@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from told_elsewhere import again, said
+from told_elsewhere import said
 
 from cutbank import SessionStore
 from cutbank.adapters.runtime.exporting.exporter import export
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.domain.blocks import ToolCall
 
 Item = dict[str, Any]
 
@@ -53,17 +52,3 @@ def test_a_call_that_waits_is_answered_when_the_export_grew(
     assert [one[1] for one in said(session)] == ["go", '{"at":"sea"}', "calm", "it is calm"]
     export(session, "opencode", tmp_path / "out.json")
     assert json.loads((tmp_path / "out.json").read_bytes()) == json.loads(path.read_bytes())
-
-
-def test_calls_of_one_id_are_told_apart_while_they_wait(
-    store: SessionStore, tmp_path: Path
-) -> None:
-    calls = message("m1", "assistant", tool("running"), tool("completed", output="calm"))
-    path = exported(tmp_path / "a.json", calls)
-
-    imported, report = again(store, path)
-
-    assert report.errors == []
-    blocks = [entry.block for entry in imported.view().entries]
-    ids = [block.tool_call_id for block in blocks if isinstance(block, ToolCall)]
-    assert len(set(ids)) == 2

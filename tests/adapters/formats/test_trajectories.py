@@ -86,9 +86,6 @@ def test_a_conversation_that_grew_adds_only_what_is_new(
     assert once.added == half.added + whole.added
 
 
-# OpenHands before its SDK
-
-
 # SWE-agent and mini-SWE-agent
 
 
@@ -105,9 +102,6 @@ def test_marks_for_the_cache_that_move_on_add_nothing(store: SessionStore, tmp_p
 
     assert again.sessions == first.sessions
     assert again.added == 0
-
-
-# All of them
 
 
 # ATIF

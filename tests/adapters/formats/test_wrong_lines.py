@@ -39,7 +39,7 @@ def out_and_in(folder: Path, raw: bytes) -> Path | None:
     """Import the bytes and export the session; None where no format knows them."""
     path = folder / "in.jsonl"
     path.write_bytes(raw)
-    with cutbank.open(folder / "a.db") as store:
+    with cutbank.open(":memory:") as store:
         report = import_file(store, path)
         if report.format is None:
             return None

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,12 @@ def engine() -> str:
     return "sqlite"
 
 
-@pytest.mark.parametrize("number", [2**63, -(10**310)], ids=["64 bits", "310 digits"])
-def test_a_number_that_nothing_can_hold_spoils_no_database(number: int, tmp_path: Path) -> None:
+def test_a_number_that_nothing_can_hold_spoils_no_database(tmp_path: Path) -> None:
+    numbers = cycle([str(2**63), str(-(10**310))])  # too long for 64 bits, and for a float
     for file in [*SAMPLES.rglob("*.json"), *SAMPLES.rglob("*.jsonl")]:
         spoilt = tmp_path / file.relative_to(SAMPLES)
         spoilt.parent.mkdir(parents=True, exist_ok=True)
-        spoilt.write_text(NUMBERS.sub(str(number), file.read_text("utf-8")), "utf-8")
+        spoilt.write_text(NUMBERS.sub(lambda _: next(numbers), file.read_text("utf-8")), "utf-8")
 
     with cutbank.open(":memory:") as store:
         reports = list(import_path(store, tmp_path))

@@ -21,17 +21,15 @@ from ..steps import (
     SubAgentLink,
 )
 from .compaction import (
-    PROMPT_KIND,
+    PROMPT_ROLE,
     CodexCompaction,
     ItemContext,
     append_inherited_summary,
     find_summary,
-    hash_answer,
-    hash_item,
     make_compaction_step,
+    make_context_item,
     make_source_id,
     read_compaction,
-    rollback_kind,
 )
 from .entries import (
     EVENT_REASONS,
@@ -193,8 +191,8 @@ class CodexTranscriptReader:
         )
         again = origin.model_copy(update={"entry": None}) if len(read.blocks) > 1 else origin
         name = make_source_id(line.number)
-        kind = rollback_kind(read)
-        self.context.add(hash_item(payload, line), hash_answer(payload, line), line.number, 0, kind)
+        item = make_context_item(read, payload, line, name)
+        self.context.items.append(item)
         for index, block in enumerate(read.blocks):
             placed = block.model_copy(update={"origin": again if index else origin})
             served = read.is_server_tool and index == 0
@@ -205,16 +203,16 @@ class CodexTranscriptReader:
             self._keep_event_answer(read.call_id, payload)
         if read.is_by_model:
             self.meter.first_answer_id = self.meter.first_answer_id or name
-        elif kind == PROMPT_KIND:
+        elif item.role == PROMPT_ROLE:
             self.meter.first_answer_id = None  # no count came for earlier answers
         self._link_spawned(read, payload)
 
     def _record_summary(self, summary: str, line: SourceLine, time: str | None) -> None:
         """Record a message as a summary: everything before it left the context."""
         self._keep_raw("summary", line)
-        if len(self.context):
+        if self.context.items:
             self.now.add(make_compaction_step(summary, _line_key(line), time))
-            self.context.keep([])
+            self.context.items = []
         else:
             self.now.add(append_inherited_summary(summary, _line_key(line), line, time))
 
@@ -283,7 +281,7 @@ class CodexTranscriptReader:
     def _roll_back(self, turns: int, line: SourceLine) -> None:
         left = self.context.drop_turns(turns)
         if left is not None:
-            to = self.context.source_id_at(left - 1) if left else None
+            to = self.context.items[left - 1].source_id if left else None
             self.now.add(Rewind(f"{_line_key(line)}:rewind", to))
             self.meter.first_answer_id = None
 

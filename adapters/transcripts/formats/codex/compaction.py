@@ -1,6 +1,5 @@
 """Tracks the items in Codex's context, through rollbacks and through `compacted` lines."""
 
-from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,33 +18,42 @@ _IGNORED_FIELDS = frozenset({PASSTHROUGH_FIELD, "id", "phase", "status", "metada
 """Fields that a compaction removes from kept items, or changes."""
 _ANSWER_FIELDS = frozenset({"output"})
 """The field of a kept item that a compaction may shorten."""
-_HASH_MASK = 0xFFFF_FFFF_FFFF_FFFF
 
-PROMPT_KIND, INPUT_KIND, OTHER_KIND = b"p", b"t", b"o"
+PROMPT_ROLE, INPUT_ROLE, OTHER_ROLE = "prompt", "input", "other"
 """The item's role in a rollback: a user's prompt, a harness's message, or neither."""
 
 
-def hash_item(item: JsonDict, line: SourceLine) -> int:
-    """Return the same number for items with equal content, or that answer the same call."""
+@dataclass(frozen=True, slots=True)
+class ContextItem:
+    """An item in context, by hashes of its content."""
+
+    content: int
+    """Equal for items with equal content, or that answer the same call."""
+    answer: int
+    """Of the original answer, even if a compaction shortened it since."""
+    source_id: str
+    """The source id of its blocks."""
+    role: str
+    """Its role in a rollback."""
+
+
+def make_context_item(
+    read: ItemContent, item: JsonDict, line: SourceLine, source_id: str
+) -> ContextItem:
     if item.get("type") == "message" and isinstance(content := item.get("content"), list):
         said: Any = [item.get("role"), [_comparable_part(part) for part in content]]
     else:
         skipped = _IGNORED_FIELDS | _ANSWER_FIELDS if item.get("call_id") else _IGNORED_FIELDS
         said = sorted((name, item[name]) for name in item.keys() - skipped)
-    return hash(line.to_json(said)) & _HASH_MASK
+    hashes = hash(line.to_json(said)), hash(line.to_json(item.get("output")))
+    return ContextItem(*hashes, source_id, _find_role(read))
 
 
-def hash_answer(item: JsonDict, line: SourceLine) -> int:
-    """Return the same number for equal answers."""
-    return hash(line.to_json(item.get("output"))) & _HASH_MASK
-
-
-def rollback_kind(read: ItemContent) -> bytes:
-    """Return the item's role in a rollback."""
+def _find_role(read: ItemContent) -> str:
     kinds = {block.kind for block in read.blocks} if read.is_message else set()
     if kinds & PROMPT_KINDS:
-        return PROMPT_KIND
-    return INPUT_KIND if kinds == {Kind.DEVELOPER} else OTHER_KIND
+        return PROMPT_ROLE
+    return INPUT_ROLE if kinds == {Kind.DEVELOPER} else OTHER_ROLE
 
 
 def _comparable_part(part: Any) -> Any:
@@ -55,54 +63,28 @@ def _comparable_part(part: Any) -> Any:
 
 
 class ItemContext:
-    """The items in context, oldest first, at 33 bytes each, whatever their size."""
+    """The items in context, oldest first."""
 
     def __init__(self) -> None:
-        self.hashes = array("Q")
-        self.answers = array("Q")
-        """The original answers, even if a compaction shortened them since."""
-        self.lines = array("Q")
-        self.parts = array("Q")
-        """The index in a compaction's line, from 1 on; 0 for a line of its own."""
-        self.kinds = bytearray()
+        self.items: list[ContextItem] = []
 
-    def __len__(self) -> int:
-        return len(self.hashes)
-
-    def add(self, hashed: int, answer: int, line: int, part: int, kind: bytes) -> None:
-        self.hashes.append(hashed)
-        self.answers.append(answer)
-        self.lines.append(line)
-        self.parts.append(part)
-        self.kinds += kind
-
-    def source_id_at(self, index: int) -> str:
-        """Return the source id of an item's blocks."""
-        return make_source_id(self.lines[index], self.parts[index])
-
-    def match_items(self, hashes: list[int]) -> list[int | None]:
+    def match_items(self, items: list[ContextItem]) -> list[int | None]:
         """For each item, in order, return the matching item in context; use each only once."""
-        places: dict[int, list[int]] = {hashed: [] for hashed in hashes}
-        for index, hashed in enumerate(self.hashes):
-            if hashed in places:
-                places[hashed].append(index)
+        places: dict[int, list[int]] = {item.content: [] for item in items}
+        for index, known in enumerate(self.items):
+            if known.content in places:
+                places[known.content].append(index)
         found: list[int | None] = []
         last = -1
-        for hashed in hashes:
-            there = places[hashed]
+        for item in items:
+            there = places[item.content]
             at = bisect_right(there, last)
             found.append(there[at] if at < len(there) else None)
             last = there[at] if at < len(there) else last
         return found
 
     def prompt_indexes(self) -> list[int]:
-        return [index for index, kind in enumerate(self.kinds) if kind == PROMPT_KIND[0]]
-
-    def keep(self, kept: list[int]) -> None:
-        """Remove all other items."""
-        for column in (self.hashes, self.answers, self.lines, self.parts):
-            column[:] = array("Q", [column[index] for index in kept])
-        self.kinds = bytearray(self.kinds[index] for index in kept)
+        return [index for index, item in enumerate(self.items) if item.role == PROMPT_ROLE]
 
     def drop_turns(self, turns: int) -> int | None:
         """Remove the last turns; return the number of remaining items, None if nothing changes.
@@ -114,10 +96,9 @@ class ItemContext:
         if turns <= 0 or not prompts:
             return None
         cut = prompts[max(0, len(prompts) - turns)]
-        while cut > prompts[0] and self.kinds[cut - 1] == INPUT_KIND[0]:
+        while cut > prompts[0] and self.items[cut - 1].role == INPUT_ROLE:
             cut -= 1
-        for column in (self.hashes, self.answers, self.lines, self.parts, self.kinds):
-            del column[cut:]
+        del self.items[cut:]
         return cut
 
 
@@ -229,7 +210,10 @@ def read_compaction(
     items = [require_object(item, "replacement_history: ") for item in history or []]
     items = [item for item in items if not (message and _message_text(item) == message)]
     read = [read_item(item, line) for item in items]
-    hashes = [hash_item(item, line) for item in items]
+    now = [
+        make_context_item(one, item, line, make_source_id(line.number, place))
+        for place, (one, item) in enumerate(zip(read, items, strict=True), 1)
+    ]
     wrapped = summary_message.parse_summary_message(message)
     partial = None
     if history is None:
@@ -238,35 +222,35 @@ def read_compaction(
         partial = _SUMMARY_ENCRYPTED
     elif not message:
         partial = _SUMMARY_MISSING
-    answers = [hash_answer(item, line) for item in items]
+    before = context.items
     kept: list[int | None] = [*context.prompt_indexes()]
     instead: list[ReplacementText] = []
     if history is not None:
         shown = [_answer_text(one) for one in read]
         matched = [
-            index if index is None or context.answers[index] == answer or text else None
-            for index, answer, text in zip(context.match_items(hashes), answers, shown, strict=True)
+            index if index is None or text or before[index].answer == item.answer else None
+            for index, item, text in zip(context.match_items(now), now, shown, strict=True)
         ]
         kept = _match_call_pairs(matched, read)
-        for index, answer, text, one in zip(kept, answers, shown, read, strict=True):
-            if index is not None and text and context.answers[index] != answer:
-                instead.append(ReplacementText(context.source_id_at(index), text, one.call_id))
+        for index, item, text, one in zip(kept, now, shown, read, strict=True):
+            if index is not None and text and before[index].answer != item.answer:
+                instead.append(ReplacementText(before[index].source_id, text, one.call_id))
     found = CodexCompaction(
         key=key,
         time=time,
         summary=wrapped.text if wrapped else message or None,
-        kept_ids=tuple(context.source_id_at(index) for index in kept if index is not None),
+        kept_ids=tuple(before[index].source_id for index in kept if index is not None),
         partial_reason=partial,
         pre_tokens=size,
-        has_predecessors=len(context) > 0,
+        has_predecessors=len(before) > 0,
         line=line,
         replacements=tuple(instead),
-        is_whole=len(context) == sum(index is not None for index in kept),
+        is_whole=len(before) == sum(index is not None for index in kept),
     )
-    context.keep([index for index in kept if index is not None])
-    for place, (one, hashed, answer) in enumerate(zip(read, hashes, answers, strict=True), 1):
+    context.items = [before[index] for index in kept if index is not None]
+    for place, (one, item) in enumerate(zip(read, now, strict=True), 1):
         if kept[place - 1] is None and one.blocks:
-            context.add(hashed, answer, line.number, place, rollback_kind(one))
+            context.items.append(item)
             found.new_appends += _make_appends(one, line, key, place, time)
     return found
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from .....domain.blocks import Block, ToolResult
+from .....domain.blocks import Block
 from .....domain.compaction_events import Trigger
-from ..entry_steps import EntrySteps
+from ..entry_steps import EntryBlocks, EntryLocation, EntrySteps
 from ..fields import JsonDict, MalformedError, drop_fields, find_text, get_field, require_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..source import TranscriptSource
@@ -22,9 +22,9 @@ from ..steps import (
 )
 from ..summary_mark import find_marked_summary
 from .event_content import (
+    FORMAT_NAME,
     KEPT_EVENT_TYPES,
     SKIPPED_EVENT_TYPES,
-    EventContent,
     is_from_sub_agent,
     read_assistant_message,
     read_copilot_usage,
@@ -122,58 +122,62 @@ class CopilotReader:
         self.digests[id] = line.digest
         self.kept = id
 
-    def _begin_content(self, line: SourceLine, id: str) -> EventContent:
-        event = line.value
-        above = get_field(event, "parentId", str)
+    def _locate(self, line: SourceLine, id: str) -> EntryLocation:
+        above = get_field(line.value, "parentId", str)
         follows = self.skipped.get(above) if above in self.skipped else None
-        return EventContent(event, line, id, get_field(event, "timestamp", str), follows)
+        time = get_field(line.value, "timestamp", str)
+        return EntryLocation(FORMAT_NAME, id, line, line.number, id, time, follows)
 
-    def _append_content(self, entry: EntrySteps, line: SourceLine, content: EventContent) -> None:
-        if not content.blocks:
-            self._keep_raw(entry, line, line.value["type"], content.id)
+    def _append_content(
+        self,
+        entry: EntrySteps,
+        pieces: EntryBlocks,
+        whence: EntryLocation,
+        message_id: str | None = None,
+    ) -> None:
+        event = whence.line.value
+        if not pieces.blocks:
+            self._keep_raw(entry, whence.line, event["type"], whence.key)
             return
         self.has_said = True
-        for index, block in enumerate(content.finish_blocks()):
-            entry.add(Append(f"{content.id}:{index}", block, content.id))
+        entry.add(*pieces.make_appends(whence, event, message_id, with_copies=False))
 
     def _read_user(self, entry: EntrySteps, line: SourceLine, data: JsonDict, id: str) -> None:
-        content = self._begin_content(line, id)
+        pieces, whence = EntryBlocks(), self._locate(line, id)
         source = get_field(data, "source", str, "data.")
         found = find_marked_summary(data, data.get("content"))
-        read_user_message(
-            content, data, by_harness=source not in _USER_SOURCES or found is not None
-        )
+        by_harness = source not in _USER_SOURCES or found is not None
+        read_user_message(pieces, data, by_harness=by_harness)
         if found and self.has_said:
             self._keep_raw(entry, line, "user.message", id)
             entry.add(SourceCompaction(f"{id}:compacted", Trigger.MANUAL, found.text))
             return
-        if found and content.blocks:
-            content.holes.clear()  # the mark stays in the remainder of the event
+        if found and pieces.blocks:
+            pieces.placeholders.clear()  # the mark stays in the remainder of the event
             bare = {"name": "summary", "text": found.text}
-            content.blocks[0] = content.blocks[0].model_copy(update=bare)
-        self._append_content(entry, line, content)
+            pieces.blocks[0] = pieces.blocks[0].model_copy(update=bare)
+        self._append_content(entry, pieces, whence)
 
     def _read_assistant(self, entry: EntrySteps, line: SourceLine, data: JsonDict, id: str) -> None:
-        content = self._begin_content(line, id)
+        pieces, whence = EntryBlocks(), self._locate(line, id)
         said = get_field(data, "messageId", str, "data.") or id
-        content.message_id = answer = get_field(data, "apiCallId", str, "data.") or said
-        self.calls |= read_assistant_message(content, data, self.calls)
+        answer = get_field(data, "apiCallId", str, "data.") or said
+        self.calls |= read_assistant_message(pieces, whence, data, self.calls)
         for request in data.get("toolRequests") or []:
             self.arguments[request["toolCallId"]] = request.get("arguments")
         first = self.answers.setdefault(answer, id)
-        self._append_content(entry, line, content)
+        self._append_content(entry, pieces, whence, answer)
         if data.get("outputTokens") is not None:
-            entry.add(self._read_call(data, answer, id, content.time, first))
+            entry.add(self._read_call(data, answer, id, whence.time, first))
 
     def _read_result(self, entry: EntrySteps, line: SourceLine, data: JsonDict, id: str) -> None:
         call = require_field(data, "toolCallId", str, "data.")
         if call not in self.calls:
             raise MalformedError(f"data.toolCallId: {call} answers no open call")
-        content = self._begin_content(line, id)
-        read_tool_result(content, data, self.calls[call])
-        assert isinstance(content.blocks[0], ToolResult)
+        pieces, whence = EntryBlocks(), self._locate(line, id)
+        read_tool_result(pieces, data, self.calls[call])
         del self.calls[call]
-        self._append_content(entry, line, content)
+        self._append_content(entry, pieces, whence)
 
     def _read_known(
         self, entry: EntrySteps, line: SourceLine, kind: str, data: JsonDict, id: str

@@ -1,15 +1,14 @@
 """Converts the events of a Copilot CLI session to blocks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, Origin, Text, ToolCall, ToolResult
+from .....domain.blocks import Block, Kind, Media, Text, ToolCall, ToolResult
 from .....domain.session_events import Usage
 from .. import media_text
+from ..entry_steps import EntryBlocks, EntryLocation
 from ..fields import JsonDict, MalformedError, get_field, require_field
-from ..json_lines import SourceLine
-from ..placeholders import Placeholder, make_remainder
+from ..placeholders import Placeholder
 
 FORMAT_NAME = "copilot-cli"
 
@@ -19,25 +18,25 @@ _HOOK = "what hooks did"
 _PERMISSION = "a permission that was asked for, and its answer"
 
 SKIPPED_EVENT_TYPES = {
-    "hook.start": _HOOK,
-    "hook.end": _HOOK,
-    "permission.requested": _PERMISSION,
-    "permission.completed": _PERMISSION,
-    **dict.fromkeys(
-        (
-            *("session.error", "session.idle", "session.info", "session.usage_info"),
-            *("session.warning", "pending_messages.modified", "session.background_tasks_changed"),
-        ),
-        _FOR_THE_PERSON,
-    ),
-    **dict.fromkeys(
-        (
-            *("assistant.message_delta", "assistant.reasoning_delta", "assistant.intent"),
-            *("assistant.reasoning", "assistant.streaming_delta", "assistant.message_start"),
-            *("tool.execution_partial_result", "tool.execution_progress"),
-        ),
-        _STREAMED,
-    ),
+    name: reason
+    for reason, names in {
+        _HOOK: """
+            hook.start hook.end
+        """,
+        _PERMISSION: """
+            permission.requested permission.completed
+        """,
+        _FOR_THE_PERSON: """
+            session.error session.idle session.info session.usage_info session.warning
+            pending_messages.modified session.background_tasks_changed
+        """,
+        _STREAMED: """
+            assistant.message_delta assistant.reasoning_delta assistant.intent assistant.reasoning
+            assistant.streaming_delta assistant.message_start tool.execution_partial_result
+            tool.execution_progress
+        """,
+    }.items()
+    for name in names.split()
 }
 """Types of events that Copilot does not need to resume, and the reasons."""
 
@@ -62,69 +61,35 @@ def is_from_sub_agent(event: JsonDict, data: JsonDict) -> bool:
     return isinstance(data.get("parentToolCallId"), str) or isinstance(event.get("agentId"), str)
 
 
-@dataclass
-class EventContent:
-    """The blocks of an event, and the places of their content in it."""
-
-    event: JsonDict
-    line: SourceLine
-    id: str
-    time: str | None
-    previous_id: str | None
-    message_id: str | None = None
-    blocks: list[AnyBlock] = field(default_factory=list)
-    holes: list[Placeholder] = field(default_factory=list)
-
-    def add(self, made: AnyBlock) -> int:
-        """Add a block; return its index."""
-        origin = Origin(
-            format=FORMAT_NAME,
-            id=self.id,
-            time=self.time,
-            line=self.line.number,
-            follows=self.previous_id if not self.blocks else None,
-        )
-        more = {"message_id": self.message_id, "origin": origin}
-        self.blocks.append(made.model_copy(update=more))
-        return len(self.blocks) - 1
-
-    def finish_blocks(self) -> list[AnyBlock]:
-        """Return the blocks; the first one holds the remainder of the event."""
-        if not self.blocks:
-            return []
-        first, *others = self.blocks
-        assert first.origin, "every block that was added has one"
-        origin = first.origin.model_copy(
-            update={"entry": self.line.to_json(make_remainder(self.event, self.holes))}
-        )
-        return [first.model_copy(update={"origin": origin}), *others]
-
-
-def read_user_message(content: EventContent, data: JsonDict, *, by_harness: bool) -> None:
+def read_user_message(pieces: EntryBlocks, data: JsonDict, *, by_harness: bool) -> None:
     """Read a user message; the model got its `transformedContent`."""
     said = get_field(data, "content", str, "data.") or ""
     sent = get_field(data, "transformedContent", str, "data.")
     text = sent or said
     if text:
         kind = Kind.DEVELOPER if by_harness else Kind.USER
-        block = content.add(Block(kind=kind, text=text))
+        block = pieces.add(Block(kind=kind, text=text))
         if sent:
-            content.holes.append(Placeholder(("data", "transformedContent"), block_index=block))
+            pieces.placeholders.append(
+                Placeholder(("data", "transformedContent"), block_index=block)
+            )
         if said and (at := text.find(said)) >= 0:
             span = (at, at + len(said))
-            content.holes.append(Placeholder(("data", "content"), block_index=block, span=span))
+            pieces.placeholders.append(
+                Placeholder(("data", "content"), block_index=block, span=span)
+            )
     for index, file in enumerate(get_field(data, "attachments", list, "data.") or []):
         media, field = _read_attachment(file)
         if media is None:
             continue
-        block = content.add(Block(kind=Kind(media.type), media=media, name=media.name))
+        block = pieces.add(Block(kind=Kind(media.type), media=media, name=media.name))
         if media_text.is_base64_of(media, file[field]):
             at_file = ("data", "attachments", index, field)
-            content.holes.append(Placeholder(at_file, "base64", block_index=block))
+            pieces.placeholders.append(Placeholder(at_file, "base64", block_index=block))
 
 
 def read_assistant_message(
-    content: EventContent, data: JsonDict, calls: Mapping[str, str]
+    pieces: EntryBlocks, whence: EntryLocation, data: JsonDict, calls: Mapping[str, str]
 ) -> dict[str, str]:
     """Read a model's message; return its calls' source ids with their unique ids.
 
@@ -133,11 +98,9 @@ def read_assistant_message(
     opened: dict[str, str] = {}
     thought = get_field(data, "reasoningText", str, "data.")
     if thought:
-        block = content.add(Block.thinking(thought))
-        content.holes.append(Placeholder(("data", "reasoningText"), block_index=block))
+        pieces.add(Block.thinking(thought), ("data", "reasoningText"))
     if text := get_field(data, "content", str, "data."):
-        block = content.add(Block.assistant(text))
-        content.holes.append(Placeholder(("data", "content"), block_index=block))
+        pieces.add(Block.assistant(text), ("data", "content"))
     for index, request in enumerate(get_field(data, "toolRequests", list, "data.") or []):
         within = f"data.toolRequests[{index}]"
         if not isinstance(request, dict):
@@ -148,17 +111,19 @@ def read_assistant_message(
             raise MalformedError(f"{within}.toolCallId: expected an id, but it is empty")
         arguments = request.get("arguments", {})
         as_text = isinstance(arguments, str)
-        known = f"{id}#{content.id}/{index}" if id in calls or id in opened else id
-        told = arguments if as_text else content.line.to_json(arguments)
-        block = content.add(ToolCall(tool_call_id=known, name=name, arguments=told))
+        known = f"{id}#{whence.key}/{index}" if id in calls or id in opened else id
+        told = arguments if as_text else whence.line.to_json(arguments)
+        block = pieces.add(ToolCall(tool_call_id=known, name=name, arguments=told))
         opened[id] = known
         if "arguments" in request:
             at = ("data", "toolRequests", index, "arguments")
-            content.holes.append(Placeholder(at, "text" if as_text else "json", block_index=block))
+            pieces.placeholders.append(
+                Placeholder(at, "text" if as_text else "json", block_index=block)
+            )
     return opened
 
 
-def read_tool_result(content: EventContent, data: JsonDict, call: str) -> None:
+def read_tool_result(pieces: EntryBlocks, data: JsonDict, call: str) -> None:
     """Read a tool's answer: the model got `result.content`, or the error's message."""
     failed = require_field(data, "success", bool, "data.") is False
     result = get_field(data, "result", dict, "data.")
@@ -182,16 +147,16 @@ def read_tool_result(content: EventContent, data: JsonDict, call: str) -> None:
                 )
     whole = (*parts, *(media for _, media in images))
     said = whole if images else text or ""
-    block = content.add(ToolResult(tool_call_id=call, content=said, is_error=failed))
+    block = pieces.add(ToolResult(tool_call_id=call, content=said, is_error=failed))
     if text is not None:
-        content.holes.append(Placeholder(("data", name, field), part=0, block_index=block))
+        pieces.placeholders.append(Placeholder(("data", name, field), part=0, block_index=block))
     if result and result.get("detailedContent") == text is not None:
         again = ("data", name, "detailedContent")
-        content.holes.append(Placeholder(again, part=0, block_index=block))
+        pieces.placeholders.append(Placeholder(again, part=0, block_index=block))
     for place, (index, media) in enumerate(images, 1):
         if result and media_text.is_base64_of(media, result["contents"][index]["data"]):
             at = ("data", name, "contents", index, "data")
-            content.holes.append(Placeholder(at, "base64", place, block))
+            pieces.placeholders.append(Placeholder(at, "base64", place, block))
 
 
 def read_copilot_usage(data: JsonDict) -> Usage:

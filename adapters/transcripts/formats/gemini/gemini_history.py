@@ -11,13 +11,12 @@ from .....domain.blocks import (
     Kind,
     Media,
     NativePart,
-    Origin,
     ToolCall,
     ToolResult,
 )
 from .....domain.compaction_events import Trigger
 from .. import json_lines
-from ..entry_steps import EntrySteps, digest_text, read_entry_steps
+from ..entry_steps import EntryBlocks, EntryLocation, EntrySteps, digest_text, read_entry_steps
 from ..fields import JsonDict, MalformedError, drop_fields, get_field, require_field
 from ..format import Format
 from ..json_lines import NestedTooDeeplyError, SourceLine
@@ -28,10 +27,9 @@ from ..outgoing import (
     OutgoingSession,
     group_own_entries,
 )
-from ..placeholders import JsonPath, Placeholder, fill_entry, make_remainder
+from ..placeholders import JsonPath, Placeholder, fill_entry
 from ..source import TranscriptSource
 from ..steps import (
-    Append,
     EntryEnd,
     ImportStep,
     RawEntry,
@@ -163,7 +161,6 @@ class GeminiContents:
                 self.contents.append({"role": "user", "parts": parts})
 
 
-_PROVIDER = "gemini"
 _ROLES = ("user", "model", "function")
 _NATIVE_PARTS = ("executableCode", "codeExecutionResult")
 
@@ -231,9 +228,10 @@ class GeminiHistoryReader:
             raise MalformedError(f"role: {role!r} is not known")
         parts = require_field(content, "parts", list)
         id = f"{entry.number}:{digest_text(self.line.to_json(content))}"
-        holes, made = list[Placeholder](), list[AnyBlock]()
+        pieces = EntryBlocks()
         for index, part in enumerate(parts):
-            place = PartLocation(holes, index, len(made), f"{entry.number}-{index}")
+            name = f"{entry.number}-{index}"
+            place = PartLocation(pieces.placeholders, index, len(pieces.blocks), name)
             try:
                 block = self._read_part(entry, part, role, place)
             except MalformedError as error:
@@ -241,36 +239,25 @@ class GeminiHistoryReader:
                 entry.add_problem(f"parts[{index}]: {error}", raw)
                 continue
             if block is not None:
-                made.append(block)
-        if not made:
+                pieces.add(block)
+        found = self._read_compaction(content, id) if len(pieces.blocks) == 1 else None
+        if found or not pieces.blocks:
             raw = self.line.to_json(content)
             entry.add(RawEntry(id, f"content/{role}", raw, id, entry.number))
-            return
-        rest = self.line.to_json(make_remainder(content, holes))
-        if len(made) == 1 and (found := self._read_compaction(content, id)):
-            whole = self.line.to_json(content)
-            entry.add(RawEntry(id, f"content/{role}", whole, id, entry.number), found)
+            entry.add(*[found] if found else [])
             return
         self.has_said = True
-        for index, block in enumerate(made):
-            origin = Origin(
-                format=FORMAT_NAME, id=id, line=entry.number, entry=None if index else rest
-            )
-            shared = {"origin": origin, "message_id": id if role == "model" else None}
-            entry.add(Append(f"{id}:{index}", block.model_copy(update=shared), id))
+        whence = EntryLocation(FORMAT_NAME, id, self.line, entry.number, id)
+        message_id = id if role == "model" else None
+        entry.add(*pieces.make_appends(whence, content, message_id, with_copies=False))
 
     def _read_compaction(self, content: JsonDict, id: str) -> SourceCompaction | None:
         """Return a summary that cutbank exported, if anything precedes it."""
         match content:
             case {"role": "user", "parts": [{"text": str(text)}]} if self.has_said:
-                found = find_marked_summary(content, text)
-                return (
-                    SourceCompaction(f"{id}:compacted", Trigger.MANUAL, found.text)
-                    if found
-                    else None
-                )
-            case _:
-                return None
+                if found := find_marked_summary(content, text):
+                    return SourceCompaction(f"{id}:compacted", Trigger.MANUAL, found.text)
+        return None
 
     def _read_part(
         self, entry: EntrySteps, part: Any, role: str, place: PartLocation

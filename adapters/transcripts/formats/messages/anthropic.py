@@ -4,24 +4,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
-from ..claude_code.content import UnknownItemError, read_assistant_item, read_user_item
-from ..fields import JsonDict, MalformedError, get_field, require_field
-from ..format import Format
+from ..claude_code.content import read_assistant_item, read_user_item
+from ..fields import JsonDict, get_field, require_field
 from ..json_lines import SourceLine
 from ..placeholders import JsonPath, Placeholder
-from .dialect_detection import ANTHROPIC_MESSAGES, make_recognizer
-from .message_file_reader import make_message_reader
-from .message_file_writer import make_message_writer
+from .dialect_detection import ANTHROPIC_MESSAGES
+from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
-    MalformedPart,
     MessagePart,
     ProviderCompaction,
     ReadBlock,
     RequestFields,
     UnknownPart,
     decode_media,
-    read_texts,
+    read_content_parts,
     text_path,
 )
 
@@ -31,14 +28,9 @@ def read_anthropic_parts(message: JsonDict, line: SourceLine, number: int) -> It
     if role not in {"user", "assistant", "system"}:
         yield UnknownPart(f"role/{role}", message)
         return
-    for at, item in read_texts(message, "content"):
-        try:
-            yield _read_part(role, at, item, line)
-        except UnknownItemError as unknown:
-            yield UnknownPart(f"content/{unknown}", item)
-        except MalformedError as error:
-            place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
-            yield MalformedPart(f"content{place}: {error}", item)
+    yield from read_content_parts(
+        message, "content", lambda at, item: _read_part(role, at, item, line)
+    )
 
 
 def _read_part(role: str, at: JsonPath, item: Any, line: SourceLine) -> MessagePart:
@@ -105,11 +97,4 @@ ANTHROPIC_DIALECT = Dialect(
     ANTHROPIC_MESSAGES, ("messages",), read_anthropic_parts, ANTHROPIC_REQUEST_FIELDS
 )
 
-FORMAT = Format(
-    name=ANTHROPIC_MESSAGES,
-    description="messages of the Anthropic Messages API",
-    recognizes=make_recognizer(ANTHROPIC_MESSAGES),
-    read=make_message_reader(ANTHROPIC_DIALECT),
-    write=make_message_writer(ANTHROPIC_DIALECT),
-    suffix=".json",
-)
+FORMAT = make_message_format(ANTHROPIC_DIALECT, "messages of the Anthropic Messages API")

@@ -1,7 +1,7 @@
 """Detects the dialect of an array of messages by its content."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from types import NoneType
 from typing import Any
@@ -38,15 +38,6 @@ _OTHER_FORMAT_FIELDS = frozenset(
 )
 """Fields of agents' own files that hold messages as well."""
 _MAX_MESSAGES_EXAMINED = 1_000
-
-
-def make_recognizer(name: str) -> Callable[[TranscriptSource], bool]:
-    """Return the recognizer of one provider's files."""
-
-    def recognizes(source: TranscriptSource) -> bool:
-        return detect_dialect(source) == name
-
-    return recognizes
 
 
 def detect_dialect(source: TranscriptSource) -> str | None:

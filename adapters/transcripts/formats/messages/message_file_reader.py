@@ -1,6 +1,6 @@
 """Reads files of messages: an array, a body with one, or a body on each line."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,29 +27,25 @@ BODY_ENTRY = "body"
 _NO_MESSAGES = "expected messages, or a body that holds them"
 
 
-def make_message_reader(dialect: Dialect) -> Callable[[TranscriptSource], Iterator[ImportStep]]:
-    """Return the `read` function of a dialect's format."""
-
-    def read(source: TranscriptSource) -> Iterator[ImportStep]:
-        keys = SessionKeys(source.stem)
-        if not is_body_per_line(source):
-            document = source.document
-            if document is None:
-                yield from report_no_session(SourceLine(1, source.size), "no JSON document")
-            elif not _has_messages(dialect, document):
-                yield from report_no_session(document, document.problem or _NO_MESSAGES)
-            else:
-                yield from _read_session(dialect, document, keys, 0, is_on_a_line=False)
-            return
-        before = 0
-        for line in source.read_lines():
-            if not _has_messages(dialect, line):
-                yield from report_no_session(line, line.problem or _NO_MESSAGES)
-            else:
-                yield from _read_session(dialect, line, keys, before, is_on_a_line=True)
-            before = line.end
-
-    return read
+def read_message_file(dialect: Dialect, source: TranscriptSource) -> Iterator[ImportStep]:
+    """Yield the sessions of a file: one, or one on each line."""
+    keys = SessionKeys(source.stem)
+    if not is_body_per_line(source):
+        document = source.document
+        if document is None:
+            yield from report_no_session(SourceLine(1, source.size), "no JSON document")
+        elif not _has_messages(dialect, document):
+            yield from report_no_session(document, document.problem or _NO_MESSAGES)
+        else:
+            yield from _read_session(dialect, document, keys, 0, is_on_a_line=False)
+        return
+    before = 0
+    for line in source.read_lines():
+        if not _has_messages(dialect, line):
+            yield from report_no_session(line, line.problem or _NO_MESSAGES)
+        else:
+            yield from _read_session(dialect, line, keys, before, is_on_a_line=True)
+        before = line.end
 
 
 @dataclass

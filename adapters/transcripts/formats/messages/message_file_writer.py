@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, NativePart, ToolResult
@@ -13,6 +14,7 @@ from .....projections.rendering import sendable_json, summary_message
 from .....projections.rendering.catalog import PLAIN_RENDERERS
 from .....projections.view_entry import ViewEntry as Shown
 from ..fields import JsonDict, MalformedError
+from ..format import Format
 from ..json_lines import SourceLine
 from ..outgoing import (
     OutgoingBlock,
@@ -26,23 +28,28 @@ from ..outgoing import (
 )
 from ..placeholders import fill_entry
 from ..summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
-from .dialect_detection import ANTHROPIC_MESSAGES
-from .message_file_reader import BODY_ENTRY, read_request_parameters
+from .dialect_detection import ANTHROPIC_MESSAGES, detect_dialect
+from .message_file_reader import BODY_ENTRY, read_message_file, read_request_parameters
 from .message_reader import Dialect, find_system_prompt
 
 
-def make_message_writer(dialect: Dialect) -> Callable[[OutgoingSession], Iterator[bytes]]:
-    """Return the `write` function of a dialect's format."""
+def make_message_format(dialect: Dialect, description: str) -> Format:
+    """Return the format of files with messages in a dialect."""
+    return Format(
+        name=dialect.name,
+        description=description,
+        recognizes=lambda source: detect_dialect(source) == dialect.name,
+        read=partial(read_message_file, dialect),
+        write=partial(write_message_file, dialect),
+        suffix=".json",
+    )
 
-    def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-        came = restore_original(outgoing, dialect, dialect.name)
-        if came is not None:
-            body, fields = came.make_body()
-        else:
-            body, fields = render_outgoing(outgoing, dialect)
-        yield from encode_messages(body, fields)
 
-    return write
+def write_message_file(dialect: Dialect, outgoing: OutgoingSession) -> Iterator[bytes]:
+    """Yield the original messages, or else the view as a model is sent it."""
+    came = restore_original(outgoing, dialect, dialect.name)
+    body, fields = came.make_body() if came is not None else render_outgoing(outgoing, dialect)
+    yield from encode_messages(body, fields)
 
 
 @dataclass

@@ -4,10 +4,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .....domain.blocks import ASSISTANT_KINDS, AnyBlock, Block, Kind, Media, Origin, ToolResult
+from .....domain.blocks import (
+    ASSISTANT_KINDS,
+    AnyBlock,
+    Block,
+    Kind,
+    Media,
+    Native,
+    Origin,
+    ToolResult,
+)
 from .....domain.compaction_events import Trigger
 from .....projections.rendering import exchanges, tool_calls
 from .. import media_text
+from ..claude_code.content import UnknownItemError
+from ..claude_code.entries import classify_user_text
 from ..entry_steps import digest_text
 from ..fields import JsonDict, MalformedError, json_name, require_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
@@ -73,6 +84,39 @@ def read_texts(owner: JsonDict, field: str) -> Iterator[tuple[JsonPath, Any]]:
         return
     for index, item in enumerate(require_field(owner, field, list)):
         yield (field, index), item
+
+
+def read_content_parts(
+    owner: JsonDict, field: str, read: Callable[[JsonPath, Any], MessagePart]
+) -> Iterator[MessagePart]:
+    """Yield the parts of a content, each read with `read` from its path and item."""
+    for at, item in read_texts(owner, field):
+        try:
+            yield read(at, item)
+        except UnknownItemError as unknown:
+            yield UnknownPart(f"content/{unknown}", item)
+        except MalformedError as error:
+            place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
+            yield MalformedPart(f"{field}{place}: {error}", item)
+
+
+def make_text_part(at: JsonPath, item: JsonDict, kind: Kind) -> ReadBlock:
+    """Return a text; one in the user's role may be the harness's."""
+    words = require_field(item, "text", str)
+    of = classify_user_text({}, words) if kind is Kind.USER else kind
+    return ReadBlock(Block(kind=of, text=words), (Placeholder(text_path(at), "text"),))
+
+
+def make_refusal_part(at: JsonPath, item: JsonDict) -> ReadBlock:
+    refusal = Block.assistant(require_field(item, "refusal", str), name="refusal")
+    return ReadBlock(refusal, (Placeholder((*at, "refusal"), "text"),))
+
+
+def make_native_part(at: JsonPath, item: JsonDict, native: Native) -> ReadBlock:
+    """Return audio, video or an uploaded file, which only the provider can use."""
+    name = require_field(item, "type", str)
+    block = Block(kind=Kind.DOCUMENT, name=name, native=native)
+    return ReadBlock(block, (Placeholder(at, "native"),))
 
 
 def text_path(at: JsonPath) -> JsonPath:

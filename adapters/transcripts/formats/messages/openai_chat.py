@@ -15,15 +15,12 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from ..claude_code.entries import classify_user_text
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
-from ..format import Format
 from ..json_lines import SourceLine
 from ..placeholders import JsonPath, Placeholder
 from . import message_reader
-from .dialect_detection import CHAT_MESSAGES, make_recognizer
-from .message_file_reader import make_message_reader
-from .message_file_writer import make_message_writer
+from .dialect_detection import CHAT_MESSAGES
+from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
     MalformedPart,
@@ -31,8 +28,11 @@ from .message_reader import (
     ReadBlock,
     RequestFields,
     UnknownPart,
+    make_native_part,
+    make_refusal_part,
+    make_text_part,
+    read_content_parts,
     read_texts,
-    text_path,
 )
 
 _THOUGHTS = ("reasoning_content", "reasoning")
@@ -133,27 +133,21 @@ def _read_result(message: JsonDict, id: str, line: SourceLine) -> MessagePart:
 
 
 def _read_content(message: JsonDict, line: SourceLine, kind: Kind) -> Iterator[MessagePart]:
-    for at, item in read_texts(message, "content"):
-        try:
-            yield _read_part(at, item, line, kind)
-        except MalformedError as error:
-            place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
-            yield MalformedPart(f"content{place}: {error}", item)
+    yield from read_content_parts(
+        message, "content", lambda at, item: _read_part(at, item, line, kind)
+    )
 
 
 def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> MessagePart:
     match require_type(item):
         case "text":
-            words = require_field(item, "text", str)
-            of = classify_user_text({}, words) if kind is Kind.USER else kind
-            return ReadBlock(Block(kind=of, text=words), (Placeholder(text_path(at), "text"),))
+            return make_text_part(at, item, kind)
         case "refusal":
-            refusal = Block.assistant(require_field(item, "refusal", str), name="refusal")
-            return ReadBlock(refusal, (Placeholder((*at, "refusal"), "text"),))
+            return make_refusal_part(at, item)
         case "image_url":
             return _read_image(at, require_field(item, "image_url", dict))
         case "input_audio" | "video_url":
-            return _keep_native(at, item, line)
+            return make_native_part(at, item, _make_native(item, line))
         case "file":
             return _read_file(at, item, line)
         case unknown:
@@ -170,7 +164,7 @@ def _read_file(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
     file = require_field(item, "file", dict)
     data = get_field(file, "file_data", str)
     if data is None or not data.startswith("data:"):
-        return _keep_native(at, item, line)
+        return make_native_part(at, item, _make_native(item, line))
     name = get_field(file, "filename", str)
     found, form = message_reader.read_media_url(data, "document", name)
     holes = (Placeholder((*at, "file", "file_data"), form),) if form else ()
@@ -179,14 +173,6 @@ def _read_file(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
 
 def _make_document(found: Media) -> AnyBlock:
     return Block(kind=Kind.DOCUMENT, media=found, name=found.name)
-
-
-def _keep_native(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
-    """Audio, video and uploaded files, which only the provider can use."""
-    block = Block(
-        kind=Kind.DOCUMENT, name=require_field(item, "type", str), native=_make_native(item, line)
-    )
-    return ReadBlock(block, (Placeholder(at, "native"),))
 
 
 def _make_native(item: Any, line: SourceLine) -> Native:
@@ -208,11 +194,4 @@ CHAT_REQUEST_FIELDS = RequestFields(
 )
 CHAT_DIALECT = Dialect(CHAT_MESSAGES, ("messages",), read_chat_parts, CHAT_REQUEST_FIELDS)
 
-FORMAT = Format(
-    name=CHAT_MESSAGES,
-    description="messages of OpenAI Chat Completions",
-    recognizes=make_recognizer(CHAT_MESSAGES),
-    read=make_message_reader(CHAT_DIALECT),
-    write=make_message_writer(CHAT_DIALECT),
-    suffix=".json",
-)
+FORMAT = make_message_format(CHAT_DIALECT, "messages of OpenAI Chat Completions")

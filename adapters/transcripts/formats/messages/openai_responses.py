@@ -14,26 +14,25 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from ..claude_code.entries import classify_user_text
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
-from ..format import Format
 from ..json_lines import SourceLine
 from ..media_text import MediaKind
 from ..placeholders import JsonPath, Placeholder, PlaceholderForm
 from . import message_reader
-from .dialect_detection import RESPONSES_ITEMS, make_recognizer
-from .message_file_reader import make_message_reader
-from .message_file_writer import make_message_writer
+from .dialect_detection import RESPONSES_ITEMS
+from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
-    MalformedPart,
     MessagePart,
     ProviderCompaction,
     ReadBlock,
     RequestFields,
     UnknownPart,
+    make_native_part,
+    make_refusal_part,
+    make_text_part,
+    read_content_parts,
     read_texts,
-    text_path,
 )
 
 _CALL_FIELDS = {
@@ -76,32 +75,27 @@ def _read_message(message: JsonDict, line: SourceLine) -> Iterator[MessagePart]:
     if role not in {"user", "assistant", "system", "developer"}:
         yield UnknownPart(f"role/{role}", message)
         return
-    for at, item in read_texts(message, "content"):
-        try:
-            yield _read_part(at, item, line, kinds.get(role, Kind.DEVELOPER))
-        except MalformedError as error:
-            place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
-            yield MalformedPart(f"content{place}: {error}", item)
+    kind = kinds.get(role, Kind.DEVELOPER)
+    yield from read_content_parts(
+        message, "content", lambda at, item: _read_part(at, item, line, kind)
+    )
 
 
 def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> MessagePart:
     match require_type(item):
         case "input_text" | "output_text" | "text":
-            words = require_field(item, "text", str)
-            of = classify_user_text({}, words) if kind is Kind.USER else kind
-            return ReadBlock(Block(kind=of, text=words), (Placeholder(text_path(at), "text"),))
+            return make_text_part(at, item, kind)
         case "refusal":
-            refusal = Block.assistant(require_field(item, "refusal", str), name="refusal")
-            return ReadBlock(refusal, (Placeholder((*at, "refusal"), "text"),))
+            return make_refusal_part(at, item)
         case "input_image" | "input_file" as what:
             if found := _read_media(item):
                 media, field, form = found
                 holes = (Placeholder((*at, field), form),) if form else ()
                 of = Kind.IMAGE if what == "input_image" else Kind.DOCUMENT
                 return ReadBlock(Block(kind=of, media=media, name=media.name), holes)
-            return _keep_native(at, item, line)
+            return make_native_part(at, item, _make_native(item, line))
         case "input_audio" | "computer_screenshot":
-            return _keep_native(at, item, line)
+            return make_native_part(at, item, _make_native(item, line))
         case unknown:
             return UnknownPart(f"content/{unknown}", item)
 
@@ -117,12 +111,6 @@ def _read_media(item: JsonDict) -> tuple[Media, str, PlaceholderForm | None] | N
             media, form = message_reader.read_media_url(address, what, name)
             return media, field, form
     return None
-
-
-def _keep_native(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
-    name = require_field(item, "type", str)
-    block = Block(kind=Kind.DOCUMENT, name=name, native=_make_native(item, line))
-    return ReadBlock(block, (Placeholder(at, "native"),))
 
 
 def _read_call(message: JsonDict, number: int) -> ReadBlock:
@@ -225,11 +213,4 @@ RESPONSES_DIALECT = Dialect(
     is_of_items=True,
 )
 
-FORMAT = Format(
-    name=RESPONSES_ITEMS,
-    description="items of OpenAI Responses",
-    recognizes=make_recognizer(RESPONSES_ITEMS),
-    read=make_message_reader(RESPONSES_DIALECT),
-    write=make_message_writer(RESPONSES_DIALECT),
-    suffix=".json",
-)
+FORMAT = make_message_format(RESPONSES_DIALECT, "items of OpenAI Responses")

@@ -29,15 +29,166 @@ PlacedEvent = tuple[EventObject, tuple[int, ...]]
 """An event, and the positions of its blocks."""
 
 
-class V1EventBuilder:
-    """The events of one conversation that is being built."""
+def format_local_time(said: OutgoingBlock) -> str:
+    """Return the block's time in OpenHands' form: local, without a zone."""
+    origin = said.block.origin
+    if origin and origin.time:
+        try:
+            return _local_time(datetime.fromisoformat(origin.time))
+        except ValueError:
+            pass  # another format's notation: use the time of recording
+    return _local_time(said.time)
 
+
+def forget_events(
+    shown: dict[_Id, tuple[int, ...]], part: OutgoingCompaction, outgoing: OutgoingSession
+) -> list[_Id]:
+    """Remove the events that a compaction did not keep, and return their ids."""
+    boundary = part.boundary
+    gone = [
+        id
+        for id, positions in shown.items()
+        if not any(position in boundary.kept for position in positions)
+    ]
+    for id in gone:
+        del shown[id]
+    if changed := len(boundary.trims) + len(boundary.replacements):
+        outgoing.count_loss("blocks that are shown shortened", changed)
+    return gone
+
+
+def _local_time(time: datetime) -> str:
+    plain = time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+    return plain.isoformat(timespec="microseconds")
+
+
+def _list_positions(said: Sequence[OutgoingBlock]) -> tuple[int, ...]:
+    return tuple(one.position for one in said)
+
+
+def _make_text(text: str) -> EventObject:
+    return {"type": "text", "text": text}
+
+
+def _make_image(media: Media) -> EventObject:
+    return {"type": "image", "image_urls": [make_media_address(media)]}
+
+
+def _make_reasoning(item: EventObject) -> EventObject:
+    summary = [one["text"] for one in item.get("summary") or [] if "text" in one]
+    return {
+        "id": item.get("id"),
+        "summary": summary,
+        "encrypted_content": item.get("encrypted_content"),
+    }
+
+
+def write_folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
+    """Yield the events, a file each, and finally the conversation's state."""
+    conversation = _ConversationWriter(outgoing)
+    for number, event in enumerate(conversation.write_events()):
+        id = str(event.get("id") or uuid5(NAMESPACE_OID, f"{outgoing.key}:{number}"))
+        # Replace other characters, so that any source id makes a valid file name.
+        named = id if _is_plain(id) else str(uuid5(NAMESPACE_OID, id))
+        yield f"events/event-{number:05d}-{named}.json", _encode_json(event)
+    states = conversation.states or {"base_state.json": conversation.make_state()}
+    for name, state in states.items():
+        yield name, _encode_json(state)
+
+
+class _ConversationWriter:
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
+        self.states: dict[str, Any] = {}
         self.actions: dict[str, tuple[str, str]] = {}
         """Each tool call's event and tool."""
+        self.restorer = EntryRestorer()
+        self.shown: dict[str, tuple[int, ...]] = {}
+        """The events in view, each with the positions of its blocks."""
+        self.prompted = False
+        self.usages: list[dict[str, Any]] = []
 
-    def build_events(self, message: OutgoingMessage) -> Iterator[PlacedEvent]:
+    def write_events(self) -> Iterator[EventObject]:
+        for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
+            match part:
+                case OutgoingEntry():
+                    yield from self._restore_event(part)
+                case OutgoingCompaction():
+                    yield from self._write_prompt()
+                    gone = forget_events(self.shown, part, self.outgoing)
+                    yield self._build_condensation(part, gone)
+                case OutgoingMessage():
+                    yield from self._write_prompt()
+                    for event, positions in self._build_events(part):
+                        self.shown[event["id"]] = positions
+                        yield event
+                    self._count_usage(part)
+        yield from self._write_prompt()
+
+    def make_state(self) -> dict[str, Any]:
+        """Return the state of a conversation from another source."""
+        model = self.outgoing.model or "unknown"
+        return {
+            "id": str(_make_uuid(self.outgoing.key)),
+            "agent": {
+                "kind": "Agent",
+                "llm": {"model": model, "usage_id": "agent"},
+                "tools": [],
+            },
+            "workspace": {"kind": "LocalWorkspace", "working_dir": "workspace/project"},
+            "max_iterations": 500,
+            "stuck_detection": True,
+            "execution_status": "idle",
+            "confirmation_policy": {"kind": "NeverConfirm"},
+            "stats": {"usage_to_metrics": {"agent": self._make_metrics(model)}},
+        } | ({"title": self.outgoing.title} if self.outgoing.title else {})
+
+    def _restore_event(self, entry: OutgoingEntry) -> Iterator[EventObject]:
+        if entry.remainder is not None:
+            event = self.restorer.restore(entry)
+        elif read_entry_type(entry) in STATE_FILE_NAMES:
+            self.states[read_entry_type(entry) or ""] = json.loads(entry.raw or "null")
+            return
+        else:
+            event = json.loads(entry.raw or "null")
+        if not isinstance(event, dict):
+            return
+        self.prompted |= event.get("kind") == "SystemPromptEvent"
+        id = str(event.get("id"))
+        for said in entry.outgoing_blocks:
+            if isinstance(said.block, ToolCall):
+                self.actions[said.block.tool_call_id] = id, said.block.name
+        if entry.remainder is not None:
+            self.shown[id] = tuple(said.position for said in entry.outgoing_blocks)
+        for forgotten in event.get("forgotten_event_ids") or []:
+            self.shown.pop(str(forgotten), None)
+        yield event
+
+    def _write_prompt(self) -> Iterator[EventObject]:
+        outgoing = self.outgoing
+        if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
+            yield self._build_system_event(outgoing.system_prompt or "", list(outgoing.tools))
+        self.prompted = True
+
+    def _count_usage(self, message: OutgoingMessage) -> None:
+        call = message.call
+        if call and call.usage:
+            report = {"model": call.model or "", "response_id": call.call_id}
+            self.usages.append(
+                report | make_usage_report(call.usage) | {"cost": call.cost_usd or 0.0}
+            )
+
+    def _make_metrics(self, model: str) -> dict[str, Any]:
+        costs = [{"model": one["model"], "cost": one.pop("cost")} for one in self.usages]
+        return {
+            "model_name": model,
+            "accumulated_cost": sum(one["cost"] for one in costs),
+            "costs": costs,
+            "response_latencies": [],
+            "token_usages": self.usages,
+        }
+
+    def _build_events(self, message: OutgoingMessage) -> Iterator[PlacedEvent]:
         """Yield the events of a message: an action for each call, with the text before it."""
         if message.role is Role.TOOL_RESULT:
             for said in message.outgoing_blocks:
@@ -53,7 +204,7 @@ class V1EventBuilder:
         if pending:
             yield self._build_message(message.role, pending, response)
 
-    def build_system_event(self, prompt: str, tools: list[Any]) -> EventObject:
+    def _build_system_event(self, prompt: str, tools: list[Any]) -> EventObject:
         return {
             "kind": "SystemPromptEvent",
             "id": self._make_id("system"),
@@ -63,7 +214,7 @@ class V1EventBuilder:
             "tools": tools,
         }
 
-    def build_condensation(self, part: OutgoingCompaction, gone: list[str]) -> EventObject:
+    def _build_condensation(self, part: OutgoingCompaction, gone: list[str]) -> EventObject:
         """Return a compaction whose summary follows the system prompt."""
         prompted = self.outgoing.system_prompt is not None or bool(self.outgoing.tools)
         return {
@@ -203,165 +354,6 @@ class V1EventBuilder:
 
     def _make_id(self, what: str) -> str:
         return str(uuid5(NAMESPACE_OID, f"{self.outgoing.key}:{what}"))
-
-
-def format_local_time(said: OutgoingBlock) -> str:
-    """Return the block's time in OpenHands' form: local, without a zone."""
-    origin = said.block.origin
-    if origin and origin.time:
-        try:
-            return _local_time(datetime.fromisoformat(origin.time))
-        except ValueError:
-            pass  # another format's notation: use the time of recording
-    return _local_time(said.time)
-
-
-def forget_events(
-    shown: dict[_Id, tuple[int, ...]], part: OutgoingCompaction, outgoing: OutgoingSession
-) -> list[_Id]:
-    """Remove the events that a compaction did not keep, and return their ids."""
-    boundary = part.boundary
-    gone = [
-        id
-        for id, positions in shown.items()
-        if not any(position in boundary.kept for position in positions)
-    ]
-    for id in gone:
-        del shown[id]
-    if changed := len(boundary.trims) + len(boundary.replacements):
-        outgoing.count_loss("blocks that are shown shortened", changed)
-    return gone
-
-
-def _local_time(time: datetime) -> str:
-    plain = time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
-    return plain.isoformat(timespec="microseconds")
-
-
-def _list_positions(said: Sequence[OutgoingBlock]) -> tuple[int, ...]:
-    return tuple(one.position for one in said)
-
-
-def _make_text(text: str) -> EventObject:
-    return {"type": "text", "text": text}
-
-
-def _make_image(media: Media) -> EventObject:
-    return {"type": "image", "image_urls": [make_media_address(media)]}
-
-
-def _make_reasoning(item: EventObject) -> EventObject:
-    summary = [one["text"] for one in item.get("summary") or [] if "text" in one]
-    return {
-        "id": item.get("id"),
-        "summary": summary,
-        "encrypted_content": item.get("encrypted_content"),
-    }
-
-
-def write_folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
-    """Yield the events, a file each, and finally the conversation's state."""
-    conversation = _ConversationWriter(outgoing)
-    for number, event in enumerate(conversation.write_events()):
-        id = str(event.get("id") or uuid5(NAMESPACE_OID, f"{outgoing.key}:{number}"))
-        # Replace other characters, so that any source id makes a valid file name.
-        named = id if _is_plain(id) else str(uuid5(NAMESPACE_OID, id))
-        yield f"events/event-{number:05d}-{named}.json", _encode_json(event)
-    states = conversation.states or {"base_state.json": conversation.make_state()}
-    for name, state in states.items():
-        yield name, _encode_json(state)
-
-
-class _ConversationWriter:
-    def __init__(self, outgoing: OutgoingSession) -> None:
-        self.outgoing = outgoing
-        self.states: dict[str, Any] = {}
-        self.made = V1EventBuilder(outgoing)
-        self.restorer = EntryRestorer()
-        self.shown: dict[str, tuple[int, ...]] = {}
-        """The events in view, each with the positions of its blocks."""
-        self.prompted = False
-        self.usages: list[dict[str, Any]] = []
-
-    def write_events(self) -> Iterator[EventObject]:
-        for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
-            match part:
-                case OutgoingEntry():
-                    yield from self._restore_event(part)
-                case OutgoingCompaction():
-                    yield from self._write_prompt()
-                    gone = forget_events(self.shown, part, self.outgoing)
-                    yield self.made.build_condensation(part, gone)
-                case OutgoingMessage():
-                    yield from self._write_prompt()
-                    for event, positions in self.made.build_events(part):
-                        self.shown[event["id"]] = positions
-                        yield event
-                    self._count_usage(part)
-        yield from self._write_prompt()
-
-    def make_state(self) -> dict[str, Any]:
-        """Return the state of a conversation from another source."""
-        model = self.outgoing.model or "unknown"
-        return {
-            "id": str(_make_uuid(self.outgoing.key)),
-            "agent": {
-                "kind": "Agent",
-                "llm": {"model": model, "usage_id": "agent"},
-                "tools": [],
-            },
-            "workspace": {"kind": "LocalWorkspace", "working_dir": "workspace/project"},
-            "max_iterations": 500,
-            "stuck_detection": True,
-            "execution_status": "idle",
-            "confirmation_policy": {"kind": "NeverConfirm"},
-            "stats": {"usage_to_metrics": {"agent": self._make_metrics(model)}},
-        } | ({"title": self.outgoing.title} if self.outgoing.title else {})
-
-    def _restore_event(self, entry: OutgoingEntry) -> Iterator[EventObject]:
-        if entry.remainder is not None:
-            event = self.restorer.restore(entry)
-        elif read_entry_type(entry) in STATE_FILE_NAMES:
-            self.states[read_entry_type(entry) or ""] = json.loads(entry.raw or "null")
-            return
-        else:
-            event = json.loads(entry.raw or "null")
-        if not isinstance(event, dict):
-            return
-        self.prompted |= event.get("kind") == "SystemPromptEvent"
-        id = str(event.get("id"))
-        for said in entry.outgoing_blocks:
-            if isinstance(said.block, ToolCall):
-                self.made.actions[said.block.tool_call_id] = id, said.block.name
-        if entry.remainder is not None:
-            self.shown[id] = tuple(said.position for said in entry.outgoing_blocks)
-        for forgotten in event.get("forgotten_event_ids") or []:
-            self.shown.pop(str(forgotten), None)
-        yield event
-
-    def _write_prompt(self) -> Iterator[EventObject]:
-        outgoing = self.outgoing
-        if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
-            yield self.made.build_system_event(outgoing.system_prompt or "", list(outgoing.tools))
-        self.prompted = True
-
-    def _count_usage(self, message: OutgoingMessage) -> None:
-        call = message.call
-        if call and call.usage:
-            report = {"model": call.model or "", "response_id": call.call_id}
-            self.usages.append(
-                report | make_usage_report(call.usage) | {"cost": call.cost_usd or 0.0}
-            )
-
-    def _make_metrics(self, model: str) -> dict[str, Any]:
-        costs = [{"model": one["model"], "cost": one.pop("cost")} for one in self.usages]
-        return {
-            "model_name": model,
-            "accumulated_cost": sum(one["cost"] for one in costs),
-            "costs": costs,
-            "response_latencies": [],
-            "token_usages": self.usages,
-        }
 
 
 def _make_uuid(key: str) -> UUID:

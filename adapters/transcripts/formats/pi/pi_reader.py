@@ -1,6 +1,7 @@
 """Recognizes sessions of pi and of oh-my-pi, and converts their lines to steps."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .....domain.blocks import Kind, Origin
@@ -37,6 +38,25 @@ from .entry_content import EntryContent
 
 BRANCH_LEAD = "What follows sums up a branch that the conversation came back from:"
 SUMMARY_LEAD = "What follows sums up the conversation so far:"
+_CONTENT_READERS: dict[str, Callable[[JsonDict], EntryContent]] = {
+    "developer": partial(entry_content.read_user_content, kind=Kind.DEVELOPER),
+    "toolResult": entry_content.read_result_content,
+    "bashExecution": partial(entry_content.read_execution_content, command="command", how="Ran"),
+    "pythonExecution": partial(
+        entry_content.read_execution_content, command="code", how="Ran Python"
+    ),
+    "custom": partial(entry_content.read_custom_content, owner="message"),
+    "hookMessage": partial(entry_content.read_custom_content, owner="message"),
+    "branchSummary": partial(
+        entry_content.read_summary_content,
+        name="branch_summary",
+        lead=BRANCH_LEAD,
+        owner="message.",
+    ),
+    "compactionSummary": partial(
+        entry_content.read_summary_content, name="summary", lead=SUMMARY_LEAD, owner="message."
+    ),
+}
 
 
 class PiTranscriptReader:
@@ -152,34 +172,12 @@ class PiTranscriptReader:
     def _find_reader(
         self, role: str, message: JsonDict, node: BranchNode, line: SourceLine
     ) -> Callable[[JsonDict], EntryContent] | None:
-        match role:
-            case "user":
-                kind = self._classify_user(message, node.branch)
-                return lambda entry: entry_content.read_user_content(entry, kind)
-            case "developer":
-                return lambda entry: entry_content.read_user_content(entry, Kind.DEVELOPER)
-            case "assistant":
-                return lambda entry: entry_content.read_assistant_content(entry, line, node.id)
-            case "toolResult":
-                return entry_content.read_result_content
-            case "bashExecution":
-                return lambda entry: entry_content.read_execution_content(entry, "command", "Ran")
-            case "pythonExecution":
-                return lambda entry: entry_content.read_execution_content(
-                    entry, "code", "Ran Python"
-                )
-            case "custom" | "hookMessage":
-                return lambda entry: entry_content.read_custom_content(entry, "message")
-            case "branchSummary":
-                return lambda entry: entry_content.read_summary_content(
-                    entry, "branch_summary", BRANCH_LEAD, "message."
-                )
-            case "compactionSummary":
-                return lambda entry: entry_content.read_summary_content(
-                    entry, "summary", SUMMARY_LEAD, "message."
-                )
-            case _:
-                return None
+        if role == "user":
+            kind = self._classify_user(message, node.branch)
+            return partial(entry_content.read_user_content, kind=kind)
+        if role == "assistant":
+            return partial(entry_content.read_assistant_content, line=line, source_id=node.id)
+        return _CONTENT_READERS.get(role)
 
     def _classify_user(self, message: JsonDict, branch: SessionBranch) -> Kind:
         """Return USER, or DEVELOPER for an agent's message after a sub-agent's task."""
