@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ...domain.blocks import Block, Kind, Media
 from ..view_content import ViewContent
 from ..view_entry import ViewEntry
-from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
+from . import media_parts, sendable_json, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -60,7 +60,7 @@ def render_with_places(view: ViewContent) -> RenderedRequest:
     if view.system_prompt and view.system_prompt.strip():
         body["system"] = sendable_json.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
-        body["tools"] = tool_definitions.render_definitions(view, tool_definitions.ANTHROPIC_FORMAT)
+        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
     body["messages"] = messages
     return RenderedRequest(body, ends)
 
@@ -70,7 +70,7 @@ def _render_messages(
 ) -> tuple[list[JsonObject], dict[int, JsonObject]]:
     messages: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}
-    definitions = tool_definitions.render_definitions(view, tool_definitions.ANTHROPIC_FORMAT)
+    definitions = tool_calls.render_definitions(view, _PROVIDER)
     offered = frozenset(tool["name"] for tool in definitions if _is_named(tool))
     if view.summary:
         ends[SUMMARY_PLACE] = _make_text(summary_message.render_summary(view))

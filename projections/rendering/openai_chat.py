@@ -5,7 +5,7 @@ from itertools import groupby
 from ...domain.blocks import Block, Kind, Media
 from ..view_content import ViewContent
 from ..view_entry import ViewEntry
-from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
+from . import media_parts, sendable_json, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -25,9 +25,7 @@ def render(view: ViewContent) -> JsonObject:
     """Return the request's body, without thinking; it shares nothing with the view."""
     body: JsonObject = sendable_json.copy_value(view.request_settings)
     if view.tool_definitions:
-        body["tools"] = tool_definitions.render_definitions(
-            view, tool_definitions.OPENAI_CHAT_FORMAT
-        )
+        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
     messages: list[JsonObject] = []
     if view.summary:
         messages.append(_make_user_message([_make_text(summary_message.render_summary(view))]))

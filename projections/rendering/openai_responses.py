@@ -3,7 +3,7 @@
 from ...domain.blocks import Block, Kind, Media
 from ..view_content import ViewContent
 from ..view_entry import ViewEntry
-from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
+from . import media_parts, sendable_json, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -30,9 +30,7 @@ def render(view: ViewContent) -> JsonObject:
     if view.system_prompt and view.system_prompt.strip():
         body["instructions"] = sendable_json.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
-        body["tools"] = tool_definitions.render_definitions(
-            view, tool_definitions.OPENAI_RESPONSES_FORMAT
-        )
+        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
     items: list[JsonObject] = []
     if view.summary:
         items.append(_make_message("user", [_make_text(summary_message.render_summary(view))]))

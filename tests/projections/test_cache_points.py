@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vector_files import FOLDERS, lines_of
 
-from cutbank.projections.rendering.cache_points import find_cache_points
+from cutbank.projections.rendering.anthropic_cached import find_cache_points
 
 
 def test_two_points_stand_near_the_tail() -> None:
@@ -23,7 +23,6 @@ def test_two_points_stand_near_the_tail() -> None:
     ]
     for paths, points in rows:
         assert find_cache_points(paths) == points
-        assert find_cache_points(paths, cache_last=True) == points
 
 
 @given(paths=st.lists(st.sampled_from([None, "", "a", "b"])))
@@ -45,7 +44,7 @@ def test_cache_points_of_the_vectors(folder: str) -> None:
         summary = expected["summary_block"] or {}
         paths = [path_of.get(one, summary.get("path")) for one in shown]
 
-        points = find_cache_points(paths, cache_last=vector["config"]["cache_last"])
+        points = find_cache_points(paths)
 
         assert [shown[at] for at in points] == expected["render"]["cache_point_ids"], vector[
             "vector"
