@@ -6,8 +6,7 @@ from ..domain.counting.counter import CharacterEstimate, Counter, has_media, ite
 from ..domain.counting.images import ImageRule
 from ..domain.counting.media import count_media_tokens
 from ..domain.counting.token_calibration import CONTENT_KINDS, FRAME_TOKENS, ContentKind
-from .recorded_event import RecordedEvent
-from .view_entry import ViewEntry
+from .view_content import RecordedEvent, ViewEntry
 
 _EntrySize = tuple[ContentKind, int, int]
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from ...domain.blocks import Block, Kind, Media
-from ..view_content import ViewContent
-from ..view_entry import ViewEntry
+from ..view_content import ViewContent, ViewEntry
 from . import media_parts, sendable_json, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,

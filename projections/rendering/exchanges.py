@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...domain.blocks import ASSISTANT_KINDS, UNSENT_KINDS, Block, Kind, ToolCall, ToolResult
-from ..view_content import ViewContent
-from ..view_entry import ViewEntry
+from ..view_content import ViewContent, ViewEntry
 from . import media_parts, sendable_json
 from .tool_calls import make_distinct_id
 

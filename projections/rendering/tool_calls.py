@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ...domain.blocks import Media, NativePart, ResultPart, ToolResult
-from ..view_content import ViewContent
-from ..view_entry import ViewEntry
+from ..view_content import ViewContent, ViewEntry
 from . import sendable_json
 from .sendable_json import JsonObject, copy_value
 

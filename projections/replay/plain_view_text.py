@@ -2,7 +2,7 @@
 
 from ...domain.blocks import ToolCall
 from ..history_view import HistoryView
-from ..view_entry import ViewEntry
+from ..view_content import ViewEntry
 from .recorded_rows import iter_values
 
 

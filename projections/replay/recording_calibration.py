@@ -14,7 +14,7 @@ from ...domain.event import Event
 from ...domain.token_estimate import CHARS_PER_TOKEN
 from ..context_usage import ContextUsageTracker
 from ..history_view import HistoryFold
-from ..recorded_event import RecordedEvent
+from ..view_content import RecordedEvent
 from .recorded_decider import RecordedDecider
 from .recording import RecordedCall, Recording, RecordingCalibration
 from .replay import replay_recording

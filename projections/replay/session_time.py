@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from ..read_models.timestamps import get_event_block, read_source_time
-from ..recorded_event import RecordedEvent
+from ..view_content import RecordedEvent
 from .recording import Recording
 
 

@@ -29,7 +29,7 @@ from ...domain.session_events import (
 )
 from ...domain.token_estimate import estimate_text
 from ..history_view import HistoryFold
-from ..view_entry import ViewEntry
+from ..view_content import ViewEntry
 from .recording import Recording
 
 TRACE_KINDS = tuple(Kind)

@@ -7,7 +7,7 @@ from ...domain.block_groups import order_for_view
 from ...domain.item import Item, get_place
 from ..compaction_window import make_item, make_items
 from ..history_view import HistoryFold
-from ..view_entry import ViewEntry
+from ..view_content import ViewEntry
 
 _RecalledReader = Callable[[], tuple[ViewEntry, ...]]
 """Returns the blocks that earlier boundaries removed and that were pinned since."""

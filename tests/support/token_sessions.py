@@ -10,8 +10,8 @@ from cutbank.domain.blocks import Block, Media, Text, ToolCall, ToolResult
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session import Session
 from cutbank.domain.session_events import Ends
-from cutbank.projections.recorded_event import RecordedEvent
 from cutbank.projections.replay.recording import Recording
+from cutbank.projections.view_content import RecordedEvent
 
 ASKED = "asked"
 """The message of some prompts, and of results that came with them."""

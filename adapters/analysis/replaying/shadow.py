@@ -9,10 +9,10 @@ from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.compaction_terms import CompactionTerms
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
-from ....projections.recorded_event import RecordedEvent
 from ....projections.replay.policy_decider import ContinuedLineage, PolicyDecider
 from ....projections.replay.recording import RecordedCall, Recording
 from ....projections.replay.replay_fold import ReplayFold
+from ....projections.view_content import RecordedEvent
 from ...runtime.sessions.stored_session import StoredSession
 from .recordings import read_decisions
 
