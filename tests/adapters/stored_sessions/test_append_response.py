@@ -13,7 +13,7 @@ from anthropic.types import MessageParam
 from google.genai import Client as Google
 from google.genai.types import HttpOptions
 from loopback.answers import Raw, in_turn
-from loopback.environment import keys_alone
+from loopback.asked import keys_alone
 from loopback.server import loopback
 from openai import OpenAI
 from openai.types.responses import ResponseInputItemParam

@@ -6,8 +6,7 @@ import traceback
 
 import pytest
 from loopback.answers import Refuses, Says, Why
-from loopback.asked import Asked
-from loopback.conversation import MATERIAL, SUMMARY
+from loopback.asked import MATERIAL, SUMMARY, Asked
 from loopback.providers import KEY
 
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
