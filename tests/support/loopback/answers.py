@@ -1,4 +1,4 @@
-"""What a model server may answer, in no provider's words, and how it is put on a wire."""
+"""What a model server may answer, in no provider's words, and how it goes over the wire."""
 
 import asyncio
 import json

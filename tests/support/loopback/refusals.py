@@ -47,35 +47,23 @@ _OPENAI_OVERFLOWS = {
     "input": "Your input exceeds the context window of this model. Please adjust your input and "
     "try again.",
 }
-_SERVER_OVERFLOWS: dict[str, tuple[str, dict[str, Any]]] = {
-    "vllm": (
-        (
-            "This model's maximum context length is {limit} tokens. However, you requested 0 output "
-            "tokens and your prompt contains at least {tokens} input tokens, for a total of at least "
-            "{tokens} tokens. Please reduce the length of the input prompt or the number of requested "
-            "output tokens."
-        ),
-        {"type": "BadRequestError", "param": "input_tokens", "code": 400},
-    ),
-    "llama.cpp": (
-        (
-            "request ({tokens} tokens) exceeds the available context size ({limit} tokens), try "
-            "increasing it"
-        ),
-        {"type": "exceed_context_size_error", "code": 400},
-    ),
-    "openrouter": (
-        (
-            "This endpoint's maximum context length is {limit} tokens. However, you requested about "
-            "{tokens} tokens ({tokens} of text input). Please reduce the length of either one, or use "
-            'the "middle-out" transform to compress your prompt automatically.'
-        ),
-        {"code": 400, "metadata": {"provider_name": None}},
-    ),
-    "ollama": (
-        "prompt too long; exceeded max context length by {over} tokens",
-        {"type": "invalid_request_error", "param": None, "code": None},
-    ),
+_SERVER_OVERFLOWS = {
+    "vllm": "This model's maximum context length is {limit} tokens. However, you requested 0 output "
+    "tokens and your prompt contains at least {tokens} input tokens, for a total of at least "
+    "{tokens} tokens. Please reduce the length of the input prompt or the number of requested "
+    "output tokens.",
+    "llama.cpp": "request ({tokens} tokens) exceeds the available context size ({limit} tokens), "
+    "try increasing it",
+    "openrouter": "This endpoint's maximum context length is {limit} tokens. However, you "
+    "requested about {tokens} tokens ({tokens} of text input). Please reduce the length of either "
+    'one, or use the "middle-out" transform to compress your prompt automatically.',
+    "ollama": "prompt too long; exceeded max context length by {over} tokens",
+}
+_SERVER_FIELDS: dict[str, dict[str, Any]] = {
+    "vllm": {"type": "BadRequestError", "param": "input_tokens", "code": 400},
+    "llama.cpp": {"type": "exceed_context_size_error", "code": 400},
+    "openrouter": {"code": 400, "metadata": {"provider_name": None}},
+    "ollama": {"type": "invalid_request_error", "param": None, "code": None},
 }
 """How servers that speak OpenAI's dialect word an overflow."""
 
@@ -83,9 +71,10 @@ _SERVER_OVERFLOWS: dict[str, tuple[str, dict[str, Any]]] = {
 def refuse_as_openai(refuses: Refuses, *, param: str) -> Refusal:
     """As OpenAI says it; `param` is what the endpoint calls its input."""
     if refuses.server:
-        message, fields = _SERVER_OVERFLOWS[refuses.server]
         tokens, limit = refuses.tokens, refuses.limit
+        message = _SERVER_OVERFLOWS[refuses.server]
         message = message.format(tokens=tokens, limit=limit, over=tokens - limit)
+        fields = _SERVER_FIELDS[refuses.server]
         if refuses.server == "llama.cpp":
             fields = {**fields, "n_prompt_tokens": tokens, "n_ctx": limit}
         return Refusal(400, {"error": {"message": message, **fields}})
