@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...domain.context_limit import LARGER_WINDOW_TOKENS, is_larger_variant
-from ...domain.model_limits import find_beta_context, find_model_limits
-from ...domain.models import ModelFacts, ModelOverride, Prices
+from ...domain.models import ModelFacts, ModelOverride, Prices, find_beta_context, find_model_limits
 from ...domain.session_events import Usage
 from .model_names import ModelName, parse_model_name
 

@@ -19,11 +19,10 @@ from types import FunctionType
 from typing import Any
 
 from ...domain.blocks import AnyBlock
-from ...domain.counting.counter import CharacterEstimate, Counter, iter_pieces
 from ...domain.counting.estimators import ESTIMATORS
-from ...domain.counting.images import find_image_rule
-from ...domain.counting.media import count_media_tokens
+from ...domain.counting.images import count_media_tokens, find_image_rule
 from ...domain.errors import InvalidSettingError, NotFoundError
+from ...domain.token_estimate import CharacterEstimate, Counter, iter_pieces
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
 MAX_STRETCH_CHARACTERS = 65_536

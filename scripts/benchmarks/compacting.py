@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from cutbank import CompactionOptions, SessionStore, StoredSession
-from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.blocks import Kind

@@ -160,7 +160,7 @@ def test_a_cut_stands_at_messages_and_at_no_result_or_summary() -> None:
 
         for boundaries, is_boundary in (("user-and-assistant", by_text), ("any-author", by_code)):
             policy = RollingTimeline(boundaries=boundaries, **settings)  # type: ignore[arg-type]
-            cut = policy.find_cut(window)
+            cut = kdcube.find_cut(policy, window)
             assert cut is not None, block
             is_bound = is_boundary or block.kind is Kind.TOOL_RESULT
             # What is no message sticks to what follows it: it stays with the prompt.

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from dialects.pi import compaction_entry
+from pi_preparation import find_pi_cut
 from story import Story, told_on
 
 import cutbank
@@ -76,7 +77,7 @@ def test_where_its_program_did_nothing_what_reached_the_budget_is_told() -> None
     for history, meant in rows:
         window = talk(history)
 
-        assert POLICY.find_cut(window).first_kept == 1, history
+        assert find_pi_cut(POLICY, window).first_kept == 1, history
         plan = POLICY.plan(window)
         assert plan is not None, history
         assert plan.cut == meant, history

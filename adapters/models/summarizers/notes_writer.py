@@ -42,7 +42,7 @@ class TooLongError(Exception):
     """A request does not fit in the model's window."""
 
 
-class AskPrompt(Protocol):
+class AskForNotes(Protocol):
     """Asks a model, for at most that many tokens of answer."""
 
     def __call__(
@@ -68,7 +68,7 @@ class _Work:
 class NotesWriter:
     """A model to ask, how many tokens its window holds, and what it should consider."""
 
-    ask: AskPrompt
+    ask: AskForNotes
     max_tokens: int
     count: CountTokens
     instructions: str | None = None

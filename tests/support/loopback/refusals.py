@@ -48,10 +48,10 @@ _OPENAI_OVERFLOWS = {
     "try again.",
 }
 _SERVER_OVERFLOWS = {
-    "vllm": "This model's maximum context length is {limit} tokens. However, you requested 0 output "
-    "tokens and your prompt contains at least {tokens} input tokens, for a total of at least "
-    "{tokens} tokens. Please reduce the length of the input prompt or the number of requested "
-    "output tokens.",
+    "vllm": "This model's maximum context length is {limit} tokens. However, you requested 0 "
+    "output tokens and your prompt contains at least {tokens} input tokens, for a total of at "
+    "least {tokens} tokens. Please reduce the length of the input prompt or the number of "
+    "requested output tokens.",
     "llama.cpp": "request ({tokens} tokens) exceeds the available context size ({limit} tokens), "
     "try increasing it",
     "openrouter": "This endpoint's maximum context length is {limit} tokens. However, you "
