@@ -4,14 +4,18 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
 from recorded_views import Talk, reasoning, thought
 from renderings import PDF, PNG, PROVIDERS, call, iter_requests, result, spoken, text
+from story import Chapters, Story, chapters
 
 from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text
 from cutbank.domain.compaction_events import Replacement
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.ranges import Ranges
-from cutbank.projections.phrase_origins import PhraseOrigins, find_phrases
+from cutbank.domain.settlement import BlockStatus
+from cutbank.projections.audit.block_statuses import compute_status_ranges
+from cutbank.projections.lineage_tree import PhraseOrigins, find_phrases
 from cutbank.projections.rendering import summary_message
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 
@@ -306,3 +310,32 @@ def test_case_and_punctuation_make_no_other_words() -> None:
 def test_a_text_of_few_words_is_one_phrase_and_one_of_none_has_none() -> None:
     assert find_phrases("two words") == {("two", "words")}
     assert find_phrases(" ... ") == frozenset()
+
+
+@given(chapters)
+def test_each_block_has_the_very_fate_that_coverage_gives_it(told: Chapters) -> None:
+    story = Story()
+    for talk, meddling, (decision, n) in told:
+        for act, k in [*talk, *meddling]:
+            getattr(story, act)(k)
+        getattr(story, decision)(n)
+
+        fates = compute_status_ranges(story.boundary, story.summary, story.retracted, story.head)
+
+        for position in story.blocks:
+            found = [fate for fate, where in fates.items() if position in where]
+            assert found == [story.fate(position)]
+
+
+def test_without_a_boundary_all_is_visible_that_was_not_taken_back() -> None:
+    story = Story()
+    story.user(0)
+    story.user(0)
+    story.retract(1)
+
+    fates = compute_status_ranges(None, None, story.retracted, story.head)
+
+    assert {fate: list(where) for fate, where in fates.items()} == {
+        BlockStatus.RETRACTED: [3],
+        BlockStatus.VISIBLE: [1, 2, 4],  # the retraction stands at 4
+    }
