@@ -155,11 +155,8 @@ class LlmSummarizer:
         rows = find_missing_rows(own.text, facts, material.covers, spare - 8) if own.text else ""
         text = "\n\n".join(part for part in (own.text, rows) if part)
         whole = parse_reply(text, material.covers)
-        return Draft(
-            text="\n\n".join(part for part in (whole.text, lists) if part and whole.text),
-            sections=whole.sections,
-            cites=whole.cites,
-        )
+        text = "\n\n".join(part for part in (whole.text, lists) if part and whole.text)
+        return replace(whole, text=text)
 
     async def _ask_served(
         self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[SummaryFact]
