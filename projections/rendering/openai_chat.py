@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from ...domain.blocks import Block, Kind, Media
+from ...domain.blocks import Kind, Media
 from ..view_content import ViewContent, ViewEntry
 from . import media_parts, sendable_json, summary_message, tool_calls
 from .exchanges import (
@@ -12,6 +12,7 @@ from .exchanges import (
     find_speaker,
     group_exchanges,
     join_spoken_text,
+    list_block_content,
 )
 from .sendable_json import JsonObject
 
@@ -92,7 +93,11 @@ def _render_input(entries: list[ViewEntry]) -> list[JsonObject]:
     messages: list[JsonObject] = []
     for who, said in groupby(entries, key=find_speaker):
         if who == "user":
-            content = [part for entry in said for part in _render_block(entry)]
+            content = [
+                part
+                for entry in said
+                for part in list_block_content(entry, _make_text, _render_user_media)
+            ]
             messages += [_make_user_message(content)] if content else []
         else:
             messages += [
@@ -101,17 +106,6 @@ def _render_input(entries: list[ViewEntry]) -> list[JsonObject]:
                 if entry.text.strip()
             ]
     return messages
-
-
-def _render_block(entry: ViewEntry) -> list[JsonObject]:
-    content = (
-        [_make_text(sendable_json.replace_half_characters(entry.text))]
-        if entry.text.strip()
-        else []
-    )
-    if entry.shown is None and isinstance(entry.block, Block) and (found := entry.block.media):
-        content.append(_render_media(found) or _make_text(media_parts.describe_media(found)))
-    return content
 
 
 def _render_media(found: Media) -> JsonObject | None:
@@ -125,6 +119,10 @@ def _render_media(found: Media) -> JsonObject | None:
         return {"type": "file", "file": file}
     words = media_parts.decode_text(found)
     return _make_text(words) if words else None
+
+
+def _render_user_media(found: Media) -> JsonObject:
+    return _render_media(found) or _make_text(media_parts.describe_media(found))
 
 
 def _make_user_message(content: list[JsonObject]) -> JsonObject:
