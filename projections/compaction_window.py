@@ -14,7 +14,7 @@ from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
 from ..domain.window import LazySequence, Window
 from .history_view import HistoryFold, HistoryView
-from .view_entry import ViewEntry
+from .view_content import ViewEntry
 
 
 def make_window(

@@ -16,8 +16,7 @@ from ..domain.counting.token_calibration import (
     is_credible,
 )
 from ..domain.session_events import ModelCalled
-from .recorded_event import RecordedEvent
-from .view_entry import ViewEntry
+from .view_content import RecordedEvent, ViewEntry
 from .view_token_counts import TokenCounts
 
 _MIN_ANSWER_SHARE = 0.5

@@ -28,11 +28,13 @@ from ..domain.session_events import (
 from ..domain.token_estimate import estimate_text
 from ..domain.trims import trim_text
 from .context_usage import CallSample, ContextUsage, ContextUsageTracker, RequestOverhead
-from .recorded_event import RecordedEvent
-from .rendering.catalog import render_view
-from .rendering.request_bodies import AnthropicRequest, OpenAIChatRequest, OpenAIResponsesRequest
-from .view_content import Coordinate, ViewContent
-from .view_entry import ViewEntry
+from .rendering.catalog import (
+    AnthropicRequest,
+    OpenAIChatRequest,
+    OpenAIResponsesRequest,
+    render_view,
+)
+from .view_content import Coordinate, RecordedEvent, ViewContent, ViewEntry
 
 CallFilter = Callable[[ModelCalled], bool | None]
 """Returns True if a call saw this view, False for one that a boundary has ended, None for another

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from ..domain.counting.images import ImageRule, count_media_tokens
 from ..domain.counting.token_calibration import CONTENT_KINDS, FRAME_TOKENS, ContentKind
 from ..domain.token_estimate import CharacterEstimate, Counter, has_media, iter_pieces
-from .recorded_event import RecordedEvent
-from .view_entry import ViewEntry
+from .view_content import RecordedEvent, ViewEntry
 
 _EntrySize = tuple[ContentKind, int, int]
 

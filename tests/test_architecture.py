@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "adapters": {"domain", "projections", "adapters"},
 }
 PURE = {"domain", "projections"}
-TYPES_OF_CLIENTS = {"projections/rendering/request_bodies.py": {"anthropic", "openai"}}
+TYPES_OF_CLIENTS = {"projections/rendering/catalog.py": {"anthropic", "openai"}}
 """Looked up by type checkers alone; `test_importing_the_package_is_light` sees what is loaded."""
 WORLD = {
     "anthropic",

@@ -14,8 +14,7 @@ from random import randrange
 
 import pytest
 from loopback.agent_model import AgentModel, is_agents, until
-from loopback.answers import Request, Says, Waits
-from loopback.gates import Gate
+from loopback.answers import Gate, Request, Says, Waits
 from loopback.providers import KEY
 from loopback.server import Loopback, loopback
 from processes import Killed

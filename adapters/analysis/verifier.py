@@ -10,8 +10,7 @@ from ...domain.event import dump_state, load_state
 from ...domain.ranges import Ranges
 from ...domain.session import Session, SessionState
 from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, SessionOpened
-from ...projections.pair_check import find_parted_pairs
-from ...projections.recorded_event import RecordedEvent
+from ...projections.view_content import RecordedEvent, find_parted_pairs
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
 from ..storage.event_log.chain import Chain

@@ -120,23 +120,13 @@ def _make_prices(price: "ModelPrice", *, is_free: bool) -> tuple[Prices, ...]:
     if "input_mtok" not in said or "output_mtok" not in said or "requests_kcount" in said:
         return ()
     starts = {0, *(tier.start for value in said.values() for tier in getattr(value, "tiers", ()))}
+    fields = {
+        field: said[f"{field}_mtok"]
+        for field in ("input", "output", "cache_read", "cache_write", "cache_write_1h")
+        if f"{field}_mtok" in said
+    }
     return tuple(
-        Prices(
-            input=_price_at(said["input_mtok"], start),
-            output=_price_at(said["output_mtok"], start),
-            cache_read=_price_at(said["cache_read_mtok"], start)
-            if "cache_read_mtok" in said
-            else None,
-            cache_write=(
-                _price_at(said["cache_write_mtok"], start) if "cache_write_mtok" in said else None
-            ),
-            cache_write_1h=(
-                _price_at(said["cache_write_1h_mtok"], start)
-                if "cache_write_1h_mtok" in said
-                else None
-            ),
-            above=start,
-        )
+        Prices(**{name: _price_at(price, start) for name, price in fields.items()}, above=start)
         for start in sorted(starts)
     )
 

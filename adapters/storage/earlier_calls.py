@@ -14,7 +14,7 @@ from ...domain.ranges import Ranges, Run
 from ...domain.session_events import ModelCalled
 from ...domain.token_estimate import estimate_text
 from ...projections.context_usage import EarlierUsage
-from ...projections.recorded_event import RecordedEvent
+from ...projections.view_content import RecordedEvent
 from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 

@@ -14,8 +14,7 @@ from ...domain.session import SessionState
 from ...domain.session_events import BlocksRetracted, ModelCalled
 from ...projections.context_usage import ContextUsageTracker, EarlierUsage
 from ...projections.history_view import CallFilter, HistoryFold, HistoryView
-from ...projections.recorded_event import RecordedEvent
-from ...projections.view_content import Coordinate
+from ...projections.view_content import Coordinate, RecordedEvent
 from .earlier_calls import read_earlier_calls
 from .event_log.chain import Chain
 from .event_log.event_store import EventStore

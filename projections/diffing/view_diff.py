@@ -9,8 +9,7 @@ from ...domain.item import Item
 from ...domain.ranges import Ranges
 from ...domain.token_estimate import KindShare, PromptSizeChange, compute_kind_shares
 from ..history_view import HistoryView
-from ..view_content import Coordinate
-from ..view_entry import ViewEntry
+from ..view_content import Coordinate, ViewEntry
 from .lost_facts import LostFact, find_lost_facts
 from .session_text import SessionText
 

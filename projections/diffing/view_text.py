@@ -7,7 +7,7 @@ from itertools import chain
 
 from ...domain.fidelity.anchors import AnchorKind
 from ..history_view import HistoryView
-from ..view_entry import ViewEntry
+from ..view_content import ViewEntry
 from .session_text import SessionText
 
 _MIN_SHARED_SHARE = 0.8

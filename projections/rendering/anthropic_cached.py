@@ -10,9 +10,11 @@ from typing import Any
 from ..view_content import ViewContent
 from . import anthropic_messages
 from .anthropic_messages import THINKING_TYPES
-from .cache_points import find_cache_points
 from .sendable_json import JsonObject
 
+_BLOCKS_BEFORE_TAIL = 3
+"""How many blocks before the end the earlier point is: usually the later point of the previous
+call, so that a request finds what the last one wrote."""
 _CACHE_MARK = "cache_control"
 _SHORT_LIVED_MARK: JsonObject = {"type": "ephemeral"}
 
@@ -40,6 +42,25 @@ def render(view: ViewContent) -> JsonObject:
         if end := _find_markable(ends[: point + 1]):
             end[_CACHE_MARK] = dict(mark)
     return body
+
+
+def find_cache_points(paths: Sequence[str | None]) -> tuple[int, ...]:
+    """Return the indices of the blocks with a cache point, in order, given each block's path.
+
+    Adjacent blocks of one path belong together, and the point moves to the last of them. There are
+    two points, one if both are on the last block, and none without blocks.
+    """
+    if not paths:
+        return ()
+    last = len(paths) - 1
+    return tuple(sorted({_find_run_end(paths, max(last + 1 - _BLOCKS_BEFORE_TAIL, 0)), last}))
+
+
+def _find_run_end(paths: Sequence[str | None], index: int) -> int:
+    """Return the last of the adjacent blocks with the same path."""
+    while paths[index] and index + 1 < len(paths) and paths[index + 1] == paths[index]:
+        index += 1
+    return index
 
 
 def _find_markable(ends: Sequence[JsonObject]) -> JsonObject | None:

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from ...domain.blocks import Block, Kind, Media
-from ..view_content import ViewContent
-from ..view_entry import ViewEntry
-from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
+from ...domain.blocks import Kind, Media
+from ..view_content import ViewContent, ViewEntry
+from . import media_parts, sendable_json, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -14,6 +13,8 @@ from .exchanges import (
     find_speaker,
     group_exchanges,
     join_spoken_text,
+    list_block_content,
+    read_native_item,
 )
 from .sendable_json import JsonObject
 
@@ -60,7 +61,7 @@ def render_with_places(view: ViewContent) -> RenderedRequest:
     if view.system_prompt and view.system_prompt.strip():
         body["system"] = sendable_json.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
-        body["tools"] = tool_definitions.render_definitions(view, tool_definitions.ANTHROPIC_FORMAT)
+        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
     body["messages"] = messages
     return RenderedRequest(body, ends)
 
@@ -70,7 +71,7 @@ def _render_messages(
 ) -> tuple[list[JsonObject], dict[int, JsonObject]]:
     messages: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}
-    definitions = tool_definitions.render_definitions(view, tool_definitions.ANTHROPIC_FORMAT)
+    definitions = tool_calls.render_definitions(view, _PROVIDER)
     offered = frozenset(tool["name"] for tool in definitions if _is_named(tool))
     if view.summary:
         ends[SUMMARY_PLACE] = _make_text(summary_message.render_summary(view))
@@ -149,7 +150,7 @@ def _render_spoken(entry: ViewEntry) -> list[JsonObject]:
 
 def _render_thinking(entry: ViewEntry) -> JsonObject | None:
     """Return thinking as received, with its signature; None if it cannot be sent again."""
-    match _get_native_item(entry) or {}:
+    match read_native_item(entry, _PROVIDER) or {}:
         case {"type": "thinking", "thinking": str(), "signature": str(signed)} as item if signed:
             return item
         case {"type": "redacted_thinking", "data": str(data)} as item if data:
@@ -159,7 +160,7 @@ def _render_thinking(entry: ViewEntry) -> JsonObject | None:
 
 
 def _render_call(call: ExchangeCall) -> JsonObject:
-    match _get_native_item(call.entry) or {}:
+    match read_native_item(call.entry, _PROVIDER) or {}:
         case {"type": "tool_use", "id": call.id, "name": str(), "input": dict()} as item:
             return item
         case _:
@@ -172,7 +173,7 @@ def _render_call(call: ExchangeCall) -> JsonObject:
 
 
 def _render_result(call: ExchangeCall, offered: frozenset[str]) -> JsonObject:
-    match (_get_native_item(call.result) if call.result else None) or {}:
+    match (read_native_item(call.result, _PROVIDER) if call.result else None) or {}:
         case {"type": "tool_result", "tool_use_id": call.id, "content": content} as item if content:
             return item
         case _:
@@ -206,11 +207,7 @@ def _render_input(entry: ViewEntry) -> list[JsonObject]:
 def _render_block(entry: ViewEntry) -> list[JsonObject]:
     if item := _get_standalone_item(entry):
         return [item]
-    words = sendable_json.replace_half_characters(entry.text)
-    content = [_make_text(words)] if words.strip() else []
-    if entry.shown is None and isinstance(entry.block, Block) and entry.block.media:
-        content.append(_render_media(entry.block.media))
-    return content
+    return list_block_content(entry, _make_text, _render_media)
 
 
 def _render_media(found: Media) -> JsonObject:
@@ -237,17 +234,9 @@ def _render_media(found: Media) -> JsonObject:
 
 
 def _get_standalone_item(entry: ViewEntry) -> JsonObject | None:
-    item = _get_native_item(entry)
+    item = read_native_item(entry, _PROVIDER)
     is_allowed = item and item["type"] not in _HELD_IN_PLACE and not _is_blank(item)
     return item if is_allowed else None
-
-
-def _get_native_item(entry: ViewEntry) -> JsonObject | None:
-    return (
-        sendable_json.parse_native_item(entry.block.native, _PROVIDER)
-        if entry.shown is None
-        else None
-    )
 
 
 def _make_text(words: str) -> JsonObject:

@@ -1,7 +1,8 @@
 """Lists every format for rendering a view, by name and version."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Required, TypedDict
 
 from ...domain.errors import InvalidSettingError
 from ..view_content import ViewContent
@@ -14,6 +15,11 @@ from . import (
     summary_message,
 )
 from .sendable_json import JsonObject
+
+if TYPE_CHECKING:
+    from anthropic.types import MessageParam, ToolUnionParam
+    from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolUnionParam
+    from openai.types.responses import ResponseInputItemParam, ToolParam
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +81,38 @@ def render_view(view: ViewContent, name: str) -> JsonObject:
     if renderer is None:
         raise InvalidSettingError(f"no format {name!r}; there are {', '.join(RENDERERS)}")
     return renderer.render(view)
+
+
+class AnthropicRequest(TypedDict, total=False):
+    """The arguments of `Anthropic().messages.create`.
+
+    `model` and `max_tokens` are those of `session.configure(request_settings=...)`; without them
+    there, they are missing from the body, and the call has to give them.
+    """
+
+    model: Required[str]
+    max_tokens: Required[int]
+    messages: "Required[Iterable[MessageParam]]"
+    system: str
+    tools: "Iterable[ToolUnionParam]"
+
+
+class OpenAIChatRequest(TypedDict, total=False):
+    """The arguments of `OpenAI().chat.completions.create`."""
+
+    model: str
+    messages: "Iterable[ChatCompletionMessageParam]"
+    tools: "Iterable[ChatCompletionToolUnionParam]"
+    max_completion_tokens: int
+    temperature: float
+
+
+class OpenAIResponsesRequest(TypedDict, total=False):
+    """The arguments of `OpenAI().responses.create`."""
+
+    model: str
+    instructions: str
+    input: "list[ResponseInputItemParam]"
+    tools: "Iterable[ToolParam]"
+    max_output_tokens: int
+    temperature: float

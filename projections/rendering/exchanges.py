@@ -1,12 +1,12 @@
 """Groups a view into exchanges as providers require: message, answers to its calls, input."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ...domain.blocks import ASSISTANT_KINDS, UNSENT_KINDS, Block, Kind, ToolCall, ToolResult
-from ..view_content import ViewContent
-from ..view_entry import ViewEntry
+from ...domain.blocks import ASSISTANT_KINDS, UNSENT_KINDS, Block, Kind, Media, ToolCall, ToolResult
+from ..view_content import ViewContent, ViewEntry
 from . import media_parts, sendable_json
+from .sendable_json import JsonObject
 from .tool_calls import make_distinct_id
 
 OPENING_TEXT = "[the conversation begins here]"
@@ -109,6 +109,25 @@ def join_spoken_text(entry: ViewEntry) -> str:
     words = sendable_json.replace_half_characters(entry.text)
     made = entry.block.media if isinstance(entry.block, Block) and entry.shown is None else None
     return "\n".join(part for part in (words, made and media_parts.describe_media(made)) if part)
+
+
+def read_native_item(entry: ViewEntry, provider: str) -> JsonObject | None:
+    """Return the item that the block came in, if it is this provider's and shown whole."""
+    is_whole = entry.shown is None
+    return sendable_json.parse_native_item(entry.block.native, provider) if is_whole else None
+
+
+def list_block_content(
+    entry: ViewEntry,
+    make_text: Callable[[str], JsonObject],
+    render_media: Callable[[Media], JsonObject],
+) -> list[JsonObject]:
+    """Return what a block shows: its text, unless it is blank, and its image or document."""
+    words = sendable_json.replace_half_characters(entry.text)
+    content = [make_text(words)] if words.strip() else []
+    if entry.shown is None and isinstance(entry.block, Block) and entry.block.media:
+        content.append(render_media(entry.block.media))
+    return content
 
 
 def find_speaker(told: ViewEntry) -> str:

@@ -3,8 +3,7 @@
 from ...domain.blocks import Block, Kind, Media, Native, NativePart, ResultPart, Text, ToolCall
 from ...domain.compaction_events import Summary
 from ...domain.ranges import Ranges
-from ..view_content import ViewContent
-from ..view_entry import ViewEntry
+from ..view_content import ViewContent, ViewEntry
 from . import media_parts, sendable_json
 from .sendable_json import JsonObject
 

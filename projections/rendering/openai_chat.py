@@ -2,10 +2,9 @@
 
 from itertools import groupby
 
-from ...domain.blocks import Block, Kind, Media
-from ..view_content import ViewContent
-from ..view_entry import ViewEntry
-from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
+from ...domain.blocks import Kind, Media
+from ..view_content import ViewContent, ViewEntry
+from . import media_parts, sendable_json, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -13,6 +12,7 @@ from .exchanges import (
     find_speaker,
     group_exchanges,
     join_spoken_text,
+    list_block_content,
 )
 from .sendable_json import JsonObject
 
@@ -25,9 +25,7 @@ def render(view: ViewContent) -> JsonObject:
     """Return the request's body, without thinking; it shares nothing with the view."""
     body: JsonObject = sendable_json.copy_value(view.request_settings)
     if view.tool_definitions:
-        body["tools"] = tool_definitions.render_definitions(
-            view, tool_definitions.OPENAI_CHAT_FORMAT
-        )
+        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
     messages: list[JsonObject] = []
     if view.summary:
         messages.append(_make_user_message([_make_text(summary_message.render_summary(view))]))
@@ -95,7 +93,11 @@ def _render_input(entries: list[ViewEntry]) -> list[JsonObject]:
     messages: list[JsonObject] = []
     for who, said in groupby(entries, key=find_speaker):
         if who == "user":
-            content = [part for entry in said for part in _render_block(entry)]
+            content = [
+                part
+                for entry in said
+                for part in list_block_content(entry, _make_text, _render_user_media)
+            ]
             messages += [_make_user_message(content)] if content else []
         else:
             messages += [
@@ -104,17 +106,6 @@ def _render_input(entries: list[ViewEntry]) -> list[JsonObject]:
                 if entry.text.strip()
             ]
     return messages
-
-
-def _render_block(entry: ViewEntry) -> list[JsonObject]:
-    content = (
-        [_make_text(sendable_json.replace_half_characters(entry.text))]
-        if entry.text.strip()
-        else []
-    )
-    if entry.shown is None and isinstance(entry.block, Block) and (found := entry.block.media):
-        content.append(_render_media(found) or _make_text(media_parts.describe_media(found)))
-    return content
 
 
 def _render_media(found: Media) -> JsonObject | None:
@@ -128,6 +119,10 @@ def _render_media(found: Media) -> JsonObject | None:
         return {"type": "file", "file": file}
     words = media_parts.decode_text(found)
     return _make_text(words) if words else None
+
+
+def _render_user_media(found: Media) -> JsonObject:
+    return _render_media(found) or _make_text(media_parts.describe_media(found))
 
 
 def _make_user_message(content: list[JsonObject]) -> JsonObject:

@@ -1,9 +1,8 @@
 """Renders a view as the body of an OpenAI Responses request with the whole conversation."""
 
-from ...domain.blocks import Block, Kind, Media
-from ..view_content import ViewContent
-from ..view_entry import ViewEntry
-from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
+from ...domain.blocks import Kind, Media
+from ..view_content import ViewContent, ViewEntry
+from . import media_parts, sendable_json, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -11,6 +10,8 @@ from .exchanges import (
     find_speaker,
     group_exchanges,
     join_spoken_text,
+    list_block_content,
+    read_native_item,
 )
 from .sendable_json import JsonObject
 
@@ -30,9 +31,7 @@ def render(view: ViewContent) -> JsonObject:
     if view.system_prompt and view.system_prompt.strip():
         body["instructions"] = sendable_json.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
-        body["tools"] = tool_definitions.render_definitions(
-            view, tool_definitions.OPENAI_RESPONSES_FORMAT
-        )
+        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
     items: list[JsonObject] = []
     if view.summary:
         items.append(_make_message("user", [_make_text(summary_message.render_summary(view))]))
@@ -136,24 +135,14 @@ def _render_input(entries: list[ViewEntry], sent_ids: set[str]) -> list[JsonObje
             items.append(item)
             going_on = None
             continue
-        content, who = _render_block(entry), find_speaker(entry)
+        content = list_block_content(entry, _make_text, _render_media)
+        who = find_speaker(entry)
         if content and who == "user" and going_on:
             going_on += content
         elif content:
             items.append(_make_message(who, content))
             going_on = content if who == "user" else None
     return items
-
-
-def _render_block(entry: ViewEntry) -> list[JsonObject]:
-    content = (
-        [_make_text(sendable_json.replace_half_characters(entry.text))]
-        if entry.text.strip()
-        else []
-    )
-    if entry.shown is None and isinstance(entry.block, Block) and entry.block.media:
-        content.append(_render_media(entry.block.media))
-    return content
 
 
 def _render_media(found: Media) -> JsonObject:
@@ -175,11 +164,7 @@ def _render_media(found: Media) -> JsonObject:
 
 def _take_native_item(entry: ViewEntry, sent_ids: set[str]) -> JsonObject | None:
     """Return the item as received, but only once, because the API refuses repeated ids."""
-    item = (
-        sendable_json.parse_native_item(entry.block.native, _PROVIDER)
-        if entry.shown is None
-        else None
-    )
+    item = read_native_item(entry, _PROVIDER)
     name = item.get("id") if item else None
     if isinstance(name, str):
         if name in sent_ids:

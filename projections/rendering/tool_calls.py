@@ -1,13 +1,14 @@
-"""Renders tool calls and their answers in a form that every provider accepts."""
+"""Renders tools, their calls and their answers in a form that every provider accepts."""
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
 from ...domain.blocks import Media, NativePart, ResultPart, ToolResult
-from ..view_entry import ViewEntry
+from ..view_content import ViewContent, ViewEntry
 from . import sendable_json
-from .sendable_json import JsonObject
+from .sendable_json import JsonObject, copy_value
 
 NO_RESULT_TEXT = "[no result yet]"
 """The result of an open call, because no provider accepts a call without one."""
@@ -88,3 +89,61 @@ def _make_sendable(part: ResultPart | str, provider: str) -> str | Media | JsonO
         return sendable_json.parse_native_item(part.native, provider)
     words = part if isinstance(part, str) else part.text
     return sendable_json.replace_half_characters(words) if words.strip() else None
+
+
+def render_definitions(view: ViewContent, tool_format: str) -> list[Any]:
+    """Return the tools in a provider's format; one in the same or an unknown format stays."""
+    return [_render_definition(copy_value(tool), tool_format) for tool in view.tool_definitions]
+
+
+def _render_definition(tool: Any, tool_format: str) -> Any:
+    match tool:
+        case {"name": str(name), "input_schema": schema}:
+            recorded, definition = "anthropic", (name, tool.get("description"), schema)
+        case {"type": "function", "function": {"name": str(name)} as function}:
+            recorded = "openai-chat"
+            definition = (name, function.get("description"), function.get("parameters"))
+        case {"type": "function", "name": str(name)}:
+            recorded = "openai-responses"
+            definition = (name, tool.get("description"), tool.get("parameters"))
+        case {"name": str(name), "inputSchema": schema}:
+            recorded, definition = "mcp", (name, tool.get("description"), schema)
+        case _:
+            return tool
+    return tool if recorded == tool_format else _DEFINITION_WRITERS[tool_format](*definition)
+
+
+def _write_anthropic(name: str, description: Any, schema: Any) -> JsonObject:
+    return _drop_missing(
+        name=sanitize_tool_name(name, 128),
+        description=description,
+        input_schema=schema or {"type": "object", "properties": {}},
+    )
+
+
+def _write_openai_chat(name: str, description: Any, schema: Any) -> JsonObject:
+    function = _drop_missing(
+        name=sanitize_tool_name(name, 64), description=description, parameters=schema
+    )
+    return {"type": "function", "function": function}
+
+
+def _write_openai_responses(name: str, description: Any, schema: Any) -> JsonObject:
+    return _drop_missing(
+        type="function",
+        name=sanitize_tool_name(name, 64),
+        description=description,
+        parameters=schema or {"type": "object", "properties": {}},
+        strict=False,  # the API's default, strict, may not suit another provider's schema
+    )
+
+
+def _drop_missing(**fields: Any) -> JsonObject:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+_DEFINITION_WRITERS: dict[str, Callable[[str, Any, Any], JsonObject]] = {
+    "anthropic": _write_anthropic,
+    "openai-chat": _write_openai_chat,
+    "openai-responses": _write_openai_responses,
+}

@@ -19,7 +19,7 @@ from ...domain.session_events import (
     ToolReturned,
 )
 from ..history_view import HistoryView
-from ..view_entry import ViewEntry
+from ..view_content import ViewEntry
 from .recording import Recording
 
 _SUMMARY_KIND = "summary"

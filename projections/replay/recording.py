@@ -11,7 +11,7 @@ from ...domain.backtest.billing import CacheReport
 from ...domain.blocks import ASSISTANT_KINDS
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled, TurnStarted
 from ..read_models.timestamps import get_event_block, read_source_time
-from ..recorded_event import RecordedEvent
+from ..view_content import RecordedEvent
 from .call_numbers import ModelAnswers, number_calls, sort_call_records
 
 

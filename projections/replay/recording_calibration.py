@@ -14,7 +14,7 @@ from ...domain.event import Event
 from ...domain.token_estimate import CHARS_PER_TOKEN
 from ..context_usage import ContextUsageTracker
 from ..history_view import HistoryFold
-from ..recorded_event import RecordedEvent
+from ..view_content import RecordedEvent
 from .recording import RecordedCall, Recording, RecordingCalibration
 from .replay import RecordedDecider, replay_recording
 from .replay_fold import ReplayFold, estimate_overhead

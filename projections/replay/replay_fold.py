@@ -21,11 +21,8 @@ from ...domain.session_events import (
 )
 from ...domain.token_estimate import estimate_text
 from ..compaction_window import make_item, make_items
-from ..fingerprint import encode_text
 from ..history_view import HistoryFold, HistoryView
-from ..recorded_event import RecordedEvent
-from ..view_content import Coordinate
-from ..view_entry import ViewEntry
+from ..view_content import Coordinate, RecordedEvent, ViewEntry, encode_text
 from .recording import RecordedCall, Recording
 
 _RecalledReader = Callable[[], tuple[ViewEntry, ...]]

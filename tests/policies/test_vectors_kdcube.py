@@ -125,7 +125,7 @@ def test_vectors_of_what_is_rendered(folder: str) -> None:
         assert [[moment, stats] for moment, stats in hooks] == expected["hooks"], name
         rendered = kdcube.rendered(compaction.visible)
         assert ids(rendered, vector["input"]) == expected["rendered_ids"], name
-        points = kdcube.cached(rendered, cache_last=vector["config"]["cache_last"])
+        points = kdcube.cached(rendered)
         assert ids(points, vector["input"]) == expected["cache_point_ids"], name
         assert len(rendered) == expected["message_blocks"], name
         assert len(points) == expected["message_cache_count"], name

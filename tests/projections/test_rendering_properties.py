@@ -27,7 +27,7 @@ from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering import summary_message
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 from cutbank.projections.rendering.exchanges import OPENING_TEXT
-from cutbank.projections.view_entry import ViewEntry
+from cutbank.projections.view_content import ViewEntry
 
 WORDS = st.one_of(
     st.text(max_size=12),

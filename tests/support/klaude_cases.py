@@ -32,8 +32,7 @@ from cutbank.domain.token_estimate import estimate_block, estimate_text
 from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import make_window
 from cutbank.projections.history_view import HistoryFold
-from cutbank.projections.recorded_event import RecordedEvent
-from cutbank.projections.view_content import Coordinate
+from cutbank.projections.view_content import Coordinate, RecordedEvent
 
 SYSTEMS: Mapping[str, str] = {"klaude_first": "as_shipped", "klaude": "later"}
 """Files of vectors, and the preset that answers as each of them."""

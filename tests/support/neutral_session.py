@@ -26,8 +26,7 @@ from cutbank.domain.token_estimate import estimate_block
 from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import make_window
 from cutbank.projections.history_view import HistoryFold
-from cutbank.projections.recorded_event import RecordedEvent
-from cutbank.projections.view_content import Coordinate
+from cutbank.projections.view_content import Coordinate, RecordedEvent
 
 ENVELOPE: dict[str, Any] = {
     "originator_id": UUID(int=1),

@@ -27,8 +27,7 @@ from cutbank.domain.session_events import (
 )
 from cutbank.domain.token_estimate import estimate_block
 from cutbank.projections.history_view import HistoryFold, HistoryView
-from cutbank.projections.recorded_event import RecordedEvent
-from cutbank.projections.view_content import Coordinate
+from cutbank.projections.view_content import Coordinate, RecordedEvent
 
 _ENVELOPE: dict[str, Any] = {
     "originator_id": UUID(int=1),

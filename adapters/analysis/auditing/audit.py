@@ -23,9 +23,9 @@ from ....projections.audit.audit_entries import (
 from ....projections.audit.block_statuses import StatusIndex
 from ....projections.audit.decision_places import place_decisions
 from ....projections.audit.view_epochs import ViewEpoch, list_view_epochs
-from ....projections.recorded_event import RecordedEvent as Logged
 from ....projections.replay.call_numbers import NumberedCall
 from ....projections.view_content import Coordinate
+from ....projections.view_content import RecordedEvent as Logged
 from ...runtime.sessions.recall import make_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions

@@ -6,8 +6,8 @@ from itertools import accumulate
 from sys import byteorder
 from typing import NamedTuple, overload
 
-from ....projections.fingerprint import encode_text
 from ....projections.replay.call_numbers import NumberedCall
+from ....projections.view_content import encode_text
 from ...storage.event_log.event_mapper import decode_body
 
 CALL_TABLE_FORMAT = f"1 {byteorder}"

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from ....domain.ranges import Ranges
 from ....projections.history_view import HistoryFold
-from ....projections.recorded_event import RecordedEvent
+from ....projections.view_content import RecordedEvent
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 

@@ -14,8 +14,8 @@ from ....domain.session_events import (
 )
 from ....domain.token_estimate import estimate_text
 from ....projections.audit.sent_view import RequestProof, SentView
-from ....projections.fingerprint import Fingerprint
 from ....projections.history_view import HistoryFold, HistoryView
+from ....projections.view_content import Fingerprint
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader

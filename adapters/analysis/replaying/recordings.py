@@ -13,9 +13,9 @@ from ....domain.compaction import (
 from ....domain.errors import ConflictError, InvalidSettingError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
-from ....projections.recorded_event import RecordedEvent
 from ....projections.replay.recording import Recording
 from ....projections.replay.recording_calibration import calibrate_recording
+from ....projections.view_content import RecordedEvent
 from ...runtime.sessions.stored_session import StoredSession
 
 SHADOW_PREFIX = "shadow:"

@@ -17,10 +17,10 @@ from ....domain.errors import InvalidSettingError
 from ....domain.hooks import CompactionEvent, CompactionEventKind
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
-from ....projections.recorded_event import RecordedEvent
 from ....projections.replay.policy_decider import ContinuedLineage, PolicyDecider
 from ....projections.replay.recording import RecordedCall
 from ....projections.replay.replay_fold import ReplayFold
+from ....projections.view_content import RecordedEvent
 from ...runtime.compaction.listeners import notify_listeners
 from ...runtime.compaction.options import LoopHabits
 from ...runtime.sessions.session_log import SessionLog

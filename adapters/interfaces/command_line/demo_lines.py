@@ -9,7 +9,7 @@ from shutil import get_terminal_size, which
 from textwrap import fill
 
 from ....domain.blocks import ToolCall
-from ....projections.view_entry import ViewEntry
+from ....projections.view_content import ViewEntry
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.reports import FileReport
 from .demo_tour import Tour

@@ -7,7 +7,7 @@ from hashlib import sha256
 from ....domain.blocks import AnyBlock, Kind
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import KindShare, compute_kind_shares
-from ....projections.view_entry import ViewEntry
+from ....projections.view_content import ViewEntry
 from ...runtime.sessions.recall import RecalledBlock
 from ...runtime.sessions.stored_session import StoredSession
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....projections.history_view import HistoryView
-from ....projections.view_entry import ViewEntry
+from ....projections.view_content import ViewEntry
 from ...analysis.auditing.diffs import find_compaction_number
 from ...runtime.sessions.recall import RecalledBlock
 from .block_lines import block_status_marks, format_block_body, format_block_heading, format_refusal

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from os import EX_TEMPFAIL
 from pathlib import Path
@@ -56,11 +56,10 @@ def parse_answer(output: bytes, material: Material) -> Draft:
 
 
 def _make_draft(said: str, material: Material, document: Mapping[str, Any]) -> Draft:
-    text = parse_reply(said, material.covers)
-    return Draft(
-        text=text.text,
-        sections=text.sections,
-        cites=text.cites | _parse_cites(document.get("cites")),
+    draft = parse_reply(said, material.covers)
+    return replace(
+        draft,
+        cites=draft.cites | _parse_cites(document.get("cites")),
         model=_check_type("model", document.get("model"), str),
         usage=_parse_usage(document.get("usage")),
         cost_usd=_parse_cost(document.get("cost_usd")),
@@ -161,55 +160,50 @@ _LAST_WORDS = 200
 _STDERR = 2
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramResult:
-    """How a program ended, and its output."""
-
-    status: int
-    """Negative if a signal killed it."""
-    output: bytes
-    errors: bytes
-    is_too_long: bool
-
-    @property
-    def last_error_line(self) -> str:
-        lines = [fold_lines(line) for line in self.errors.decode("utf-8", "replace").splitlines()]
-        return next((line[:_LAST_WORDS] for line in reversed(lines) if line), "")
-
-
-async def run_program(argv: Sequence[str], given: bytes, cwd: str | None = None) -> ProgramResult:
+async def run_program(argv: Sequence[str], given: bytes, cwd: str | None = None) -> "ProgramRun":
     """Start the program, write to its standard input, and wait for its end.
 
     Raises OSError if it cannot be started.
     """
     loop = asyncio.get_running_loop()
-    transport, running = await loop.subprocess_exec(
-        lambda: _ProgramProtocol(loop), *argv, cwd=cwd, start_new_session=True
+    transport, run = await loop.subprocess_exec(
+        lambda: ProgramRun(loop), *argv, cwd=cwd, start_new_session=True
     )
     try:
         stdin = transport.get_pipe_transport(0)
         assert isinstance(stdin, asyncio.WriteTransport)
         stdin.write(given)
         stdin.write_eof()
-        await asyncio.shield(running.finished)
+        await asyncio.shield(run.finished)
     finally:
-        running.kill()
+        run.kill()
         transport.close()
-        await running.finished
+        await run.finished
     status = transport.get_returncode()
     assert status is not None
-    return ProgramResult(status, bytes(running.output), bytes(running.errors), running.is_too_long)
+    run.status = status
+    return run
 
 
-class _ProgramProtocol(asyncio.SubprocessProtocol):
-    """Collects a program's output, and waits for the end of the program and its pipes."""
+class ProgramRun(asyncio.SubprocessProtocol):
+    """A program's output, and the end of the program and its pipes.
+
+    It runs in its own process group, so that it ends with all of its children.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.finished: asyncio.Future[None] = loop.create_future()
+        self.status = 0
+        """Negative if a signal killed it."""
         self.output = bytearray()
         self.errors = bytearray()
         self.is_too_long = False
         self._pid: int | None = None
+
+    @property
+    def last_error_line(self) -> str:
+        lines = [fold_lines(line) for line in self.errors.decode("utf-8", "replace").splitlines()]
+        return next((line[:_LAST_WORDS] for line in reversed(lines) if line), "")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.SubprocessTransport)
@@ -278,7 +272,7 @@ class CommandSummarizer:
             ) from error
         self._check(ended)
         try:
-            return parse_answer(ended.output, material)
+            return parse_answer(bytes(ended.output), material)
         except SummarizerFailedError as error:
             raise SummarizerFailedError(f"{self._program} {error}") from error
 
@@ -286,7 +280,7 @@ class CommandSummarizer:
     def _program(self) -> str:
         return Path(self.argv[0]).name
 
-    def _check(self, ended: ProgramResult) -> None:
+    def _check(self, ended: ProgramRun) -> None:
         if ended.is_too_long:
             raise SummarizerFailedError(f"{self._program} wrote more than a summary; it was ended")
         if ended.status == 0:

@@ -155,16 +155,15 @@ class LlmSummarizer:
         rows = find_missing_rows(own.text, facts, material.covers, spare - 8) if own.text else ""
         text = "\n\n".join(part for part in (own.text, rows) if part)
         whole = parse_reply(text, material.covers)
-        return Draft(
-            text="\n\n".join(part for part in (whole.text, lists) if part and whole.text),
-            sections=whole.sections,
-            cites=whole.cites,
-        )
+        text = "\n\n".join(part for part in (whole.text, lists) if part and whole.text)
+        return replace(whole, text=text)
 
     async def _ask_served(
         self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[SummaryFact]
     ) -> str | None:
         """Return the answer at the end of the served request; None if that is not possible."""
+        from pydantic_ai.messages import ModelRequest  # noqa: PLC0415 - an optional extra
+
         from . import served_prefix  # noqa: PLC0415
 
         spoken = served_prefix.find_request_format(calls.model) if self.from_served_prefix else None
@@ -176,15 +175,12 @@ class LlmSummarizer:
             instructions=material.instructions,
             facts=[fact.text for fact in facts],
         )
-        request = served_prefix.make_served_request(material, spoken, task)
-        if request is None or served_prefix.count_request_tokens(
-            request, self.count
-        ) > self._find_capacity(calls):
+        body = served_prefix.make_served_request(material, spoken, task)
+        if body is None or self.count(str(body)) > self._find_capacity(calls):
             return None
         try:
-            return await calls.send(
-                served_prefix.make_placeholder_request(), request.make_settings(int(budget * SLACK))
-            )
+            settings = served_prefix.make_settings(body, int(budget * SLACK))
+            return await calls.send(ModelRequest.user_text_prompt("-"), settings)
         except TooLongError:
             return None
 

@@ -133,6 +133,9 @@ _NO_CREDENTIALS = frozenset(
 _CONNECTION_ERRORS = frozenset(
     {"ConnectError", "ConnectionError", "ReadError", "RemoteProtocolError"}
 )
+_BUSY = frozenset({408, 409, 429})
+_LATE = "did not answer in time"
+_UNREACHED = "could not be reached, or the connection was lost"
 
 
 def translate_model_error(error: Exception, model: str, keys: str) -> Exception:
@@ -140,83 +143,64 @@ def translate_model_error(error: Exception, model: str, keys: str) -> Exception:
 
     The provider's own text is left out, since it may quote the key or the conversation.
     """
+    if isinstance(error, SummarizerFailedError | TooLongError):
+        return error
+    is_http = isinstance(error, failed.ModelHTTPError)
+    if isinstance(error, failed.ModelContextWindowExceededError) or (
+        is_http and recognize_overflow(error)
+    ):
+        return TooLongError()
+    text, is_transient = _describe_error(error, keys)
+    retry_after_s = getattr(error, "retry_after", None) if is_transient else None
+    return SummarizerFailedError(
+        f"{model} {text}", is_transient=is_transient, retry_after_s=retry_after_s
+    )
+
+
+def _describe_error(error: Exception, keys: str) -> tuple[str, bool]:
+    """Return what happened, and whether a retry may succeed."""
+    code = _find_code(error)
     match error:
-        case SummarizerFailedError() | TooLongError():
-            return error
-        case failed.ModelContextWindowExceededError():
-            return TooLongError()
-        case failed.ModelHTTPError() if recognize_overflow(error):
-            return TooLongError()
         case failed.ModelAuthenticationError():
-            return _make_failure(
-                model, f"refused the key{_find_code(error)}; set {keys} to one that is valid"
-            )
+            return f"refused the key{code}; set {keys} to one that is valid", False
         case failed.ModelQuotaExceededError():
-            return _make_failure(
-                model, f"has no quota or credit left{_find_code(error)}; see the account"
-            )
+            return f"has no quota or credit left{code}; see the account", False
         case failed.ModelNotFoundError():
             meant = getattr(error, "suggested_model_id", None)
-            hint = f"; did you mean {meant}?" if meant else "; check its name and the base URL"
-            return _make_failure(model, f"does not exist there{_find_code(error)}{hint}")
+            hint = f"did you mean {meant}?" if meant else "check its name and the base URL"
+            return f"does not exist there{code}; {hint}", False
         case failed.ModelRateLimitError():
-            return _make_retryable(model, f"is rate limited{_find_code(error)}", error)
+            return f"is rate limited{code}", True
         case failed.ModelOverloadedError():
-            return _make_retryable(model, f"is overloaded{_find_code(error)}", error)
+            return f"is overloaded{code}", True
         case failed.ModelUnavailableError() | failed.ModelServerError():
-            return _make_retryable(model, f"failed on its side{_find_code(error)}", error)
-        case failed.ModelRequestTimeout() | failed.ModelTimeoutError():
-            return _make_retryable(model, "did not answer in time", error)
-        case failed.ModelConnectionError():
-            return _make_retryable(model, "could not be reached, or the connection was lost", error)
-        case failed.ModelHTTPError(status_code=status) if status >= 500 or status in {
-            408,
-            409,
-            429,
-        }:
-            return _make_retryable(model, f"failed on its side{_find_code(error)}", error)
+            return f"failed on its side{code}", True
+        case failed.ModelRequestTimeout() | failed.ModelTimeoutError() | TimeoutError():
+            return _LATE, True
+        case failed.ModelConnectionError() | OSError():
+            return _UNREACHED, True
+        case failed.ModelHTTPError(status_code=status) if status >= 500 or status in _BUSY:
+            return f"failed on its side{code}", True
         case failed.ModelRequestRejectedError() | failed.ModelHTTPError():
-            return _make_failure(
-                model, f"rejected the request{_find_code(error)}; check the model's settings"
-            )
+            return f"rejected the request{code}; check the model's settings", False
         case failed.ModelAPIError():
-            return _make_retryable(model, f"broke off{_find_code(error)}", error)
+            return f"broke off{code}", True
         case failed.ContentFilterError():
-            return _make_failure(model, "answered nothing: its content filter stepped in")
+            return "answered nothing: its content filter stepped in", False
         case failed.UnexpectedModelBehavior() | AttributeError() | LookupError() | ValueError():
             # Clients trust the provider's format, and fail in various ways if it is wrong.
-            return _make_retryable(model, "answered in a form that cannot be read", error)
+            return "answered in a form that cannot be read", True
         case failed.UserError() | TypeError():
-            return _make_failure(model, "cannot be asked in this way; check the model's settings")
-        case TimeoutError():
-            return _make_retryable(model, "did not answer in time", error)
-        case OSError():
-            return _make_retryable(model, "could not be reached, or the connection was lost", error)
-    return _translate_by_name(error, model, keys)
-
-
-def _translate_by_name(error: Exception, model: str, keys: str) -> SummarizerFailedError:
-    """Translate errors of optional libraries by the names of their classes."""
+            return "cannot be asked in this way; check the model's settings", False
+    # Errors of optional libraries are known by the names of their classes.
     names = {kind.__name__ for kind in type(error).__mro__}
     if names & _NO_CREDENTIALS:
-        return _make_failure(model, f"has no key; set {keys}")
+        return f"has no key; set {keys}", False
     if any("Timeout" in name for name in names):
-        return _make_retryable(model, "did not answer in time", error)
+        return _LATE, True
     if names & _CONNECTION_ERRORS or any(name.endswith("TransportError") for name in names):
-        return _make_retryable(model, "could not be reached, or the connection was lost", error)
-    return _make_failure(model, f"failed with a {type(error).__name__}")
-
-
-def _make_failure(model: str, what: str) -> SummarizerFailedError:
-    return SummarizerFailedError(f"{model} {what}")
-
-
-def _make_retryable(model: str, what: str, error: Exception) -> SummarizerFailedError:
-    return SummarizerFailedError(
-        f"{model} {what}",
-        is_transient=True,
-        retry_after_s=getattr(error, "retry_after", None),
-    )
+        return _UNREACHED, True
+    return f"failed with a {type(error).__name__}", False
 
 
 def _find_code(error: Exception) -> str:

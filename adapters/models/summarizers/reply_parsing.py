@@ -12,6 +12,7 @@ from ....domain.summaries.facts import FactKind, SummaryFact, rank_facts
 from ....domain.summaries.layout import SummarySection
 from ....domain.summaries.memo import Memo
 from ....domain.summaries.quotes import find_quote, is_quote_in, list_comparable_texts
+from ....domain.summaries.summarizer import Draft
 
 _NUMBER = r"#?\d{1,15}(?:\s*[-\u2013\u2014]\s*#?\d{1,15})?"
 _CITATION = re.compile(
@@ -30,18 +31,7 @@ _HEADING = re.compile(
 _RULE = re.compile(r"\n-{3,}\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class CitedText:
-    text: str
-    cites: Ranges
-
-    @property
-    def sections(self) -> dict[str, str]:
-        """The text under each heading; text before the first is left out."""
-        return split_sections(self.text)
-
-
-def parse_reply(reply: str, covers: Ranges) -> CitedText:
+def parse_reply(reply: str, covers: Ranges) -> Draft:
     """Parse a model's reply: spell handles uniformly, and remove those of other blocks.
 
     Lists of files are removed too, since exact ones are added later.
@@ -55,7 +45,8 @@ def parse_reply(reply: str, covers: Ranges) -> CitedText:
         return f" ({str(named).replace(' ', ', ')})" if named else ""
 
     lines = (_CITATION.sub(respelt, line).rstrip() for line in text.split("\n"))
-    return CitedText(_BLANK.sub("\n\n", "\n".join(lines)).strip(), Ranges(cited))
+    text = _BLANK.sub("\n\n", "\n".join(lines)).strip()
+    return Draft(text, split_sections(text), Ranges(cited))
 
 
 def strip_frame(reply: str) -> str:

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
-from pydantic_ai.messages import ModelRequest
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
@@ -14,28 +12,23 @@ from ....domain.item import Item
 from ....domain.summaries.clean_text import fold_lines
 from ....domain.summaries.summarizer import Material
 from . import prompts
-from .conversation_text import CountTokens
 
 MAX_HANDLES = 200
 """The most blocks that are listed by handle, since the served request has no handles."""
 _GLANCE = 60
 
-_EXCLUDED_FIELDS = {"stream", "stream_options", "response_format", "text", "n", "stop", "model"}
-_OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_EXCLUDED_FIELDS = frozenset(
+    {"stream", "stream_options", "response_format", "text", "n", "stop", "model"}
+    | {"max_tokens", "max_completion_tokens", "max_output_tokens"}
+)
 
 
-@dataclass(frozen=True)
-class ServedRequest:
-    """A request as it was served, with the task at its end."""
-
-    body: dict[str, Any]
-
-    def make_settings(self, most: int) -> ModelSettings:
-        """Return settings that replace pydantic-ai's body with this one."""
-        thought = self.body.get("thinking")
-        budget = thought.get("budget_tokens", 0) if isinstance(thought, dict) else 0
-        limit = most + (budget if isinstance(budget, int) else 0)
-        return ModelSettings(max_tokens=limit, max_retries=0, extra_body=self.body)
+def make_settings(body: dict[str, Any], most: int) -> ModelSettings:
+    """Return settings that replace pydantic-ai's body with a served request."""
+    thought = body.get("thinking")
+    budget = thought.get("budget_tokens", 0) if isinstance(thought, dict) else 0
+    limit = most + (budget if isinstance(budget, int) else 0)
+    return ModelSettings(max_tokens=limit, max_retries=0, extra_body=body)
 
 
 def find_request_format(model: Model) -> str | None:
@@ -51,25 +44,14 @@ _FORMATS = {
 }
 
 
-def make_served_request(material: Material, spoken: str, task: str) -> ServedRequest | None:
-    """Return the served request with the task; None if nothing was served."""
+def make_served_request(material: Material, spoken: str, task: str) -> dict[str, Any] | None:
+    """Return the served request with the task at its end; None if nothing was served."""
     if material.served_prompt is None:
         return None
     served = material.served_prompt(spoken)
     body = {key: deepcopy(value) for key, value in served.items() if key not in _EXCLUDED_FIELDS}
-    for limit in _OUTPUT_LIMITS:
-        body.pop(limit, None)
     _ADD_TASK[spoken](body, _make_instruction(material, task))
-    return ServedRequest(body)
-
-
-def count_request_tokens(request: ServedRequest, count: CountTokens) -> int:
-    """Return a generous estimate of the request's size."""
-    return count(str(request.body))
-
-
-def make_placeholder_request() -> ModelRequest:
-    return ModelRequest.user_text_prompt("-")
+    return body
 
 
 _STOP_HERE = (
@@ -137,13 +119,16 @@ def _add_to_anthropic(body: dict[str, Any], text: str) -> None:
 
 def _add_to_chat(body: dict[str, Any], text: str) -> None:
     body["messages"].append({"role": "user", "content": text})
-    if body.get("tools"):
-        body["tool_choice"] = "none"
+    _forbid_tools(body)
 
 
 def _add_to_responses(body: dict[str, Any], text: str) -> None:
     content = [{"type": "input_text", "text": text}]
     body["input"].append({"type": "message", "role": "user", "content": content})
+    _forbid_tools(body)
+
+
+def _forbid_tools(body: dict[str, Any]) -> None:
     if body.get("tools"):
         body["tool_choice"] = "none"
 

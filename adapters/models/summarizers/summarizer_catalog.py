@@ -58,11 +58,12 @@ def get_summarizer(name: str, **options: Any) -> Summarizer:
     Raises InvalidSettingError with the known names or options.
     """
     if name in _BUILT_IN:
-        make, known = _BUILT_IN[name]
-        return make(**_check_options(name, known, options))
+        make, types = _BUILT_IN[name]
+        return make(**_check_options(name, types, options))
     found = _list_installed().get(name)
     if found is None:
-        raise InvalidSettingError(f"there is no summarizer {name!r}; there are {_format_names()}")
+        known = ", ".join(list_summarizer_names())
+        raise InvalidSettingError(f"there is no summarizer {name!r}; there are {known}")
     return _make_external(found, options)
 
 
@@ -72,10 +73,6 @@ def list_summarizer_names() -> list[str]:
 
 def _list_installed() -> dict[str, EntryPoint]:
     return {found.name: found for found in entry_points(group=_ENTRY_POINT_GROUP)}
-
-
-def _format_names() -> str:
-    return ", ".join(list_summarizer_names())
 
 
 def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:

@@ -13,7 +13,7 @@ from ....domain.window import Window
 from ....projections.compaction_window import make_window
 from ....projections.history_view import HistoryFold
 from ....projections.planned_compaction import PlannedCompaction, plan_compaction
-from ....projections.view_entry import ViewEntry
+from ....projections.view_content import ViewEntry
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from .options import CompactionRequest

@@ -13,7 +13,7 @@ from ....domain.errors import DuplicateToolCallError, OrphanToolResultError
 from ....domain.ranges import Ranges
 from ....domain.session import Session
 from ....domain.session_events import BlocksRetracted, ToolCallAbandoned, ToolCalled
-from ....projections.recorded_event import RecordedEvent
+from ....projections.view_content import RecordedEvent
 from ...storage.event_log.event_mapper import dump_json
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader

@@ -13,7 +13,7 @@ from ....domain.session_events import (
     ToolCalled,
     ToolReturned,
 )
-from ....projections.recorded_event import RecordedEvent
+from ....projections.view_content import RecordedEvent
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 

@@ -7,7 +7,7 @@ from ....domain.blocks import AnyBlock, ToolResult
 from ....domain.errors import InvalidPositionError
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
-from ....projections.recorded_event import RecordedEvent
+from ....projections.view_content import RecordedEvent
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 

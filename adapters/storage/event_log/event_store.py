@@ -25,7 +25,7 @@ from ....domain.event import Aggregate, Event, load_state
 from ....domain.ranges import Ranges
 from ....domain.record import MAX_COUNT
 from ....domain.session import Session, SessionState, derive_session_id
-from ....projections.recorded_event import RecordedEvent
+from ....projections.view_content import RecordedEvent
 from ....projections.view_token_counts import TokenCounts
 from ..process_forks import reopen_in_children
 from .chain import Chain

@@ -28,9 +28,9 @@ from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.event import Event
 from cutbank.domain.pins import PinRules
 from cutbank.domain.ranges import Ranges
-from cutbank.projections.recorded_event import RecordedEvent
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.replay import RecordedDecider, replay_recording
+from cutbank.projections.view_content import RecordedEvent
 
 COOLS = "cooldown_seconds"
 """The setting of policies that look at the clock."""

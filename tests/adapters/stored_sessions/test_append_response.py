@@ -13,7 +13,7 @@ from anthropic.types import MessageParam
 from google.genai import Client as Google
 from google.genai.types import HttpOptions
 from loopback.answers import Raw, in_turn
-from loopback.environment import keys_alone
+from loopback.asked import keys_alone
 from loopback.server import loopback
 from openai import OpenAI
 from openai.types.responses import ResponseInputItemParam
@@ -28,7 +28,7 @@ from cutbank.domain.errors import InvalidResponseError
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.audit.sent_view import RequestProof
 from cutbank.projections.rendering.catalog import render_view
-from cutbank.projections.view_entry import ViewEntry
+from cutbank.projections.view_content import ViewEntry
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\6\0\0\0" + b"\xfb\xff" * 20
 THOUGHT = {"type": "thinking", "thinking": "Two files.", "signature": "c2lnbmVk+/8="}

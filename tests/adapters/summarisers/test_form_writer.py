@@ -21,7 +21,7 @@ from cutbank.domain.errors import (
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.gate import check_draft
 from cutbank.domain.summaries.kdcube_template import KdcubeTemplate
-from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES
+from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from cutbank.domain.summaries.summarizer import Draft, Material, SummaryTemplate
 from cutbank.domain.summaries.templates import ClaudeSdkTemplate, PiTemplate, TunacodeTemplate
 
@@ -244,6 +244,20 @@ def test_a_text_larger_than_a_form_grants_is_refused_all_the_same(
 
         with subtests.test(str(form)), pytest.raises(RejectedSummaryError, match="oversized"):
             check_draft(draft, material, user_texts=[])
+
+
+def test_klaude_halves_its_budget_for_a_cut_task_or_asks_for_an_update_of_nothing() -> None:
+    items = items_of(Block.user("a"), Block.assistant("b"), Block.user("c"), Block.assistant("d"))
+    material = material_of(items, prefix=Ranges([(3, 4)]), budget=800)
+
+    asked = KLAUDE_TEMPLATES[KlaudeVersion.DOCUMENT].plan_requests(material)
+    shipped = KLAUDE_TEMPLATES[KlaudeVersion.AS_SHIPPED].plan_requests(material)
+
+    assert [(len(one.items), one.budget, one.previous) for one in asked] == [
+        (2, 400, None),
+        (2, 400, None),
+    ]
+    assert [one.previous for one in shipped] == ["", None]
 
 
 def test_each_heading_of_each_form_is_asked_for() -> None:

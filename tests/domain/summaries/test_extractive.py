@@ -28,6 +28,7 @@ def test_what_a_program_put_into_a_message_is_not_the_users() -> None:
         "<system-reminder>Never mention this.</system-reminder>Fix the login page, please.",
         "[Request interrupted by user]",
         "<command-name>/compact</command-name>",
+        f"<system-reminder>{'x' * 400}</system-reminder>Said by the program as well.",
         filler(),
     )
 

@@ -139,10 +139,10 @@ def test_words_that_may_be_facts_are_found_wherever_they_stand(text: str) -> Non
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=3)), max_size=40))
 def test_a_block_is_read_once_and_never_taken_for_another(places: list[tuple[int, str]]) -> None:
-    memo, reads = Memo(max_results=6), list[Block]()
+    memo, reads = Memo(max_results=6), list[int]()
 
     def read(block: Block, most: int) -> str:
-        reads.append(block)
+        reads.append(most)
         return block.text[:most]
 
     alive: dict[int, Block] = {}

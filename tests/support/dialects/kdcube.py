@@ -14,7 +14,7 @@ from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Material, SummaryRequest
 from cutbank.domain.window import Window
-from cutbank.projections.rendering.cache_points import find_cache_points
+from cutbank.projections.rendering.anthropic_cached import find_cache_points
 
 Entry = dict[str, Any]
 Writer = Callable[[SummaryRequest], str | None]
@@ -218,10 +218,10 @@ def rendered(blocks: Sequence[Item]) -> tuple[Item, ...]:
     return tuple(sent)
 
 
-def cached(blocks: Sequence[Item], *, cache_last: bool = False) -> tuple[Item, ...]:
+def cached(blocks: Sequence[Item]) -> tuple[Item, ...]:
     """The blocks behind which a cached prefix ends."""
     paths = [kdcube_timeline.find_path(item.block) for item in blocks]
-    return tuple(blocks[at] for at in find_cache_points(paths, cache_last=cache_last))
+    return tuple(blocks[at] for at in find_cache_points(paths))
 
 
 # The digest

@@ -1,15 +1,40 @@
-"""What a model server may answer, said without any provider's words."""
+"""What a model server may answer, in no provider's words, and how it goes over the wire."""
 
+import asyncio
+import json
 import re
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote
 
-from .gates import Gate
-
 Body = dict[str, Any]
+
+
+class Gate:
+    """Opened once, from any thread; whoever waits on an event loop goes on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_open = False
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    def open(self) -> None:
+        with self._lock:
+            self._is_open = True
+            waiting, self._waiting = self._waiting, []
+        for loop, event in waiting:
+            loop.call_soon_threadsafe(event.set)
+
+    async def opened(self) -> None:
+        event = asyncio.Event()
+        with self._lock:
+            if self._is_open:
+                return
+            self._waiting.append((asyncio.get_running_loop(), event))
+        await event.wait()
 
 
 @dataclass(frozen=True)
@@ -153,3 +178,51 @@ def in_turn(*answers: Answer) -> Script:
     """These answers one after the other; the last one for ever."""
     left = list(answers)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error on the wire."""
+
+    status: int
+    body: Body
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Wire(Protocol):
+    """The format of one provider's API."""
+
+    stream_type: str
+    """The content type of a stream."""
+
+    def takes(self, request: Request) -> bool:
+        """Whether a request is one of this API."""
+        ...
+
+    def wants_stream(self, request: Request) -> bool: ...
+
+    def whole(self, says: Says, request: Request) -> Body:
+        """The answer in one piece."""
+        ...
+
+    def pieces(self, says: Says, request: Request) -> Iterator[bytes]:
+        """The same answer as a stream; there are several pieces of text."""
+        ...
+
+    def refusal(self, refuses: Refuses) -> Refusal: ...
+
+
+def as_json(body: Any) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def event(body: Any, name: str | None = None) -> bytes:
+    """One server-sent event."""
+    head = f"event: {name}\n".encode() if name else b""
+    return head + b"data: " + as_json(body) + b"\n\n"
+
+
+def in_parts(text: str, parts: int = 4) -> list[str]:
+    """A text as it comes in a stream: several parts where there is enough of it."""
+    size = max(1, -(-len(text) // parts))
+    return [text[start : start + size] for start in range(0, len(text), size)]

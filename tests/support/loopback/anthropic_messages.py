@@ -1,10 +1,22 @@
 """Anthropic's Messages API."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from .answers import Body, Refuses, Request, Says, Stop, Tokens, Why
-from .wire import Refusal, as_json, event, in_parts
+from .answers import (
+    Body,
+    Refusal,
+    Refuses,
+    Request,
+    Says,
+    Stop,
+    Tokens,
+    Why,
+    as_json,
+    event,
+    in_parts,
+)
+from .refusals import word
 
 _STOPS = {
     Stop.END: "end_turn",
@@ -14,53 +26,25 @@ _STOPS = {
 }
 
 
-class _Error(NamedTuple):
-    status: int
-    kind: str
-    message: str
-
-
-_REFUSALS: dict[Why, _Error] = {
-    Why.OVERFLOW: _Error(
-        400,
-        "invalid_request_error",
-        "prompt is too long: {tokens} tokens > {limit} maximum",
-    ),
-    Why.RATE_LIMIT: _Error(
-        429,
-        "rate_limit_error",
-        "This request would exceed your organization's rate limit of 80,000 input tokens per "
-        "minute (org: 00000000-0000-0000-0000-000000000000, model: claude-haiku-4-5). For details, "
-        "refer to: https://docs.claude.com/en/api/rate-limits. You can see the response headers "
-        "for current usage. Please reduce the prompt length or the maximum tokens requested, or "
-        "try again later.",
-    ),
-    Why.QUOTA: _Error(
-        400,
-        "invalid_request_error",
-        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing "
-        "to upgrade or purchase credits.",
-    ),
-    Why.OVERLOADED: _Error(529, "overloaded_error", "Overloaded"),
-    Why.INTERNAL: _Error(500, "api_error", "Internal server error"),
-    Why.WRONG_KEY: _Error(401, "authentication_error", "invalid x-api-key"),
-    Why.EXPIRED_KEY: _Error(
-        401,
-        "authentication_error",
-        "OAuth token has expired. Please obtain a new token or refresh your existing token.",
-    ),
-    Why.FORBIDDEN: _Error(
-        403,
-        "permission_error",
-        "Your API key does not have permission to use the specified resource.",
-    ),
-    Why.UNKNOWN_MODEL: _Error(404, "not_found_error", "model: claude-nothing"),
-    Why.OUTPUT_LIMIT: _Error(
-        400,
-        "invalid_request_error",
-        "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for "
-        "claude-haiku-4-5",
-    ),
+_ERRORS: dict[Why, tuple[int, str]] = {
+    Why.OVERFLOW: (400, "invalid_request_error"),
+    Why.RATE_LIMIT: (429, "rate_limit_error"),
+    Why.QUOTA: (400, "invalid_request_error"),
+    Why.OVERLOADED: (529, "overloaded_error"),
+    Why.INTERNAL: (500, "api_error"),
+    Why.WRONG_KEY: (401, "authentication_error"),
+    Why.EXPIRED_KEY: (401, "authentication_error"),
+    Why.FORBIDDEN: (403, "permission_error"),
+    Why.UNKNOWN_MODEL: (404, "not_found_error"),
+    Why.OUTPUT_LIMIT: (400, "invalid_request_error"),
+}
+_WORDS = {
+    Why.OVERFLOW: "prompt is too long: {tokens} tokens > {limit} maximum",
+    Why.RATE_LIMIT: "This request would exceed your organization's rate limit of 80,000 input "
+    "tokens per minute. Please reduce the prompt length or the maximum tokens requested, or try "
+    "again later.",
+    Why.OUTPUT_LIMIT: "max_tokens: 100000 > 64000, which is the maximum allowed number of output "
+    "tokens for claude-haiku-4-5",
 }
 
 
@@ -98,8 +82,7 @@ class AnthropicMessages:
         yield _event({"type": "message_stop"})
 
     def refusal(self, refuses: Refuses) -> Refusal:
-        status, kind, message = _REFUSALS[refuses.why]
-        message = refuses.detail or message.format(tokens=refuses.tokens, limit=refuses.limit)
+        status, kind = _ERRORS[refuses.why]
         headers = {"request-id": "req_011CSHoEeqs5C35K2UUqR7Fy"}
         if refuses.retry_after_s is not None:
             headers["retry-after"] = f"{refuses.retry_after_s:g}"
@@ -107,7 +90,7 @@ class AnthropicMessages:
             status,
             {
                 "type": "error",
-                "error": {"type": kind, "message": message},
+                "error": {"type": kind, "message": word(refuses, _WORDS)},
                 "request_id": headers["request-id"],
             },
             headers,

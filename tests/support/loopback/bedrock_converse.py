@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from struct import pack
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
-from .answers import Body, Refuses, Request, Says, Stop, Tokens, Why
-from .wire import Refusal, as_json, in_parts
+from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, Why, as_json, in_parts
+from .refusals import word
 
 _STOPS = {
     Stop.END: "end_turn",
@@ -16,65 +16,24 @@ _STOPS = {
 }
 
 
-class _Error(NamedTuple):
-    status: int
-    kind: str
-    message: str
-
-
-_REFUSALS: dict[Why, _Error] = {
-    Why.OVERFLOW: _Error(
-        400,
-        "ValidationException",
-        "The model returned the following errors: prompt is too long: {tokens} tokens > {limit} "
-        "maximum",
-    ),
-    Why.RATE_LIMIT: _Error(
-        429,
-        "ThrottlingException",
-        "Too many tokens, please wait before trying again.",
-    ),
-    Why.QUOTA: _Error(
-        400,
-        "ServiceQuotaExceededException",
-        "Your request exceeds the service quota for your account.",
-    ),
-    Why.OVERLOADED: _Error(
-        503,
-        "ServiceUnavailableException",
-        "Bedrock is unable to process your request.",
-    ),
-    Why.INTERNAL: _Error(
-        500,
-        "InternalServerException",
-        "The system encountered an unexpected error during processing. Try your request again.",
-    ),
-    Why.WRONG_KEY: _Error(
-        403,
-        "UnrecognizedClientException",
-        "The security token included in the request is invalid.",
-    ),
-    Why.EXPIRED_KEY: _Error(
-        403,
-        "ExpiredTokenException",
-        "The security token included in the request is expired",
-    ),
-    Why.FORBIDDEN: _Error(
-        403,
-        "AccessDeniedException",
-        "You don't have access to the model with the specified model ID.",
-    ),
-    Why.UNKNOWN_MODEL: _Error(
-        400,
-        "ValidationException",
-        "The provided model identifier is invalid.",
-    ),
-    Why.OUTPUT_LIMIT: _Error(
-        400,
-        "ValidationException",
-        "The maximum tokens you requested exceeds the model limit of 8192. Try again with a "
-        "maximum tokens value that is lower than 8192.",
-    ),
+_ERRORS: dict[Why, tuple[int, str]] = {
+    Why.OVERFLOW: (400, "ValidationException"),
+    Why.RATE_LIMIT: (429, "ThrottlingException"),
+    Why.QUOTA: (400, "ServiceQuotaExceededException"),
+    Why.OVERLOADED: (503, "ServiceUnavailableException"),
+    Why.INTERNAL: (500, "InternalServerException"),
+    Why.WRONG_KEY: (403, "UnrecognizedClientException"),
+    Why.EXPIRED_KEY: (403, "ExpiredTokenException"),
+    Why.FORBIDDEN: (403, "AccessDeniedException"),
+    Why.UNKNOWN_MODEL: (400, "ValidationException"),
+    Why.OUTPUT_LIMIT: (400, "ValidationException"),
+}
+_WORDS = {
+    Why.OVERFLOW: "The model returned the following errors: prompt is too long: {tokens} tokens > "
+    "{limit} maximum",
+    Why.RATE_LIMIT: "Too many tokens, please wait before trying again.",
+    Why.OUTPUT_LIMIT: "The maximum tokens you requested exceeds the model limit of 8192. Try again "
+    "with a maximum tokens value that is lower than 8192.",
 }
 
 
@@ -121,15 +80,14 @@ class BedrockConverse:
         yield frame("metadata", end if usage is None else {**end, "usage": usage})
 
     def refusal(self, refuses: Refuses) -> Refusal:
-        status, kind, message = _REFUSALS[refuses.why]
-        message = refuses.detail or message.format(tokens=refuses.tokens, limit=refuses.limit)
+        status, kind = _ERRORS[refuses.why]
         headers = {
             "x-amzn-errortype": f"{kind}:http://internal.amazon.com/coral/com.amazon.bedrock/",
             "x-amzn-requestid": "b0f0ea5d-8a5c-4d0a-bd1a-1a4f7f9a5ef5",
         }
         if refuses.retry_after_s is not None:
             headers["retry-after"] = f"{refuses.retry_after_s:g}"
-        return Refusal(status, {"message": message}, headers)
+        return Refusal(status, {"message": word(refuses, _WORDS)}, headers)
 
 
 def frame(event_type: str, body: Body) -> bytes:

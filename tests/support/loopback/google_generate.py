@@ -1,10 +1,10 @@
 """Google's generateContent and streamGenerateContent, as the Gemini API has them."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from .answers import Body, Refuses, Request, Says, Stop, Tokens, Why
-from .wire import Refusal, as_json, in_parts
+from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, Why, as_json, in_parts
+from .refusals import word
 
 _STOPS = {
     Stop.END: "STOP",
@@ -15,76 +15,27 @@ _STOPS = {
 _INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
-class _Error(NamedTuple):
-    status: int
-    word: str
-    message: str
-    reason: str | None = None
-
-
-_REFUSALS: dict[Why, _Error] = {
-    Why.OVERFLOW: _Error(
-        400,
-        "INVALID_ARGUMENT",
-        "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({limit}).",
-    ),
-    Why.RATE_LIMIT: _Error(
-        429,
-        "RESOURCE_EXHAUSTED",
-        "You exceeded your current quota, please check your plan and billing details. For more "
-        "information on this error, head over to: "
-        "https://ai.google.dev/gemini-api/docs/rate-limits. * Quota exceeded for metric: "
-        "generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 10",
-    ),
-    Why.QUOTA: _Error(
-        429,
-        "RESOURCE_EXHAUSTED",
-        "Your prepayment credits are depleted. Please go to AI Studio at "
-        "https://ai.studio/projects to manage your project and billing.",
-    ),
-    Why.OVERLOADED: _Error(
-        503,
-        "UNAVAILABLE",
-        "The model is overloaded. Please try again later.",
-    ),
-    Why.INTERNAL: _Error(
-        500,
-        "INTERNAL",
-        "An internal error has occurred. Please retry or report in "
-        "https://developers.generativeai.google/guide/troubleshooting",
-    ),
-    Why.WRONG_KEY: _Error(
-        400,
-        "INVALID_ARGUMENT",
-        "API key not valid. Please pass a valid API key.",
-        "API_KEY_INVALID",
-    ),
-    Why.EXPIRED_KEY: _Error(
-        400,
-        "INVALID_ARGUMENT",
-        "API key expired. Please renew the API key.",
-        "API_KEY_INVALID",
-    ),
-    Why.FORBIDDEN: _Error(
-        403,
-        "PERMISSION_DENIED",
-        "Your project has been denied access. Please contact support.",
-    ),
-    Why.UNKNOWN_MODEL: _Error(
-        404,
-        "NOT_FOUND",
-        "models/gemini-nothing is not found for API version v1beta, or is not supported for "
-        "generateContent. Call ListModels to see the list of available models and their supported "
-        "methods.",
-    ),
-    Why.OUTPUT_LIMIT: _Error(
-        400,
-        "INVALID_ARGUMENT",
-        "Unable to submit request because it has a maxOutputTokens value of 100000 but the "
-        "supported range is from 1 (inclusive) to 65537 (exclusive). Update the value and try "
-        "again.",
-    ),
+_ERRORS: dict[Why, tuple[int, str]] = {
+    Why.OVERFLOW: (400, "INVALID_ARGUMENT"),
+    Why.RATE_LIMIT: (429, "RESOURCE_EXHAUSTED"),
+    Why.QUOTA: (429, "RESOURCE_EXHAUSTED"),
+    Why.OVERLOADED: (503, "UNAVAILABLE"),
+    Why.INTERNAL: (500, "INTERNAL"),
+    Why.WRONG_KEY: (400, "INVALID_ARGUMENT"),
+    Why.EXPIRED_KEY: (400, "INVALID_ARGUMENT"),
+    Why.FORBIDDEN: (403, "PERMISSION_DENIED"),
+    Why.UNKNOWN_MODEL: (404, "NOT_FOUND"),
+    Why.OUTPUT_LIMIT: (400, "INVALID_ARGUMENT"),
 }
+_WORDS = {
+    Why.OVERFLOW: "The input token count ({tokens}) exceeds the maximum number of tokens allowed "
+    "({limit}).",
+    Why.RATE_LIMIT: "You exceeded your current quota. * Quota exceeded for metric: "
+    "generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 10",
+    Why.OUTPUT_LIMIT: "Unable to submit request because it has a maxOutputTokens value of 100000 "
+    "but the supported range is from 1 (inclusive) to 65537 (exclusive).",
+}
+_BAD_KEYS = (Why.WRONG_KEY, Why.EXPIRED_KEY)
 
 
 class GoogleGenerate:
@@ -109,12 +60,16 @@ class GoogleGenerate:
         yield _event(last)
 
     def refusal(self, refuses: Refuses) -> Refusal:
-        status, word, message, reason = _REFUSALS[refuses.why]
-        message = refuses.detail or message.format(tokens=refuses.tokens, limit=refuses.limit)
-        error: Body = {"code": status, "message": message, "status": word}
-        if reason:
+        status, kind = _ERRORS[refuses.why]
+        error: Body = {"code": status, "message": word(refuses, _WORDS), "status": kind}
+        if refuses.why in _BAD_KEYS:
             error["details"] = [
-                {"@type": _INFO, "reason": reason, "domain": "googleapis.com", "metadata": {}}
+                {
+                    "@type": _INFO,
+                    "reason": "API_KEY_INVALID",
+                    "domain": "googleapis.com",
+                    "metadata": {},
+                }
             ]
         if refuses.retry_after_s is not None:
             delay = f"{refuses.retry_after_s:g}s"

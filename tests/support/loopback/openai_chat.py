@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .answers import Body, Refuses, Request, Says, Stop, Tokens
-from .openai_refusals import refusal_of
-from .wire import Refusal, as_json, event, in_parts
+from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, as_json, event, in_parts
+from .refusals import refuse_as_openai
 
 _STOPS = {
     Stop.END: "stop",
@@ -59,7 +58,7 @@ class OpenAIChat:
         yield b"data: [DONE]\n\n"
 
     def refusal(self, refuses: Refuses) -> Refusal:
-        return refusal_of(refuses, param="messages")
+        return refuse_as_openai(refuses, param="messages")
 
 
 def _head(says: Says, request: Request, kind: str) -> Body:

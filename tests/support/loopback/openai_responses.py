@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from .answers import Body, Refuses, Request, Says, Stop, Tokens
-from .openai_refusals import refusal_of
-from .wire import Refusal, as_json, event, in_parts
+from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, as_json, event, in_parts
+from .refusals import refuse_as_openai
 
 
 class OpenAIResponses:
@@ -67,7 +66,7 @@ class OpenAIResponses:
         yield told(f"response.{whole['status']}", response=whole)
 
     def refusal(self, refuses: Refuses) -> Refusal:
-        return refusal_of(refuses, param="input")
+        return refuse_as_openai(refuses, param="input")
 
 
 def _head(says: Says, request: Request) -> Body:

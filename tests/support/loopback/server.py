@@ -20,13 +20,14 @@ from .answers import (
     Says,
     Script,
     Waits,
+    Wire,
+    as_json,
 )
 from .anthropic_messages import AnthropicMessages
 from .bedrock_converse import BedrockConverse
 from .google_generate import GoogleGenerate
 from .openai_chat import OpenAIChat
 from .openai_responses import OpenAIResponses
-from .wire import Wire, as_json
 
 WIRES: tuple[Wire, ...] = (
     AnthropicMessages(),

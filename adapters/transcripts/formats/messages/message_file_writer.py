@@ -12,7 +12,7 @@ from .....domain.compaction import RECORDED_LINEAGE
 from .....projections.history_view import HistoryView
 from .....projections.rendering import sendable_json, summary_message
 from .....projections.rendering.catalog import PLAIN_RENDERERS
-from .....projections.view_entry import ViewEntry as Shown
+from .....projections.view_content import ViewEntry as Shown
 from ..fields import JsonDict, MalformedError
 from ..format import Format
 from ..json_lines import SourceLine

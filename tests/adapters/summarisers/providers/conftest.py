@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 from loopback.answers import Says, in_turn
-from loopback.asked import Asked
-from loopback.conversation import SUMMARY
-from loopback.environment import keys_alone
+from loopback.asked import SUMMARY, Asked, keys_alone
 from loopback.offline import elsewhere
 from loopback.providers import DIALECTS, Provider
 from loopback.server import loopback

@@ -4,10 +4,8 @@ import threading
 
 import pytest
 from databases import asked as rows
-from loopback.answers import Answer, BreaksOff, Refuses, Says, Waits, Why, in_turn
-from loopback.asked import Asked
-from loopback.conversation import GOAL, SUMMARY
-from loopback.gates import Gate
+from loopback.answers import Answer, BreaksOff, Gate, Refuses, Says, Waits, Why, in_turn
+from loopback.asked import GOAL, SUMMARY, Asked
 from loopback.providers import DIALECTS, KEY, Provider
 from opened_stores import store_of
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
+import re
 import traceback
 
 import pytest
 from loopback.answers import Refuses, Says, Why
-from loopback.asked import Asked
-from loopback.conversation import MATERIAL, SUMMARY
+from loopback.asked import MATERIAL, SUMMARY, Asked
 from loopback.providers import KEY
 
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
@@ -56,8 +56,6 @@ def test_a_missing_key_is_named_and_nobody_is_asked(
     asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the provider's own address: a server of one's own may need no key."""
-    if asked.provider.name == "ollama":
-        pytest.skip("Ollama needs no key")
     for name in asked.provider.variables:
         if "REGION" not in name:
             monkeypatch.delenv(name)
@@ -66,17 +64,10 @@ def test_a_missing_key_is_named_and_nobody_is_asked(
         asyncio.run(LlmSummarizer(asked.provider.model).summarize(MATERIAL))
 
     variable = next(iter(asked.provider.variables))
-    assert variable in str(caught.value)
+    assert re.search(rf" (needs|has no key; set) .*{variable}", str(caught.value))
     assert "\n" not in str(caught.value)
     assert not caught.value.is_transient
     assert asked.server.requests == []
-
-
-def test_a_refused_key_is_named_by_its_variable(asked: Asked) -> None:
-    with pytest.raises(SummarizerFailedError) as caught:
-        asked.draft(Refuses(Why.WRONG_KEY))
-
-    assert next(iter(asked.provider.variables)) in str(caught.value)
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

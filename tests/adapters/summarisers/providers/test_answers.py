@@ -1,0 +1,302 @@
+"""What providers answer, refuse, or never say: a summary, or a failure in one line."""
+
+import asyncio
+import socket
+from typing import NamedTuple
+
+import pytest
+from loopback.answers import (
+    Answer,
+    Body,
+    BreaksOff,
+    Call,
+    Endless,
+    Gate,
+    Raw,
+    Refuses,
+    Request,
+    Says,
+    Stop,
+    Tokens,
+    Waits,
+    Why,
+    in_turn,
+)
+from loopback.asked import GOAL, MATERIAL, SUMMARY, Asked, judge
+from loopback.offline import elsewhere
+from loopback.providers import ALL, WAYS
+
+from cutbank.domain.errors import RejectedSummaryError, SummarizerFailedError
+from cutbank.domain.session_events import Usage
+
+
+@ALL
+@WAYS
+def test_a_summary_is_written_and_may_be_served(asked: Asked, is_streamed: bool) -> None:
+    usage = Tokens(input=1_200, output=80, cache_read=300)
+
+    draft = asked.draft(Says(SUMMARY, usage), is_streamed=is_streamed)
+
+    (request,) = asked.server.requests
+    judge(draft)
+    assert SUMMARY in draft.text
+    assert set(draft.cites) >= {2, 5, 6}
+    assert draft.usage
+    assert (draft.usage.input, draft.usage.cache_read, draft.usage.output) == (1_200, 300, 80)
+    assert draft.usage.context == 1_500
+    assert not draft.was_truncated
+    assert GOAL in request.raw.decode()
+    assert not {"tools", "toolConfig", "functions"} & set(request.body)
+    if asked.provider.name in {"anthropic", "openai-chat", "openai-responses", "google", "bedrock"}:
+        assert draft.cost_usd
+        assert 0 < draft.cost_usd < 0.1
+    if asked.provider.name in {"vllm", "llama.cpp"}:
+        assert draft.cost_usd is None
+
+
+def test_an_answer_that_says_nothing_is_a_failure(asked: Asked, subtests: pytest.Subtests) -> None:
+    answers = {
+        "called a tool": Says(calls=(Call("read", {"path": "parser.py"}),), stop=Stop.TOOL),
+        "answered nothing": Says(""),
+        r"\S": Says("I can't help with that.", stop=Stop.REFUSAL),
+    }
+    for words, answer in answers.items():
+        with subtests.test(words), pytest.raises(SummarizerFailedError, match=words):
+            asked.draft(answer)
+
+
+def test_the_model_that_answered_is_named_and_not_the_one_that_was_asked(asked: Asked) -> None:
+    if asked.provider.name == "bedrock":
+        pytest.skip("the answers of Bedrock name no model")
+
+    assert asked.draft(Says(SUMMARY, model="another-model-2")).model == "another-model-2"
+
+
+def test_an_answer_that_ends_at_the_output_limit_is_rejected(asked: Asked) -> None:
+    draft = asked.draft(Says("## Goal\n- Comments in the par", stop=Stop.LENGTH))
+
+    assert draft.was_truncated
+    with pytest.raises(RejectedSummaryError, match="truncated"):
+        judge(draft)
+
+
+@ALL
+def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> None:
+    """The server holds less than it is asked to hold, and says so in its provider's words."""
+    most = 8_000
+
+    def holds_little(request: Request) -> Answer:
+        if len(request.raw) > most:
+            return Refuses(
+                Why.OVERFLOW,
+                tokens=len(request.raw) // 4,
+                limit=most // 4,
+                server=asked.provider.server,
+            )
+        return Says(SUMMARY, Tokens(100, 10))
+
+    asked.server.script = holds_little
+    draft = asked.draft(window=9_000)
+
+    answered = [request for request in asked.server.requests if len(request.raw) <= most]
+    judge(draft)
+    assert len(answered) > 1
+    assert draft.usage == Usage(
+        input=100 * len(answered),
+        cache_read=0,
+        cache_write=0,
+        output=10 * len(answered),
+    )
+
+
+@ALL
+def test_a_model_that_holds_nothing_is_not_asked_for_ever(asked: Asked) -> None:
+    with pytest.raises(SummarizerFailedError) as caught:
+        asked.draft(Refuses(Why.OVERFLOW, server=asked.provider.server))
+
+    assert not caught.value.is_transient
+    assert len(asked.server.requests) < 60
+
+
+def test_only_the_loopback_is_spoken_to() -> None:
+    """The other tests here fail where that is not so; this one proves that they would."""
+    with elsewhere() as seen, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as telling:
+        telling.connect(("192.0.2.1", 9))  # an address of documentation; a datagram's sends nothing
+
+    assert seen == ["socket.connect 192.0.2.1"]
+
+
+LIES: dict[str, Tokens | Body | None] = {
+    "nothing": None,
+    "zero": Tokens(0, 0),
+    "less than nothing": Tokens(-1_000, -50),
+    "a negative part": Tokens(1_000, 50, cache_read=-2_000),
+    "more than there are atoms": Tokens(10**30, 10**30),
+    "more thoughts than words": Tokens(1_000, 50, reasoning=9_000),
+    "an empty object": {},
+}
+
+
+@pytest.mark.filterwarnings("ignore::pydantic_ai.usage.UsageExtractionFailedWarning")
+@WAYS
+def test_a_lie_about_usage_costs_no_summary(asked: Asked, is_streamed: bool) -> None:
+    for lie in LIES.values():
+        try:
+            draft = asked.draft(Says(SUMMARY, lie), is_streamed=is_streamed)
+        except SummarizerFailedError as error:
+            # Some formats cannot be read without usage; then it is a failure like another.
+            assert not lie, lie
+            assert error.is_transient, lie  # noqa: PT017
+            continue
+
+        judge(draft)
+        counts = draft.usage.model_dump(exclude_none=True).values() if draft.usage else ()
+        assert all(isinstance(count, int) and count >= 0 for count in counts), lie
+        assert draft.cost_usd is None or draft.cost_usd >= 0, lie
+
+
+class Expected(NamedTuple):
+    is_transient: bool
+    words: str
+
+
+REFUSALS = {
+    Why.RATE_LIMIT: Expected(is_transient=True, words="rate limit"),
+    Why.OVERLOADED: Expected(is_transient=True, words="overloaded|failed on its side"),
+    Why.INTERNAL: Expected(is_transient=True, words="failed on its side"),
+    Why.QUOTA: Expected(is_transient=False, words="quota|credit|rejected"),
+    Why.WRONG_KEY: Expected(is_transient=False, words="refused the key"),
+    Why.EXPIRED_KEY: Expected(is_transient=False, words="refused the key"),
+    Why.FORBIDDEN: Expected(is_transient=False, words="refused the key|rejected|does not exist"),
+    Why.UNKNOWN_MODEL: Expected(is_transient=False, words="does not exist|rejected"),
+    Why.OUTPUT_LIMIT: Expected(is_transient=False, words="rejected"),
+}
+
+
+@WAYS
+def test_a_refusal_says_whether_to_try_again(
+    asked: Asked, is_streamed: bool, subtests: pytest.Subtests
+) -> None:
+    for why in REFUSALS:
+        asked.server.requests.clear()
+        # Google has one status for both.
+        is_quota = why is Why.QUOTA and asked.provider.name == "google"
+        expected = REFUSALS[Why.RATE_LIMIT if is_quota else why]
+
+        with (
+            subtests.test(str(why)),
+            pytest.raises(SummarizerFailedError, match=expected.words) as caught,
+        ):
+            asked.draft(Refuses(why), is_streamed=is_streamed)
+
+        assert caught.value.is_transient == expected.is_transient, why
+        assert "\n" not in str(caught.value), why
+        assert asked.provider.model in str(caught.value), why
+        assert len(asked.server.requests) == 1, why
+
+
+def test_how_long_to_wait_is_what_the_provider_said(asked: Asked) -> None:
+    with pytest.raises(SummarizerFailedError) as caught:
+        asked.draft(Refuses(Why.RATE_LIMIT, retry_after_s=7))
+
+    assert caught.value.retry_after_s == pytest.approx(7)
+
+
+NONSENSE = {
+    "a page of HTML": Raw(b"<html><body>Bad Gateway</body></html>", content_type="text/html"),
+    "nothing": Raw(b""),
+    "half of a JSON text": Raw(b'{"id": "msg_1", "content": [{"type": "te'),
+    "bytes": Raw(bytes(range(256)) * 4, content_type="application/octet-stream"),
+    "null": Raw(b"null"),
+    "an empty object": Raw(b"{}"),
+    "events of nobody": Raw(b"data: hello\n\ndata: {}\n\n", content_type="text/event-stream"),
+    "a page with an error": Raw(b"<html>502 Bad Gateway</html>", 502, "text/html"),
+    "an error without words": Raw(b"", 500),
+    "a refusal without words": Raw(b"", 400),
+    "a redirection": Raw(b"", 302, headers={"location": "http://192.0.2.1/"}),
+    "a status of nobody": Raw(b"{}", 299),
+}
+
+
+@WAYS
+def test_nonsense_is_no_summary(asked: Asked, is_streamed: bool, subtests: pytest.Subtests) -> None:
+    """It is a failure in one line, or a draft that the gate rejects; never another error."""
+    for nonsense in NONSENSE.values():
+        with (
+            subtests.test(str(nonsense)),
+            pytest.raises((SummarizerFailedError, RejectedSummaryError)) as caught,
+        ):
+            judge(asked.draft(nonsense, is_streamed=is_streamed))
+
+        assert "\n" not in str(caught.value), nonsense
+
+
+@WAYS
+def test_a_connection_that_breaks_is_worth_another_try(
+    asked: Asked, is_streamed: bool, subtests: pytest.Subtests
+) -> None:
+    for after in (0, 1, 4):
+        asked.server.requests.clear()
+        with subtests.test(str(after)), pytest.raises(SummarizerFailedError) as caught:
+            asked.draft(BreaksOff(Says(SUMMARY), after), is_streamed=is_streamed)
+        judge(asked.draft(Says(SUMMARY)))
+
+        assert caught.value.is_transient, after
+        assert len(asked.server.requests) == 2, after
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_a_summary_that_is_cancelled_stops_the_request(asked: Asked, after: int) -> None:
+    """Before the first word of the answer, and in the middle of it."""
+    _cancelled_while(asked, Waits(Gate(), Says(SUMMARY), after))
+
+    if after or asked.provider.name != "bedrock":
+        # Bedrock's client leaves a thread behind that reads until its first byte comes.
+        asked.server.wait_for_departures(1)
+        assert len(asked.server.departed) == 1
+    assert len(asked.server.requests) == 1
+
+
+def test_a_summary_in_parts_that_is_cancelled_leaves_no_request_behind(asked: Asked) -> None:
+    if asked.provider.name == "bedrock":
+        pytest.skip("the client of Bedrock reads on in a thread until its first byte comes")
+
+    _cancelled_while(asked, Waits(Gate(), Says(SUMMARY)), requests=2, window=3_000)
+
+    asked.server.wait_for_departures(len(asked.server.requests))
+
+
+def test_an_answer_without_an_end_comes_to_one(asked: Asked) -> None:
+    """Whatever a server sends, no more is read than a summary could be."""
+    with pytest.raises(SummarizerFailedError, match="without an end"):
+        asked.draft(Endless())
+
+    asked.server.wait_for_departures(1)
+
+
+def test_nobody_listens(asked: Asked) -> None:
+    llm = asked.llm()
+    at = asked.server.url
+    free = at.rpartition(":")[0] + ":1"
+
+    with pytest.raises(SummarizerFailedError) as caught:
+        asyncio.run(
+            type(llm)(asked.provider.model, base_url=asked.provider.base_url(free)).summarize(
+                MATERIAL
+            )
+        )
+
+    assert caught.value.is_transient
+    assert "could not be reached" in str(caught.value)
+
+
+def _cancelled_while(asked: Asked, answer: Answer, requests: int = 1, **options: int) -> None:
+    async def cancelled() -> None:
+        writing = asyncio.ensure_future(asked.llm(**options).summarize(MATERIAL))
+        await asyncio.to_thread(asked.server.wait_for_requests, requests)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+
+    asked.server.script = in_turn(answer)
+    asyncio.run(cancelled())
