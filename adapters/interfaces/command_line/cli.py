@@ -19,10 +19,19 @@ from ....domain.errors import (
     NothingToCompactError,
     RejectedSummaryError,
 )
-from .invocation import AsJson, Database, Invocation, Namespace, NegativeAnswerError, SettingsFile
-from .printing import escape_unencodable, print_error, print_json, print_text
-from .shell_completion import COMPLETION_VARIABLE, run_completion
-from .verbs import Program
+from .printing import escape_unencodable, print_answer, print_error, print_json, print_text
+from .verbs import (
+    AsJson,
+    Database,
+    Invocation,
+    Namespace,
+    NegativeAnswerError,
+    Program,
+    SettingsFile,
+)
+
+COMPLETION_VARIABLE = "_CUTBANK_COMPLETE"
+"""Holds the shell that asks for completions: `complete_bash`, `complete_zsh`, ..."""
 
 EXIT_DONE, EXIT_NO, EXIT_USAGE = 0, 1, 2
 EXIT_INTERRUPTED, EXIT_PIPE_CLOSED = 130, 141
@@ -58,10 +67,7 @@ def print_version(context: typer.Context, asked: bool) -> None:
         number = version("cutbank")
     except PackageNotFoundError:
         number = "of a checkout that is not installed"
-    if context.obj.as_json:
-        print_json({"version": number})
-    else:
-        print_text(f"cutbank {number}")
+    print_answer(context.obj.as_json, {"version": number}, f"cutbank {number}")
     raise typer.Exit(EXIT_DONE)
 
 
@@ -117,8 +123,10 @@ def _run(words: list[str]) -> int:
     try:
         # Not `app()`, which draws boxes around errors and swallows interrupts.
         program = get_command(app)
-        if os.environ.get(COMPLETION_VARIABLE):
-            run_completion(program)
+        if shell := os.environ.get(COMPLETION_VARIABLE):
+            from .completion import run_completion  # noqa: PLC0415 - verbs without policies are fast
+
+            run_completion(program, shell)
         with program.make_context("cutbank", list(words), obj=asked) as context:
             program.invoke(context)
     except typer.Exit as done:

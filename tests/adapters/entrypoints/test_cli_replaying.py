@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cutbank.adapters.analysis.replaying.replay_result import Replay, ReplayCallResult
-from cutbank.adapters.interfaces.command_line.replay_lines import print_replay
+from cutbank.adapters.interfaces.commands.replay import print_replay
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import LimitSource
 from cutbank.projections.replay.replayed_call import FutileCompaction

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import cutbank
-from cutbank.adapters.interfaces.command_line.lineage_lines import (
+from cutbank.adapters.interfaces.commands.lineage import (
     ASCII_STROKES,
     BOX_STROKES,
     format_tree,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.interfaces.command_line import handle_parsing
+from cutbank.adapters.interfaces.command_line.handles import parse_handle, parse_handles
 from cutbank.domain.errors import InvalidPositionError
 from cutbank.domain.ranges import Ranges
 
@@ -33,10 +33,8 @@ def test_a_handle_is_read_as_people_write_it() -> None:
         (["7,"], [(7, 7)]),
     ]
 
-    assert not [
-        row for row in rows if handle_parsing.parse_handles(row[0], newest).runs != tuple(row[1])
-    ]
-    positions = [handle_parsing.parse_handle(word, newest) for word in ("12", " #12 ", "last-1")]
+    assert not [row for row in rows if parse_handles(row[0], newest).runs != tuple(row[1])]
+    positions = [parse_handle(word, newest) for word in ("12", " #12 ", "last-1")]
     assert positions == [12, 12, 99]
 
 
@@ -45,23 +43,23 @@ def test_what_is_no_handle_is_refused() -> None:
     words += ["1.5", "9" * 16, "9" * 5_000, "12;", "\u0663", "last..3"]
     for word in words:
         with pytest.raises(InvalidPositionError):
-            pytest.fail(f"{word!r} is read as {handle_parsing.parse_handles([word], newest)}")
+            pytest.fail(f"{word!r} is read as {parse_handles([word], newest)}")
 
 
 def test_a_range_is_no_position() -> None:
     with pytest.raises(InvalidPositionError):
-        handle_parsing.parse_handle("3-9", newest)
+        parse_handle("3-9", newest)
 
 
 def test_only_last_asks_for_the_newest() -> None:
     def never(back: int) -> int:
         raise AssertionError(back)
 
-    assert len(handle_parsing.parse_handles(["1-5", "#9"], never)) == 6
+    assert len(parse_handles(["1-5", "#9"], never)) == 6
 
 
 @given(st.lists(st.integers(min_value=1, max_value=10**6), min_size=1))
 def test_whatever_is_printed_of_handles_is_read_again(positions: list[int]) -> None:
     printed = Ranges.of(positions)
 
-    assert handle_parsing.parse_handles([str(printed)], newest) == printed
+    assert parse_handles([str(printed)], newest) == printed

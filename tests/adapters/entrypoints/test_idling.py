@@ -9,7 +9,7 @@ import pytest
 
 import cutbank
 from cutbank import CompactionOptions
-from cutbank.adapters.interfaces.command_line.session_json import session_to_json
+from cutbank.adapters.interfaces.command_line.sessions import session_to_json
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Parent
 

@@ -1,0 +1,150 @@
+"""Defines the options that several verbs share, and parses texts, settings and times of options."""
+
+import re
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ....domain.errors import InvalidSettingError
+from ...runtime.sessions.stored_session import StoredSession
+from .completion import suggest_sessions, suggest_settings
+
+HANDLES_HELP = "12, 3-9, last or last-3; '#12' in quotes, or a shell takes it for a comment."
+STDIN_WORD = "-"
+"""Names standard input in place of a text or a file."""
+
+SessionArgument = Annotated[
+    str,
+    typer.Argument(metavar="SESSION", help="The session's name.", autocompletion=suggest_sessions),
+]
+HandlesArgument = Annotated[list[str], typer.Argument(metavar="HANDLE", help=HANDLES_HELP)]
+LineageOption = Annotated[
+    str, typer.Option("--lineage", metavar="NAME", help="Which of its lines of compaction.")
+]
+PlaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="HANDLE",
+        help="As it was at this position, or at a coordinate: main@3#120.",
+    ),
+]
+VersionOption = Annotated[
+    int | None,
+    typer.Option(
+        "--lineage-version", min=0, max=2**53, help="As it was at this version of the lineage."
+    ),
+]
+RequestFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="FORMAT",
+        help="JSON: neutral, or a request: anthropic, anthropic-cached, openai-chat, "
+        "openai-responses.",
+    ),
+]
+PolicySettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="One of the policy's settings.",
+        autocompletion=suggest_settings,
+    ),
+]
+FullOption = Annotated[
+    bool, typer.Option("--full", help="All blocks and facts; of a page, all text as well.")
+]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write one page to send to somebody: a new file."),
+]
+
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d+)?)\s*([smhdw]?)", re.IGNORECASE)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+def option(words: str, about: str, default: Any = None, **more: Any) -> Any:
+    """Return typer's option for words as `--name -n METAVAR`."""
+    names = [word for word in words.split() if word.startswith("-")]
+    metavar = [word for word in words.split() if not word.startswith("-")]
+    return typer.Option(
+        default, *names, metavar=metavar[0] if metavar else None, help=about, **more
+    )
+
+
+def flag(words: str, about: str) -> Any:
+    """Return typer's option without a value."""
+    return option(words, about, default=False)
+
+
+def parse_settings(words: Iterable[str]) -> dict[str, str]:
+    """Parse `KEY=VALUE` words. Raises InvalidSettingError if one is malformed."""
+    settings = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise InvalidSettingError(f"--set takes KEY=VALUE, not {word!r}")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def read_input_text(path: str) -> str:
+    """Read a file or standard input as UTF-8, whatever the locale."""
+    where = "standard input" if path == STDIN_WORD else path
+    try:
+        content = sys.stdin.buffer.read() if path == STDIN_WORD else Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidSettingError(f"{where} cannot be read: {error.strerror or error}") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidSettingError(f"{where} is not UTF-8: see byte {error.start:,}") from None
+
+
+def write_session_page(
+    session: StoredSession, path: Path, lineage: str | None, *, full: bool
+) -> None:
+    # Avoid a slow import where no page is written.
+    from ...analysis.auditing.page.page import write_page as write  # noqa: PLC0415
+
+    write(session, path, lineage=lineage, is_full=full)
+
+
+def parse_moment(text: str, option: str) -> datetime:
+    """Parse a time; without a zone it is local."""
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):
+        raise InvalidSettingError(
+            f"{option} takes a date and a time as 2026-01-31T09:00, not {text!r}"
+        ) from None
+
+
+def parse_span(text: str, option: str) -> timedelta:
+    """Parse a duration; a number without a unit is seconds."""
+    said = _SPAN.fullmatch(text.strip())
+    if said is None:
+        raise InvalidSettingError(f"{option} takes a span as 90s, 20m, 2h or 1d, not {text!r}")
+    try:
+        return timedelta(seconds=float(said[1]) * _SECONDS[said[2].lower()])
+    except OverflowError:
+        raise InvalidSettingError(f"{text} is further away than a calendar goes") from None
+
+
+def parse_since(text: str) -> datetime:
+    """Parse a date, a date and time, or a duration before now."""
+    said = _SPAN.fullmatch(text.strip())
+    try:
+        if said and said[2]:
+            return datetime.now(UTC) - parse_span(text, "--since")
+        return datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):
+        raise InvalidSettingError(
+            f"--since takes a date as 2026-01-31, or a span as 7d, not {text!r}"
+        ) from None

@@ -1,0 +1,194 @@
+"""Implements `import`: reads other agents' transcripts into sessions."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ....domain.errors import ImportFileError, InvalidSettingError
+from ...runtime.importing.file_import import ImportOptions, WantedFile
+from ...runtime.importing.importer import import_files, list_wanted_files
+from ...runtime.importing.transcript_discovery import (
+    FoundTranscripts,
+    find_installed_transcripts,
+    list_hints,
+)
+from ...transcripts.reports import FileReport
+from ..command_line.options import flag, option
+from ..command_line.printing import (
+    format_count,
+    print_json,
+    print_note,
+    print_table,
+    print_text,
+    show_progress,
+)
+from ..command_line.sessions import open_call_store
+from ..command_line.verbs import Invocation, NegativeAnswerError
+from .follow import follow_paths
+from .import_reports import (
+    print_file_report,
+    print_file_reports,
+    print_import_report,
+    print_total,
+)
+
+
+def import_(
+    call: Invocation,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Transcripts, or folders of them; else those that are found on this machine.",
+        ),
+    ] = None,
+    *,
+    yes: bool = flag("--yes -y", "Import what is found, and do not ask."),
+    again: bool = flag("--again", "Read files that have not changed as well."),
+    report: bool = flag("--report", "Say at the end what became of all entries."),
+    jobs: int | None = option("--jobs -j N", "Processes; else one for each core.", min=1, max=64),
+    redact: bool = flag("--redact", "Replace secrets before anything is stored."),
+    follow: bool = flag("--follow", "Go on with what is written, until interrupted."),
+    verbose: bool = flag("--verbose -v", "Each file, and all that is wrong in it."),
+    quiet: bool = flag("--quiet -q", "No progress, and only files with errors."),
+) -> None:
+    """Import transcripts. Of those imported before, only what is new."""
+    if redact:
+        from ...transcripts.redaction.secret_kinds import list_secret_kinds  # noqa: PLC0415 - regular expressions by the dozen
+
+        list_secret_kinds()  # report a missing dependency before anything is opened
+    if follow:
+        if not paths:
+            raise InvalidSettingError("--follow needs a PATH: a folder whose files are followed")
+        for name, is_given in {"--again": again, "--jobs": jobs, "--yes": yes}.items():
+            if is_given:
+                raise InvalidSettingError(f"--follow takes no {name}")
+        follow_paths(call, paths, redacts=redact, reports=report, quiet=quiet)
+        return
+    for path in paths or ():
+        if not path.exists():
+            raise ImportFileError(f"{path} does not exist")
+    if not (paths or quiet or call.as_json):
+        for hint in list_hints():
+            print_note(hint)
+    found = [] if paths else _find_transcripts()
+    if found and not yes:
+        if call.as_json:
+            print_json([_found_to_json(one) for one in found])
+            return
+        _confirm_import(found)
+    manner = ImportOptions(call.named, redact)
+    reports: list[FileReport] = []
+    try:
+        with (
+            open_call_store(call, creates=True) as store,
+            show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
+        ):
+            files, refused = _choose_files(paths) if paths else (_wanted_files(found), [])
+            every = import_files(
+                store, files, manner, progress=progress, skip_unchanged=not again, jobs=jobs
+            )
+            with closing(every):
+                for one in chain(refused, every):
+                    reports.append(one)
+                    if not call.as_json and (verbose or (quiet and one.errors)):
+                        print_file_report(one)
+    except KeyboardInterrupt:
+        print_note("what was read is kept: import it again to go on")
+        raise
+    if call.as_json:
+        print_json([asdict(one) for one in reports])
+    else:
+        if not (verbose or quiet):
+            print_file_reports(reports)
+        print_total(reports)
+        if report:
+            print_import_report(reports)
+    if any(one.errors for one in reports):
+        raise typer.Exit(1)
+
+
+def _find_transcripts() -> list[FoundTranscripts]:
+    if found := find_installed_transcripts():
+        return found
+    raise NegativeAnswerError("no agent has left transcripts in its usual folders: name a PATH")
+
+
+def _wanted_files(found: list[FoundTranscripts]) -> list[WantedFile]:
+    return [file for one in found for file in one.wanted_files]
+
+
+def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]]:
+    """Return the files to import, named or below named folders, and reports of invalid ones."""
+    files: list[WantedFile] = []
+    refused: list[FileReport] = []
+    for path in paths:
+        try:
+            files += list_wanted_files(path)
+        except ImportFileError as error:
+            if len(paths) == 1:
+                raise
+            # The other files have reports, so this one has one too.
+            refused.append(FileReport(path=str(path), errors=[str(error)]))
+    return files, refused
+
+
+def _found_to_json(found: FoundTranscripts) -> dict[str, Any]:
+    """Return one agent's transcripts."""
+    return {
+        "format": found.format,
+        "folders": found.folders,
+        "files": len(found.files),
+        "sessions": found.sessions,
+        "bytes": found.bytes,
+        "newest": _newest_time(found).isoformat(),
+    }
+
+
+def _print_found(every: Sequence[FoundTranscripts]) -> None:
+    """Print a table with a row for each agent."""
+    home = str(Path.home())
+    print_table(
+        ("agent", "files", "sessions", "MB", "newest", "in"),
+        [
+            (
+                found.format,
+                len(found.files),
+                found.sessions,
+                f"{found.bytes / 1e6:,.1f}",
+                f"{_newest_time(found):%Y-%m-%d}",
+                ", ".join(folder.replace(home, "~", 1) for folder in found.folders),
+            )
+            for found in every
+        ],
+    )
+
+
+def _confirm_import(every: Sequence[FoundTranscripts]) -> None:
+    """Ask whether to import everything. Raises NegativeAnswerError if the answer is no."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise NegativeAnswerError(
+            f"{_format_total(every)} found, and nothing read: --yes imports them"
+        )
+    _print_found(every)
+    if not typer.confirm(f"\nImport {_format_total(every)}?"):
+        print_text("nothing was read")
+        raise typer.Exit(1)
+
+
+def _format_total(every: Sequence[FoundTranscripts]) -> str:
+    files = sum(len(found.files) for found in every)
+    size = sum(found.bytes for found in every)
+    names = ", ".join(found.format for found in every)
+    return f"{format_count(files, 'transcript')} of {names} ({size / 1e6:,.1f} MB)"
+
+
+def _newest_time(found: FoundTranscripts) -> datetime:
+    return datetime.fromtimestamp(found.newest, UTC)

@@ -1,0 +1,168 @@
+"""Implements `settings` and `policies`: what can be set, what is in effect, and from where."""
+
+import json
+import os
+import sys
+from dataclasses import MISSING
+from pathlib import Path
+from typing import Any
+
+from ....domain.policies.catalog import DEFAULT_POLICY, find_alias
+from ....domain.policies.policy import NO_VALUE, Policy, PolicySetting, get_presets, list_settings
+from ...settings.example_file import make_example
+from ...settings.listing import ListedSetting, list_effective_settings
+from ...settings.load_settings import load_settings
+from ...settings.policy_catalog import find_package, list_unusable
+from ...settings.policy_catalog import list_policies as all_policies
+from ...settings.secret_values import hide_keys
+from ...settings.toml_file import find_settings_file
+from ..command_line.options import flag
+from ..command_line.printing import (
+    clip_text,
+    pick,
+    print_answer,
+    print_error,
+    print_json,
+    print_text,
+)
+from ..command_line.verbs import Invocation
+
+MAX_VALUE_CHARACTERS = 60
+"""Characters shown of a value; `--json` has all of it."""
+
+
+def settings(
+    call: Invocation,
+    path: bool = flag("--path", "Only say where the file is."),
+    example: bool = flag("--example", "Print a file with every setting and its default."),
+) -> None:
+    """Show each setting, its unit, and where it came from."""
+    if example:
+        text = make_example()
+        print_answer(call.as_json, {"example": text}, text.rstrip("\n"))
+        return
+    place, _ = find_settings_file(call.settings_file, os.environ)
+    document = {"file": str(place), "exists": place.exists()}
+    if path:
+        print_answer(call.as_json, document, str(place))
+        return
+    rows = list(list_effective_settings(load_settings(call.settings_file)))
+    if call.as_json:
+        print_json(document | {"settings": [_row_to_json(row) for row in rows]})
+    else:
+        print_text(f"{place}" + ("" if place.exists() else " (not there; `--example` prints one)"))
+        _print_rows(rows)
+
+
+def policies(call: Invocation) -> None:
+    """List the policies with their presets and settings."""
+    listed = [_policy_to_json(policy) for policy in all_policies().values()]
+    for brought in list_unusable():
+        print_error(str(brought))
+    if call.as_json:
+        print_json(listed)
+        return
+    for number, one in enumerate(listed):
+        if number:
+            print_text()
+        _print_policy(one)
+
+
+def _row_to_json(row: ListedSetting) -> dict[str, Any]:
+    return {
+        **pick(row, "name value unit"),
+        "takes": row.accepted_values,
+        **pick(row, "help default"),
+        "origin": str(row.origin),
+        **pick(row.origin, "file line variable"),
+    }
+
+
+def _print_rows(rows: list[ListedSetting]) -> None:
+    cells = [(row.name, _format_listed(row), _format_origin(row)) for row in rows]
+    wide_name, wide_value = (max(len(cell[at]) for cell in cells) for at in (0, 1))
+    for row, (name, value, origin) in zip(rows, cells, strict=True):
+        is_set = row.origin.file is not None or row.origin.variable is not None
+        print_text()
+        print_text(f"{name:{wide_name}}  {value:{wide_value}}  {origin}".rstrip(), bold=is_set)
+        print_text(f"    {row.help}")
+
+
+def _format_listed(row: ListedSetting) -> str:
+    if row.value is None:
+        return f"{NO_VALUE} ({row.unit})" if row.unit else NO_VALUE
+    text = row.value if isinstance(row.value, str) else json.dumps(row.value, ensure_ascii=False)
+    return clip_text(hide_keys(text) + (f" {row.unit}" if row.unit else ""), MAX_VALUE_CHARACTERS)
+
+
+def _format_origin(row: ListedSetting) -> str:
+    """Return the origin without the folder, which is printed above all settings."""
+    if row.origin.file is None:
+        return str(row.origin)
+    return f"{Path(row.origin.file).name}:{row.origin.line}"
+
+
+def _print_policy(one: dict[str, Any]) -> None:
+    also = [*one["aliases"], *(["the default"] if one["default"] else [])]
+    print_text(one["name"] + (f" ({', '.join(also)})" if also else ""), bold=True)
+    print_text(f"    {one['summary']}")
+    if one["source"]:
+        print_text(f"    from {one['source']}")
+    if one["package"]:
+        print_text(f"    brought by the package {one['package']}")
+    for preset in one["presets"]:
+        print_text(f"    @{preset['name']}  {_format_settings(preset['settings'])}")
+    for setting in one["settings"]:
+        unset = (
+            "must be set" if setting["required"] else f"default {_format_value(setting['default'])}"
+        )
+        print_text(f"    --set {setting['name']}=...  {setting['takes']} ({unset})")
+        print_text(f"        {setting['help']}")
+
+
+def _policy_to_json(policy: type[Policy]) -> dict[str, Any]:
+    # The first sentence of a policy's module describes the policy.
+    document = sys.modules[policy.__module__].__doc__ or ""
+    alias = find_alias(policy)
+    return {
+        "name": policy.name,
+        "aliases": [alias] if alias else [],
+        "default": policy.name == DEFAULT_POLICY,
+        "summary": document.strip().partition("\n")[0],
+        "source": getattr(policy, "source", None),
+        "package": find_package(policy),
+        "presets": [
+            {"name": name, "settings": dict(given)} for name, given in get_presets(policy).items()
+        ],
+        "settings": [_setting_to_json(setting) for setting in list_settings(policy)],
+    }
+
+
+def _setting_to_json(setting: PolicySetting) -> dict[str, Any]:
+    required = setting.default is MISSING
+    return {
+        "name": setting.name,
+        "type": setting.type.__name__,
+        "required": required,
+        "default": None if required else setting.default,
+        "unit": setting.unit,
+        "least": setting.least,
+        "most": setting.most,
+        "among": list(setting.among),
+        "may_be_none": setting.may_be_none,
+        "takes": setting.accepted_values,
+        "help": setting.help,
+    }
+
+
+def _format_settings(settings: dict[str, Any]) -> str:
+    return (
+        ", ".join(f"{name}={_format_value(value)}" for name, value in settings.items())
+        or "as it is"
+    )
+
+
+def _format_value(value: Any) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
