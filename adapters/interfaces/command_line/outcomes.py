@@ -10,8 +10,7 @@ from ....domain.policies.threshold import ThresholdState
 from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
 from ....domain.window import OnFailure, Plan
-from ...runtime.compaction.explanation import Explanation
-from ...runtime.compaction.outcome import CompactionOutcome
+from ...runtime.compaction.outcome import CompactionOutcome, Explanation
 from .printing import format_count, format_handles, format_shares, pick, print_text
 
 COST_DIGITS = 6

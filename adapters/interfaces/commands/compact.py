@@ -19,7 +19,7 @@ from ...analysis.auditing.diffs import find_compaction_number
 from ...models.context_limits import make_overrides
 from ...runtime.compaction.options import CompactionOptions
 from ...runtime.compaction.outcome import CompactionOutcome
-from ...runtime.compaction.status_listener import make_status_listener
+from ...runtime.compaction.listeners import make_status_listener
 from ..command_line.completion import suggest_policies
 from ..command_line.options import (
     LineageOption,

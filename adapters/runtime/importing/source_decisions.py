@@ -9,8 +9,7 @@ from ....domain.token_estimate import estimate_text
 from ...storage.event_log.recorder import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import Rewind, SourceCompaction
-from ..sessions.group_closure import complete_groups
-from ..sessions.retraction import complete_retraction
+from ..sessions.group_closure import complete_groups, complete_retraction
 from ..sessions.stored_session import StoredSession
 from .shortening import find_replacement_texts
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ...settings.settings import Settings
     from ...storage.read_models.read_models import ReadModels
-    from ..compaction.background_compaction import BackgroundCompactions
+    from ..compaction.prepared_boundary import BackgroundCompactions
 
 
 class Stoppable(Protocol):
@@ -182,7 +182,7 @@ class StoreContext:
     @property
     def preparations(self) -> "BackgroundCompactions":
         """The summaries that agents' loops have written ahead."""
-        from ..compaction.background_compaction import (  # noqa: PLC0415 - start-up time
+        from ..compaction.prepared_boundary import (  # noqa: PLC0415 - start-up time
             BackgroundCompactions,
         )
 

@@ -7,11 +7,11 @@ from functools import lru_cache, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
-from ..compaction.compaction_observer import CompactionObserver
+from ..compaction.event_sink import CompactionObserver
 
 if TYPE_CHECKING:
     from ...storage.view_reader import ViewReader
-    from ..compaction.compaction_request import CompactionRequest
+    from ..compaction.options import CompactionRequest
     from ..idle.notices import WorkerNotice
     from .wait_time import CompactingLoop
 

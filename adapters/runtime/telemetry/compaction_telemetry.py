@@ -14,8 +14,8 @@ from ....domain.errors import (
 )
 from ....domain.hooks import CompactionEvent, CompactionEventKind
 from ...storage.view_reader import ViewReader
-from ..compaction.compaction_observer import CompactionObserver
-from ..compaction.compaction_request import CompactionRequest
+from ..compaction.event_sink import CompactionObserver
+from ..compaction.options import CompactionRequest
 from ..compaction.outcome import CompactionOutcome
 from .current_span import Attributes, CurrentSpan, drop_missing
 from .error_logging import log_errors

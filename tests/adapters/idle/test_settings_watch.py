@@ -201,8 +201,8 @@ def test_hooks_counter_and_loops_that_are_made_next_are_by_the_new_settings(
     assert watched.refused == []
     assert store.events.tally is not estimated
     assert len(store.context.listeners) == 1
-    assert before.order.limit > 5_000
-    assert session.loop(model="claude-sonnet-4-6").order.limit == 5_000
+    assert before.request.limit > 5_000
+    assert session.loop(model="claude-sonnet-4-6").request.limit == 5_000
 
     watched.say(GOOD)
     watched.look()
