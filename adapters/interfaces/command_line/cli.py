@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import typer
 from typer.main import get_command
@@ -21,13 +21,14 @@ from ....domain.errors import (
 )
 from .printing import escape_unencodable, print_answer, print_error, print_json, print_text
 from .verbs import (
-    AsJson,
-    Database,
+    AS_JSON,
+    DATABASE,
+    NAMESPACE,
+    SETTINGS_FILE,
     Invocation,
-    Namespace,
     NegativeAnswerError,
     Program,
-    SettingsFile,
+    option,
 )
 
 COMPLETION_VARIABLE = "_CUTBANK_COMPLETE"
@@ -71,22 +72,19 @@ def print_version(context: typer.Context, asked: bool) -> None:
     raise typer.Exit(EXIT_DONE)
 
 
+VERSION = option(
+    "--version", "Say which version this is.", default=False, callback=print_version, is_eager=True
+)
+
+
 @app.callback(invoke_without_command=True)
 def cutbank(
     context: typer.Context,
-    db: Database = None,
-    namespace: Namespace = None,
-    as_json: AsJson = False,
-    settings_file: SettingsFile = None,
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            help="Say which version this is.",
-            callback=print_version,
-            is_eager=True,
-        ),
-    ] = False,
+    db: str | None = DATABASE,
+    namespace: str | None = NAMESPACE,
+    as_json: bool = AS_JSON,
+    settings_file: str | None = SETTINGS_FILE,
+    _version: bool = VERSION,
 ) -> None:
     """Keep every turn an agent took, and serve a compacted view of it."""
     context.obj = context.obj.merge(Invocation(db, namespace, as_json, settings_file))

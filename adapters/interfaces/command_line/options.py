@@ -5,82 +5,37 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
-
+from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
 from ...runtime.sessions.stored_session import StoredSession
 from .completion import suggest_sessions, suggest_settings
+from .verbs import argument, flag, option
 
 HANDLES_HELP = "12, 3-9, last or last-3; '#12' in quotes, or a shell takes it for a comment."
 STDIN_WORD = "-"
 """Names standard input in place of a text or a file."""
 
-SessionArgument = Annotated[
-    str,
-    typer.Argument(metavar="SESSION", help="The session's name.", autocompletion=suggest_sessions),
-]
-HandlesArgument = Annotated[list[str], typer.Argument(metavar="HANDLE", help=HANDLES_HELP)]
-LineageOption = Annotated[
-    str, typer.Option("--lineage", metavar="NAME", help="Which of its lines of compaction.")
-]
-PlaceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--at",
-        metavar="HANDLE",
-        help="As it was at this position, or at a coordinate: main@3#120.",
-    ),
-]
-VersionOption = Annotated[
-    int | None,
-    typer.Option(
-        "--lineage-version", min=0, max=2**53, help="As it was at this version of the lineage."
-    ),
-]
-RequestFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--as",
-        metavar="FORMAT",
-        help="JSON: neutral, or a request: anthropic, anthropic-cached, openai-chat, "
-        "openai-responses.",
-    ),
-]
-PolicySettings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="One of the policy's settings.",
-        autocompletion=suggest_settings,
-    ),
-]
-FullOption = Annotated[
-    bool, typer.Option("--full", help="All blocks and facts; of a page, all text as well.")
-]
-HtmlOption = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Write one page to send to somebody: a new file."),
-]
+SESSION = argument("SESSION", "The session's name.", autocompletion=suggest_sessions)
+HANDLES = argument("HANDLE", HANDLES_HELP)
+LINEAGE = option("--lineage NAME", "Which of its lines of compaction.", MAIN_LINEAGE)
+PLACE = option("--at HANDLE", "As it was at this position, or at a coordinate: main@3#120.")
+LINEAGE_VERSION = option(
+    "--lineage-version", "As it was at this version of the lineage.", min=0, max=2**53
+)
+REQUEST_FORMAT = option(
+    "--as FORMAT",
+    "JSON: neutral, or a request: anthropic, anthropic-cached, openai-chat, openai-responses.",
+)
+POLICY_SETTINGS = option(
+    "--set KEY=VALUE", "One of the policy's settings.", autocompletion=suggest_settings
+)
+BRIEF = flag("--brief", "One line a block.")
+FULL = flag("--full", "All blocks and facts; of a page, all text as well.")
+HTML = option("--html FILE", "Write one page to send to somebody: a new file.")
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d+)?)\s*([smhdw]?)", re.IGNORECASE)
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-
-
-def option(words: str, about: str, default: Any = None, **more: Any) -> Any:
-    """Return typer's option for words as `--name -n METAVAR`."""
-    names = [word for word in words.split() if word.startswith("-")]
-    metavar = [word for word in words.split() if not word.startswith("-")]
-    return typer.Option(
-        default, *names, metavar=metavar[0] if metavar else None, help=about, **more
-    )
-
-
-def flag(words: str, about: str) -> Any:
-    """Return typer's option without a value."""
-    return option(words, about, default=False)
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, str]:

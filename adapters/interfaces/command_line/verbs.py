@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -52,27 +52,36 @@ VERBS = {
 }
 """The module and the function of each, below `commands`."""
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        "--db",
-        metavar="DATABASE",
-        help=f"A file or postgresql://...; else ${DATABASE_VARIABLE}, or one in your data folder.",
-    ),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option("--namespace", metavar="NAME", help="Where session names are looked up."),
-]
-SettingsFile = Annotated[
-    str | None,
-    typer.Option(
-        "--settings",
-        metavar="FILE",
-        help="A TOML file; else $CUTBANK_SETTINGS, or the one that `settings --path` names.",
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Answer with one JSON document.")]
+
+def option(words: str, about: str, default: Any = None, **more: Any) -> Any:
+    """Return typer's option for words as `--name -n METAVAR`."""
+    names = [word for word in words.split() if word.startswith("-")]
+    metavar = [word for word in words.split() if not word.startswith("-")]
+    return typer.Option(
+        default, *names, metavar=metavar[0] if metavar else None, help=about, **more
+    )
+
+
+def flag(words: str, about: str) -> Any:
+    """Return typer's option without a value."""
+    return option(words, about, default=False)
+
+
+def argument(metavar: str, about: str, default: Any = ..., **more: Any) -> Any:
+    """Return typer's argument, which is required unless it has a default."""
+    return typer.Argument(default, metavar=metavar, help=about, **more)
+
+
+DATABASE = option(
+    "--db DATABASE",
+    f"A file or postgresql://...; else ${DATABASE_VARIABLE}, or one in your data folder.",
+)
+NAMESPACE = option("--namespace NAME", "Where session names are looked up.")
+AS_JSON = flag("--json", "Answer with one JSON document.")
+SETTINGS_FILE = option(
+    "--settings FILE",
+    "A TOML file; else $CUTBANK_SETTINGS, or the one that `settings --path` names.",
+)
 
 
 class NegativeAnswerError(CutbankError):
@@ -126,10 +135,10 @@ def add_shared_options(verb: Callable[..., None]) -> Callable[..., None]:
 
 def _shared_signature(
     context: typer.Context,
-    db: Database = None,
-    namespace: Namespace = None,
-    as_json: AsJson = False,
-    settings_file: SettingsFile = None,
+    db: str | None = DATABASE,
+    namespace: str | None = NAMESPACE,
+    as_json: bool = AS_JSON,
+    settings_file: str | None = SETTINGS_FILE,
 ) -> None:
     """Define the shared options by its signature; it is never called."""
 

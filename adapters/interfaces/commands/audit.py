@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -29,24 +30,16 @@ from ..command_line.blocks import format_block_heading
 from ..command_line.events import CompactionCounts, describe_boundary, describe_event
 from ..command_line.handles import find_position
 from ..command_line.options import (
-    HtmlOption,
-    LineageOption,
-    PlaceOption,
-    SessionArgument,
-    VersionOption,
-    flag,
-    option,
+    HTML,
+    LINEAGE,
+    LINEAGE_VERSION,
+    PLACE,
+    SESSION,
     write_session_page,
 )
-from ..command_line.printing import (
-    INDENT,
-    clip_text,
-    format_count,
-    print_json_story,
-    print_text,
-)
+from ..command_line.printing import INDENT, clip_text, format_count, print_json_story, print_text
 from ..command_line.sessions import open_call_session, session_to_json
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, flag, option
 from ..command_line.views import check_format, format_coordinate, read_view_place
 from .audit_calls import entry_to_json, find_call, print_call, print_call_summary
 
@@ -57,19 +50,19 @@ _ENVELOPE_FIELDS = {"originator_id", "originator_version", "timestamp", "subject
 
 def audit(
     call: Invocation,
-    session: SessionArgument,
+    session: str = SESSION,
     *,
     number: str | None = option(
         "--call N", "One call: its number, last, or '#12', the handle of its answer or record."
     ),
     start: str | None = option("--from HANDLE", "Where the story begins."),
     end: str | None = option("--to HANDLE", "Where the story ends."),
-    lineage: LineageOption = "main",
-    at: PlaceOption = None,
-    lineage_version: VersionOption = None,
+    lineage: str = LINEAGE,
+    at: str | None = PLACE,
+    lineage_version: int | None = LINEAGE_VERSION,
     form: str | None = option("--as FORMAT", "Say the call's request in another format."),
     brief: bool = flag("--brief", "One line for each thing."),
-    html: HtmlOption = None,
+    html: Path | None = HTML,
     full: bool = flag("--full", "Of a page, all text."),
 ) -> None:
     """Tell what happened, and prove what models were sent."""

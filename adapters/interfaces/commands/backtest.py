@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -17,16 +16,9 @@ from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.completion import suggest_policies
-from ..command_line.options import flag, option
-from ..command_line.printing import (
-    print_error,
-    print_json,
-    print_note,
-    print_text,
-    show_progress,
-)
+from ..command_line.printing import print_error, print_json, print_note, print_text, show_progress
 from ..command_line.sessions import find_session, open_call_store
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, argument, flag, option
 
 _ALL_SESSIONS = "all"
 _DEFAULT_BUDGET = "default"
@@ -36,13 +28,9 @@ _DEFAULT_TIMEOUT_S = 300.0
 
 def backtest(
     call: Invocation,
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="SESSION|PATH|all",
-            help="A session, a transcript or a folder of them, or all sessions.",
-        ),
-    ],
+    target: str = argument(
+        "SESSION|PATH|all", "A session, a transcript or a folder of them, or all sessions."
+    ),
     *,
     policies: str = option(
         "--policies NAME[@PRESET],...",

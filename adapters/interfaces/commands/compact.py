@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import typer
 
-from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import Trigger
 from ....domain.errors import NotFoundError
 from ....domain.hooks import Listener
@@ -17,18 +16,11 @@ from ....domain.pricing_text import describe_pricing
 from ....projections.history_view import HistoryView
 from ...analysis.auditing.diffs import find_compaction_number
 from ...models.context_limits import make_overrides
+from ...runtime.compaction.listeners import make_status_listener
 from ...runtime.compaction.options import CompactionOptions
 from ...runtime.compaction.outcome import CompactionOutcome
-from ...runtime.compaction.listeners import make_status_listener
 from ..command_line.completion import suggest_policies
-from ..command_line.options import (
-    LineageOption,
-    PolicySettings,
-    SessionArgument,
-    flag,
-    option,
-    parse_settings,
-)
+from ..command_line.options import LINEAGE, POLICY_SETTINGS, SESSION, parse_settings
 from ..command_line.outcomes import (
     explanation_lines,
     explanation_to_json,
@@ -38,22 +30,22 @@ from ..command_line.outcomes import (
 )
 from ..command_line.printing import print_answer, print_json, print_text
 from ..command_line.sessions import open_call_session
-from ..command_line.verbs import Invocation, NegativeAnswerError
+from ..command_line.verbs import Invocation, NegativeAnswerError, flag, option
 
 SPINNER_TEXT = "Compacting context..."
 
 
 def compact(
     call: Invocation,
-    session: SessionArgument,
+    session: str = SESSION,
     *,
     policy: str | None = option(
         "--policy NAME[@PRESET]", "See `cutbank policies`.", autocompletion=suggest_policies
     ),
-    settings: PolicySettings = None,
+    settings: list[str] | None = POLICY_SETTINGS,
     limit: int | None = option("--limit TOKENS", "What the model's context holds.", min=1),
     instructions: str | None = option("--instructions TEXT", "What the summary should care about."),
-    lineage: LineageOption = MAIN_LINEAGE,
+    lineage: str = LINEAGE,
     prepare: bool = flag("--prepare", "Record it now; it is served at the threshold."),
     if_due: bool = flag("--if-due", "Only if the policy's threshold is passed."),
     dry_run: bool = flag("--dry-run", "Say what would happen, and record nothing."),
@@ -111,9 +103,7 @@ def compact(
         raise typer.Exit(1)
 
 
-def activate(
-    call: Invocation, session: SessionArgument, lineage: LineageOption = MAIN_LINEAGE
-) -> None:
+def activate(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> None:
     """Serve the boundary that was prepared."""
     with open_call_session(call, session) as found:
         before = found.view(lineage=lineage)
@@ -127,9 +117,7 @@ def activate(
     _print_change(call, document, before, after, line)
 
 
-def revert(
-    call: Invocation, session: SessionArgument, lineage: LineageOption = MAIN_LINEAGE
-) -> None:
+def revert(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> None:
     """Undo the newest compaction. What left is in the view again."""
     with open_call_session(call, session) as found:
         before = found.view(lineage=lineage)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -21,7 +21,7 @@ from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.outcomes import outcome_to_json
 from ..command_line.printing import print_json, show_progress
 from ..command_line.sessions import open_call_store
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, argument
 from ..sample import write_sample
 from .demo_story import (
     RecallProof,
@@ -38,10 +38,7 @@ MAX_TRIED_SESSIONS = 5
 
 def demo(
     call: Invocation,
-    path: Annotated[
-        Path | None,
-        typer.Argument(metavar="PATH", help="Your transcripts; else a sample that is shipped."),
-    ] = None,
+    path: Path | None = argument("PATH", "Your transcripts; else a sample that is shipped.", None),
 ) -> None:
     """Show what this is: compact a long session, recall what left.
 

@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
-
-import typer
+from pathlib import Path
+from typing import Any
 
 from ....domain.compaction_events import CompactBoundary, Digest, Summary
 from ....domain.ranges import Ranges
@@ -13,14 +12,7 @@ from ....projections.diffing.view_diff import DiffedBlock, ViewDiff
 from ....projections.view_content import Coordinate
 from ...analysis.auditing import diffs
 from ...analysis.auditing.view_reference import REFERENCE_SYNTAX
-from ..command_line.options import (
-    FullOption,
-    HtmlOption,
-    LineageOption,
-    SessionArgument,
-    option,
-    write_session_page,
-)
+from ..command_line.options import FULL, HTML, LINEAGE, SESSION, write_session_page
 from ..command_line.printing import (
     INDENT,
     clip_text,
@@ -33,7 +25,7 @@ from ..command_line.printing import (
     print_wrapped,
 )
 from ..command_line.sessions import open_call_session
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, argument, option
 from ..command_line.views import format_coordinate, read_place
 
 MAX_LISTED = 20
@@ -50,19 +42,16 @@ CompactionNumbers = tuple[int | None, ...]
 
 def diff(
     call: Invocation,
-    session: SessionArgument,
-    number: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="COMPACTION", min=1, help="Which one, counted from 1; else the newest."
-        ),
-    ] = None,
+    session: str = SESSION,
+    number: int | None = argument(
+        "COMPACTION", "Which one, counted from 1; else the newest.", None, min=1
+    ),
     *,
-    lineage: LineageOption = "main",
+    lineage: str = LINEAGE,
     before: str | None = option("--from VIEW", f"The old view: {REFERENCE_SYNTAX}."),
     after: str | None = option("--to VIEW", "The new view, written likewise."),
-    full: FullOption = False,
-    html: HtmlOption = None,
+    full: bool = FULL,
+    html: Path | None = HTML,
 ) -> None:
     """Show what left the view, and which facts are lost to it."""
     with open_call_session(call, session) as found:

@@ -4,9 +4,7 @@ import sys
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import ExportError
@@ -17,7 +15,6 @@ from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.formats.catalog import FORMATS
 from ...transcripts.reports import ExportReport
 from ..command_line.completion import suggest_formats, suggest_sessions
-from ..command_line.options import flag, option
 from ..command_line.printing import (
     escape_controls,
     format_count,
@@ -26,19 +23,17 @@ from ..command_line.printing import (
     print_table,
 )
 from ..command_line.sessions import find_session, open_call_store
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, argument, flag, option
 
 
 def export(
     call: Invocation,
-    keys: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SESSION",
-            help="One; several only for cutbank's own archive.",
-            autocompletion=suggest_sessions,
-        ),
-    ] = None,
+    keys: list[str] | None = argument(
+        "SESSION",
+        "One; several only for cutbank's own archive.",
+        None,
+        autocompletion=suggest_sessions,
+    ),
     *,
     to: str = option(
         "--to FORMAT",

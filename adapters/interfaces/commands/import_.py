@@ -1,17 +1,23 @@
-"""Implements `import`: reads other agents' transcripts into sessions."""
+"""Implements `import`: reads other agents' transcripts into sessions, once or as they grow."""
 
+import os
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from threading import Event
+from types import FrameType
+from typing import Any
 
 import typer
 
 from ....domain.errors import ImportFileError, InvalidSettingError
+from ...runtime.following.live_file import FileNews
+from ...runtime.following.transcript_follower import TranscriptFollower
 from ...runtime.importing.file_import import ImportOptions, WantedFile
 from ...runtime.importing.importer import import_files, list_wanted_files
 from ...runtime.importing.transcript_discovery import (
@@ -20,35 +26,31 @@ from ...runtime.importing.transcript_discovery import (
     list_hints,
 )
 from ...transcripts.reports import FileReport
-from ..command_line.options import flag, option
 from ..command_line.printing import (
     format_count,
     print_json,
+    print_json_line,
     print_note,
     print_table,
     print_text,
     show_progress,
 )
 from ..command_line.sessions import open_call_store
-from ..command_line.verbs import Invocation, NegativeAnswerError
-from .follow import follow_paths
+from ..command_line.verbs import Invocation, NegativeAnswerError, argument, flag, option
 from .import_reports import (
     print_file_report,
     print_file_reports,
     print_import_report,
+    print_secrets,
     print_total,
 )
 
 
 def import_(
     call: Invocation,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Transcripts, or folders of them; else those that are found on this machine.",
-        ),
-    ] = None,
+    paths: list[Path] | None = argument(
+        "PATH", "Transcripts, or folders of them; else those that are found on this machine.", None
+    ),
     *,
     yes: bool = flag("--yes -y", "Import what is found, and do not ask."),
     again: bool = flag("--again", "Read files that have not changed as well."),
@@ -70,7 +72,7 @@ def import_(
         for name, is_given in {"--again": again, "--jobs": jobs, "--yes": yes}.items():
             if is_given:
                 raise InvalidSettingError(f"--follow takes no {name}")
-        follow_paths(call, paths, redacts=redact, reports=report, quiet=quiet)
+        _follow_paths(call, paths, redacts=redact, reports=report, quiet=quiet)
         return
     for path in paths or ():
         if not path.exists():
@@ -192,3 +194,102 @@ def _format_total(every: Sequence[FoundTranscripts]) -> str:
 
 def _newest_time(found: FoundTranscripts) -> datetime:
     return datetime.fromtimestamp(found.newest, UTC)
+
+
+def _follow_paths(
+    call: Invocation,
+    paths: list[Path],
+    *,
+    redacts: bool = False,
+    reports: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Follow transcripts, and those below folders, until a signal."""
+    stop = Event()
+    sessions: set[str] = set()
+    whole: list[str] = []
+    added = errors = 0
+
+    def print_file_news(news: FileNews) -> None:
+        nonlocal added, errors
+        sessions.update(news.sessions)
+        added += news.added
+        errors += len(news.errors)
+        if call.as_json:
+            print_json_line(asdict(news))
+        elif news.errors or not quiet:
+            _print_news(news)
+        sys.stdout.flush()  # show it immediately
+
+    def note_import(report: FileReport) -> None:
+        whole.append(report.format or "")
+        print_file_news(
+            FileNews(
+                path=report.path,
+                format=report.format or "",
+                sessions=tuple(report.sessions),
+                entries=report.entries,
+                added=report.added,
+                errors=tuple(report.errors),
+            )
+        )
+
+    def ready() -> None:
+        if whole:
+            formats = ", ".join(dict.fromkeys(whole))
+            print_note(
+                f"{format_count(len(whole), 'transcript')} of {formats} imported, and not followed"
+            )
+        print_note(f"following {', '.join(map(str, paths))}: Ctrl-C ends it")
+
+    with open_call_store(call, creates=True) as store, _stop_on_signals(stop):
+        follower = TranscriptFollower(
+            store,
+            paths,
+            namespace=call.namespace,
+            heard=print_file_news,
+            imported=note_import,
+            redacts=redacts,
+        )
+        follower.follow(stop, ready)
+    every = list(follower.reports.values())
+    if not call.as_json:
+        print_secrets(every)
+        if reports:
+            print_import_report(every)
+    blocks = f"{format_count(added, 'new block')} in {format_count(len(sessions), 'session')}"
+    print_note(f"{blocks}, {format_count(errors, 'error')}")
+
+
+@contextmanager
+def _stop_on_signals(stop: Event) -> Iterator[None]:
+    """Set `stop` on a signal, so that the current file is finished. A second signal kills the
+    program.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            restore()
+            os.kill(os.getpid(), number)
+        stop.set()
+
+    for number in before:
+        signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def _print_news(news: FileNews) -> None:
+    names = ", ".join(news.sessions[:3]) + (" ..." if len(news.sessions) > 3 else "")
+    added, entries = format_count(news.added, "new block"), format_count(news.entries, "entry")
+    anew = ", rewritten" if news.again else ""
+    print_text(f"{news.path}: {news.format}{anew}, {added} of {entries} in {names}")
+    for error in news.errors:
+        print_text(f"    {error}")

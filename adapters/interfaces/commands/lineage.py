@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ....domain.compaction_events import CompactionFailed, CompactionReverted, PreparationDropped
@@ -9,13 +10,7 @@ from ....projections.lineage_tree import BoundaryNode, BoundaryStatus, FailedCom
 from ....projections.read_models.timestamps import format_timestamp
 from ...analysis.auditing.lineages import list_session_lineages, read_lineage_trees
 from ...analysis.auditing.source_times import find_source_time
-from ..command_line.options import (
-    FullOption,
-    HtmlOption,
-    SessionArgument,
-    option,
-    write_session_page,
-)
+from ..command_line.options import FULL, HTML, SESSION, write_session_page
 from ..command_line.printing import (
     can_print,
     clip_text,
@@ -27,7 +22,7 @@ from ..command_line.printing import (
     print_text,
 )
 from ..command_line.sessions import open_call_session
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, option
 
 _EXCERPT_CHARACTERS = 68
 _SUMMARY_FIELDS = ("summariser", "model", "cost_usd", "summary_tokens", "summary")
@@ -49,10 +44,10 @@ ASCII_STROKES = TreeStrokes("|- ", "`- ", "|  ", "* ")
 
 def lineage(
     call: Invocation,
-    session: SessionArgument,
+    session: str = SESSION,
     named: str | None = option("--lineage NAME", "Only this one; else all that there are."),
-    html: HtmlOption = None,
-    full: FullOption = False,
+    html: Path | None = HTML,
+    full: bool = FULL,
 ) -> None:
     """Show which summary stands for what, compaction by compaction."""
     with open_call_session(call, session) as found:

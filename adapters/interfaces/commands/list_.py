@@ -11,7 +11,7 @@ from ....domain.errors import InvalidSettingError
 from ....projections.read_models.timestamps import format_timestamp
 from ...runtime.sessions.session_store import SessionStore
 from ...storage.read_models.costs import CallCosts, CostReport
-from ..command_line.options import option, parse_since
+from ..command_line.options import parse_since
 from ..command_line.printing import (
     format_count,
     format_short_cost,
@@ -33,7 +33,7 @@ from ..command_line.sessions import (
     shorten_names,
     sort_newest_first,
 )
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, option
 
 SORT_BY_TIME, SORT_BY_NAME = "when", "name"
 SORT_FIELDS = {

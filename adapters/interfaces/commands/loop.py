@@ -1,35 +1,19 @@
 """Implements the calls of an agent's loop, for shell scripts, and `meter` for status bars."""
 
-from typing import Annotated
-
-import typer
-
 from ....domain.session_events import Usage
 from ....domain.utilization import Color
 from ....projections.history_view import HistoryView
 from ....projections.hook_payloads import stats
 from ...runtime.agent_loop import AgentLoop
 from ...runtime.sessions.context_meter import measure_context
-from ..command_line.options import (
-    STDIN_WORD,
-    LineageOption,
-    RequestFormat,
-    SessionArgument,
-    option,
-    read_input_text,
-)
+from ..command_line.options import LINEAGE, REQUEST_FORMAT, SESSION, STDIN_WORD, read_input_text
 from ..command_line.printing import pick, print_answer, print_json, print_text
 from ..command_line.sessions import open_call_session
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, argument, option
 from ..command_line.views import check_format, print_view, view_to_json
 
-ModelOption = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="The model that is asked.")
-]
-LimitOption = Annotated[
-    int | None,
-    typer.Option("--limit", metavar="TOKENS", min=1, help="What a prompt of it may have."),
-]
+MODEL = option("--model NAME", "The model that is asked.")
+LIMIT = option("--limit TOKENS", "What a prompt of it may have.", min=1)
 
 _BAR_CELLS = 40
 TERMINAL_COLORS = {
@@ -42,10 +26,10 @@ TERMINAL_COLORS = {
 
 def prepare(
     call: Invocation,
-    session: SessionArgument,
-    model: ModelOption = None,
-    limit: LimitOption = None,
-    form: RequestFormat = None,
+    session: str = SESSION,
+    model: str | None = MODEL,
+    limit: int | None = LIMIT,
+    form: str | None = REQUEST_FORMAT,
 ) -> None:
     """Show what to send to a model now.
 
@@ -58,12 +42,12 @@ def prepare(
 
 def record_call(
     call: Invocation,
-    session: SessionArgument,
+    session: str = SESSION,
     *,
     at: int = option("--at POSITION", "`at` of the view that was sent.", ..., min=1),
     lineage_version: int = option("--lineage-version N", "The view's, as well.", ..., min=0),
-    model: ModelOption = None,
-    form: RequestFormat = None,
+    model: str | None = MODEL,
+    form: str | None = REQUEST_FORMAT,
     call_id: str | None = option("--call ID", "The provider's name of the answer."),
     uncached: int | None = option("--input", "Tokens of the prompt that no cache held.", min=0),
     cache_read: int | None = option("--cache-read", "Tokens that the cache held.", min=0),
@@ -100,15 +84,12 @@ def record_call(
 
 def handle_overflow(
     call: Invocation,
-    session: SessionArgument,
-    error: Annotated[
-        str,
-        typer.Argument(metavar="ERROR", help="What the provider said; - reads what is piped in."),
-    ],
+    session: str = SESSION,
+    error: str = argument("ERROR", "What the provider said; - reads what is piped in."),
     *,
-    model: ModelOption = None,
-    limit: LimitOption = None,
-    form: RequestFormat = None,
+    model: str | None = MODEL,
+    limit: int | None = LIMIT,
+    form: str | None = REQUEST_FORMAT,
 ) -> None:
     """Show what to send after a refusal for length."""
     text = read_input_text(STDIN_WORD) if error == STDIN_WORD else error
@@ -119,10 +100,10 @@ def handle_overflow(
 
 def meter(
     call: Invocation,
-    session: SessionArgument,
-    model: ModelOption = None,
-    limit: LimitOption = None,
-    lineage: LineageOption = "main",
+    session: str = SESSION,
+    model: str | None = MODEL,
+    limit: int | None = LIMIT,
+    lineage: str = LINEAGE,
 ) -> None:
     """Show how full a session's context is."""
     with open_call_session(call, session) as found:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -19,14 +19,13 @@ from ..command_line.blocks import (
 )
 from ..command_line.handles import BlockLog, LoggedBlock, parse_handle, parse_handles
 from ..command_line.options import (
+    BRIEF,
     HANDLES_HELP,
-    LineageOption,
-    PlaceOption,
-    RequestFormat,
-    SessionArgument,
-    VersionOption,
-    flag,
-    option,
+    LINEAGE,
+    LINEAGE_VERSION,
+    PLACE,
+    REQUEST_FORMAT,
+    SESSION,
 )
 from ..command_line.printing import (
     clip_text,
@@ -38,7 +37,7 @@ from ..command_line.printing import (
     print_text,
 )
 from ..command_line.sessions import open_call_session, session_to_json
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, argument, flag, option
 from ..command_line.views import print_view, read_view_place, view_to_json
 
 _EXCERPT_CHARACTERS = 100
@@ -48,12 +47,12 @@ MAX_FOUND_LINES = 3
 
 def show(
     call: Invocation,
-    session: SessionArgument,
+    session: str = SESSION,
     *,
     start: str | None = option("--from HANDLE", "The first block to show."),
     end: str | None = option("--to HANDLE", "The last block to show."),
-    lineage: LineageOption = "main",
-    brief: bool = flag("--brief", "One line a block."),
+    lineage: str = LINEAGE,
+    brief: bool = BRIEF,
 ) -> None:
     """Show the whole log, with what became of each block."""
     with open_call_session(call, session) as found:
@@ -69,13 +68,13 @@ def show(
 
 def view(
     call: Invocation,
-    session: SessionArgument,
+    session: str = SESSION,
     *,
-    lineage: LineageOption = "main",
-    at: PlaceOption = None,
-    lineage_version: VersionOption = None,
-    form: RequestFormat = None,
-    brief: bool = flag("--brief", "One line a block."),
+    lineage: str = LINEAGE,
+    at: str | None = PLACE,
+    lineage_version: int | None = LINEAGE_VERSION,
+    form: str | None = REQUEST_FORMAT,
+    brief: bool = BRIEF,
 ) -> None:
     """Show what a model is sent: the summary and the kept blocks."""
     with open_call_session(call, session) as found:
@@ -89,8 +88,8 @@ def view(
 
 def recall(
     call: Invocation,
-    session: SessionArgument,
-    handle: Annotated[list[str] | None, typer.Argument(metavar="HANDLE", help=HANDLES_HELP)] = None,
+    session: str = SESSION,
+    handle: list[str] | None = argument("HANDLE", HANDLES_HELP, None),
     search: str | None = option("--search TEXT", "Only blocks that hold it, in any case."),
     raw: bool = flag("--raw", "The text byte for byte, with nothing around it."),
 ) -> None:

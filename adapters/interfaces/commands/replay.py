@@ -13,13 +13,7 @@ from ...analysis.replaying import run_replay
 from ...analysis.replaying.deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS
 from ...analysis.replaying.replay_result import Replay, ReplayCallResult
 from ..command_line.completion import suggest_policies
-from ..command_line.options import (
-    PolicySettings,
-    SessionArgument,
-    flag,
-    option,
-    parse_settings,
-)
+from ..command_line.options import POLICY_SETTINGS, SESSION, parse_settings
 from ..command_line.outcomes import describe_repair, repair_to_json
 from ..command_line.printing import (
     clip_text,
@@ -32,7 +26,7 @@ from ..command_line.printing import (
     show_progress,
 )
 from ..command_line.sessions import open_call_session
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, flag, option
 
 _LABEL_CELLS = 10
 _REASON_CHARACTERS = 110
@@ -43,7 +37,7 @@ _NUMBER = re.compile(r"#?[0-9][0-9,.]*%?")
 
 def replay(
     call: Invocation,
-    session: SessionArgument,
+    session: str = SESSION,
     *,
     policy: str = option(
         "--policy NAME[@PRESET]",
@@ -51,7 +45,7 @@ def replay(
         ...,
         autocompletion=suggest_policies,
     ),
-    settings: PolicySettings = None,
+    settings: list[str] | None = POLICY_SETTINGS,
     limit: int | None = option(
         "--limit TOKENS",
         "What a prompt may have; else as the settings, the log or the model say.",

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from ...storage.read_models.search import SearchHit
-from ..command_line.options import option
 from ..command_line.printing import (
     format_count,
     pick,
@@ -18,7 +17,7 @@ from ..command_line.printing import (
     show_progress,
 )
 from ..command_line.sessions import find_session, open_call_store
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, argument, option
 
 _QUICK_EVENTS = 2_000
 """Events that are read too fast for a progress bar."""
@@ -26,12 +25,9 @@ _QUICK_EVENTS = 2_000
 
 def search(
     call: Invocation,
-    query: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="QUERY", help="Words; '\"a phrase\"', 'word -without', begin* in quotes."
-        ),
-    ],
+    query: list[str] = argument(
+        "QUERY", "Words; '\"a phrase\"', 'word -without', begin* in quotes."
+    ),
     session: str | None = option("--session SESSION", "Only in this one."),
     limit: int = option("--limit", "How many.", 20, min=1, max=1_000),
 ) -> None:

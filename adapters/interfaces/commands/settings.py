@@ -16,7 +16,6 @@ from ...settings.policy_catalog import find_package, list_unusable
 from ...settings.policy_catalog import list_policies as all_policies
 from ...settings.secret_values import hide_keys
 from ...settings.toml_file import find_settings_file
-from ..command_line.options import flag
 from ..command_line.printing import (
     clip_text,
     pick,
@@ -25,7 +24,7 @@ from ..command_line.printing import (
     print_json,
     print_text,
 )
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, flag
 
 MAX_VALUE_CHARACTERS = 60
 """Characters shown of a value; `--json` has all of it."""

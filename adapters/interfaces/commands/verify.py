@@ -2,13 +2,12 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from ...analysis.verifier import verify as verify_log
 from ...transcripts.reports import VerificationReport
-from ..command_line.options import flag
 from ..command_line.printing import (
     format_count,
     print_answer,
@@ -17,14 +16,12 @@ from ..command_line.printing import (
     show_progress,
 )
 from ..command_line.sessions import find_session, open_call_store
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, argument, flag
 
 
 def verify(
     call: Invocation,
-    session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="One session; else all.")
-    ] = None,
+    session: str | None = argument("SESSION", "One session; else all.", None),
     adopt: bool = flag("--adopt", "Accept a copy that was made in use, if it is whole."),
 ) -> None:
     """Prove that nothing was lost and nothing changed."""
@@ -42,7 +39,7 @@ def verify(
 
 def backup(
     call: Invocation,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
+    file: Path = argument("FILE", "A new file."),
 ) -> None:
     """Copy the database into a new file, while others write on."""
     with open_call_store(call) as store:

@@ -2,9 +2,7 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Protocol
-
-import typer
+from typing import Protocol
 
 from ....domain.blocks import Block
 from ....domain.errors import InvalidSettingError
@@ -13,18 +11,16 @@ from ...runtime.sessions.stored_session import AppendResult, StoredSession
 from ..command_line.blocks import parse_blocks, parse_json
 from ..command_line.handles import BlockLog, find_position, parse_handles
 from ..command_line.options import (
+    HANDLES,
+    SESSION,
     STDIN_WORD,
-    HandlesArgument,
-    SessionArgument,
-    flag,
-    option,
     parse_moment,
     parse_span,
     read_input_text,
 )
 from ..command_line.printing import pick, print_answer
 from ..command_line.sessions import open_call_session
-from ..command_line.verbs import Invocation
+from ..command_line.verbs import Invocation, argument, flag, option
 
 
 class TextRole(StrEnum):
@@ -45,10 +41,8 @@ class AppendInput(Protocol):
 
 def append(
     call: Invocation,
-    session: SessionArgument,
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="What is said; - reads what is piped in.")
-    ] = None,
+    session: str = SESSION,
+    text: str | None = argument("TEXT", "What is said; - reads what is piped in.", None),
     *,
     role: TextRole = option("--role", "Who says it.", TextRole.USER),
     blocks: str | None = option("--blocks FILE", "A JSON list of blocks instead of TEXT."),
@@ -73,7 +67,7 @@ def append(
     print_answer(call.as_json, document, f"{where} {what}")
 
 
-def pin(call: Invocation, session: SessionArgument, handle: HandlesArgument) -> None:
+def pin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
     """Keep blocks in the view, from the next boundary on."""
     with open_call_session(call, session) as found:
         named = _find_blocks(found, handle)
@@ -81,7 +75,7 @@ def pin(call: Invocation, session: SessionArgument, handle: HandlesArgument) -> 
         _print_changed(call, found, named, "stays in the view from the next boundary on")
 
 
-def unpin(call: Invocation, session: SessionArgument, handle: HandlesArgument) -> None:
+def unpin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
     """Let pinned blocks leave the view again."""
     with open_call_session(call, session) as found:
         named = _find_blocks(found, handle)
@@ -91,8 +85,8 @@ def unpin(call: Invocation, session: SessionArgument, handle: HandlesArgument) -
 
 def hide(
     call: Invocation,
-    session: SessionArgument,
-    handle: HandlesArgument,
+    session: str = SESSION,
+    handle: list[str] = HANDLES,
     replacement: str | None = option("--replacement TEXT", "What the view shows in their place."),
 ) -> None:
     """Take blocks out of the view. The log keeps them.
@@ -105,7 +99,7 @@ def hide(
         _print_changed(call, found, named, "leaves the view with the next boundary")
 
 
-def retract(call: Invocation, session: SessionArgument, handle: HandlesArgument) -> None:
+def retract(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
     """Take blocks back, as if not said. The log keeps them.
 
     They leave every view at once. A call takes its result along.
@@ -117,8 +111,8 @@ def retract(call: Invocation, session: SessionArgument, handle: HandlesArgument)
 
 def fork(
     call: Invocation,
-    session: SessionArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The name of the fork.")],
+    session: str = SESSION,
+    new: str = argument("NEW", "The name of the fork."),
     at: str | None = option("--at HANDLE", "The last block that both share."),
 ) -> None:
     """Open a session that shares this one's history so far."""
@@ -134,7 +128,7 @@ def fork(
 
 def wake(
     call: Invocation,
-    session: SessionArgument,
+    session: str = SESSION,
     *,
     at: str | None = option("--at TIME", "2026-01-31T09:00, by your clock, or with +00:00."),
     after: str | None = option("--in SPAN", "From now: 90s, 20m, 2h or 1d."),
