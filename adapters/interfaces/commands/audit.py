@@ -37,7 +37,14 @@ from ..command_line.options import (
     SESSION,
     write_session_page,
 )
-from ..command_line.printing import INDENT, clip_text, format_count, print_json_story, print_text
+from ..command_line.printing import (
+    INDENT,
+    clip_text,
+    format_count,
+    pick,
+    print_json_story,
+    print_text,
+)
 from ..command_line.sessions import open_call_session, session_to_json
 from ..command_line.verbs import Invocation, flag, option
 from ..command_line.views import check_format, format_coordinate, read_view_place
@@ -97,7 +104,15 @@ def audit(
         proofs = Counter[RequestProof]()
         story = _count_proofs(story, proofs)
         if call.as_json:
-            head = _audit_to_json(audited) | {"page": None if html is None else str(html)}
+            ends = audited.coordinate
+            head = {
+                **session_to_json(found),
+                "at": ends.position,
+                **pick(ends, "lineage lineage_version"),
+                "boundary": audited.view_epochs[-1].number,
+                "calls": len(audited.calls),
+                "page": None if html is None else str(html),
+            }
             print_json_story(head, "story", story_to_json(audited, story))
         else:
             _print_story(audited, story, proofs, brief=brief)
@@ -114,19 +129,6 @@ def _count_proofs(
         yield happening
 
 
-def _audit_to_json(audit: Audit) -> dict[str, Any]:
-    """Return the session, and the coordinate of the audit."""
-    at = audit.coordinate
-    return {
-        **session_to_json(audit.session),
-        "at": at.position,
-        "lineage": at.lineage,
-        "lineage_version": at.lineage_version,
-        "boundary": audit.view_epochs[-1].number,
-        "calls": len(audit.calls),
-    }
-
-
 def story_to_json(audit: Audit, story: Iterable[AuditEntry]) -> Iterator[dict[str, Any]]:
     """Yield an object for each thing that happened."""
     for happening in story:
@@ -135,25 +137,17 @@ def story_to_json(audit: Audit, story: Iterable[AuditEntry]) -> Iterator[dict[st
                 yield _block_to_json(happening)
             case ModelCallEntry():
                 yield {"what": "call", **entry_to_json(happening)}
-            case AuditedEvent(position=position, event=event):
-                yield {
-                    "what": "event",
-                    **_event_to_json(event),
-                    "position": position,
-                    "superseded": happening.is_superseded,
-                }
-            case AuditedDecision(version=version, position=place, event=event):
-                decided = {
-                    "what": "decision",
-                    **_event_to_json(event),
-                    "version": version,
-                    "place": place,
-                }
+            case AuditedEvent(position=position, event=event, is_superseded=superseded):
+                place = {"position": position, "superseded": superseded}
+                yield {"what": "event", **_event_to_json(event), **place}
+            case AuditedDecision(version=version, position=position, event=event):
+                decision = {"what": "decision", **_event_to_json(event)}
+                decision |= {"version": version, "place": position}
                 if isinstance(event, CompactBoundary):
                     sizes = audit.sizes[event.originator_version]
-                    decided |= {"pre_tokens": sizes.before, "post_tokens": sizes.after}
-                    decided["tokens_basis"] = sizes.basis
-                yield decided
+                    decision |= {"pre_tokens": sizes.before, "post_tokens": sizes.after}
+                    decision["tokens_basis"] = sizes.basis
+                yield decision
 
 
 def _block_to_json(said: AuditedBlock) -> dict[str, Any]:
@@ -161,8 +155,7 @@ def _block_to_json(said: AuditedBlock) -> dict[str, Any]:
     return {
         "what": "block",
         "handle": f"#{said.position}",
-        "position": said.position,
-        "turn": said.turn,
+        **pick(said, "position turn"),
         "kind": block.kind,
         "who": None if block.kind in UNSENT_KINDS else MESSAGE_ROLES.get(block.kind, "user"),
         "name": block.name if isinstance(block, Block | ToolCall) else None,

@@ -118,11 +118,13 @@ def print_call(
 def _print_request(call: AuditedCall, compaction: int | None, form: str | None) -> None:
     """Print one call, whose view began at `compaction`, and its request as JSON."""
     name = f"call {call.number}" if call.number else "the call"
-    print_text(
-        f"{name} saw {_format_view(call)}: "
-        f"{_format_view_size(call.shown, call.reported, compaction)}",
-        bold=True,
-    )
+    place, reported = f"#{call.last_seen_position}", call.reported
+    if reported is not None:
+        place = format_place(reported.lineage, reported.lineage_version, call.last_seen_position)
+    elif call.view:
+        place = format_coordinate(call.view.coordinate)
+    size = _format_view_size(call.shown, reported, compaction)
+    print_text(f"{name} saw {place}: {size}", bold=True)
     for line in _report_lines(call.reported, call.answer):
         print_text(line)
     print_text(_format_proof(call.shown))
@@ -132,17 +134,11 @@ def _print_request(call: AuditedCall, compaction: int | None, form: str | None) 
         print_text()
         print_view(call.view)
         return
-    print_text(
-        "the request in the format "
-        f"{form or call.render_format}{_format_request_format(call, form)}:"
-    )
-    print_json(call.request(form))
-
-
-def _format_request_format(call: AuditedCall, form: str | None) -> str:
+    as_sent = f", which was sent as {call.request_format}" if call.request_format else ""
     if call.is_exact and form in {None, call.render_format}:
-        return ", as it was sent"
-    return f", which was sent as {call.request_format}" if call.request_format else ""
+        as_sent = ", as it was sent"
+    print_text(f"the request in the format {form or call.render_format}{as_sent}:")
+    print_json(call.request(form))
 
 
 def _format_proof(shown: SentView) -> str:
@@ -153,14 +149,6 @@ def _format_proof(shown: SentView) -> str:
 def _format_view_size(shown: SentView, reported: ModelCalled | None, compaction: int | None) -> str:
     begins = f", compaction {compaction}" if compaction else ""
     return f"{format_count(shown.blocks, 'block')}, {measure_call(reported, shown.tokens)}{begins}"
-
-
-def _format_view(call: AuditedCall) -> str:
-    if call.reported is not None:
-        return format_place(
-            call.reported.lineage, call.reported.lineage_version, call.last_seen_position
-        )
-    return format_coordinate(call.view.coordinate) if call.view else f"#{call.last_seen_position}"
 
 
 def print_call_summary(asked: ModelCallEntry, audit: Audit, *, brief: bool) -> None:

@@ -104,10 +104,9 @@ def print_import(
     _print_step("1. Import", seconds)
     _print(
         f"{format_count(len(reports), 'transcript')} read: "
-        f"{format_count(len(sessions), 'session')}, "
-        f"{format_count(blocks, 'block')}, about {format_count(tokens, 'token')}. Each block "
-        "is an event of "
-        "an append-only log. From here on nothing of it is changed or deleted."
+        f"{format_count(len(sessions), 'session')}, {format_count(blocks, 'block')}, "
+        f"about {format_count(tokens, 'token')}. Each block is an event of an append-only log. "
+        "From here on nothing of it is changed or deleted."
     )
     if errors := sum(len(report.errors) for report in reports):
         print_text(
@@ -185,9 +184,8 @@ def _print_summary(tour: Tour) -> None:
         return
     _print_step("4. The summary in its place")
     _print(
-        f"It has {format_count(summary.tokens, 'token')}. `(#12)` after a line is the handle "
-        "of the "
-        "block that the line is taken from."
+        f"It has {format_count(summary.tokens, 'token')}. `(#12)` after a line is the handle of "
+        "the block that the line is taken from."
     )
     for line in _abridge(summary.text):
         print_text(f"  | {line}")

@@ -98,13 +98,17 @@ def idle(
     }
     with _set_environment(given):
         if status:
-            _print_status(call, last)
+            with open_call_store(call) as store:
+                found = get_idle_status(store, last=last)
+            if call.as_json:
+                print_json(found.to_json())
+            else:
+                _print_idle_status(found)
             return
         from ...runtime.idle.worker_log import log_to_stderr  # noqa: PLC0415 - `--status` is fast
 
-        with log_to_stderr(
-            log, logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-        ):
+        level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+        with log_to_stderr(log, level):
             if processes == 1:
                 ended = _run_worker(call, health, grace, parent, is_once=once)
                 left = _count_session_states(call) if once else {}
@@ -115,15 +119,6 @@ def idle(
                 words += ["--verbose"] * verbose + ["--quiet"] * quiet + ["--once"] * once
                 code = _run_workers(call, words, processes, health, grace, is_once=once)
     raise typer.Exit(code)
-
-
-def _print_status(call: Invocation, last: int) -> None:
-    with open_call_store(call) as store:
-        found = get_idle_status(store, last=last)
-    if call.as_json:
-        print_json(found.to_json())
-    else:
-        _print_idle_status(found)
 
 
 def _run_worker(
@@ -367,12 +362,8 @@ def _format_time(at: datetime) -> str:
 
 
 def _format_span(since: datetime, until: datetime) -> str:
-    """Return the rounded time between two moments."""
-    return _format_duration((until - since).total_seconds())
-
-
-def _format_duration(seconds: float) -> str:
-    """Return `45 s`, `4 min`, `3 h` or `2 days`."""
+    """Return the rounded time between two moments: `45 s`, `4 min`, `3 h` or `2 days`."""
+    seconds = (until - since).total_seconds()
     for least, length, unit in ((172_800, 86_400, "days"), (7_200, 3_600, "h"), (120, 60, "min")):
         if seconds >= least:
             return f"{seconds / length:.0f} {unit}"

@@ -28,6 +28,7 @@ from ...runtime.importing.transcript_discovery import (
 from ...transcripts.reports import FileReport
 from ..command_line.printing import (
     format_count,
+    pick,
     print_json,
     print_json_line,
     print_note,
@@ -80,7 +81,9 @@ def import_(
     if not (paths or quiet or call.as_json):
         for hint in list_hints():
             print_note(hint)
-    found = [] if paths else _find_transcripts()
+    found = [] if paths else find_installed_transcripts()
+    if not (paths or found):
+        raise NegativeAnswerError("no agent has left transcripts in its usual folders: name a PATH")
     if found and not yes:
         if call.as_json:
             print_json([_found_to_json(one) for one in found])
@@ -93,7 +96,8 @@ def import_(
             open_call_store(call, creates=True) as store,
             show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
         ):
-            files, refused = _choose_files(paths) if paths else (_wanted_files(found), [])
+            files, refused = _choose_files(paths or [])
+            files += [file for one in found for file in one.wanted_files]
             every = import_files(
                 store, files, manner, progress=progress, skip_unchanged=not again, jobs=jobs
             )
@@ -117,16 +121,6 @@ def import_(
         raise typer.Exit(1)
 
 
-def _find_transcripts() -> list[FoundTranscripts]:
-    if found := find_installed_transcripts():
-        return found
-    raise NegativeAnswerError("no agent has left transcripts in its usual folders: name a PATH")
-
-
-def _wanted_files(found: list[FoundTranscripts]) -> list[WantedFile]:
-    return [file for one in found for file in one.wanted_files]
-
-
 def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]]:
     """Return the files to import, named or below named folders, and reports of invalid ones."""
     files: list[WantedFile] = []
@@ -145,32 +139,11 @@ def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]
 def _found_to_json(found: FoundTranscripts) -> dict[str, Any]:
     """Return one agent's transcripts."""
     return {
-        "format": found.format,
-        "folders": found.folders,
+        **pick(found, "format folders"),
         "files": len(found.files),
-        "sessions": found.sessions,
-        "bytes": found.bytes,
+        **pick(found, "sessions bytes"),
         "newest": _newest_time(found).isoformat(),
     }
-
-
-def _print_found(every: Sequence[FoundTranscripts]) -> None:
-    """Print a table with a row for each agent."""
-    home = str(Path.home())
-    print_table(
-        ("agent", "files", "sessions", "MB", "newest", "in"),
-        [
-            (
-                found.format,
-                len(found.files),
-                found.sessions,
-                f"{found.bytes / 1e6:,.1f}",
-                f"{_newest_time(found):%Y-%m-%d}",
-                ", ".join(folder.replace(home, "~", 1) for folder in found.folders),
-            )
-            for found in every
-        ],
-    )
 
 
 def _confirm_import(every: Sequence[FoundTranscripts]) -> None:
@@ -179,7 +152,13 @@ def _confirm_import(every: Sequence[FoundTranscripts]) -> None:
         raise NegativeAnswerError(
             f"{_format_total(every)} found, and nothing read: --yes imports them"
         )
-    _print_found(every)
+    home = str(Path.home())
+    rows = []
+    for found in every:
+        size, newest = f"{found.bytes / 1e6:,.1f}", f"{_newest_time(found):%Y-%m-%d}"
+        folders = ", ".join(folder.replace(home, "~", 1) for folder in found.folders)
+        rows.append((found.format, len(found.files), found.sessions, size, newest, folders))
+    print_table(("agent", "files", "sessions", "MB", "newest", "in"), rows)
     if not typer.confirm(f"\nImport {_format_total(every)}?"):
         print_text("nothing was read")
         raise typer.Exit(1)

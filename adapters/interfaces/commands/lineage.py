@@ -25,6 +25,7 @@ from ..command_line.sessions import open_call_session
 from ..command_line.verbs import Invocation, option
 
 _EXCERPT_CHARACTERS = 68
+_IN_USE = {BoundaryStatus.SERVED, BoundaryStatus.BUILT_UPON}
 _SUMMARY_FIELDS = ("summariser", "model", "cost_usd", "summary_tokens", "summary")
 
 
@@ -132,23 +133,15 @@ def _attempt_to_json(attempt: FailedCompaction) -> dict[str, Any]:
 def _print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
     """Print each lineage; before several, a table of all."""
     if len(trees) > 1:
-        print_table(
-            ["lineage", "compactions", "served", "summarised", "continues"],
-            [
-                [
-                    tree.lineage,
-                    len(tree.nodes),
-                    str(tree.find_compaction_number(tree.served))
-                    if tree.served
-                    else "all of the log",
-                    format_handles(tree.find_node(tree.served).covers, most=2)
-                    if tree.served
-                    else "",
-                    tree.continued_lineage or "",
-                ]
-                for tree in trees
-            ],
-        )
+        rows: list[list[str | int]] = []
+        for tree in trees:
+            served, covers = "all of the log", ""
+            if tree.served:
+                served = str(tree.find_compaction_number(tree.served))
+                covers = format_handles(tree.find_node(tree.served).covers, most=2)
+            continued = tree.continued_lineage or ""
+            rows.append([tree.lineage, len(tree.nodes), served, covers, continued])
+        print_table(["lineage", "compactions", "served", "summarised", "continues"], rows)
         print_text()
     strokes = BOX_STROKES if can_print("├└│─●") else ASCII_STROKES
     for number, tree in enumerate(trees):
@@ -171,13 +164,10 @@ def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) 
     yield from _format_attempts(tree.attempts, 0, strokes.bar if tree.nodes else "   ")
     yield from _format_branch(tree, 0, "", strokes, full=full)
     for stand in tree.list_summarized_blocks():
-        blocks = (
-            f"{format_handles(stand.blocks)} left with compaction "
-            f"{tree.find_compaction_number(stand.removed_by)}"
-        )
-        yield (
-            f"{blocks}; the summary of {tree.find_compaction_number(stand.summary)} stands for them"
-        )
+        left_with = tree.find_compaction_number(stand.removed_by)
+        summary = tree.find_compaction_number(stand.summary)
+        blocks = f"{format_handles(stand.blocks)} left with compaction {left_with}"
+        yield f"{blocks}; the summary of {summary} stands for them"
 
 
 def _format_branch(
@@ -188,17 +178,13 @@ def _format_branch(
         children = tree.list_children(number)
         if not children:
             return
-        *aside, main = sorted(children, key=lambda child: (_is_in_use(child), child.number))
+        *aside, main = sorted(children, key=lambda child: (child.status in _IN_USE, child.number))
         for child in aside:
             yield from _format_node(tree, child, indent, strokes, is_last=False, full=full)
             yield from _format_branch(tree, child.number, indent + strokes.bar, strokes, full=full)
         is_last = not tree.list_children(main.number)
         yield from _format_node(tree, main, indent, strokes, is_last=is_last, full=full)
         number = main.number
-
-
-def _is_in_use(node: BoundaryNode) -> bool:
-    return node.status in {BoundaryStatus.SERVED, BoundaryStatus.BUILT_UPON}
 
 
 def _format_node(
@@ -219,7 +205,7 @@ def _format_node(
         f" {boundary.policy}, {when:%Y-%m-%d %H:%M}{inherited}"
     )
     inside = indent + ("   " if is_last else strokes.bar)
-    for line in (*_node_details(tree, node), *_describe_summary(tree, node)):
+    for line in _node_details(tree, node):
         yield f"{inside}   {line}"
     if node.summary is not None:
         text = node.summary.text
@@ -266,18 +252,15 @@ def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
             yield f"{what} {format_handles(positions)}"
     if boundary.trims:
         yield f"{format_count(len(boundary.trims), 'result')} shown shortened"
-
-
-def _describe_summary(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
-    """Describe how much of the summary repeats earlier summaries."""
+    # The share of the summary that repeats earlier ones.
     every = sum(node.word_origins.values())
-    earlier = {number: said for number, said in node.word_origins.items() if number != node.number}
+    earlier = ", ".join(
+        f"{phrases / every:.0%} from {tree.find_compaction_number(number)}"
+        for number, phrases in node.word_origins.items()
+        if number != node.number
+    )
     if earlier:
-        told = ", ".join(
-            f"{said / every:.0%} from {tree.find_compaction_number(at)}"
-            for at, said in earlier.items()
-        )
-        yield f"its words: {told}"
+        yield f"its words: {earlier}"
 
 
 def _format_attempts(attempts: Sequence[FailedCompaction], upon: int, indent: str) -> Iterator[str]:

@@ -140,11 +140,8 @@ def _choose_sessions(
     if sort == SORT_BY_NAME:
         found.sort(key=itemgetter("namespace", "session"))
     elif sort in {"title", "project"}:
-        found.sort(
-            key=lambda one: (
-                get_listed_title(one) if sort == "title" else one[sort] or ""
-            ).casefold()
-        )
+        get_text = get_listed_title if sort == "title" else lambda one: one[sort] or ""
+        found.sort(key=lambda one: get_text(one).casefold())
     elif sort != SORT_BY_TIME:
         found.sort(key=lambda one: one[SORT_FIELDS[sort]] or 0, reverse=True)
     return found
@@ -160,7 +157,7 @@ def _print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> 
         "project": lambda one: (one["project"] or "").rstrip("/").rpartition("/")[2],
         "title": get_listed_title,
         "model": lambda one: _shorten_model(one["model"] or ""),
-        "full": lambda one: _format_share(one["utilisation"]),
+        "full": lambda one: "" if one["utilisation"] is None else f"{one['utilisation']:.0%}",
         "cuts": lambda one: one["compactions"] or "",
         "cost": _format_cost,
     }
@@ -198,10 +195,6 @@ def _format_cost(one: SessionJson) -> str:
     return format_short_cost(one["cost_usd"] or 0.0, is_part=unknown > 0) if one["calls"] else ""
 
 
-def _format_share(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}"
-
-
 def _shorten_model(name: str) -> str:
     """Return a model's name without its provider and date."""
     bare = name.rpartition("/")[2].removeprefix("claude-")
@@ -225,22 +218,19 @@ def _print_costs(found: CostReport) -> None:
         "output": total.output_usd,
         "reported by the agent": total.reported_usd,
     }
-    said = ", ".join(f"{name} {format_usd(part)}" for name, part in parts.items() if part)
-    print_wrapped(
-        f"cost      {format_usd(total.cost_usd)}{f': {said}' if said else ''}", _COLUMN_GAP
-    )
+    known = ", ".join(f"{name} {format_usd(part)}" for name, part in parts.items() if part)
+    cost = f"cost      {format_usd(total.cost_usd)}"
+    print_wrapped(f"{cost}: {known}" if known else cost, _COLUMN_GAP)
     if found.unpriced:
         tokens = format_short_tokens(total.unpriced_tokens)
-        print_text(
-            f"no price  {format_count(total.unpriced_calls, 'call')} with {tokens} tokens are "
-            "in no sum:"
-        )
+        calls = format_count(total.unpriced_calls, "call")
+        print_text(f"no price  {calls} with {tokens} tokens are in no sum:")
         for one in found.unpriced:
-            tokens = format_short_tokens(one.unpriced_tokens)
-            print_text(
-                f"{_COLUMN_GAP}{one.model}, {format_count(one.unpriced_calls, 'call')}, "
-                f"{tokens} tokens"
+            tokens, calls = (
+                format_short_tokens(one.unpriced_tokens),
+                format_count(one.unpriced_calls, "call"),
             )
+            print_text(f"{_COLUMN_GAP}{one.model}, {calls}, {tokens} tokens")
         print_text(f'{_COLUMN_GAP}Give prices in the settings, under [models."NAME"].')
     if total.unreported_calls:
         calls = format_count(total.unreported_calls, "call")
@@ -248,24 +238,13 @@ def _print_costs(found: CostReport) -> None:
 
 
 def _group_name(one: CallCosts, by: str) -> str:
-    match by:
-        case "day":
-            return one.day or ""
-        case "project":
-            return shorten_home(one.project) if one.project else "(unknown)"
-        case "model":
-            return one.model or "(unknown)"
-        case _:
-            return one.session or ""
+    project = one.project and shorten_home(one.project)
+    name = {"day": one.day, "project": project, "model": one.model}.get(by, one.session)
+    return name or ("(unknown)" if by in {"project", "model"} else "")
 
 
 def _cost_cells(one: CallCosts) -> list[str | int]:
-    tokens = (
-        one.input_tokens,
-        one.cache_write_tokens,
-        one.cache_read_tokens,
-        one.output_tokens,
-    )
+    tokens = (one.input_tokens, one.cache_write_tokens, one.cache_read_tokens, one.output_tokens)
     unknown = one.unpriced_calls + one.unreported_calls
     cost = format_short_cost(one.cost_usd, is_part=unknown > 0)
     return [one.calls, *map(format_short_tokens, tokens), cost]

@@ -99,11 +99,7 @@ def recall(
         blocks = found.recall(*wanted, search=search)
         if call.as_json:
             recalled = [
-                {
-                    **placed_to_json(one),
-                    "text": one.block.text,
-                    "block": block_to_json(one.block),
-                }
+                placed_to_json(one) | {"text": one.block.text, "block": block_to_json(one.block)}
                 for one in blocks
             ]
             about = {"session": found.key, "namespace": found.namespace}

@@ -32,6 +32,10 @@ _LABEL_CELLS = 10
 _REASON_CHARACTERS = 110
 """Characters shown of a reason; the JSON has all of it."""
 
+_DECISIONS = {
+    NO_POLICY: "never compacted",
+    RECORDED_POLICY: "compacted as it was recorded",
+}
 _NUMBER = re.compile(r"#?[0-9][0-9,.]*%?")
 
 
@@ -158,7 +162,9 @@ def print_replay(replay: Replay) -> None:
     """Print a line or more for each call with a compaction, and the totals."""
     for line in _call_lines(replay):
         print_text(line)
-    print_text(f"{replay.session}: {_format_calls(replay)}, {_format_decisions(replay)}", bold=True)
+    calls = format_count(len(replay.calls), "call") if replay.calls else "no model was called"
+    decisions = _DECISIONS.get(replay.policy, f"compacted by {replay.policy}")
+    print_text(f"{replay.session}: {calls}, {decisions}", bold=True)
     for label, line in _total_lines(replay):
         print_text(f"{label:<{_LABEL_CELLS}}{line}")
 
@@ -168,10 +174,7 @@ def _total_lines(replay: Replay) -> Iterator[tuple[str, str]]:
     yield "limit", f"{format_count(replay.limit, 'token')} ({replay.limit_source.phrase})"
     if not replay.calls:
         return
-    yield (
-        "prompts",
-        f"{replay.tokens:,} tokens in all, the largest {replay.peak_tokens:,}",
-    )
+    yield "prompts", f"{replay.tokens:,} tokens in all, the largest {replay.peak_tokens:,}"
     yield "tokens", _describe_measure(replay)
     same = f"{replay.unchanged_tokens:,} of these stood in the prompt before as well"
     yield "cache", f"{same}: a provider's cache may hold them"
@@ -201,20 +204,6 @@ def _describe_measure(replay: Replay) -> str:
     )
 
 
-def _format_calls(replay: Replay) -> str:
-    return format_count(len(replay.calls), "call") if replay.calls else "no model was called"
-
-
-def _format_decisions(replay: Replay) -> str:
-    match replay.policy:
-        case str(name) if name == NO_POLICY:
-            return "never compacted"
-        case str(name) if name == RECORDED_POLICY:
-            return "compacted as it was recorded"
-        case name:
-            return f"compacted by {name}"
-
-
 def _call_lines(replay: Replay) -> Iterator[str]:
     """Yield lines; consecutive calls with the same text share one."""
     for alike, calls in groupby(replay.calls, key=_comparison_key):
@@ -237,14 +226,12 @@ def _comparison_key(sent: ReplayCallResult) -> tuple[str, ...]:
 def _describe_call(sent: ReplayCallResult) -> Iterator[str]:
     for compacted, left in zip(sent.compactions, sent.left_ranges, strict=True):
         yield from _describe_compaction(sent, compacted, left)
-    yield from (f"{one.trigger}: {_shorten_reason(one.reason)}" for one in sent.futile)
+    for one in sent.futile:
+        # Leave out details such as block sizes.
+        reason = one.reason.partition("; ")[0].partition(" (")[0]
+        yield f"{one.trigger}: {clip_text(reason, _REASON_CHARACTERS)}"
     if sent.is_refused:
         yield "refused: the prompt is larger than the limit"
-
-
-def _shorten_reason(reason: str) -> str:
-    """Return a reason without details such as block sizes."""
-    return clip_text(reason.partition("; ")[0].partition(" (")[0], _REASON_CHARACTERS)
 
 
 def _describe_compaction(
@@ -256,10 +243,8 @@ def _describe_compaction(
         f"{boundary.post_tokens:,} tokens, kept from #{boundary.first_kept} on"
     )
     gone = f"{format_count(len(left), 'block')}: {format_handles(left)}" if left else "no block"
-    shortened = (
-        f"; {format_count(len(boundary.trims), 'result')} shortened" if boundary.trims else ""
-    )
-    yield f"left {gone}{shortened}"
+    trims = len(boundary.trims)
+    yield f"left {gone}" + (f"; {format_count(trims, 'result')} shortened" if trims else "")
     if summary is not None:
         yield f"in its place a summary by {summary.summariser}, {summary.tokens:,} tokens"
     for repair in compacted.repairs:

@@ -110,11 +110,11 @@ def _print_policy(one: dict[str, Any]) -> None:
     if one["package"]:
         print_text(f"    brought by the package {one['package']}")
     for preset in one["presets"]:
-        print_text(f"    @{preset['name']}  {_format_settings(preset['settings'])}")
+        pairs = (f"{name}={_format_value(value)}" for name, value in preset["settings"].items())
+        print_text(f"    @{preset['name']}  {', '.join(pairs) or 'as it is'}")
     for setting in one["settings"]:
-        unset = (
-            "must be set" if setting["required"] else f"default {_format_value(setting['default'])}"
-        )
+        default = f"default {_format_value(setting['default'])}"
+        unset = "must be set" if setting["required"] else default
         print_text(f"    --set {setting['name']}=...  {setting['takes']} ({unset})")
         print_text(f"        {setting['help']}")
 
@@ -144,21 +144,10 @@ def _setting_to_json(setting: PolicySetting) -> dict[str, Any]:
         "type": setting.type.__name__,
         "required": required,
         "default": None if required else setting.default,
-        "unit": setting.unit,
-        "least": setting.least,
-        "most": setting.most,
-        "among": list(setting.among),
-        "may_be_none": setting.may_be_none,
+        **pick(setting, "unit least most among may_be_none"),
         "takes": setting.accepted_values,
         "help": setting.help,
     }
-
-
-def _format_settings(settings: dict[str, Any]) -> str:
-    return (
-        ", ".join(f"{name}={_format_value(value)}" for name, value in settings.items())
-        or "as it is"
-    )
 
 
 def _format_value(value: Any) -> str:
