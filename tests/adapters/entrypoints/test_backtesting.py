@@ -18,7 +18,7 @@ from cutbank.domain.backtest.result import BacktestResult
 from .conftest import Refusals, Run, answered_wrongly
 
 pytestmark = pytest.mark.usefixtures("long_talk", "_own_cache")
-POLICIES = ("--policies", "none,pi", "--limits", "4000")
+POLICIES = ("--policies", "none,pi", "--limits", "4000", "--jobs", "1")
 PROGRAM = [sys.executable, "-m", "cutbank"]
 
 
