@@ -14,8 +14,11 @@ from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.hook_commands import to_hook_input
 from cutbank.adapters.runtime.sessions.context_meter import ContextMeasurement, measure_context
-from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
-from cutbank.adapters.settings.context_settings import ContextSettings
+from cutbank.adapters.settings.compaction_settings import (
+    CompactionSettings,
+    ContextSettings,
+    PinSettings,
+)
 from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import InvalidSettingError

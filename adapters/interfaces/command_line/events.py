@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from ....domain import compaction_events as decisions
 from ....domain import session_events as facts
 from ....domain.compaction_events import CompactBoundary
-from ....domain.counting.sizes import PromptSizeChange, SizeBasis
 from ....domain.event import Event
 from ....domain.session_events import SessionOpened
-from ....domain.token_estimate import estimate_text
+from ....domain.token_estimate import PromptSizeChange, SizeBasis, estimate_text
 from .printing import format_count, format_handles
 
 CompactionCounts = Mapping[int, int]

@@ -5,10 +5,10 @@ from dataclasses import asdict
 from typing import Any
 
 from ....domain.compaction_events import Repair
-from ....domain.counting.sizes import PromptSizeChange, SizeBasis
-from ....domain.policies.threshold import ThresholdState
+from ....domain.policies.policy import ThresholdState
 from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
+from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ....domain.window import OnFailure, Plan
 from ...runtime.compaction.outcome import CompactionOutcome, Explanation
 from .printing import format_count, format_handles, format_shares, pick, print_text

@@ -15,8 +15,8 @@ import typer
 
 if TYPE_CHECKING:
     from ....domain.hooks import Progress as ReportProgress
-    from ....domain.kind_shares import KindShare
     from ....domain.ranges import Ranges
+    from ....domain.token_estimate import KindShare
 
 COLUMN_GAP_CELLS, MIN_COLUMN_CELLS = 2, 12
 """Spaces between columns, and the minimum width of a shortened column."""

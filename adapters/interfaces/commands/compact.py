@@ -11,8 +11,7 @@ from ....domain.compaction_events import Trigger
 from ....domain.errors import NotFoundError
 from ....domain.hooks import Listener
 from ....domain.models import ModelFacts, ModelOverride
-from ....domain.pricing import Pricing
-from ....domain.pricing_text import describe_pricing
+from ....domain.pricing import Pricing, describe_pricing
 from ....projections.history_view import HistoryView
 from ...analysis.auditing.diffs import find_compaction_number
 from ...models.context_limits import make_overrides

@@ -11,8 +11,8 @@ from shutil import get_terminal_size, which
 from textwrap import fill
 
 from ....domain.blocks import AnyBlock, ToolCall
-from ....domain.kind_shares import KindShare, compute_kind_shares
 from ....domain.ranges import Ranges
+from ....domain.token_estimate import KindShare, compute_kind_shares
 from ....projections.history_view import HistoryView
 from ....projections.view_entry import ViewEntry
 from ...runtime.compaction.outcome import CompactionOutcome

@@ -9,8 +9,7 @@ from typing import Any
 
 from ....domain.policies.catalog import DEFAULT_POLICY, find_alias
 from ....domain.policies.policy import NO_VALUE, Policy, PolicySetting, get_presets, list_settings
-from ...settings.example_file import make_example
-from ...settings.listing import ListedSetting, list_effective_settings
+from ...settings.listing import ListedSetting, list_effective_settings, make_example
 from ...settings.load_settings import load_settings
 from ...settings.policy_catalog import find_package, list_unusable
 from ...settings.policy_catalog import list_policies as all_policies
