@@ -1,18 +1,21 @@
 """Implements `audit`: the history of a session, and what a call was sent."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from ....domain import compaction_events as decisions
+from ....domain import session_events as facts
 from ....domain.blocks import UNSENT_KINDS, Block, ToolCall
 from ....domain.compaction_events import CompactBoundary
 from ....domain.errors import InvalidSettingError
 from ....domain.event import Event
-from ....domain.session_events import TurnStarted
+from ....domain.session_events import SessionOpened, TurnStarted
 from ....domain.settlement import BlockStatus
+from ....domain.token_estimate import PromptSizeChange, SizeBasis, estimate_text
 from ....projections.audit.audit_entries import (
     AuditedBlock,
     AuditedDecision,
@@ -27,7 +30,6 @@ from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audit import audit as audit_session
 from ...analysis.auditing.source_times import find_source_time
 from ..command_line.blocks import format_block_heading
-from ..command_line.events import CompactionCounts, describe_boundary, describe_event
 from ..command_line.handles import find_position
 from ..command_line.options import (
     HTML,
@@ -41,6 +43,7 @@ from ..command_line.printing import (
     INDENT,
     clip_text,
     format_count,
+    format_handles,
     pick,
     print_json_story,
     print_text,
@@ -53,6 +56,9 @@ from .audit_calls import entry_to_json, find_call, print_call, print_call_summar
 _JSON_EXCERPT_CHARACTERS, _EXCERPT_CHARACTERS = 160, 100
 """Characters of a block that an audit shows; `recall` returns all of it."""
 _ENVELOPE_FIELDS = {"originator_id", "originator_version", "timestamp", "subject", "key_id"}
+
+CompactionCounts = Mapping[int, int]
+"""The number of each compaction of a lineage, from 1 on, by the version of its boundary."""
 
 
 def audit(
@@ -199,14 +205,14 @@ def _print_story(
             case AuditedEvent(event=TurnStarted(turn=turn)):
                 print_text(f"\nturn {turn}", bold=True)
             case AuditedEvent(position=position, event=event):
-                line = describe_event(event, audit.compaction_numbers)
+                line = _describe_event(event, audit.compaction_numbers)
                 print_text(f"#{position} {clip_text(line, _EXCERPT_CHARACTERS)}")
             case AuditedDecision(event=CompactBoundary() as boundary):
                 sizes = audit.sizes[boundary.originator_version]
-                said = describe_boundary(boundary, sizes, audit.compaction_numbers)
+                said = _describe_boundary(boundary, sizes, audit.compaction_numbers)
                 print_text(f"== {said} ==", bold=True)
             case AuditedDecision(event=event):
-                print_text(f"== {describe_event(event, audit.compaction_numbers)} ==", bold=True)
+                print_text(f"== {_describe_event(event, audit.compaction_numbers)} ==", bold=True)
     counts = ", ".join(f"{number:,} {proof}" for proof, number in proofs.items())
     print_text(f"\n{format_count(proofs.total(), 'call')}" + (f": {counts}" if counts else ""))
 
@@ -243,3 +249,99 @@ def _block_marks(said: AuditedBlock, counts: CompactionCounts) -> Iterator[str]:
         yield "open"
     if getattr(said.block, "is_error", False):
         yield "error"
+
+
+def _describe_event(event: Event, counts: CompactionCounts) -> str:
+    """Return one line; for an unknown event, its name."""
+    number = event.originator_version
+    match event:
+        case SessionOpened(fork=None, source=None):
+            return f"the session begins{_describe_parent(event)}"
+        case SessionOpened(fork=None, source=source):
+            return f"the session begins{_describe_parent(event)}, imported from {source}"
+        case SessionOpened(fork=fork) if fork is not None:
+            return f"forked from {fork.key} at #{fork.position}"
+        case facts.SessionTitled(title=title):
+            return f"titled {title!r}"
+        case facts.ParentNamed(parent=parent):
+            return f"works for {parent.key}"
+        case facts.SystemPromptSet(text=text):
+            return f"system prompt from here on, {format_count(estimate_text(text), 'token')}"
+        case facts.ToolsSet(tools=tools):
+            return f"{format_count(len(tools), 'tool')} offered from here on"
+        case facts.RequestSettingsSet(settings=settings):
+            named = ", ".join(f"{name} {value}" for name, value in settings.items())
+            return f"requests hold from here on: {named or 'nothing else'}"
+        case facts.TurnStarted(turn=turn):
+            return f"turn {turn} begins"
+        case facts.TurnEnded(turn=turn, outcome=outcome):
+            return f"turn {turn} ends" + (f": {outcome}" if outcome else "")
+        case facts.BlocksHidden(positions=positions, replacement=text):
+            instead = f", and show {text!r}" if text is not None else ""
+            return f"{format_handles(positions)} to be hidden from the next compaction on{instead}"
+        case facts.BlockPinned(positions=positions):
+            return f"{format_handles(positions)} pinned from the next compaction on"
+        case facts.BlockUnpinned(positions=positions):
+            return f"{format_handles(positions)} unpinned from the next compaction on"
+        case facts.BlocksRetracted(positions=positions, reason=reason):
+            return f"{format_handles(positions)} taken back" + (f": {reason}" if reason else "")
+        case facts.ModelCalled(call_id=call):
+            return f"a record of call {call} that was recorded again later"
+        case facts.ContextOverflowed(message=message):
+            return f"refused as too long: {message}"
+        case facts.WakeScheduled(at=at):
+            return f"goes on by itself at {at.isoformat()}" if at else "goes on by itself no more"
+        case facts.SessionClosed(reason=reason):
+            return "closed" + (f": {reason}" if reason else "")
+        case decisions.CompactionOpened(lineage=lineage, base=None):
+            return f"lineage {lineage} begins"
+        case decisions.CompactionOpened(lineage=lineage, base=base) if base is not None:
+            return f"lineage {lineage} begins, and continues {base.lineage} version {base.version}"
+        case decisions.CompactionRequested(trigger=trigger, policy=policy, after=after):
+            return f"request {number}: {policy} is to compact all up to #{after} ({trigger})"
+        case CompactBoundary(pre_tokens=before, post_tokens=after):
+            return _describe_boundary(
+                event, PromptSizeChange(before, after, SizeBasis.ESTIMATED), counts
+            )
+        case decisions.Summary(summariser=who, tokens=tokens, covers=covers):
+            stands = f"stands for {format_handles(covers)}" if covers else "stands for nothing new"
+            model = f" ({event.model})" if event.model else ""
+            return f"summary by {who}{model}, {format_count(tokens, 'token')}, {stands}"
+        case decisions.BoundaryActivated(boundary=boundary, effective_from=start):
+            return f"compaction {counts[boundary]} is served from #{start} on"
+        case decisions.PreparationDropped(boundary=boundary, reason=reason):
+            return f"compaction {counts[boundary]}, which was prepared, is dropped: {reason}"
+        case decisions.CompactionRejected(summariser=who, rule=rule, reason=reason):
+            return f"a draft of {who} is not used, by the rule {rule}: {reason}"
+        case decisions.CompactionFailed(reason=reason, stood_in=None):
+            return f"the compaction failed: {reason}"
+        case decisions.CompactionFailed(reason=reason, stood_in=who):
+            return f"{who} stood in: {reason}"
+        case decisions.CompactionReverted(boundary=boundary, to=to, effective_from=start):
+            back = f"compaction {counts[to]} is served" if to else "the whole history is served"
+            return f"compaction {counts[boundary]} is reverted: {back} from #{start} on"
+        case _:
+            return type(event).__name__
+
+
+def _describe_parent(opened: SessionOpened) -> str:
+    return f", works for {opened.parent.key}" if opened.parent else ""
+
+
+def _describe_boundary(
+    boundary: CompactBoundary, sizes: PromptSizeChange, counts: CompactionCounts
+) -> str:
+    count = counts[boundary.originator_version]
+    who = f"{boundary.policy} ({boundary.trigger})"
+    parts = [
+        f"compaction {count}: {who} decides on all up to #{boundary.after}",
+        f"{sizes}, keeps {format_handles(boundary.kept) or 'nothing'}",
+    ]
+    if boundary.pinned:
+        parts.append(f"pinned {format_handles(boundary.pinned)}")
+    if boundary.hidden:
+        parts.append(f"hidden {format_handles(boundary.hidden)}")
+    if boundary.trims:
+        parts.append(f"{format_count(len(boundary.trims), 'result')} shortened")
+    parts += [f"repaired by {repair.rule}" for repair in boundary.repairs]
+    return "; ".join(parts)
