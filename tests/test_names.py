@@ -20,7 +20,7 @@ SEAMS = {
     "render",  # of each renderer
 }
 """Names that several modules define because one thing looks for them in each."""
-COMMANDS = ROOT / "adapters" / "interfaces" / "command_line"
+COMMANDS = ROOT / "adapters" / "interfaces" / "commands"
 """Where a function has the name of its command, which may be a function of Python's as well."""
 FORBIDDEN = re.compile(
     r"summaris|recognis|utilis|normalis|initialis|serialis|colour|behaviour|crew|errand|unheard",

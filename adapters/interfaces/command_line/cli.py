@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import typer
 from typer.main import get_command
@@ -19,10 +19,20 @@ from ....domain.errors import (
     NothingToCompactError,
     RejectedSummaryError,
 )
-from .invocation import AsJson, Database, Invocation, Namespace, NegativeAnswerError, SettingsFile
-from .printing import escape_unencodable, print_error, print_json, print_text
-from .shell_completion import COMPLETION_VARIABLE, run_completion
-from .verbs import Program
+from .printing import escape_unencodable, print_answer, print_error, print_json, print_text
+from .verbs import (
+    AS_JSON,
+    DATABASE,
+    NAMESPACE,
+    SETTINGS_FILE,
+    Invocation,
+    NegativeAnswerError,
+    Program,
+    option,
+)
+
+COMPLETION_VARIABLE = "_CUTBANK_COMPLETE"
+"""Holds the shell that asks for completions: `complete_bash`, `complete_zsh`, ..."""
 
 EXIT_DONE, EXIT_NO, EXIT_USAGE = 0, 1, 2
 EXIT_INTERRUPTED, EXIT_PIPE_CLOSED = 130, 141
@@ -58,29 +68,23 @@ def print_version(context: typer.Context, asked: bool) -> None:
         number = version("cutbank")
     except PackageNotFoundError:
         number = "of a checkout that is not installed"
-    if context.obj.as_json:
-        print_json({"version": number})
-    else:
-        print_text(f"cutbank {number}")
+    print_answer(context.obj.as_json, {"version": number}, f"cutbank {number}")
     raise typer.Exit(EXIT_DONE)
+
+
+VERSION = option(
+    "--version", "Say which version this is.", default=False, callback=print_version, is_eager=True
+)
 
 
 @app.callback(invoke_without_command=True)
 def cutbank(
     context: typer.Context,
-    db: Database = None,
-    namespace: Namespace = None,
-    as_json: AsJson = False,
-    settings_file: SettingsFile = None,
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            help="Say which version this is.",
-            callback=print_version,
-            is_eager=True,
-        ),
-    ] = False,
+    db: str | None = DATABASE,
+    namespace: str | None = NAMESPACE,
+    as_json: bool = AS_JSON,
+    settings_file: str | None = SETTINGS_FILE,
+    _version: bool = VERSION,
 ) -> None:
     """Keep every turn an agent took, and serve a compacted view of it."""
     context.obj = context.obj.merge(Invocation(db, namespace, as_json, settings_file))
@@ -117,8 +121,10 @@ def _run(words: list[str]) -> int:
     try:
         # Not `app()`, which draws boxes around errors and swallows interrupts.
         program = get_command(app)
-        if os.environ.get(COMPLETION_VARIABLE):
-            run_completion(program)
+        if shell := os.environ.get(COMPLETION_VARIABLE):
+            from .completion import run_completion  # noqa: PLC0415 - verbs without policies are fast
+
+            run_completion(program, shell)
         with program.make_context("cutbank", list(words), obj=asked) as context:
             program.invoke(context)
     except typer.Exit as done:

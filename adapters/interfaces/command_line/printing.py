@@ -6,17 +6,22 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from ....domain.hooks import Progress as ReportProgress
     from ....domain.ranges import Ranges
+    from ....domain.token_estimate import KindShare
 
 COLUMN_GAP_CELLS, MIN_COLUMN_CELLS = 2, 12
 """Spaces between columns, and the minimum width of a shortened column."""
 MAX_RANGES = 8
+INDENT = "    "
 _NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|\u2013|unknown")
 """A column with only such values is right-aligned."""
 
@@ -42,6 +47,20 @@ def print_json(document: Any) -> None:
     sys.stdout.write(_encode_json(document, indent=2 if sys.stdout.isatty() else None) + "\n")
 
 
+def print_answer(as_json: bool, document: Any, *lines: str) -> None:
+    """Print the document if JSON was asked for, else the lines."""
+    if as_json:
+        print_json(document)
+    else:
+        for line in lines:
+            print_text(line)
+
+
+def pick(value: object, names: str) -> dict[str, Any]:
+    """Return the attributes that are documented under their own names, in this order."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
 def print_json_line(document: Any) -> None:
     """Print one JSON document of many, one per line."""
     sys.stdout.write(_encode_json(document, indent=None) + "\n")
@@ -60,13 +79,29 @@ def _encode_json(document: Any, indent: int | None) -> str:
     # The stream's `backslashreplace` writes an unpaired surrogate as JSON does; other characters
     # that the stream cannot encode must be escaped here.
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
-    text = json.dumps(document, ensure_ascii=not is_unicode, indent=indent)
+    # Ranges are the only values of a document that are not JSON's own.
+    text = json.dumps(
+        document, ensure_ascii=not is_unicode, indent=indent, default=attrgetter("runs")
+    )
     return _CONTROL_CHARACTERS.sub(_escape_match, text) if sys.stdout.isatty() else text
 
 
 def _escape_match(found: re.Match[str]) -> str:
     units = found[0].encode("utf-16-be")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def print_brief(top: str, text: str) -> None:
+    """Print a heading, and as much of the text as fits into its line."""
+    print_text(f"{top}  {clip_text(text, max(20, get_line_width() - len(top) - 2))}".rstrip())
+
+
+def print_block(top: str, pieces: Iterable[str]) -> None:
+    """Print a heading, and the text below it, indented."""
+    print_text(top, bold=True)
+    for piece in pieces:
+        for line in escape_controls(piece).split("\n"):
+            print_text(INDENT + line if line else "")
 
 
 def print_note(text: str) -> None:
@@ -144,6 +179,15 @@ def _print_paragraphs(headings: Sequence[str], rows: Iterable[Sequence[str]]) ->
             lead = "" if number == 0 else f"  {heading}: "
             for line in wrap_cells(lead + cell, width, "    ") if cell else []:
                 print_text(line, **({} if number else {"bold": True}))
+
+
+def can_print(text: str) -> bool:
+    """Return whether standard output can encode the text."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 def get_line_width() -> int:
@@ -237,9 +281,10 @@ def format_handles(handles: "Ranges", most: int = MAX_RANGES) -> str:
     return " ".join(shown[:most]) + (f" and {format_count(more, 'more range')}" if more > 0 else "")
 
 
-def list_handle_ranges(handles: "Ranges") -> list[list[int]]:
-    """Return the first and last handle of each range, for JSON: `[[3, 9], [12, 12]]`."""
-    return [list(run) for run in handles.runs]
+def format_shares(shares: "Sequence[KindShare]") -> str:
+    """Return the blocks and tokens of each kind, or `nothing`."""
+    parts = (f"{share.blocks:,} {share.kind} with {share.tokens:,} tokens" for share in shares)
+    return ", ".join(parts) or "nothing"
 
 
 def escape_unencodable() -> None:
@@ -248,3 +293,45 @@ def escape_unencodable() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def show_progress(
+    what: str, *, in_bytes: bool = False, wanted: bool = True
+) -> "Iterator[ReportProgress | None]":
+    """Show a slow verb's progress on stderr; yield a function to report it and the total.
+
+    Yields None without a terminal.
+    """
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+
+    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for rich
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    amount = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(),)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        *amount,
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr, soft_wrap=True),
+        transient=True,
+        # Messages appear above the bar; in a pipe they are unchanged.
+        redirect_stdout=sys.stdout.isatty(),
+    ) as bar:
+        task = bar.add_task(what, total=None)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield advance

@@ -1,6 +1,8 @@
-"""Lists every verb; its module is loaded when the verb is called, or its help is shown."""
+"""Lists every verb and the options that all take; loads a verb's module when it is called."""
 
-from collections.abc import Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import Any
 
@@ -8,45 +10,137 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from .invocation import add_shared_options
+from ....domain.errors import CutbankError
 
+DATABASE_VARIABLE = "CUTBANK_DB"
 VERBS = {
     "demo": "demo.demo",
-    "import": "cli_importing.import_",
-    "export": "cli_exporting.export",
-    "formats": "cli_formats.formats",
-    "sessions": "cli_reading.sessions",
-    "costs": "cli_costs.costs",
-    "show": "cli_reading.show",
-    "view": "cli_reading.view",
-    "diff": "cli_comparing.diff",
-    "lineage": "cli_comparing.lineage",
-    "recall": "cli_reading.recall",
-    "search": "cli_searching.search",
-    "audit": "cli_auditing.audit",
-    "append": "cli_writing.append",
-    "pin": "cli_writing.pin",
-    "unpin": "cli_writing.unpin",
-    "hide": "cli_writing.hide",
-    "retract": "cli_writing.retract",
-    "fork": "cli_writing.fork",
-    "prepare": "cli_looping.prepare",
-    "record-call": "cli_looping.record_call",
-    "overflowed": "cli_looping.handle_overflow",
-    "meter": "cli_metering.meter",
-    "compact": "cli_compacting.compact",
-    "activate": "cli_compacting.activate",
-    "revert": "cli_compacting.revert",
-    "replay": "cli_replaying.replay",
-    "idle": "cli_idling.idle",
-    "wake": "cli_wake.wake",
-    "backtest": "cli_backtesting.backtest",
-    "policies": "cli_policies.policies",
-    "settings": "cli_settings.settings",
-    "verify": "cli_verify.verify",
-    "backup": "cli_verify.backup",
-    "rebuild": "cli_searching.rebuild",
+    "import": "import_.import_",
+    "export": "export.export",
+    "formats": "formats.formats",
+    "sessions": "list_.sessions",
+    "costs": "list_.costs",
+    "show": "read.show",
+    "view": "read.view",
+    "diff": "diff.diff",
+    "lineage": "lineage.lineage",
+    "recall": "read.recall",
+    "search": "search.search",
+    "audit": "audit.audit",
+    "append": "write.append",
+    "pin": "write.pin",
+    "unpin": "write.unpin",
+    "hide": "write.hide",
+    "retract": "write.retract",
+    "fork": "write.fork",
+    "prepare": "loop.prepare",
+    "record-call": "loop.record_call",
+    "overflowed": "loop.handle_overflow",
+    "meter": "loop.meter",
+    "compact": "compact.compact",
+    "activate": "compact.activate",
+    "revert": "compact.revert",
+    "replay": "replay.replay",
+    "idle": "idle.idle",
+    "wake": "write.wake",
+    "backtest": "backtest.backtest",
+    "policies": "policies.policies",
+    "settings": "settings.settings",
+    "verify": "verify.verify",
+    "backup": "verify.backup",
+    "rebuild": "search.rebuild",
 }
+"""The module and the function of each, below `commands`."""
+
+
+def option(words: str, about: str, default: Any = None, **more: Any) -> Any:
+    """Return typer's option for words as `--name -n METAVAR`."""
+    names = [word for word in words.split() if word.startswith("-")]
+    metavar = [word for word in words.split() if not word.startswith("-")]
+    return typer.Option(
+        default, *names, metavar=metavar[0] if metavar else None, help=about, **more
+    )
+
+
+def flag(words: str, about: str) -> Any:
+    """Return typer's option without a value."""
+    return option(words, about, default=False)
+
+
+def argument(metavar: str, about: str, default: Any = ..., **more: Any) -> Any:
+    """Return typer's argument, which is required unless it has a default."""
+    return typer.Argument(default, metavar=metavar, help=about, **more)
+
+
+DATABASE = option(
+    "--db DATABASE",
+    f"A file or postgresql://...; else ${DATABASE_VARIABLE}, or one in your data folder.",
+)
+NAMESPACE = option("--namespace NAME", "Where session names are looked up.")
+AS_JSON = flag("--json", "Answer with one JSON document.")
+SETTINGS_FILE = option(
+    "--settings FILE",
+    "A TOML file; else $CUTBANK_SETTINGS, or the one that `settings --path` names.",
+)
+
+
+class NegativeAnswerError(CutbankError):
+    """A negative answer to a correct request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """The values of the shared options."""
+
+    db: str | None = None
+    named: str | None = None
+    as_json: bool = False
+    settings_file: str | None = None
+
+    @property
+    def namespace(self) -> str:
+        return self.named or "default"
+
+    def merge(self, later: "Invocation") -> "Invocation":
+        """Merge options before a verb with those after it, which take precedence."""
+        given = {field.name: getattr(later, field.name) for field in fields(later)}
+        return replace(
+            self, **{name: value for name, value in given.items() if value not in {None, False}}
+        )
+
+
+def add_shared_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Return a verb with its own parameters and the shared options, for typer."""
+    context, *shared = inspect.signature(_shared_signature).parameters.values()
+    own = list(inspect.signature(verb).parameters.values())[1:]
+    # A verb's own version of an option replaces the shared one.
+    taken = {parameter.name for parameter in own}
+    shared = [parameter for parameter in shared if parameter.name not in taken]
+
+    def run(**words: Any) -> None:
+        context = words.pop("context")
+        given = {one.name: words.pop(one.name) for one in shared}
+        if "namespace" in given:
+            given["named"] = given.pop("namespace")
+        verb(context.obj.merge(Invocation(**given)), **words)
+
+    parameters = [context, *own, *shared]
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    )
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__doc__ = verb.__doc__
+    return run
+
+
+def _shared_signature(
+    context: typer.Context,
+    db: str | None = DATABASE,
+    namespace: str | None = NAMESPACE,
+    as_json: bool = AS_JSON,
+    settings_file: str | None = SETTINGS_FILE,
+) -> None:
+    """Define the shared options by its signature; it is never called."""
 
 
 class LazyVerbs(Mapping[str, Any]):
@@ -54,7 +148,7 @@ class LazyVerbs(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         module, function = VERBS[name].split(".")
-        verb = getattr(import_module(f".{module}", __package__), function)
+        verb = getattr(import_module(f"..commands.{module}", __package__), function)
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(name)(add_shared_options(verb))
         return get_command(app)

@@ -11,7 +11,9 @@ import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.auditing.diffs import diff
 from cutbank.adapters.analysis.auditing.lineages import read_lineage_trees
-from cutbank.adapters.interfaces.command_line import audit_json, diff_json, lineage_json
+from cutbank.adapters.interfaces.commands.audit import story_to_json
+from cutbank.adapters.interfaces.commands.diff import diff_to_json
+from cutbank.adapters.interfaces.commands.lineage import lineage_to_json
 from cutbank.adapters.storage.read_models.session_list import list_sessions
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.context_limit import LimitSource
@@ -22,13 +24,11 @@ Sizes = tuple[int, int, str]
 def sizes_everywhere(session: StoredSession, lineage: str = RECORDED_LINEAGE) -> list[Sizes]:
     """The sizes of a lineage's compactions, which are the same wherever they are told."""
     (tree,) = read_lineage_trees(session, [lineage])
-    nodes = lineage_json.lineage_to_json(tree)["boundaries"]
+    nodes = lineage_to_json(tree)["boundaries"]
     audit = cutbank.audit(session, lineage=lineage)
-    told = [
-        one for one in audit_json.story_to_json(audit, audit.read_between()) if "pre_tokens" in one
-    ]
+    told = [one for one in story_to_json(audit, audit.read_between()) if "pre_tokens" in one]
     diffs = [
-        diff_json.diff_to_json(diff(session, node["boundary"], lineage=lineage), (None, None))
+        diff_to_json(diff(session, node["boundary"], lineage=lineage), (None, None))
         for node in nodes
         if node["served_from"] is not None
     ]

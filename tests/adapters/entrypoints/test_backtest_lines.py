@@ -7,8 +7,8 @@ import pytest
 from backtests import cell, control, measured, scores, setup, some_measured, told_apart
 from hypothesis import HealthCheck, given, settings
 
-from cutbank.adapters.interfaces.command_line.backtest_lines import MAX_NAMED_ROWS, print_backtest
 from cutbank.adapters.interfaces.command_line.printing import escape_controls
+from cutbank.adapters.interfaces.commands.backtest_tables import MAX_NAMED_ROWS, print_backtest
 from cutbank.domain.backtest.cell import BacktestResult, CellOutcome
 
 BOLD = re.compile(r"\x1b\[[\d;]*m")

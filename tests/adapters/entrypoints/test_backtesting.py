@@ -1,11 +1,11 @@
 """`cutbank backtest`: what it takes, what it says, and how it ends."""
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from cutbank.domain.backtest.cell import BacktestResult
 from .conftest import Refusals, Run, answered_wrongly
 
 pytestmark = pytest.mark.usefixtures("long_talk", "_own_cache")
-POLICIES = ("--policies", "none,pi", "--limits", "4000")
+POLICIES = ("--policies", "none,pi", "--limits", "4000", "--jobs", "1")
 PROGRAM = [sys.executable, "-m", "cutbank"]
 
 
@@ -129,7 +129,7 @@ def test_an_interrupt_leaves_what_is_done(run: Run, address: str, tmp_path: Path
     cache = tmp_path / "caches" / "cutbank" / "backtests.db"
     with subprocess.Popen([*PROGRAM, *words], stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None and not (cache.exists() and _rows(cache)):
-            os.sched_yield()
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
 

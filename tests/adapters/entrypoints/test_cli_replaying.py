@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from cutbank.adapters.analysis.replaying.run_replay import Replay, ReplayCallResult
-from cutbank.adapters.interfaces.command_line.replay_lines import print_replay
+from cutbank.adapters.interfaces.commands.replay import print_replay
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import LimitSource
 from cutbank.projections.replay.replay import FutileCompaction
 
-from .conftest import Refusals, Run, answered_wrongly
+from .conftest import Run
 
 PI = ["replay", "long", "--policy", "pi", "--set", "keep_tokens=1000", "--limit", "9000"]
 
@@ -77,19 +77,6 @@ def test_a_lineage_and_a_file_are_there_when_asked_for(
     assert again.code == 1
     assert again.err.count("\n") == 1
     assert "has a lineage 'what if' already" in again.err
-
-
-def test_what_cannot_be_replayed_is_refused_in_one_line(run: Run, long_talk: Path) -> None:
-    wrong: Refusals = [
-        (["--policy", "pi", "--lineage", "main"], "agents are served main"),
-        (["--policy", "pi", "--lineage", "recorded"], "recorded is what took place"),
-        (["--policy", "nobody"], "nobody"),
-        (["--policy", "pi", "--set", "keep_tokens"], "KEY=VALUE"),
-        (["--policy", "pi", "--summarizer", "poet"], "poet"),
-        (["--policy", "pi", "--summarizer", "llm"], "summary.model"),
-    ]
-
-    assert not answered_wrongly(run, wrong, "replay", "long")
 
 
 def test_missing_summaries_are_counted_in_one_line(

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 import cutbank
-from cutbank.adapters.interfaces.command_line.lineage_lines import (
+from cutbank.adapters.interfaces.commands.lineage import (
     ASCII_STROKES,
     BOX_STROKES,
     format_tree,
 )
 from cutbank.adapters.runtime.sessions.session_store import open_store
 
-from .conftest import Refusals, Run, answered_wrongly
+from .conftest import Run
 
 COMPACT = ("compact", "long", "--set", "keep_tokens=1000")
 
@@ -52,19 +52,9 @@ def test_what_is_lost_is_said_with_its_handles(run: Run, address: str, long_talk
     assert f"... and {len(lost) - 20} more facts: --full lists all" in short
 
 
-def test_what_does_not_exist_is_refused_in_one_line(run: Run, long_talk: Path) -> None:
-    wrong: Refusals = [
-        (["diff", "long"], "nothing was compacted"),
-        (["diff", "long", "7"], "no compaction 7"),
-        (["diff", "long", "--from", "nobody"], "no lineage 'nobody'"),
-        (["diff", "long", "--from", "main#999"], "no position 999"),
-        (["diff", "long", "--from", "main@99"], "no version 99"),
-        (["diff", "nobody"], "no session 'nobody'"),
-        (["lineage", "long", "--lineage", "nobody"], "no lineage 'nobody'"),
-    ]
-
-    assert not answered_wrongly(run, wrong)
+def test_without_a_compaction_there_is_no_lineage(run: Run, long_talk: Path) -> None:
     empty = run("lineage", "long")
+
     assert (empty.code, run("lineage", "long", "--json").json["lineages"]) == (0, [])
     assert "Nothing was compacted in long yet" in empty.out
 

@@ -12,7 +12,7 @@ import pytest
 
 import cutbank
 from cutbank.adapters.interfaces.command_line.cli import main
-from cutbank.adapters.interfaces.command_line.shell_completion import WordStart, join_broken_words
+from cutbank.adapters.interfaces.command_line.completion import WordStart, join_broken_words
 from cutbank.adapters.interfaces.command_line.verbs import VERBS
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES

@@ -9,7 +9,7 @@ import pytest
 
 import cutbank
 from cutbank import CompactionOptions
-from cutbank.adapters.interfaces.command_line.session_json import session_to_json
+from cutbank.adapters.interfaces.command_line.sessions import session_to_json
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Parent
 
@@ -182,17 +182,3 @@ def test_an_agent_says_when_it_goes_on_and_takes_it_back(run: Run, all_kinds: st
     assert at["wake_at"] == "2999-01-31T07:00:00+00:00"
     assert back["wake_at"] is None
     assert "goes on at" in run("wake", "small", "--in", "1d").out
-
-
-def test_a_moment_that_is_none_is_refused_in_one_line(run: Run, talk: Path) -> None:
-    wrong: Refusals = [
-        ([], "wake takes one of --at TIME, --in SPAN and --cancel"),
-        (["--in", "5m", "--cancel"], "wake takes one of"),
-        (["--in", "soon"], "--in takes a span as 90s, 20m, 2h or 1d, not 'soon'"),
-        (["--at", "noon"], "--at takes a date and a time as 2026-01-31T09:00, not 'noon'"),
-        (["--at", "2001-01-01T00:00+00:00"], "is past"),
-        (["--in", "0s"], "is past"),
-        (["--in", "9999999d"], "is further away than a calendar goes"),
-    ]
-
-    assert not answered_wrongly(run, wrong, "wake", "talk")

@@ -1,6 +1,7 @@
 """Transcripts can be imported, and the database proved and copied."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import fields
@@ -8,7 +9,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from sqlite_behind import sqlite_recorder
 
+import cutbank
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.transcripts.reports import FileReport
 
@@ -260,3 +263,49 @@ def test_where_nothing_is_found_it_is_said_what_to_do(run: Run, tmp_path: Path) 
 
     assert "`opencode export SESSION > FILE`" in run("import").err
     assert run("import", "--json").err.count("\n") == 1
+
+
+@pytest.fixture
+def copy(talk: Path, tmp_path: Path) -> Path:
+    """Made while somebody wrote, without the log."""
+    path = tmp_path / "copy.db"
+    with open_store(talk) as store:
+        store.session("talk").append(cutbank.Block.user("In the file."))
+        sqlite_recorder(store).datastore.writer.execute("PRAGMA wal_checkpoint")
+        store.session("talk").append(cutbank.Block.user("In the log."))
+        shutil.copy(talk, path)
+    return path
+
+
+def test_a_copy_that_was_made_in_use_is_refused_by_every_verb_in_one_line(
+    run: Run, copy: Path
+) -> None:
+    for words in (["sessions"], ["view", "talk"], ["verify"], ["append", "talk", "x"]):
+        answer = run(*words, "--db", copy)
+
+        assert answer.code != 0
+        assert answer.out == ""
+        (line,) = answer.err.splitlines()
+        assert "copy.db is a copy made while the database was in use" in line
+        assert "`cutbank backup`" in line
+        assert "`cutbank verify --adopt`" in line
+
+
+def test_verify_adopts_what_the_copy_has(run: Run, copy: Path) -> None:
+    assert "all is well" in run("verify", "--adopt", "--db", copy).out
+
+    said = run("recall", "talk", "--search", "In the", "--db", copy).out
+    assert "In the file." in said
+    assert "In the log." not in said
+
+
+def test_a_damaged_copy_is_not_adopted(run: Run, copy: Path) -> None:
+    content = bytearray(copy.read_bytes())
+    content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
+    copy.write_bytes(content)
+
+    answer = run("verify", "--adopt", "--db", copy)
+
+    assert answer.code != 0
+    assert "copy.db is damaged" in answer.err
+    assert len(answer.err.splitlines()) == 1

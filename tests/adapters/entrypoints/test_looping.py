@@ -1,9 +1,11 @@
-"""The verbs of an agent's loop: as in Python, for whatever can start a program."""
+"""The verbs of an agent's loop, and the meter for status bars."""
 
 import json
 from pathlib import Path
 
-from .conftest import Refusals, Run, answered_wrongly
+import pytest
+
+from .conftest import Run
 
 TOO_LONG = json.dumps(
     {
@@ -50,14 +52,49 @@ def test_an_overflow_is_compacted_once(run: Run, long_talk: Path) -> None:
     assert "too long for its model (13,000 of 12,000 tokens)" in second.json["error"]
 
 
-def test_what_is_no_refusal_for_length_or_no_format_is_refused_and_nothing_recorded(
-    run: Run, long_talk: Path
-) -> None:
-    where = ["--at", "2", "--lineage-version", "0"]
-    wrong: Refusals = [
-        (["overflowed", "long", "rate limit exceeded: 429"], "no refusal for length: rate limit"),
-        (["record-call", "long", *where, "--as", "latin"], "no format 'latin'"),
-    ]
+def test_the_meter_says_how_full_a_context_is(run: Run, long_talk: Path) -> None:
+    tokens = run("meter", "long", "--json").json["tokens"]
 
-    assert not answered_wrongly(run, wrong)
-    assert run("view", "long", "--json").json["boundary"] is None
+    answer = run("meter", "long", "--limit", str(2 * tokens), "--json").json
+
+    assert answer["utilisation"] == 0.5
+    assert (answer["level"], answer["colour"]) == ("Normal", "yellow")
+    assert answer["user_tokens"] + answer["assistant_tokens"] == tokens
+    assert answer["tool_result_tokens"] == 0
+    assert answer["notice"] is None
+
+
+def test_each_level_is_one_word_and_has_its_colour(run: Run, long_talk: Path) -> None:
+    rows = [
+        (0.4, "green", "Normal"),
+        (0.6, "yellow", "Normal"),
+        (0.76, "orange", "Warning"),
+        (0.84, "orange", "Alert"),
+        (0.95, "red", "Critical"),
+    ]
+    tokens = run("meter", "long", "--json").json["tokens"]
+    for part, colour, level in rows:
+        limit = int(tokens / part)
+
+        lines = run("meter", "long", "--limit", str(limit)).out.splitlines()
+
+        assert lines[0].endswith(f"{tokens / limit:.1%}, {level}")
+        assert run("meter", "long", "--limit", str(limit), "--json").json["colour"] == colour
+        assert lines[0].count("#") == int(40 * tokens / limit)
+        assert lines[1] == f"{tokens:,} of {limit:,} tokens are in use (limit as given)"
+
+
+@pytest.mark.claim("S1.29")
+def test_after_a_pruning_it_says_how_much_left(run: Run, long_talk: Path) -> None:
+    before = run("view", "long", "--json").json
+    reserves = ("--set", "reserved_system_tokens=0", "--set", "reserved_response_tokens=0")
+
+    done = run("compact", "long", "--policy", "qbit", "--limit", "12000", *reserves)
+
+    assert done.code == 0
+    left = len(run("view", "long", "--json").json["messages"])
+    notice = run("meter", "long", "--json").json["notice"]
+    # What says so is a message of the view.
+    removed = len(before["messages"]) - (left - 1)
+    assert notice == f"Context Pruned: Removed {removed} old messages to stay within context limits"
+    assert run("meter", "long").out.splitlines()[-1] == notice

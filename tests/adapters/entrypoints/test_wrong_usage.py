@@ -86,15 +86,42 @@ WRONG: Refusals = [
     (["sessions", "--db", "missing.db"], "missing.db does not exist"),
     (["append", "s", "hi", "--db", "missing/new.db"], "cannot be opened"),
     (["append", "s", "hi", "--db", "."], "is a folder"),
+    (["diff", "long"], "nothing was compacted"),
+    (["diff", "long", "7"], "no compaction 7"),
+    (["diff", "long", "--from", "nobody"], "no lineage 'nobody'"),
+    (["diff", "long", "--from", "main#999"], "no position 999"),
+    (["diff", "long", "--from", "main@99"], "no version 99"),
+    (["diff", "nobody"], "no session 'nobody'"),
+    (["lineage", "long", "--lineage", "nobody"], "no lineage 'nobody'"),
+    (["replay", "long", "--policy", "pi", "--lineage", "main"], "agents are served main"),
+    (["replay", "long", "--policy", "pi", "--lineage", "recorded"], "recorded is what took place"),
+    (["replay", "long", "--policy", "nobody"], "nobody"),
+    (["replay", "long", "--policy", "pi", "--set", "keep_tokens"], "KEY=VALUE"),
+    (["replay", "long", "--policy", "pi", "--summarizer", "poet"], "poet"),
+    (["replay", "long", "--policy", "pi", "--summarizer", "llm"], "summary.model"),
+    (["compact", "long", "--policy", "basalt"], "no policy 'basalt'; there is rolling-timeline ("),
+    (["compact", "long", "--policy", "tunacode@basalt"], "no preset @basalt; it has @as_shipped"),
+    (["compact", "long", "--policy", "@later"], "there is no policy ''"),
+    (["overflowed", "long", "rate limit exceeded: 429"], "no refusal for length: rate limit"),
+    (["record-call", "long", "--at", "2", "--lineage-version", "0", "--as", "x"], "no format 'x'"),
+    (["wake", "talk"], "wake takes one of --at TIME, --in SPAN and --cancel"),
+    (["wake", "talk", "--in", "5m", "--cancel"], "wake takes one of"),
+    (["wake", "talk", "--in", "soon"], "--in takes a span as 90s, 20m, 2h or 1d, not 'soon'"),
+    (["wake", "talk", "--at", "noon"], "--at takes a date and a time as 2026-01-31T09:00, not"),
+    (["wake", "talk", "--at", "2001-01-01T00:00+00:00"], "is past"),
+    (["wake", "talk", "--in", "0s"], "is past"),
+    (["wake", "talk", "--in", "9999999d"], "is further away than a calendar goes"),
 ]
 
 
 def test_wrong_usage_is_answered_in_one_line(
-    run: Run, talk: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, talk: Path, long_talk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(talk.parent)
+    before = run("sessions", "--json").json
 
     assert not answered_wrongly(run, WRONG)
+    assert run("sessions", "--json").json == before
     # `--db` at the very end would take the next word for its path.
     in_json = {said: run(*words, "--json") for words, said in WRONG[::7] if words[-1] != "--db"}
     assert not [said for said, one in in_json.items() if said not in one.json["error"]]

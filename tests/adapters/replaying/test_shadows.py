@@ -19,7 +19,7 @@ import cutbank
 from cutbank import Block, LoopOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.analysis.replaying.shadows import shadow_watch_of
-from cutbank.adapters.interfaces.command_line.session_list import list_all
+from cutbank.adapters.interfaces.command_line.sessions import list_all
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind

@@ -1,0 +1,189 @@
+"""Implements `backtest`: runs policies over recorded sessions, and compares costs and losses."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from ....domain.backtest.cell import BacktestResult, CellOutcome
+from ....domain.errors import ExportError, InvalidSettingError, NotFoundError
+from ...analysis.backtest.backtest import backtest as run_backtest
+from ...analysis.backtest.backtest_text import make_backtest_command
+from ...analysis.backtest.grid import DEFAULT_GRID_LIMIT
+from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
+from ...runtime.sessions.session_store import SessionStore
+from ...runtime.sessions.stored_session import StoredSession
+from ..command_line.completion import suggest_policies
+from ..command_line.printing import print_error, print_json, print_note, print_text, show_progress
+from ..command_line.sessions import find_session, open_call_store
+from ..command_line.verbs import Invocation, argument, flag, option
+
+_ALL_SESSIONS = "all"
+_DEFAULT_BUDGET = "default"
+"""The budget that leaves a summary's size to the policy."""
+_DEFAULT_TIMEOUT_S = 300.0
+
+
+def backtest(
+    call: Invocation,
+    target: str = argument(
+        "SESSION|PATH|all", "A session, a transcript or a folder of them, or all sessions."
+    ),
+    *,
+    policies: str = option(
+        "--policies NAME[@PRESET],...",
+        "See `cutbank policies`; none never compacts, recorded does as was done.",
+        ...,
+        autocompletion=suggest_policies,
+    ),
+    limits: str = option("--limits TOKENS,...", "What a prompt may have.", str(DEFAULT_GRID_LIMIT)),
+    settings: list[str] | None = option(
+        "--set [POLICY.]KEY=VALUE,...", "Values of a setting, each to be tried; may be repeated."
+    ),
+    budgets: str = option(
+        "--budgets TOKENS,...",
+        "What each summary may take; default is what the policy allows.",
+        _DEFAULT_BUDGET,
+    ),
+    summarizer: str = option(
+        "--summarizer NAME",
+        f"Who writes summaries: {', '.join(REPLAY_SUMMARIZERS)}.",
+        REPLAY_SUMMARIZERS[0],
+    ),
+    model: str | None = option("--model NAME", "Whose prices count; else the recorded one."),
+    report: Path | None = option("--report DIR", "Also write a page, tables and JSON there."),
+    jobs: int | None = option("--jobs -j N", "Processes; else one for each core.", min=1, max=256),
+    cluster: str | None = option("--cluster ADDRESS", "A Dask scheduler, as tcp://HOST:8786."),
+    cache: Path | None = option("--cache FILE", "What was measured; else in the cache folder."),
+    no_cache: bool = flag("--no-cache", "Measure all, and keep nothing."),
+    timeout: float = option("--timeout S", "Seconds that one cell may take.", _DEFAULT_TIMEOUT_S),
+    quiet: bool = flag("--quiet -q", "No progress."),
+) -> None:
+    """Compare policies by what they would have cost and lost.
+
+    They are run over recorded sessions: at each call, what each would have sent. As in
+    `cutbank backtest all --policies reserve-headroom,pi,none --limits 16000,32000`; the first
+    policy is what the others are compared with.
+
+    Nothing is written to the database. What is measured is kept, so that the same backtest begun
+    again goes on where it stopped.
+    """
+    from ...analysis.backtest.fingerprint import find_default_cache  # noqa: PLC0415 - its libraries take their time
+
+    if no_cache and cache is not None:
+        raise InvalidSettingError("--no-cache takes no --cache")
+    asked = _split_list("--policies", policies)
+    prompts = [_parse_number("--limits", word) for word in _split_list("--limits", limits)]
+    sizes = [
+        None if word == _DEFAULT_BUDGET else _parse_number("--budgets", word)
+        for word in _split_list("--budgets", budgets)
+    ]
+    grid = _parse_grid(settings or [])
+    if report is not None:
+        from ...analysis.backtest.report.report_files import check_report  # noqa: PLC0415 - wanted here only
+
+        check_report(report)
+    with (
+        _open_sessions(call, target, quiet=quiet) as (store, sessions, unread),
+        show_progress("measuring", wanted=not quiet) as progress,
+    ):
+        measured = run_backtest(
+            store,
+            asked,
+            sessions=sessions,
+            limits=prompts,
+            settings=grid,
+            budgets=sizes,
+            summarizer=summarizer,
+            model=model,
+            jobs=jobs,
+            timeout_s=timeout,
+            cluster=cluster,
+            cache=None if no_cache else cache or find_default_cache(),
+            progress=progress,
+            remark=print_note,
+        )
+    measured = measured.model_copy(update={"skipped": {**unread, **measured.skipped}})
+    _print_answer(call, measured, report, make_backtest_command(measured, target, call.named))
+    if unread or any(cell.outcome is not CellOutcome.DONE for cell in measured.cells):
+        raise typer.Exit(1)
+
+
+def _print_answer(
+    call: Invocation, measured: BacktestResult, report: Path | None, command: str
+) -> None:
+    """Print the answer first: it may have taken hours, and writing its report may fail."""
+    from .backtest_tables import print_backtest  # noqa: PLC0415 - rich takes its time
+
+    written: list[Path] = []
+    why = ""
+    if report is not None:
+        from ...analysis.backtest.report.report_files import write_report  # noqa: PLC0415 - the extra `backtest`
+
+        try:
+            written = write_report(measured, report, command)
+        except ExportError as error:
+            why = str(error)
+    if call.as_json:
+        print_json(measured.model_dump(mode="json"))
+    else:
+        print_backtest(measured)
+        for path in written:
+            print_text(f"written: {path}")
+    if why:
+        print_error(why)
+        raise typer.Exit(2)
+
+
+@contextmanager
+def _open_sessions(
+    call: Invocation, target: str, *, quiet: bool
+) -> Iterator[tuple[SessionStore, Sequence[StoredSession], dict[str, str]]]:
+    """Open the sessions to measure; also yield the errors of unreadable files, by path."""
+    path = Path(target)
+    if target != _ALL_SESSIONS and path.exists():
+        from ...analysis.backtest.imported_transcripts import find_unread, import_temporarily  # noqa: PLC0415 - all formats come along
+
+        with (
+            show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
+            import_temporarily(path, call.settings_file, progress) as (store, reports),
+        ):
+            yield store, store.sessions(), find_unread(reports)
+        return
+    with open_call_store(call) as store:
+        if target == _ALL_SESSIONS:
+            sessions = store.sessions(call.named)
+            if call.named is not None and not sessions:
+                raise NotFoundError(f"there are no sessions in namespace {call.named!r}")
+            yield store, sessions, {}
+            return
+        try:
+            session = find_session(store, target, call.namespace)
+        except NotFoundError as error:
+            raise NotFoundError(f"{error}; and no file of that name") from None
+        yield store, [session], {}
+
+
+def _split_list(option: str, text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise InvalidSettingError(f"{option} takes names or numbers with commas between them")
+    return words
+
+
+def _parse_number(option: str, word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise InvalidSettingError(f"{option} takes whole numbers of tokens, not {word!r}") from None
+
+
+def _parse_grid(given: list[str]) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
+    for text in given:
+        key, equals, tried = text.partition("=")
+        if not (key and equals):
+            raise InvalidSettingError(f"--set takes KEY=VALUE,..., not {text!r}")
+        values.setdefault(key, []).extend(_split_list("--set", tried))
+    return values

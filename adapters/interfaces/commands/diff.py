@@ -1,0 +1,261 @@
+"""Implements `diff`: what left the view, what replaced it, and which facts the view lost."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ....domain.compaction_events import CompactBoundary, Digest, Summary
+from ....domain.ranges import Ranges
+from ....projections.diffing.lost_facts import LostFact
+from ....projections.diffing.view_diff import DiffedBlock, ViewDiff
+from ....projections.view_content import Coordinate
+from ...analysis.auditing import diffs
+from ...analysis.auditing.view_reference import REFERENCE_SYNTAX
+from ..command_line.options import FULL, HTML, LINEAGE, SESSION, write_session_page
+from ..command_line.printing import (
+    INDENT,
+    clip_text,
+    format_count,
+    format_handles,
+    format_shares,
+    pick,
+    print_json,
+    print_text,
+    print_wrapped,
+)
+from ..command_line.sessions import open_call_session
+from ..command_line.verbs import Invocation, argument, option
+from ..command_line.views import format_coordinate, read_place
+
+MAX_LISTED = 20
+_LINE_CELLS = 79
+_KIND_CELLS, _MIN_WORDS_CELLS = 10, 24
+"""Characters of a fact's kind, and minimum characters of its text."""
+_NAME_CELLS = 36
+"""Characters of a name: harnesses name attachments by full path."""
+_CONTINUATION_INDENT = " " * 9
+
+CompactionNumbers = tuple[int | None, ...]
+"""The compactions that the old and the new view begin at; None for a view of all of the log."""
+
+
+def diff(
+    call: Invocation,
+    session: str = SESSION,
+    number: int | None = argument(
+        "COMPACTION", "Which one, counted from 1; else the newest.", None, min=1
+    ),
+    *,
+    lineage: str = LINEAGE,
+    before: str | None = option("--from VIEW", f"The old view: {REFERENCE_SYNTAX}."),
+    after: str | None = option("--to VIEW", "The new view, written likewise."),
+    full: bool = FULL,
+    html: Path | None = HTML,
+) -> None:
+    """Show what left the view, and which facts are lost to it."""
+    with open_call_session(call, session) as found:
+        places = (
+            None if word is None else read_place(found, word, lineage) for word in (before, after)
+        )
+        found.log.check_lineage(lineage)
+        boundary = None if number is None else diffs.find_boundary(found, number, lineage)
+        compared = diffs.compare(found, boundary, lineage, *places)
+        numbers = tuple(
+            diffs.find_compaction_number(found, begin.originator_version, at.lineage)
+            if begin
+            else None
+            for begin, at in (
+                (compared.boundary_before, compared.before),
+                (compared.boundary, compared.after),
+            )
+        )
+        if html is not None:
+            write_session_page(found, html, lineage, full=full)
+    if call.as_json:
+        page = None if html is None else str(html)
+        print_json(diff_to_json(compared, numbers) | {"page": page})
+    else:
+        _print_diff(compared, numbers[1], most=None if full else MAX_LISTED)
+        if html is not None:
+            print_text(f"wrote {html}")
+
+
+def diff_to_json(diff: ViewDiff, numbers: CompactionNumbers) -> dict[str, Any]:
+    """Return a comparison with all blocks and facts."""
+    return {
+        **pick(diff, "session namespace"),
+        "before": _view_to_json(diff.before, diff.boundary_before, diff.tokens_before, numbers[0]),
+        "after": _view_to_json(diff.after, diff.boundary, diff.tokens, numbers[1]),
+        "tokens_basis": diff.sizes.basis,
+        "left": [_block_to_json(block) for block in diff.removed],
+        "came": [_block_to_json(block) for block in diff.added],
+        "reshown": [
+            {"handle": f"#{one.position}", **pick(one, "kind tokens_before tokens")}
+            for one in diff.changed
+        ],
+        "stands_for": diff.summarized_blocks,
+        "without_a_word": diff.unmentioned_blocks,
+        "summary": diff.summary and _summary_to_json(diff.summary),
+        "summary_before": diff.summary_before and _summary_to_json(diff.summary_before),
+        "request_changed": diff.is_request_changed,
+        "lost": [_fact_to_json(fact) for fact in diff.lost_facts],
+        "gained": [_fact_to_json(fact) for fact in diff.gained_facts],
+    }
+
+
+def _view_to_json(
+    at: Coordinate, boundary: CompactBoundary | None, tokens: int, number: int | None
+) -> dict[str, Any]:
+    return {
+        **pick(at, "lineage lineage_version"),
+        "at": at.position,
+        "boundary": boundary.originator_version if boundary else None,
+        "compaction": number,
+        "tokens": tokens,
+    }
+
+
+def _block_to_json(block: DiffedBlock) -> dict[str, Any]:
+    return {"handle": f"#{block.position}", **pick(block, "turn kind name tokens line")}
+
+
+def _summary_to_json(summary: Summary) -> dict[str, Any]:
+    return {
+        **pick(summary, "boundary summariser model tokens covers text sections"),
+        "digest": summary.digest.model_dump(mode="json"),
+    }
+
+
+def _fact_to_json(fact: LostFact) -> dict[str, Any]:
+    return {
+        "fact": fact.text,
+        **pick(fact, "key kind handles"),
+        "times": fact.block_count,
+        **pick(fact, "by_user uses"),
+        "used_again": fact.later_uses,
+        "told_again": fact.repeated_at,
+        "minor": fact.is_minor,
+    }
+
+
+def _print_diff(diff: ViewDiff, number: int | None, *, most: int | None) -> None:
+    """Print a comparison; long lists are cut, with the number of further entries."""
+    print_text(f"{diff.session}: {_format_views(diff, number)}", bold=True)
+    if diff.is_empty:
+        print_text("Both views are the same.")
+        return
+    print_text(f"view     {diff.sizes}")
+    print_wrapped(f"left     {format_shares(diff.shares)}", _CONTINUATION_INDENT)
+    if diff.added:
+        print_text(f"came     {format_count(len(diff.added), 'block')}")
+    for one in diff.changed[:most]:
+        print_text(f"shown    #{one.position}: {one.tokens_before:,} -> {one.tokens:,} tokens")
+    _print_remaining(diff.changed, most, "block")
+    if diff.is_request_changed:
+        print_text("request  system prompt, tools or settings are others")
+    for line in _replacement_lines(diff):
+        print_wrapped(line, _CONTINUATION_INDENT)
+    _print_facts("lost", "nowhere in the new view", diff.lost_facts, most)
+    _print_facts("gained", "nowhere in the old view", diff.gained_facts, most)
+    _print_blocks("left", diff.removed, most)
+    _print_blocks("came in", diff.added, most)
+    if diff.has_new_summary and diff.summary is not None:
+        print_text(f"\nthe summary, by {diff.summary.summariser}", bold=True)
+        lines = diff.summary.text.split("\n")
+        for line in lines[:most]:
+            shown = line if most is None else clip_text(line, _LINE_CELLS + 40)
+            print_text(INDENT + shown if line else "")
+        _print_remaining(lines, most, "line")
+
+
+def _format_views(diff: ViewDiff, number: int | None) -> str:
+    boundary, before = diff.boundary, diff.boundary_before
+    old = before.originator_version if before else None
+    # Views that are further apart have more than one boundary between them.
+    is_next = boundary is not None and boundary.previous == old
+    if boundary is not None and is_next and diff.before.position == diff.after.position:
+        by = f"{boundary.policy} ({boundary.trigger})"
+        where = f"compaction {number} on {diff.after.lineage}"
+        if diff.before.lineage == diff.after.lineage:
+            return f"{where}, by {by}, as of #{diff.after.position}"
+    return f"{format_coordinate(diff.before)} -> {format_coordinate(diff.after)}"
+
+
+def _replacement_lines(diff: ViewDiff) -> Iterator[str]:
+    summary = diff.summary
+    if summary is not None:
+        size = format_count(summary.tokens, "token")
+        same = "" if diff.has_new_summary else ", as before"
+        yield f"instead  a summary of {size} by {summary.summariser}{same}"
+        yield f"         stands for {format_handles(summary.covers)}"
+        yield from _digest_lines(summary.digest)
+    if diff.unmentioned_blocks:
+        yield f"         for {format_handles(diff.unmentioned_blocks)} nothing stands"
+
+
+def _digest_lines(digest: Digest) -> Iterator[str]:
+    files = (("modified", digest.modified_files), ("read", digest.read_files))
+    for what, paths in files:
+        if paths:
+            more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+            yield f"         files {what}: {', '.join(paths[:5])}{more}"
+
+
+def _print_facts(what: str, where: str, facts: Sequence[LostFact], most: int | None) -> None:
+    if not facts:
+        return
+    minor = [fact for fact in facts if fact.is_minor and most is not None]
+    shown = [fact for fact in facts if fact not in minor] if minor else facts
+    print_text(f"\n{what}: {format_count(len(shown), 'fact')} {where}", bold=True)
+    kinds = Counter(str(fact.kind) for fact in shown)
+    if kinds:
+        counts = (format_count(number, kind) for kind, number in kinds.most_common())
+        print_wrapped(f"{INDENT}{', '.join(counts)}", INDENT)
+    for fact in shown[:most]:
+        _print_fact(fact)
+    _print_remaining(shown, most, "fact")
+    if minor:
+        print_text(f"{INDENT}left out: {len(minor):,} unused numbers and words of tool calls")
+
+
+def _print_fact(fact: LostFact) -> None:
+    """Print one line; the text is shortened to make room for its location."""
+    about = "; ".join(_fact_details(fact))
+    room = max(_MIN_WORDS_CELLS, _LINE_CELLS - len(INDENT) - _KIND_CELLS - 3 - len(about))
+    print_text(f"{INDENT}{fact.kind:<{_KIND_CELLS}} {clip_text(fact.text, room)}  {about}".rstrip())
+
+
+def _fact_details(fact: LostFact) -> Iterator[str]:
+    if fact.handles:
+        yield _format_first(fact.handles)
+    if fact.by_user:
+        yield "a user's words"
+    if fact.later_uses:
+        yield f"used again {_format_first(fact.later_uses)}"
+    elif fact.repeated_at is not None:
+        yield f"told again #{fact.repeated_at}"
+
+
+def _format_first(handles: Ranges) -> str:
+    """Return `#12`, or `#12 +3` if three more blocks have it."""
+    more = len(handles) - 1
+    return f"#{handles.runs[0][0]}{f' +{more}' if more else ''}"
+
+
+def _print_blocks(what: str, blocks: Sequence[DiffedBlock], most: int | None) -> None:
+    if not blocks:
+        return
+    print_text(f"\n{format_count(len(blocks), 'block')} {what}", bold=True)
+    for block in blocks[:most]:
+        name = f" {clip_text(block.name, _NAME_CELLS)}" if block.name else ""
+        top = f"#{block.position} {block.kind}{name}, {format_count(block.tokens, 'token')}"
+        line = clip_text(block.line, max(20, _LINE_CELLS - len(top)))
+        print_text(f"{INDENT}{top}  {line}".rstrip())
+    _print_remaining(blocks, most, "block")
+
+
+def _print_remaining(every: Sequence[object], most: int | None, thing: str) -> None:
+    if most is not None and len(every) > most:
+        more = format_count(len(every) - most, f"more {thing}")
+        print_text(f"{INDENT}... and {more}: --full lists all")

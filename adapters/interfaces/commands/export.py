@@ -1,0 +1,93 @@
+"""Implements `export`: writes sessions in another agent's format, or in an archive."""
+
+import sys
+from dataclasses import asdict
+from io import BytesIO
+from pathlib import Path
+
+from ....domain.compaction import MAIN_LINEAGE
+from ....domain.errors import ExportError
+from ...runtime.archive import archive_writer as archive
+from ...runtime.exporting.exporter import export as export_session
+from ...runtime.sessions.session_store import SessionStore
+from ...runtime.sessions.stored_session import StoredSession
+from ...transcripts.reports import ExportReport
+from ..command_line.completion import suggest_formats, suggest_sessions
+from ..command_line.printing import (
+    escape_controls,
+    format_count,
+    print_json,
+    print_note,
+)
+from ..command_line.sessions import find_session, open_call_store
+from ..command_line.verbs import Invocation, argument, flag, option
+
+
+def export(
+    call: Invocation,
+    keys: list[str] | None = argument(
+        "SESSION",
+        "One; several only for cutbank's own archive.",
+        None,
+        autocompletion=suggest_sessions,
+    ),
+    *,
+    to: str = option(
+        "--to FORMAT",
+        "The format to write; `cutbank formats` lists them.",
+        ...,
+        autocompletion=suggest_formats,
+    ),
+    out: Path | None = option("--out PATH", "A new file or folder; else standard output."),
+    view: bool = flag("--view", "What a model would be sent now, and not all of the log."),
+    lineage: str = option("--lineage NAME", "Whose compactions are told.", MAIN_LINEAGE),
+    every: bool = flag("--all", "Every session, of the namespace if one is named."),
+    sub_agents: bool = flag("--sub-agents", "In an archive: whoever works for them, too."),
+) -> None:
+    """Write a session in another format, or some as an archive."""
+    if out is None and call.as_json:
+        raise ExportError("--json answers with a report: name a file for the session with --out")
+    with open_call_store(call) as store:
+        sessions = _find_sessions(store, call, keys or [], every=every)
+        shown = BytesIO() if out is None and sys.stdout.isatty() else None
+        target = out or shown or sys.stdout.buffer
+        if to == archive.ARCHIVE_FORMAT:
+            if view:
+                raise ExportError("an archive holds the log: leave out --view")
+            report = archive.write_archive(sessions, target, sub_agents=sub_agents)
+        elif len(sessions) != 1 or sub_agents:
+            raise ExportError(
+                f"{to} holds one session: name one, or write a {archive.ARCHIVE_FORMAT}"
+            )
+        else:
+            report = export_session(sessions[0], to, target, view=view, lineage=lineage)
+        if shown is not None:
+            sys.stdout.write(escape_controls(shown.getvalue().decode(errors="replace")))
+        if out is None:
+            sys.stdout.buffer.flush()  # report success only after the output is written
+    if call.as_json:
+        print_json(asdict(report))
+    else:
+        _print_report(report)
+
+
+def _find_sessions(
+    store: SessionStore, call: Invocation, keys: list[str], *, every: bool
+) -> list[StoredSession]:
+    if every == bool(keys):
+        raise ExportError("name the sessions to write, or say --all")
+    if every:
+        return store.sessions(call.named)
+    return [find_session(store, key, call.namespace) for key in keys]
+
+
+def _print_report(report: ExportReport) -> None:
+    # The session may go to standard output, so messages do not.
+    where = f" to {report.path}" if report.path else ""
+    if report.of == "archive":
+        said = f"{format_count(len(report.sessions), 'session')} in one {report.format}"
+    else:
+        said = f"{report.session}: the {report.of} as {report.format}"
+    print_note(f"{said}{where}, {report.bytes:,} bytes")
+    for thing, count in report.lost.items():
+        print_note(f"    {report.format} cannot hold {thing}: {count:,} left out")

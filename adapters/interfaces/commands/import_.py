@@ -1,0 +1,274 @@
+"""Implements `import`: reads other agents' transcripts into sessions, once or as they grow."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from threading import Event
+from types import FrameType
+from typing import Any
+
+import typer
+
+from ....domain.errors import ImportFileError, InvalidSettingError
+from ...runtime.following.live_file import FileNews
+from ...runtime.following.transcript_follower import TranscriptFollower
+from ...runtime.importing.file_import import ImportOptions, WantedFile
+from ...runtime.importing.importer import import_files, list_wanted_files
+from ...runtime.importing.transcript_discovery import (
+    FoundTranscripts,
+    find_installed_transcripts,
+    list_hints,
+)
+from ...transcripts.reports import FileReport
+from ..command_line.printing import (
+    format_count,
+    pick,
+    print_json,
+    print_json_line,
+    print_note,
+    print_table,
+    print_text,
+    show_progress,
+)
+from ..command_line.sessions import open_call_store
+from ..command_line.verbs import Invocation, NegativeAnswerError, argument, flag, option
+from .import_reports import (
+    print_file_report,
+    print_file_reports,
+    print_import_report,
+    print_secrets,
+    print_total,
+)
+
+
+def import_(
+    call: Invocation,
+    paths: list[Path] | None = argument(
+        "PATH", "Transcripts, or folders of them; else those that are found on this machine.", None
+    ),
+    *,
+    yes: bool = flag("--yes -y", "Import what is found, and do not ask."),
+    again: bool = flag("--again", "Read files that have not changed as well."),
+    report: bool = flag("--report", "Say at the end what became of all entries."),
+    jobs: int | None = option("--jobs -j N", "Processes; else one for each core.", min=1, max=64),
+    redact: bool = flag("--redact", "Replace secrets before anything is stored."),
+    follow: bool = flag("--follow", "Go on with what is written, until interrupted."),
+    verbose: bool = flag("--verbose -v", "Each file, and all that is wrong in it."),
+    quiet: bool = flag("--quiet -q", "No progress, and only files with errors."),
+) -> None:
+    """Import transcripts. Of those imported before, only what is new."""
+    if redact:
+        from ...transcripts.redaction.secret_kinds import list_secret_kinds  # noqa: PLC0415 - regular expressions by the dozen
+
+        list_secret_kinds()  # report a missing dependency before anything is opened
+    if follow:
+        if not paths:
+            raise InvalidSettingError("--follow needs a PATH: a folder whose files are followed")
+        for name, is_given in {"--again": again, "--jobs": jobs, "--yes": yes}.items():
+            if is_given:
+                raise InvalidSettingError(f"--follow takes no {name}")
+        _follow_paths(call, paths, redacts=redact, reports=report, quiet=quiet)
+        return
+    for path in paths or ():
+        if not path.exists():
+            raise ImportFileError(f"{path} does not exist")
+    if not (paths or quiet or call.as_json):
+        for hint in list_hints():
+            print_note(hint)
+    found = [] if paths else find_installed_transcripts()
+    if not (paths or found):
+        raise NegativeAnswerError("no agent has left transcripts in its usual folders: name a PATH")
+    if found and not yes:
+        if call.as_json:
+            print_json([_found_to_json(one) for one in found])
+            return
+        _confirm_import(found)
+    manner = ImportOptions(call.named, redact)
+    reports: list[FileReport] = []
+    try:
+        with (
+            open_call_store(call, creates=True) as store,
+            show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
+        ):
+            files, refused = _choose_files(paths or [])
+            files += [file for one in found for file in one.wanted_files]
+            every = import_files(
+                store, files, manner, progress=progress, skip_unchanged=not again, jobs=jobs
+            )
+            with closing(every):
+                for one in chain(refused, every):
+                    reports.append(one)
+                    if not call.as_json and (verbose or (quiet and one.errors)):
+                        print_file_report(one)
+    except KeyboardInterrupt:
+        print_note("what was read is kept: import it again to go on")
+        raise
+    if call.as_json:
+        print_json([asdict(one) for one in reports])
+    else:
+        if not (verbose or quiet):
+            print_file_reports(reports)
+        print_total(reports)
+        if report:
+            print_import_report(reports)
+    if any(one.errors for one in reports):
+        raise typer.Exit(1)
+
+
+def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]]:
+    """Return the files to import, named or below named folders, and reports of invalid ones."""
+    files: list[WantedFile] = []
+    refused: list[FileReport] = []
+    for path in paths:
+        try:
+            files += list_wanted_files(path)
+        except ImportFileError as error:
+            if len(paths) == 1:
+                raise
+            # The other files have reports, so this one has one too.
+            refused.append(FileReport(path=str(path), errors=[str(error)]))
+    return files, refused
+
+
+def _found_to_json(found: FoundTranscripts) -> dict[str, Any]:
+    """Return one agent's transcripts."""
+    return {
+        **pick(found, "format folders"),
+        "files": len(found.files),
+        **pick(found, "sessions bytes"),
+        "newest": _newest_time(found).isoformat(),
+    }
+
+
+def _confirm_import(every: Sequence[FoundTranscripts]) -> None:
+    """Ask whether to import everything. Raises NegativeAnswerError if the answer is no."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise NegativeAnswerError(
+            f"{_format_total(every)} found, and nothing read: --yes imports them"
+        )
+    home = str(Path.home())
+    rows = []
+    for found in every:
+        size, newest = f"{found.bytes / 1e6:,.1f}", f"{_newest_time(found):%Y-%m-%d}"
+        folders = ", ".join(folder.replace(home, "~", 1) for folder in found.folders)
+        rows.append((found.format, len(found.files), found.sessions, size, newest, folders))
+    print_table(("agent", "files", "sessions", "MB", "newest", "in"), rows)
+    if not typer.confirm(f"\nImport {_format_total(every)}?"):
+        print_text("nothing was read")
+        raise typer.Exit(1)
+
+
+def _format_total(every: Sequence[FoundTranscripts]) -> str:
+    files = sum(len(found.files) for found in every)
+    size = sum(found.bytes for found in every)
+    names = ", ".join(found.format for found in every)
+    return f"{format_count(files, 'transcript')} of {names} ({size / 1e6:,.1f} MB)"
+
+
+def _newest_time(found: FoundTranscripts) -> datetime:
+    return datetime.fromtimestamp(found.newest, UTC)
+
+
+def _follow_paths(
+    call: Invocation,
+    paths: list[Path],
+    *,
+    redacts: bool = False,
+    reports: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Follow transcripts, and those below folders, until a signal."""
+    stop = Event()
+    sessions: set[str] = set()
+    whole: list[str] = []
+    added = errors = 0
+
+    def print_file_news(news: FileNews) -> None:
+        nonlocal added, errors
+        sessions.update(news.sessions)
+        added += news.added
+        errors += len(news.errors)
+        if call.as_json:
+            print_json_line(asdict(news))
+        elif news.errors or not quiet:
+            _print_news(news)
+        sys.stdout.flush()  # show it immediately
+
+    def note_import(report: FileReport) -> None:
+        whole.append(report.format or "")
+        print_file_news(
+            FileNews(
+                path=report.path,
+                format=report.format or "",
+                sessions=tuple(report.sessions),
+                entries=report.entries,
+                added=report.added,
+                errors=tuple(report.errors),
+            )
+        )
+
+    def ready() -> None:
+        if whole:
+            formats = ", ".join(dict.fromkeys(whole))
+            print_note(
+                f"{format_count(len(whole), 'transcript')} of {formats} imported, and not followed"
+            )
+        print_note(f"following {', '.join(map(str, paths))}: Ctrl-C ends it")
+
+    with open_call_store(call, creates=True) as store, _stop_on_signals(stop):
+        follower = TranscriptFollower(
+            store,
+            paths,
+            namespace=call.namespace,
+            heard=print_file_news,
+            imported=note_import,
+            redacts=redacts,
+        )
+        follower.follow(stop, ready)
+    every = list(follower.reports.values())
+    if not call.as_json:
+        print_secrets(every)
+        if reports:
+            print_import_report(every)
+    blocks = f"{format_count(added, 'new block')} in {format_count(len(sessions), 'session')}"
+    print_note(f"{blocks}, {format_count(errors, 'error')}")
+
+
+@contextmanager
+def _stop_on_signals(stop: Event) -> Iterator[None]:
+    """Set `stop` on a signal, so that the current file is finished. A second signal kills the
+    program.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            restore()
+            os.kill(os.getpid(), number)
+        stop.set()
+
+    for number in before:
+        signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def _print_news(news: FileNews) -> None:
+    names = ", ".join(news.sessions[:3]) + (" ..." if len(news.sessions) > 3 else "")
+    added, entries = format_count(news.added, "new block"), format_count(news.entries, "entry")
+    anew = ", rewritten" if news.again else ""
+    print_text(f"{news.path}: {news.format}{anew}, {added} of {entries} in {names}")
+    for error in news.errors:
+        print_text(f"    {error}")

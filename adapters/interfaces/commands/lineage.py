@@ -1,0 +1,271 @@
+"""Implements `lineage`: which summary stands for what, as trees of boundaries."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ....domain.compaction_events import CompactionFailed, CompactionReverted, PreparationDropped
+from ....projections.lineage_tree import BoundaryNode, BoundaryStatus, FailedCompaction, LineageTree
+from ....projections.read_models.timestamps import format_timestamp
+from ...analysis.auditing.lineages import list_session_lineages, read_lineage_trees
+from ...analysis.auditing.source_times import find_source_time
+from ..command_line.options import FULL, HTML, SESSION, write_session_page
+from ..command_line.printing import (
+    can_print,
+    clip_text,
+    format_count,
+    format_handles,
+    pick,
+    print_json,
+    print_table,
+    print_text,
+)
+from ..command_line.sessions import open_call_session
+from ..command_line.verbs import Invocation, option
+
+_EXCERPT_CHARACTERS = 68
+_IN_USE = {BoundaryStatus.SERVED, BoundaryStatus.BUILT_UPON}
+_SUMMARY_FIELDS = ("summariser", "model", "cost_usd", "summary_tokens", "summary")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeStrokes:
+    """The characters that draw a tree."""
+
+    fork: str
+    last: str
+    bar: str
+    dot: str
+
+
+BOX_STROKES = TreeStrokes("├─ ", "└─ ", "│  ", "● ")
+ASCII_STROKES = TreeStrokes("|- ", "`- ", "|  ", "* ")
+
+
+def lineage(
+    call: Invocation,
+    session: str = SESSION,
+    named: str | None = option("--lineage NAME", "Only this one; else all that there are."),
+    html: Path | None = HTML,
+    full: bool = FULL,
+) -> None:
+    """Show which summary stands for what, compaction by compaction."""
+    with open_call_session(call, session) as found:
+        if named is not None:
+            found.log.check_lineage(named)
+        trees = read_lineage_trees(found, [named] if named else list_session_lineages(found))
+        if html is not None:
+            write_session_page(found, html, named, full=full)
+    if call.as_json:
+        page = None if html is None else str(html)
+        answer = {"session": found.key, "namespace": call.namespace, "page": page}
+        print_json(answer | {"lineages": [lineage_to_json(tree) for tree in trees]})
+        return
+    if trees:
+        _print_trees(trees, full=full)
+    else:
+        print_text(f"Nothing was compacted in {found.key} yet: its view is all of the log.")
+    if html is not None:
+        print_text(f"wrote {html}")
+
+
+def lineage_to_json(tree: LineageTree) -> dict[str, Any]:
+    return {
+        "lineage": tree.lineage,
+        "continues": tree.continued_lineage,
+        "lineage_version": tree.version,
+        "served": tree.served or None,
+        "boundaries": [
+            _node_to_json(node, number) for number, node in enumerate(tree.nodes, start=1)
+        ],
+        "attempts": [_attempt_to_json(attempt) for attempt in tree.attempts],
+        "stands": [
+            {"blocks": stand.blocks, "left_with": stand.removed_by, "summary": stand.summary}
+            for stand in tree.list_summarized_blocks()
+        ],
+    }
+
+
+def _node_to_json(node: BoundaryNode, number: int) -> dict[str, Any]:
+    boundary, summary = node.boundary, node.summary
+    return {
+        "boundary": node.number,
+        "compaction": number,
+        "previous": node.previous,
+        "decided_in": node.lineage,
+        "standing": node.status,
+        **pick(boundary, "trigger policy"),
+        "when": format_timestamp(find_source_time(boundary) or node.drawn_at),
+        "pre_tokens": node.sizes.before,
+        "post_tokens": node.sizes.after,
+        "tokens_basis": node.sizes.basis,
+        **pick(boundary, "after first_kept"),
+        "new": node.new_blocks,
+        "inherited": node.inherited_blocks,
+        **pick(boundary, "hidden pinned"),
+        "trims": len(boundary.trims),
+        "split_turn": boundary.split_turn.turn if boundary.split_turn else None,
+        **pick(node, "served_from first_call"),
+        **(
+            pick(summary, "summariser model cost_usd")
+            | {"summary_tokens": summary.tokens, "summary": summary.text}
+            if summary
+            else dict.fromkeys(_SUMMARY_FIELDS)
+        ),
+        "words": {str(origin): phrases for origin, phrases in node.word_origins.items()},
+    }
+
+
+def _attempt_to_json(attempt: FailedCompaction) -> dict[str, Any]:
+    event = attempt.event
+    failed = isinstance(event, CompactionFailed)
+    return {
+        "upon": attempt.based_on or None,
+        "when": format_timestamp(event.timestamp),
+        "outcome": "failed" if failed else "rejected",
+        "reason": event.reason,
+        "tried": list(event.tried) if isinstance(event, CompactionFailed) else [],
+        "stood_in": event.stood_in if isinstance(event, CompactionFailed) else None,
+    }
+
+
+def _print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
+    """Print each lineage; before several, a table of all."""
+    if len(trees) > 1:
+        rows: list[list[str | int]] = []
+        for tree in trees:
+            served, covers = "all of the log", ""
+            if tree.served:
+                served = str(tree.find_compaction_number(tree.served))
+                covers = format_handles(tree.find_node(tree.served).covers, most=2)
+            continued = tree.continued_lineage or ""
+            rows.append([tree.lineage, len(tree.nodes), served, covers, continued])
+        print_table(["lineage", "compactions", "served", "summarised", "continues"], rows)
+        print_text()
+    strokes = BOX_STROKES if can_print("├└│─●") else ASCII_STROKES
+    for number, tree in enumerate(trees):
+        if number:
+            print_text()
+        for line in format_tree(tree, strokes, full=full):
+            print_text(line)
+
+
+def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) -> Iterator[str]:
+    """Yield the lines of a tree; each boundary is below the one that it builds upon."""
+    served = (
+        f"compaction {tree.find_compaction_number(tree.served)} is served"
+        if tree.served
+        else "all of the log is served"
+    )
+    went_on = f", continues {tree.continued_lineage}" if tree.continued_lineage else ""
+    count = format_count(len(tree.nodes), "compaction")
+    yield f"{strokes.dot}{tree.session} on {tree.lineage}: {count}, {served}{went_on}"
+    yield from _format_attempts(tree.attempts, 0, strokes.bar if tree.nodes else "   ")
+    yield from _format_branch(tree, 0, "", strokes, full=full)
+    for stand in tree.list_summarized_blocks():
+        left_with = tree.find_compaction_number(stand.removed_by)
+        summary = tree.find_compaction_number(stand.summary)
+        blocks = f"{format_handles(stand.blocks)} left with compaction {left_with}"
+        yield f"{blocks}; the summary of {summary} stands for them"
+
+
+def _format_branch(
+    tree: LineageTree, number: int, indent: str, strokes: TreeStrokes, *, full: bool
+) -> Iterator[str]:
+    # A chain is not indented, however long it is; only dead ends are.
+    while True:
+        children = tree.list_children(number)
+        if not children:
+            return
+        *aside, main = sorted(children, key=lambda child: (child.status in _IN_USE, child.number))
+        for child in aside:
+            yield from _format_node(tree, child, indent, strokes, is_last=False, full=full)
+            yield from _format_branch(tree, child.number, indent + strokes.bar, strokes, full=full)
+        is_last = not tree.list_children(main.number)
+        yield from _format_node(tree, main, indent, strokes, is_last=is_last, full=full)
+        number = main.number
+
+
+def _format_node(
+    tree: LineageTree,
+    node: BoundaryNode,
+    indent: str,
+    strokes: TreeStrokes,
+    *,
+    is_last: bool,
+    full: bool,
+) -> Iterator[str]:
+    boundary = node.boundary
+    when = (find_source_time(boundary) or node.drawn_at).astimezone()
+    inherited = f", decided in {node.lineage}" if node.lineage != tree.lineage else ""
+    yield (
+        f"{indent}{strokes.last if is_last else strokes.fork}"
+        f"{tree.find_compaction_number(node.number)} [{_format_standing(node)}] {boundary.trigger},"
+        f" {boundary.policy}, {when:%Y-%m-%d %H:%M}{inherited}"
+    )
+    inside = indent + ("   " if is_last else strokes.bar)
+    for line in _node_details(tree, node):
+        yield f"{inside}   {line}"
+    if node.summary is not None:
+        text = node.summary.text
+        lines = text.split("\n") if full else [clip_text(text, _EXCERPT_CHARACTERS)]
+        for line in lines:
+            yield f"{inside}   | {line}"
+    yield from _format_attempts(tree.attempts, node.number, inside)
+
+
+def _format_standing(node: BoundaryNode) -> str:
+    parts = []
+    match node.status, node.ended_by:
+        case BoundaryStatus.SERVED, _:
+            pass
+        case BoundaryStatus.DROPPED, PreparationDropped(reason=reason):
+            parts.append(f"dropped: {reason}")
+        case BoundaryStatus.REVERTED, CompactionReverted(effective_from=at):
+            parts.append(f"reverted at #{at}")
+        case standing, _:
+            parts.append(str(standing))
+    if node.served_from is not None:
+        parts.append(f"served from #{node.served_from}")
+        parts += [f"call {node.first_call} on"] if node.first_call is not None else []
+    return ", ".join(parts)
+
+
+def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
+    boundary, summary = node.boundary, node.summary
+    size = str(node.sizes)
+    if summary is None:
+        yield f"{size}; without a summary"
+    else:
+        by = f"{summary.summariser}{f' ({summary.model})' if summary.model else ''}"
+        yield f"{size}; a summary of {format_count(summary.tokens, 'token')} by {by}"
+    if node.new_blocks:
+        yield f"took out {format_handles(node.new_blocks)}"
+    if node.inherited_blocks and node.previous:
+        yield (
+            f"takes over {format_handles(node.inherited_blocks)} from "
+            f"{tree.find_compaction_number(node.previous)}"
+        )
+    for what, positions in (("hidden", boundary.hidden), ("pinned", boundary.pinned)):
+        if positions:
+            yield f"{what} {format_handles(positions)}"
+    if boundary.trims:
+        yield f"{format_count(len(boundary.trims), 'result')} shown shortened"
+    # The share of the summary that repeats earlier ones.
+    every = sum(node.word_origins.values())
+    earlier = ", ".join(
+        f"{phrases / every:.0%} from {tree.find_compaction_number(number)}"
+        for number, phrases in node.word_origins.items()
+        if number != node.number
+    )
+    if earlier:
+        yield f"its words: {earlier}"
+
+
+def _format_attempts(attempts: Sequence[FailedCompaction], upon: int, indent: str) -> Iterator[str]:
+    for attempt in attempts:
+        if attempt.based_on == upon:
+            event = attempt.event
+            failed = isinstance(event, CompactionFailed)
+            yield f"{indent}x {'failed' if failed else 'draft rejected'}: {event.reason}"

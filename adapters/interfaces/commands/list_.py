@@ -1,0 +1,250 @@
+"""Implements `sessions` and `costs`: what is stored, and the cost of recorded calls."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+from ....domain.errors import InvalidSettingError
+from ....projections.read_models.timestamps import format_timestamp
+from ...runtime.sessions.session_store import SessionStore
+from ...storage.read_models.costs import CallCosts, CostReport
+from ..command_line.options import parse_since
+from ..command_line.printing import (
+    format_count,
+    format_short_cost,
+    format_short_tokens,
+    format_usd,
+    pick,
+    print_answer,
+    print_json,
+    print_table,
+    print_text,
+    print_wrapped,
+    shorten_home,
+)
+from ..command_line.sessions import (
+    SessionJson,
+    get_listed_title,
+    list_all,
+    open_call_store,
+    shorten_names,
+    sort_newest_first,
+)
+from ..command_line.verbs import Invocation, option
+
+SORT_BY_TIME, SORT_BY_NAME = "when", "name"
+SORT_FIELDS = {
+    SORT_BY_TIME: "said_at",
+    SORT_BY_NAME: "session",
+    "title": "title",
+    "project": "project",
+    "context": "utilisation",
+    "tokens": "tokens",
+    "cost": "cost_usd",
+}
+"""The sortable columns with their keys. Numbers and times are descending, text ascending."""
+_MIN_CELLS = {"id": 8, "project": 7, "title": 16, "model": 8}
+"""The minimum widths of columns that can be shortened, in characters."""
+COST_HEADINGS = ("calls", "input", "cache write", "cache read", "output", "cost")
+_COLUMN_GAP = " " * 10
+_NAME_CELLS = 16
+"""The minimum width of a name in a table."""
+
+
+def sessions(
+    call: Invocation,
+    since: str | None = option(
+        "--since WHEN", "Where something was said since: 2026-01-31, or 7d."
+    ),
+    project: str | None = option("--project TEXT", "Whose project holds this text."),
+    sort: str | None = option("--sort COLUMN", f"By {', '.join(SORT_FIELDS)}."),
+    limit: int | None = option("--limit N", "Only the first so many.", min=1),
+) -> None:
+    """List the sessions: what they are about and what they cost."""
+    start = format_timestamp(parse_since(since)) if since is not None else None
+    with open_call_store(call) as store:
+        found = _add_costs(store, list_all(store, call.named), call.named)
+        name = store.name
+    names = shorten_names(one["session"] for one in found)
+    # JSON is sorted by name unless another order is requested.
+    order = sort or (SORT_BY_NAME if call.as_json and limit is None else SORT_BY_TIME)
+    chosen = _choose_sessions(found, start, project, order)[:limit]
+    if call.as_json:
+        print_json(chosen)
+    elif not found:
+        print_text(f"No sessions yet in {name}.")
+        print_text(
+            "Try `cutbank demo`, or `cutbank import PATH` with a transcript or a folder of them."
+        )
+    elif not chosen:
+        print_text(f"None of {format_count(len(found), 'session')} fits.")
+    else:
+        _print_sessions(chosen, names)
+
+
+def costs(
+    call: Invocation,
+    by: str = option("--by GROUP", "day, project, model or session.", "day"),
+    since: str | None = option("--since WHEN", "Only calls from then on: 2026-01-31, or 7d."),
+) -> None:
+    """Show what calls of models cost."""
+    start = parse_since(since) if since is not None else None
+    with open_call_store(call) as store:
+        found = store.costs(by, since=start, namespace=call.named)
+    if call.as_json or not found.total.calls:
+        nothing = "No call of a model is recorded" + (" since then." if since else ".")
+        print_answer(call.as_json, asdict(found), nothing)
+    else:
+        _print_costs(found)
+
+
+def _add_costs(
+    store: SessionStore, listed: Sequence[SessionJson], namespace: str | None
+) -> list[dict[str, Any]]:
+    """Return the sessions with the cost of their calls; null if unknown."""
+    found = {}
+    if any(one["idle"] is not None for one in listed):  # else there is no index
+        rows = store.costs("session", namespace=namespace).rows
+        found = {(cost.namespace, cost.session): cost for cost in rows}
+    return [
+        {**one, **_cost_to_json(found.get((one["namespace"], one["session"])))} for one in listed
+    ]
+
+
+def _cost_to_json(cost: CallCosts | None) -> dict[str, Any]:
+    if cost is None:
+        return {"calls": 0, "cost_usd": None, "unpriced_calls": 0, "unreported_calls": 0}
+    unknown = cost.unpriced_calls + cost.unreported_calls
+    counts = pick(cost, "calls cost_usd unpriced_calls unreported_calls")
+    return counts | ({"cost_usd": None} if unknown == cost.calls else {})
+
+
+def _choose_sessions(
+    listed: Sequence[SessionJson], since: str | None, project: str | None, sort: str
+) -> list[SessionJson]:
+    """Return the sessions that match, in the requested order.
+
+    Raises InvalidSettingError if the order does not exist.
+    """
+    if sort not in SORT_FIELDS:
+        raise InvalidSettingError(f"no order {sort!r}: sort by {', '.join(SORT_FIELDS)}")
+    found = [
+        one
+        for one in sort_newest_first(listed)
+        if (since is None or (one["said_at"] or "") >= since)
+        and (project is None or project.casefold() in (one["project"] or "").casefold())
+    ]
+    if sort == SORT_BY_NAME:
+        found.sort(key=itemgetter("namespace", "session"))
+    elif sort in {"title", "project"}:
+        get_text = get_listed_title if sort == "title" else lambda one: one[sort] or ""
+        found.sort(key=lambda one: get_text(one).casefold())
+    elif sort != SORT_BY_TIME:
+        found.sort(key=lambda one: one[SORT_FIELDS[sort]] or 0, reverse=True)
+    return found
+
+
+def _print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> None:
+    """Print a row for each session; in a pipe with full names."""
+    is_shown = sys.stdout.isatty()
+    columns: dict[str, Callable[[SessionJson], str | int]] = {
+        "when": lambda one: _format_when(one["said_at"]),
+        "id": lambda one: names[one["session"]],
+        "namespace": itemgetter("namespace"),
+        "project": lambda one: (one["project"] or "").rstrip("/").rpartition("/")[2],
+        "title": get_listed_title,
+        "model": lambda one: _shorten_model(one["model"] or ""),
+        "full": lambda one: "" if one["utilisation"] is None else f"{one['utilisation']:.0%}",
+        "cuts": lambda one: one["compactions"] or "",
+        "cost": _format_cost,
+    }
+    if not is_shown:
+        columns |= {
+            "when": lambda one: one["said_at"] or "",
+            "id": itemgetter("session"),
+            "project": lambda one: shorten_home(one["project"] or ""),
+            "model": lambda one: one["model"] or "",
+        }
+    if len({one["namespace"] for one in listed}) == 1:
+        del columns["namespace"]
+    rows = [{name: of(one) for name, of in columns.items()} for one in listed]
+    # On a terminal, leave out empty columns.
+    shown = [name for name in columns if not is_shown or any(row[name] for row in rows)]
+    print_table(shown, [[str(row[name]) for name in shown] for row in rows], _MIN_CELLS)
+    broken = sum(bool(one["incomplete"]) for one in listed)
+    if is_shown and broken:
+        print_text(
+            f"The import of {format_count(broken, 'session')} was interrupted: import it again."
+        )
+
+
+def _format_when(written: str | None) -> str:
+    """Format the local day; for today, the time."""
+    if written is None:
+        return ""
+    time = datetime.fromisoformat(written).astimezone()
+    is_today = time.date() == datetime.now().astimezone().date()
+    return f"{time:%H:%M}" if is_today else f"{time:%Y-%m-%d}"
+
+
+def _format_cost(one: SessionJson) -> str:
+    unknown = one["unpriced_calls"] + one["unreported_calls"]
+    return format_short_cost(one["cost_usd"] or 0.0, is_part=unknown > 0) if one["calls"] else ""
+
+
+def _shorten_model(name: str) -> str:
+    """Return a model's name without its provider and date."""
+    bare = name.rpartition("/")[2].removeprefix("claude-")
+    head, _, date = bare.rpartition("-")
+    return head if head and len(date) == 8 and date.isdecimal() else bare
+
+
+def _print_costs(found: CostReport) -> None:
+    rows = [[_group_name(one, found.by), *_cost_cells(one)] for one in found.rows]
+    print_table(
+        [found.by, *COST_HEADINGS],
+        [*rows, ["total", *_cost_cells(found.total)]],
+        {found.by: _NAME_CELLS},
+    )
+    print_text()
+    total = found.total
+    parts = {
+        "input": total.input_usd,
+        "cache writes": total.cache_write_usd,
+        "cache reads": total.cache_read_usd,
+        "output": total.output_usd,
+        "reported by the agent": total.reported_usd,
+    }
+    known = ", ".join(f"{name} {format_usd(part)}" for name, part in parts.items() if part)
+    cost = f"cost      {format_usd(total.cost_usd)}"
+    print_wrapped(f"{cost}: {known}" if known else cost, _COLUMN_GAP)
+    if found.unpriced:
+        tokens = format_short_tokens(total.unpriced_tokens)
+        calls = format_count(total.unpriced_calls, "call")
+        print_text(f"no price  {calls} with {tokens} tokens are in no sum:")
+        for one in found.unpriced:
+            tokens, calls = (
+                format_short_tokens(one.unpriced_tokens),
+                format_count(one.unpriced_calls, "call"),
+            )
+            print_text(f"{_COLUMN_GAP}{one.model}, {calls}, {tokens} tokens")
+        print_text(f'{_COLUMN_GAP}Give prices in the settings, under [models."NAME"].')
+    if total.unreported_calls:
+        calls = format_count(total.unreported_calls, "call")
+        print_text(f"no usage  {calls} without a report of tokens are in no sum")
+
+
+def _group_name(one: CallCosts, by: str) -> str:
+    project = one.project and shorten_home(one.project)
+    name = {"day": one.day, "project": project, "model": one.model}.get(by, one.session)
+    return name or ("(unknown)" if by in {"project", "model"} else "")
+
+
+def _cost_cells(one: CallCosts) -> list[str | int]:
+    tokens = (one.input_tokens, one.cache_write_tokens, one.cache_read_tokens, one.output_tokens)
+    unknown = one.unpriced_calls + one.unreported_calls
+    cost = format_short_cost(one.cost_usd, is_part=unknown > 0)
+    return [one.calls, *map(format_short_tokens, tokens), cost]

@@ -1,0 +1,147 @@
+"""Implements the calls of an agent's loop, for shell scripts, and `meter` for status bars."""
+
+from ....domain.session_events import Usage
+from ....domain.utilization import Color
+from ....projections.history_view import HistoryView
+from ....projections.hook_payloads import stats
+from ...runtime.agent_loop import AgentLoop
+from ...runtime.sessions.context_meter import measure_context
+from ..command_line.options import LINEAGE, REQUEST_FORMAT, SESSION, STDIN_WORD, read_input_text
+from ..command_line.printing import pick, print_answer, print_json, print_text
+from ..command_line.sessions import open_call_session
+from ..command_line.verbs import Invocation, argument, option
+from ..command_line.views import check_format, print_view, view_to_json
+
+MODEL = option("--model NAME", "The model that is asked.")
+LIMIT = option("--limit TOKENS", "What a prompt of it may have.", min=1)
+
+_BAR_CELLS = 40
+TERMINAL_COLORS = {
+    Color.GREEN: "green",
+    Color.YELLOW: "yellow",
+    Color.ORANGE: (255, 135, 0),
+    Color.RED: "red",
+}
+
+
+def prepare(
+    call: Invocation,
+    session: str = SESSION,
+    model: str | None = MODEL,
+    limit: int | None = LIMIT,
+    form: str | None = REQUEST_FORMAT,
+) -> None:
+    """Show what to send to a model now.
+
+    It is compacted first, if the policy says so.
+    """
+    with open_call_session(call, session) as found:
+        loop = found.loop(model=model, limit=limit)
+        _print_view(call, loop, loop.prepare(), form)
+
+
+def record_call(
+    call: Invocation,
+    session: str = SESSION,
+    *,
+    at: int = option("--at POSITION", "`at` of the view that was sent.", ..., min=1),
+    lineage_version: int = option("--lineage-version N", "The view's, as well.", ..., min=0),
+    model: str | None = MODEL,
+    form: str | None = REQUEST_FORMAT,
+    call_id: str | None = option("--call ID", "The provider's name of the answer."),
+    uncached: int | None = option("--input", "Tokens of the prompt that no cache held.", min=0),
+    cache_read: int | None = option("--cache-read", "Tokens that the cache held.", min=0),
+    cache_write: int | None = option("--cache-write", "Tokens that were put into it.", min=0),
+    output: int | None = option("--output", "Tokens answered.", min=0),
+) -> None:
+    """Record that a model answered to a view.
+
+    Later counts build upon what it reports.
+    """
+    reported = (uncached, cache_read, cache_write, output)
+    usage = None
+    if any(one is not None for one in reported):
+        usage = Usage(input=uncached, cache_read=cache_read, cache_write=cache_write, output=output)
+    check_format(form)
+    with open_call_session(call, session) as found:
+        view = found.view(at=at, lineage_version=lineage_version)
+        found.loop(model=model).record_call(
+            view, usage=usage, call_id=call_id, renderer=form or "neutral"
+        )
+    context = usage.context if usage else None
+    document = {
+        "session": found.key,
+        "namespace": call.namespace,
+        "at": at,
+        "lineage_version": lineage_version,
+        "fingerprint": view.fingerprint,
+        "context": context,
+    }
+    size = "" if context is None else f", {context:,} tokens"
+    line = f"recorded: a call that was sent {found.key} as of #{at}{size}"
+    print_answer(call.as_json, document, line)
+
+
+def handle_overflow(
+    call: Invocation,
+    session: str = SESSION,
+    error: str = argument("ERROR", "What the provider said; - reads what is piped in."),
+    *,
+    model: str | None = MODEL,
+    limit: int | None = LIMIT,
+    form: str | None = REQUEST_FORMAT,
+) -> None:
+    """Show what to send after a refusal for length."""
+    text = read_input_text(STDIN_WORD) if error == STDIN_WORD else error
+    with open_call_session(call, session) as found:
+        loop = found.loop(model=model, limit=limit)
+        _print_view(call, loop, loop.handle_overflow(text), form)
+
+
+def meter(
+    call: Invocation,
+    session: str = SESSION,
+    model: str | None = MODEL,
+    limit: int | None = LIMIT,
+    lineage: str = LINEAGE,
+) -> None:
+    """Show how full a session's context is."""
+    with open_call_session(call, session) as found:
+        found.log.check_lineage(lineage)
+        read = measure_context(found, model=model, limit=limit, lineage=lineage)
+    in_use = read.in_use
+    if call.as_json:
+        counted = stats(read.weighed)
+        kinds = ("user_tokens", "assistant_tokens", "tool_result_tokens")
+        print_json(
+            {
+                "session": found.key,
+                "namespace": call.namespace,
+                "lineage": lineage,
+                "policy": read.policy,
+                **pick(in_use, "tokens limit"),
+                "limit_source": read.limit.source,
+                "utilisation": in_use.share,
+                "level": in_use.level,
+                "colour": in_use.color,
+                **{kind: counted[kind] for kind in kinds},
+                "notice": read.notice,
+            }
+        )
+        return
+    bar = ("#" * min(_BAR_CELLS, int(in_use.share * _BAR_CELLS))).ljust(_BAR_CELLS, ".")
+    print_text(f"[{bar}] {in_use.share:.1%}, {in_use.level}", fg=TERMINAL_COLORS[in_use.color])
+    phrase = read.limit.source.phrase
+    print_text(f"{in_use.tokens:,} of {in_use.limit:,} tokens are in use ({phrase})")
+    if read.notice:
+        print_text(read.notice)
+
+
+def _print_view(call: Invocation, loop: AgentLoop, view: HistoryView, form: str | None) -> None:
+    limit, source = loop.request.limit, loop.request.limit_source
+    if call.as_json or form is not None:
+        known = {"limit": limit, "limit_source": source}
+        print_json({**view_to_json(view, form or "neutral"), **known})
+    else:
+        print_text(f"a prompt may have {limit:,} tokens ({source.phrase})")
+        print_view(view)

@@ -1,0 +1,213 @@
+"""Implements `show`, `view` and `recall`: the log, what a model is sent, and originals."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+
+from ....domain.compaction import MAIN_LINEAGE
+from ...analysis.auditing.diffs import find_compaction_number
+from ...runtime.sessions.recall import RecalledBlock
+from ..command_line.blocks import (
+    block_status_marks,
+    block_to_json,
+    format_block_body,
+    format_block_heading,
+    format_refusal,
+    placed_to_json,
+)
+from ..command_line.handles import BlockLog, LoggedBlock, parse_handle, parse_handles
+from ..command_line.options import (
+    BRIEF,
+    HANDLES_HELP,
+    LINEAGE,
+    LINEAGE_VERSION,
+    PLACE,
+    REQUEST_FORMAT,
+    SESSION,
+)
+from ..command_line.printing import (
+    clip_text,
+    format_count,
+    get_line_width,
+    pick,
+    print_block,
+    print_json,
+    print_text,
+)
+from ..command_line.sessions import open_call_session, session_to_json
+from ..command_line.verbs import Invocation, argument, flag, option
+from ..command_line.views import print_view, read_view_place, view_to_json
+
+_EXCERPT_CHARACTERS = 100
+MAX_FOUND_LINES = 3
+"""Matching lines shown of a block."""
+
+
+def show(
+    call: Invocation,
+    session: str = SESSION,
+    *,
+    start: str | None = option("--from HANDLE", "The first block to show."),
+    end: str | None = option("--to HANDLE", "The last block to show."),
+    lineage: str = LINEAGE,
+    brief: bool = BRIEF,
+) -> None:
+    """Show the whole log, with what became of each block."""
+    with open_call_session(call, session) as found:
+        log = BlockLog(found, lineage)
+        first = 1 if start is None else parse_handle(start, log.find_newest)
+        last = log.position if end is None else parse_handle(end, log.find_newest)
+        blocks = log.read_between(first, last)
+        if call.as_json:
+            print_json(_log_to_json(log, blocks))
+        else:
+            _print_log(log, blocks, brief=brief)
+
+
+def view(
+    call: Invocation,
+    session: str = SESSION,
+    *,
+    lineage: str = LINEAGE,
+    at: str | None = PLACE,
+    lineage_version: int | None = LINEAGE_VERSION,
+    form: str | None = REQUEST_FORMAT,
+    brief: bool = BRIEF,
+) -> None:
+    """Show what a model is sent: the summary and the kept blocks."""
+    with open_call_session(call, session) as found:
+        place = read_view_place(found, at, lineage, lineage_version)
+        seen = found.view(lineage=place.lineage, at=place.position, lineage_version=place.version)
+        if call.as_json or form is not None:
+            print_json(view_to_json(seen, form or "neutral"))
+        else:
+            print_view(seen, brief=brief)
+
+
+def recall(
+    call: Invocation,
+    session: str = SESSION,
+    handle: list[str] | None = argument("HANDLE", HANDLES_HELP, None),
+    search: str | None = option("--search TEXT", "Only blocks that hold it, in any case."),
+    raw: bool = flag("--raw", "The text byte for byte, with nothing around it."),
+) -> None:
+    """Give back originals by their handles, in the view or not."""
+    with open_call_session(call, session) as found:
+        wanted = [parse_handles(handle, BlockLog(found).find_newest)] if handle else []
+        blocks = found.recall(*wanted, search=search)
+        if call.as_json:
+            recalled = [
+                placed_to_json(one) | {"text": one.block.text, "block": block_to_json(one.block)}
+                for one in blocks
+            ]
+            about = {"session": found.key, "namespace": found.namespace}
+            print_json(about | {"search": search, "recalled": recalled})
+        elif raw:
+            _write_raw(blocks)
+        elif blocks:
+            _print_recalled(blocks, search)
+        else:
+            where = " ".join(map(str, wanted)) or "the session"
+            print_text(f"No block in {where}" + (f" holds {search!r}." if search else "."))
+    if not blocks:
+        raise typer.Exit(1)
+
+
+def _log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]:
+    """Return a session and its log, with each block's status."""
+    boundary = log.view.boundary
+    return {
+        **session_to_json(log.session),
+        **pick(log.view.coordinate, "lineage lineage_version"),
+        "boundary": boundary.originator_version if boundary else None,
+        "log": [
+            {
+                **placed_to_json(one),
+                "fate": one.status,
+                "pending": one.pending,
+                "open": one.is_open,
+                "block": block_to_json(one.block),
+            }
+            for one in blocks
+        ],
+    }
+
+
+def _print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> None:
+    """Print the log in order, with a line at the view's boundary and marks on what it removed."""
+    _print_session(log)
+    turn = None
+    boundary = log.view.boundary
+    ahead = boundary.after if boundary else 0
+    for one in blocks:
+        if boundary and ahead and one.position > ahead:
+            print_text(f"-- compaction {_compaction_number(log)} decided on all above --")
+            ahead = 0
+        if one.turn != turn:
+            turn = one.turn
+            print_text(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
+        top = format_block_heading(one.position, one.block, block_status_marks(one), brief=brief)
+        if brief:
+            print_text(
+                f"{top}  {clip_text(one.block.text, max(20, get_line_width() - len(top) - 2))}"
+            )
+        else:
+            print_block(top, format_block_body(one.block))
+
+
+def _print_session(log: BlockLog) -> None:
+    about = session_to_json(log.session)
+    title = f" - {about['title']}" if about["title"] else ""
+    print_text(f"{about['session']}{title}", bold=True)
+    source = f", imported from {about['source']}" if about["source"] else ""
+    fork = f", a fork of {about['forked_from']}" if about["forked_from"] else ""
+    names = {"turn": "turn", "blocks": "block", "tokens": "token", "open_calls": "open call"}
+    sizes = ", ".join(format_count(about[key], thing) for key, thing in names.items())
+    print_text(f"{sizes}, ends at #{about['position']}{source}{fork}")
+    if about["prepared"]:
+        count = find_compaction_number(log.session, about["prepared"], MAIN_LINEAGE)
+        print_text(f"compaction {count} is prepared, to be served at the threshold")
+    if log.view.boundary:
+        at = log.view.coordinate
+        print_text(
+            f"{format_count(log.view.tokens, 'token')} estimated in the view on {at.lineage},"
+            f" compaction {_compaction_number(log)}"
+        )
+
+
+def _compaction_number(log: BlockLog) -> int:
+    """Return the compaction that the view begins at."""
+    assert log.view.boundary is not None, "what begins at none is not counted"
+    number = log.view.boundary.originator_version
+    return find_compaction_number(log.session, number, log.view.coordinate.lineage)
+
+
+def _print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None:
+    """Print whole blocks; with a search, only the matching lines."""
+    for one in blocks:
+        top = format_block_heading(one.position, one.block, format_refusal(one.block))
+        if search is None:
+            print_block(top, format_block_body(one.block))
+        else:
+            print_block(top, _matching_lines(one.block.text, search))
+    if search is not None:
+        whole = f"`cutbank recall SESSION {blocks[0].position}`"
+        print_text(f"{format_count(len(blocks), 'block')}; {whole} gives all of one.")
+
+
+def _write_raw(blocks: Sequence[RecalledBlock]) -> None:
+    """Write the texts as bytes, without separators."""
+    sys.stdout.flush()
+    for one in blocks:
+        sys.stdout.buffer.write(one.block.text.encode("utf-8", "surrogatepass"))
+    sys.stdout.buffer.flush()
+
+
+def _matching_lines(text: str, search: str) -> list[str]:
+    wanted = search.casefold()
+    lines = [line for line in text.splitlines() if wanted in line.casefold()]
+    shown = [clip_text(line, _EXCERPT_CHARACTERS) for line in lines[:MAX_FOUND_LINES]]
+    left = len(lines) - len(shown)
+    return shown + ([f"... and {format_count(left, 'more line')}"] if left else [])

@@ -1,0 +1,80 @@
+"""Implements `settings`: shows what can be set, what is in effect, and from where."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ....domain.policies.policy import NO_VALUE
+from ...settings.listing import ListedSetting, list_effective_settings, make_example
+from ...settings.load_settings import load_settings
+from ...settings.secret_values import hide_keys
+from ...settings.toml_file import find_settings_file
+from ..command_line.printing import (
+    clip_text,
+    pick,
+    print_answer,
+    print_json,
+    print_text,
+)
+from ..command_line.verbs import Invocation, flag
+
+MAX_VALUE_CHARACTERS = 60
+"""Characters shown of a value; `--json` has all of it."""
+
+
+def settings(
+    call: Invocation,
+    path: bool = flag("--path", "Only say where the file is."),
+    example: bool = flag("--example", "Print a file with every setting and its default."),
+) -> None:
+    """Show each setting, its unit, and where it came from."""
+    if example:
+        text = make_example()
+        print_answer(call.as_json, {"example": text}, text.rstrip("\n"))
+        return
+    place, _ = find_settings_file(call.settings_file, os.environ)
+    document = {"file": str(place), "exists": place.exists()}
+    if path:
+        print_answer(call.as_json, document, str(place))
+        return
+    rows = list(list_effective_settings(load_settings(call.settings_file)))
+    if call.as_json:
+        print_json(document | {"settings": [_row_to_json(row) for row in rows]})
+    else:
+        print_text(f"{place}" + ("" if place.exists() else " (not there; `--example` prints one)"))
+        _print_rows(rows)
+
+
+def _row_to_json(row: ListedSetting) -> dict[str, Any]:
+    return {
+        **pick(row, "name value unit"),
+        "takes": row.accepted_values,
+        **pick(row, "help default"),
+        "origin": str(row.origin),
+        **pick(row.origin, "file line variable"),
+    }
+
+
+def _print_rows(rows: list[ListedSetting]) -> None:
+    cells = [(row.name, _format_listed(row), _format_origin(row)) for row in rows]
+    wide_name, wide_value = (max(len(cell[at]) for cell in cells) for at in (0, 1))
+    for row, (name, value, origin) in zip(rows, cells, strict=True):
+        is_set = row.origin.file is not None or row.origin.variable is not None
+        print_text()
+        print_text(f"{name:{wide_name}}  {value:{wide_value}}  {origin}".rstrip(), bold=is_set)
+        print_text(f"    {row.help}")
+
+
+def _format_listed(row: ListedSetting) -> str:
+    if row.value is None:
+        return f"{NO_VALUE} ({row.unit})" if row.unit else NO_VALUE
+    text = row.value if isinstance(row.value, str) else json.dumps(row.value, ensure_ascii=False)
+    return clip_text(hide_keys(text) + (f" {row.unit}" if row.unit else ""), MAX_VALUE_CHARACTERS)
+
+
+def _format_origin(row: ListedSetting) -> str:
+    """Return the origin without the folder, which is printed above all settings."""
+    if row.origin.file is None:
+        return str(row.origin)
+    return f"{Path(row.origin.file).name}:{row.origin.line}"

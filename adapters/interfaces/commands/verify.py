@@ -1,0 +1,70 @@
+"""Implements `verify` and `backup`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ...analysis.verifier import verify as verify_log
+from ...transcripts.reports import VerificationReport
+from ..command_line.printing import (
+    format_count,
+    print_answer,
+    print_json,
+    print_text,
+    show_progress,
+)
+from ..command_line.sessions import find_session, open_call_store
+from ..command_line.verbs import Invocation, argument, flag
+
+
+def verify(
+    call: Invocation,
+    session: str | None = argument("SESSION", "One session; else all.", None),
+    adopt: bool = flag("--adopt", "Accept a copy that was made in use, if it is whole."),
+) -> None:
+    """Prove that nothing was lost and nothing changed."""
+    with open_call_store(call, adopts=adopt) as store:
+        one = None if session is None else find_session(store, session, call.namespace)
+        with show_progress("verifying") as progress:
+            verdict = verify_log(store, one, progress=progress)
+    if call.as_json:
+        print_json(verdict_to_json(verdict))
+    else:
+        _print_verdict(verdict)
+    if not verdict.is_ok:
+        raise typer.Exit(1)
+
+
+def backup(
+    call: Invocation,
+    file: Path = argument("FILE", "A new file."),
+) -> None:
+    """Copy the database into a new file, while others write on."""
+    with open_call_store(call) as store:
+        store.backup(file)
+        source = store.name
+    size = file.stat().st_size
+    document = {"database": source, "backup": str(file), "bytes": size}
+    print_answer(call.as_json, document, f"{source} is copied to {file}, {size:,} bytes")
+
+
+def verdict_to_json(verdict: VerificationReport) -> dict[str, Any]:
+    """Return a verdict as `verify --json` and `demo --json` print it."""
+    return {"ok": verdict.is_ok, **asdict(verdict)}
+
+
+def _print_verdict(verdict: VerificationReport) -> None:
+    for found in verdict.violations:
+        where = found.session + (f" on {found.lineage}" if found.lineage else "")
+        at = f" #{found.position}" if found.position else ""
+        print_text(f"{where}{at}: {found.rule}: {found.what}")
+    said = "all is well" if verdict.is_ok else format_count(len(verdict.violations), "violation")
+    read = (
+        format_count(verdict.sessions, "session"),
+        format_count(verdict.positions, "event"),
+        format_count(verdict.boundaries, "boundary"),
+        format_count(verdict.calls, "recorded call"),
+    )
+    print_text(f"{said}: {', '.join(read)}")

@@ -1,0 +1,206 @@
+"""Implements the verbs that write to a session's log, such as `append`, `pin` and `wake`."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Protocol
+
+from ....domain.blocks import Block
+from ....domain.errors import InvalidSettingError
+from ....domain.ranges import Ranges
+from ...runtime.sessions.stored_session import AppendResult, StoredSession
+from ..command_line.blocks import parse_blocks, parse_json
+from ..command_line.handles import BlockLog, find_position, parse_handles
+from ..command_line.options import (
+    HANDLES,
+    SESSION,
+    STDIN_WORD,
+    parse_moment,
+    parse_span,
+    read_input_text,
+)
+from ..command_line.printing import pick, print_answer
+from ..command_line.sessions import open_call_session
+from ..command_line.verbs import Invocation, argument, flag, option
+
+
+class TextRole(StrEnum):
+    """The author of a text; no model sees a note."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    DEVELOPER = "developer"
+    NOTE = "note"
+    THINKING = "thinking"
+
+
+class AppendInput(Protocol):
+    def __call__(
+        self, session: StoredSession, /, *, key: str | None, expect: int | None
+    ) -> AppendResult: ...
+
+
+def append(
+    call: Invocation,
+    session: str = SESSION,
+    text: str | None = argument("TEXT", "What is said; - reads what is piped in.", None),
+    *,
+    role: TextRole = option("--role", "Who says it.", TextRole.USER),
+    blocks: str | None = option("--blocks FILE", "A JSON list of blocks instead of TEXT."),
+    response: str | None = option(
+        "--response FILE",
+        "The JSON of a model's response (anthropic, openai, google) instead of TEXT.",
+    ),
+    key: str | None = option("--key NAME", "Names the append: repeated, it adds nothing."),
+    expect: str | None = option("--expect HANDLE", "Append only if the session still ends here."),
+) -> None:
+    """Add blocks to a session; a new name opens one."""
+    append_given = _read_input(text, role, blocks, response)
+    # `--expect` requires an existing session.
+    with open_call_session(call, session, creates=expect is None) as found:
+        expected = None if expect is None else find_position(found, expect)
+        done = append_given(found, key=key, expect=expected)
+    where = f"#{done.first}" if done.first == done.last else f"#{done.first}-{done.last}"
+    what = f"appended to {found.key}"
+    if done.is_repeated:
+        what = f"was {what} before, under the same key"
+    document = _about(found) | pick(done, "first last") | {"repeated": done.is_repeated}
+    print_answer(call.as_json, document, f"{where} {what}")
+
+
+def pin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
+    """Keep blocks in the view, from the next boundary on."""
+    with open_call_session(call, session) as found:
+        named = _find_blocks(found, handle)
+        found.pin(named)
+        _print_changed(call, found, named, "stays in the view from the next boundary on")
+
+
+def unpin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
+    """Let pinned blocks leave the view again."""
+    with open_call_session(call, session) as found:
+        named = _find_blocks(found, handle)
+        found.unpin(named)
+        _print_changed(call, found, named, "may leave the view again from the next boundary on")
+
+
+def hide(
+    call: Invocation,
+    session: str = SESSION,
+    handle: list[str] = HANDLES,
+    replacement: str | None = option("--replacement TEXT", "What the view shows in their place."),
+) -> None:
+    """Take blocks out of the view. The log keeps them.
+
+    They leave with the next boundary, so that prompt caches stay warm until then.
+    """
+    with open_call_session(call, session) as found:
+        named = _find_blocks(found, handle)
+        found.hide(named, replacement=replacement)
+        _print_changed(call, found, named, "leaves the view with the next boundary")
+
+
+def retract(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
+    """Take blocks back, as if not said. The log keeps them.
+
+    They leave every view at once. A call takes its result along.
+    """
+    with open_call_session(call, session) as found:
+        gone = found.retract(parse_handles(handle, BlockLog(found).find_newest))
+        _print_changed(call, found, gone, "was taken back")
+
+
+def fork(
+    call: Invocation,
+    session: str = SESSION,
+    new: str = argument("NEW", "The name of the fork."),
+    at: str | None = option("--at HANDLE", "The last block that both share."),
+) -> None:
+    """Open a session that shares this one's history so far."""
+    with open_call_session(call, session) as found:
+        begins = found.fork(new, at=None if at is None else find_position(found, at)).position
+    about = {"session": new, "namespace": found.namespace, "forked_from": found.key}
+    print_answer(
+        call.as_json,
+        about | {"at": begins - 1, "position": begins},
+        f"{new} shares {found.key} up to #{begins - 1} and goes its own way from there",
+    )
+
+
+def wake(
+    call: Invocation,
+    session: str = SESSION,
+    *,
+    at: str | None = option("--at TIME", "2026-01-31T09:00, by your clock, or with +00:00."),
+    after: str | None = option("--in SPAN", "From now: 90s, 20m, 2h or 1d."),
+    cancel: bool = flag("--cancel", "Take back what was scheduled."),
+    reason: str | None = option("--reason TEXT", "What it waits for."),
+) -> None:
+    """Say when the agent goes on by itself."""
+    if (at is not None) + (after is not None) + cancel != 1:
+        raise InvalidSettingError("wake takes one of --at TIME, --in SPAN and --cancel")
+    with open_call_session(call, session) as found:
+        now = found.log.events.clock()
+        moment = None if cancel else _parse_wake_time(now, at, after)
+        if moment is not None and moment <= now:
+            raise InvalidSettingError(f"{moment.isoformat(timespec='seconds')} is past: say when")
+        found.schedule_wake(moment, reason)
+        position = found.position
+    if moment is None:
+        line = f"{found.key} waits for no moment any more"
+    else:
+        when = moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        line = f"{found.key} goes on at {when}; until then it is not idle"
+    at_utc = moment.astimezone(UTC).isoformat() if moment else None
+    print_answer(call.as_json, _about(found) | {"wake_at": at_utc, "position": position}, line)
+
+
+def _about(session: StoredSession) -> dict[str, object]:
+    return {"session": session.key, "namespace": session.namespace}
+
+
+def _read_input(
+    text: str | None, role: TextRole, blocks: str | None, response: str | None
+) -> AppendInput:
+    match text, blocks, response:
+        case str(), None, None:
+            said = read_input_text(STDIN_WORD) if text == STDIN_WORD else text
+            block = Block.model_validate({"kind": role.value, "text": said})
+            return lambda session, **how: session.append(block, **how)
+        case None, str(path), None:
+            read = parse_blocks(read_input_text(path), _file_name(path))
+            return lambda session, **how: session.append(*read, **how)
+        case None, None, str(path):
+            body = parse_json(read_input_text(path), _file_name(path))
+            return lambda session, **how: session.append_response(body, **how)
+        case _:
+            raise InvalidSettingError(
+                "append takes one of TEXT (- for what is piped in), --blocks FILE, --response FILE"
+            )
+
+
+def _file_name(path: str) -> str:
+    return "standard input" if path == STDIN_WORD else path
+
+
+def _find_blocks(session: StoredSession, words: list[str]) -> Ranges:
+    """Return the blocks that handles name; skip everything else in a range."""
+    log = BlockLog(session)
+    wanted = parse_handles(words, log.find_newest)
+    found = Ranges.of(block.position for block in session.recall(wanted))
+    # A range may include retracted blocks; for a single handle the store must report it.
+    singles = Ranges(run for run in wanted.runs if run[0] == run[1])
+    return ((found - log.retracted) | singles) or wanted
+
+
+def _print_changed(call: Invocation, session: StoredSession, named: Ranges, what: str) -> None:
+    document = _about(session) | {"handles": named, "position": session.position}
+    print_answer(call.as_json, document, f"{named} {what}")
+
+
+def _parse_wake_time(now: datetime, at: str | None, after: str | None) -> datetime:
+    if at is not None:
+        return parse_moment(at, "--at")
+    try:
+        return now + parse_span(after or "", "--in")
+    except OverflowError:
+        raise InvalidSettingError(f"{after} is further away than a calendar goes") from None
