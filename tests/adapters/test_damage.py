@@ -35,18 +35,22 @@ def headers(content: bytes, page: int) -> Iterator[bytes]:
         yield content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
 
 
+def a_quarter(tried: int) -> int:
+    return tried // 4
+
+
+def all_but_two(tried: int) -> int:
+    return tried - 3
+
+
 @pytest.mark.parametrize(
     ("damages", "least", "compress", "is_copy"),
     [
-        pytest.param(
-            partial(flips, by=0xFF), lambda tried: tried // 4, False, False, id="all bits"
-        ),
-        pytest.param(
-            partial(flips, by=0x01), lambda tried: tried // 4, True, False, id="compressed"
-        ),
-        pytest.param(partial(flips, by=0x01), lambda tried: tried // 4, False, True, id="a copy"),
+        pytest.param(partial(flips, by=0xFF), a_quarter, False, False, id="all bits"),
+        pytest.param(partial(flips, by=0x01), a_quarter, True, False, id="compressed"),
+        pytest.param(partial(flips, by=0x01), a_quarter, False, True, id="a copy"),
         # Nothing is missed but a page that is not in use.
-        pytest.param(cuts, lambda tried: tried - 3, False, False, id="cut short or zeros"),
+        pytest.param(cuts, all_but_two, False, False, id="cut short or zeros"),
         pytest.param(headers, lambda _: 10, False, False, id="header"),
     ],
 )
