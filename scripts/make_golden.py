@@ -39,7 +39,7 @@ import cutbank.domain
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.adapters.settings.context_settings import ContextSettings
+from cutbank.adapters.settings.compaction_settings import ContextSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.storage.event_log.event_mapper import (
     MIN_BODY_BYTES,

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
 
-from ...domain.aggregate import dump_state, load_state
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.errors import CutbankError
+from ...domain.event import dump_state, load_state
 from ...domain.ranges import Ranges
 from ...domain.session import Session, SessionState
 from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, SessionOpened

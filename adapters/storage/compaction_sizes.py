@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ...domain.compaction_events import BoundaryActivated, CompactBoundary, CompactionReverted
-from ...domain.counting.sizes import PromptSizeChange, SizeBasis
 from ...domain.event import Event
 from ...domain.session_events import ModelCalled
+from ...domain.token_estimate import PromptSizeChange, SizeBasis
 from .earlier_calls import iter_calls
 from .event_log.event_store import EventStore
 from .view_reader import ViewReader

@@ -21,10 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from cutbank.adapters.storage.event_log.event_mapper import MIN_BODY_BYTES, ZstdCompressor
 from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.adapters.storage.event_log.stored_row import StoredRow
-from cutbank.domain.aggregate import dump_state
 from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactionOpened, Digest, LineageBase, Summary
-from cutbank.domain.event import Event
+from cutbank.domain.event import Event, dump_state
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import (
     BlockAppended,

@@ -10,10 +10,9 @@ from uuid import UUID
 from eventsourcing.persistence import JSONTranscoder
 
 from ....domain import compaction_events, session_events
-from ....domain.aggregate import Aggregate, dump_state, load_state
 from ....domain.compaction import Compaction, CompactionState
 from ....domain.errors import ImportFileError
-from ....domain.event import EVENT_CLASSES, Event
+from ....domain.event import EVENT_CLASSES, Aggregate, Event, dump_state, load_state
 from ....domain.session import Session, SessionState, derive_session_id
 from ...storage.event_log.event_mapper import EventMapper, ZstdCompressor, decompress_any, load_json
 from ...storage.event_log.event_store import get_utc_now

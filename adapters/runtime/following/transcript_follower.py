@@ -21,7 +21,7 @@ from ..importing.file_import import (
     make_source_name,
     report_unchanged,
 )
-from ..importing.sub_agent_links import SubAgentLinks
+from ..importing.transcript_import import SubAgentLinks
 from ..sessions.session_store import SessionStore
 from .live_file import FileNews, LiveFile
 

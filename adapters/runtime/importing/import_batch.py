@@ -346,6 +346,4 @@ def _find_closed_calls(log: Iterable[RecordedEvent]) -> dict[str, tuple[int, int
                 closed[call] = (recorded.position, position)
             case BlocksRetracted(positions=gone):
                 closed = {call: at for call, at in closed.items() if at[0] not in gone}
-            case _:
-                pass
     return closed

@@ -16,8 +16,7 @@ from ...storage.sqlite.sqlite_storage import (
     truncate_wal,
     try_lock_file,
 )
-from .maintenance_task import ShouldContinue, TaskResult
-from .task_record import TaskRecord
+from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 _LOCK_TIMEOUT_S = 30.0
 """How long to wait for another process's batch."""

@@ -15,8 +15,7 @@ from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError
 from pydantic_core import from_json
 
-from ....domain.aggregate import dump_state
-from ....domain.event import EVENT_CLASSES, Event
+from ....domain.event import EVENT_CLASSES, Event, dump_state
 from ....domain.ranges import Ranges
 from ....domain.record import Record
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned

@@ -12,7 +12,6 @@ from eventsourcing.persistence import OperationalError
 from eventsourcing.utils import Environment, EnvType, get_topic
 
 from ....domain import session_events
-from ....domain.aggregate import Aggregate, load_state
 from ....domain.compaction import (
     MAIN_LINEAGE,
     RECORDED_LINEAGE,
@@ -22,7 +21,7 @@ from ....domain.compaction import (
 )
 from ....domain.compaction_events import CompactionOpened, LineageBase
 from ....domain.errors import NotFoundError
-from ....domain.event import Event
+from ....domain.event import Aggregate, Event, load_state
 from ....domain.ranges import Ranges
 from ....domain.record import MAX_COUNT
 from ....domain.session import Session, SessionState, derive_session_id

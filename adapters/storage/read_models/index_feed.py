@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 from uuid import UUID
 
-from ....domain.aggregate import load_state
 from ....domain.blocks import AnyBlock, Kind, ToolCall
 from ....domain.digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, read_arguments
-from ....domain.event import Event
+from ....domain.event import Event, load_state
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState, derive_session_id
 from ....domain.session_events import (
@@ -27,7 +26,7 @@ from ....domain.session_events import (
     ToolsSet,
 )
 from ....domain.source_time import parse_source_time
-from ....domain.summaries.extraction.commands import get_command
+from ....domain.summaries.commands import get_command
 from ....projections.read_models.session_row import SessionRow
 from ....projections.read_models.timestamps import format_timestamp
 from ..event_log.event_mapper import load_json

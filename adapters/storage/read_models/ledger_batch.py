@@ -14,10 +14,10 @@ from ....domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ....domain.counting.sizes import SizeBasis
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session import derive_session_id
+from ....domain.token_estimate import SizeBasis
 from ....projections.read_models.timestamps import add_seconds, format_timestamp
 from ..compaction_sizes import measure_compactions
 from ..event_log.event_store import EventStore
