@@ -51,7 +51,6 @@ WORLD = {
     "signal",
     "socket",
     "sqlite3",
-    "sqlite_utils",
     "ssl",
     "subprocess",
     "tempfile",

@@ -187,19 +187,21 @@ def test_of_two_that_leave_at_once_the_second_is_the_last(
     stores[0].close()
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("times", "crowd"), [(3, 8), pytest.param(40, 20, marks=pytest.mark.slow)])
 def test_processes_that_come_and_go_together_leave_one_file(
-    tmp_path: Path, run: Processes, times: int
+    tmp_path: Path, run: Processes, times: int, crowd: int
 ) -> None:
     path = tmp_path / "log.db"
 
     for number in range(times):
-        ended = run.run_together(20 if number else 3, "joins", path, "NUMBER")
+        ended = run.run_together(crowd if number else 3, "joins", path, "NUMBER")
         assert len(ended.told("ack")) == len(ended.codes)
         assert (header_says(path), files(tmp_path)) == ("at rest", ["log.db"])
 
     with cutbank.open(path) as store:
-        assert sorted(texts(store.session("joined"))) == sorted(f"{n} was here" for n in range(20))
+        assert sorted(texts(store.session("joined"))) == sorted(
+            f"{n} was here" for n in range(crowd)
+        )
         assert verify(store).is_ok
 
 
@@ -225,23 +227,16 @@ def test_readers_that_come_and_go_beside_a_writer_see_all_of_it(
 def test_what_a_killed_process_left_in_the_log_is_there_and_put_to_rest_by_who_reads(
     tmp_path: Path, run: Processes
 ) -> None:
-    path = tmp_path / "log.db"
+    """It goes with the file where that is copied or moved."""
+    path = tmp_path / "before" / "log.db"
+    path.parent.mkdir()
     ended = run.left_alone("leaves_a_log", path, 5)
     assert ended.was_killed
-    assert (tmp_path / "log.db-wal").stat().st_size > 0
+    assert path.with_name("log.db-wal").stat().st_size > 0
 
-    assert said(path) == [f"words {number}" for number in range(5)]
+    shutil.copytree(path.parent, tmp_path / "copy")
+    path.parent.rename(tmp_path / "moved")
 
-    assert (header_says(path), files(tmp_path)) == ("at rest", ["log.db"])
-
-
-def test_a_database_is_copied_and_moved_with_its_log(tmp_path: Path, run: Processes) -> None:
-    (tmp_path / "before").mkdir()
-    run.left_alone("leaves_a_log", tmp_path / "before" / "log.db", 5)
-
-    shutil.copytree(tmp_path / "before", tmp_path / "copy")
-    (tmp_path / "before").rename(tmp_path / "after")
-
-    for folder in ("after", "copy"):
-        assert len(said(tmp_path / folder / "log.db")) == 5
-        assert files(tmp_path / folder) == ["log.db"]
+    for folder in (tmp_path / "moved", tmp_path / "copy"):
+        assert said(folder / "log.db") == [f"words {number}" for number in range(5)]
+        assert (header_says(folder / "log.db"), files(folder)) == ("at rest", ["log.db"])

@@ -200,26 +200,12 @@ def test_a_full_file_system_is_told_and_goes_on_when_there_is_room(small_disk: P
 # Gone
 
 
-def test_a_file_that_is_deleted_while_it_is_open_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    store = cutbank.open(path)
-    session = store.session("session")
-    session.append(Block.user("words"))
-
-    path.unlink()
-
-    with one_line("log.db was moved, deleted or replaced while it was open"):
-        session.append(Block.user("one"), Block.user("two"))
-    with one_line("log.db was moved, deleted or replaced while it was open"):
-        store.close()
-    assert not path.exists()
-
-
-def test_single_events_are_not_written_for_long_to_a_file_that_was_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_file_that_is_deleted_while_it_is_open_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blocks: int
 ) -> None:
-    path = tmp_path / "log.db"
-    now = [1_000.0]
+    """Before a single event, the file is looked for now and then; before others, each time."""
+    path, now = tmp_path / "log.db", [1_000.0]
     monkeypatch.setattr(sqlite_datastore, "monotonic", lambda: now[0])
     store = cutbank.open(path)
     session = store.session("session")
@@ -227,12 +213,13 @@ def test_single_events_are_not_written_for_long_to_a_file_that_was_deleted(
     session.append(Block.user("more"))
 
     path.unlink()
-    now[0] += sqlite_datastore.CHECK_INTERVAL_S + 0.1
+    now[0] += sqlite_datastore.CHECK_INTERVAL_S + 0.1 if blocks == 1 else 0
 
     with one_line("log.db was moved, deleted or replaced while it was open"):
-        session.append(Block.user("lost"))
+        session.append(*(Block.user(f"{number}") for number in range(blocks)))
     with one_line("log.db was moved, deleted or replaced while it was open"):
         store.close()
+    assert not path.exists()
 
 
 def test_a_file_that_is_replaced_while_it_is_open_is_told_and_left_alone(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from uuid import UUID
 
 import pytest
 from eventsourcing.persistence import JSONTranscoder
+from served_views import check_served
 
 import cutbank
 import cutbank.domain
@@ -275,17 +276,7 @@ def test_a_database_of_any_version_serves_what_it_served(database: tuple[Path, A
     path, served = database
 
     with cutbank.open(path) as store:
-        for then in served:
-            session = store.session(then["session"], create=False)
-            view = session.view(
-                at=then["at"],
-                lineage=then["lineage"],
-                lineage_version=then["lineage_version"],
-            )
-            assert [[entry.position, entry.text[:200]] for entry in view.entries] == then["entries"]
-            assert (view.summary.text if view.summary else None) == then["summary"]
-            assert view.system_prompt == then["system"]
-            assert view.fingerprint == then["fingerprint"]
+        check_served(store, served)
 
 
 def test_a_database_of_any_version_is_sound_migrated_and_goes_on(

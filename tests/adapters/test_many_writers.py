@@ -1,7 +1,6 @@
 """Threads that share a store, or one session, lose nothing and never fail."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,52 +8,12 @@ from threading import Event as Signal
 from threading import Thread
 
 import pytest
-from faulty import check_log, texts
+from faulty import texts
 from opened_stores import store_of
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-
-
-def append_many(store: SessionStore, name: str, sessions: int, times: int) -> None:
-    for number in range(times):
-        session = store.session(f"session {number % sessions}")
-        call, text = f"{name}.{number}", f"{name} says {number}"
-        if number % 3:
-            session.append(Block.user(text))
-        else:
-            session.append(ToolCall(tool_call_id=call, name="tool", arguments=text))
-            session.append(
-                ToolResult(tool_call_id=call, content=f"{text}, answered"),
-                Block.assistant(f"{text}, done"),
-                key=call,
-            )
-
-
-def all_that_is_said(name: str, times: int) -> list[str]:
-    return [
-        f"{name} says {number}{rest}"
-        for number in range(times)
-        for rest in (("",) if number % 3 else ("", ", answered", ", done"))
-    ]
-
-
-def test_threads_of_one_store_in_memory_lose_nothing() -> None:
-    with (
-        cutbank.open(":memory:", synchronous="NORMAL") as store,
-        ThreadPoolExecutor(8) as threads,
-    ):
-        done = [threads.submit(append_many, store, str(number), 3, 20) for number in range(8)]
-
-        for one in done:
-            one.result()
-
-        said = Counter(text for session in store.sessions() for text in texts(session))
-        assert said == Counter(
-            text for name in range(8) for text in all_that_is_said(str(name), 20)
-        )
-        check_log(store)
+from cutbank import Block, SessionStore, StoredSession
 
 
 def test_readers_of_a_store_in_memory_see_whole_appends() -> None:

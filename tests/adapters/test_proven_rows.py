@@ -1,12 +1,11 @@
 """A cache gives back what was put in, tells what is damaged, and is anybody's at once."""
 
-import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
 import pytest
+from faulty import closing
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -74,12 +73,11 @@ def test_a_row_that_was_changed_is_never_used(
     path = tmp_path_factory.mktemp("cache") / "cache.db"
     with open_result_cache(path) as cache:
         cache.put("k", CELL)
-    with sqlite3.connect(path) as connection:
+    with closing(path) as connection:
         (was,) = connection.execute(f"SELECT {column} FROM kept").fetchone()  # noqa: S608
         at %= len(was)
         now = was[:at] + bytes([to]) + was[at + 1 :]
         connection.execute(f"UPDATE kept SET {column} = ?", (now,))  # noqa: S608
-    connection.close()
 
     with open_result_cache(path) as cache:
         found = cache.get("k")
@@ -98,9 +96,8 @@ def test_a_row_that_was_spoilt_is_told_and_can_be_put_anew(path: Path) -> None:
         with open_result_cache(path) as cache:
             cache.put("k", CELL)
             cache.put("other", CELL)
-        with sqlite3.connect(path) as connection:
+        with closing(path) as connection:
             connection.execute(harm)
-        connection.close()
 
         with open_result_cache(path) as cache:
             assert cache.get("k") is None
@@ -118,32 +115,23 @@ def test_what_was_kept_as_something_else_is_missing(path: Path) -> None:
         assert cache.damaged == 1
 
 
-def garbage(path: Path) -> None:
-    path.write_bytes(b"no database at all " * 400)
-
-
-def another(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE letters (text)")
-    connection.close()
-
-
-def torn(path: Path) -> None:
-    with open_result_cache(path) as cache:
-        cache.put("k", CELL)
-    path.write_bytes(path.read_bytes()[:700])
-
-
-def folder(path: Path) -> None:
-    path.mkdir()
-
-
-@pytest.mark.parametrize("damage", [garbage, another, torn, folder])
+@pytest.mark.parametrize("damage", ["garbage", "another program's", "torn", "a folder"])
 def test_a_file_that_is_no_cache_is_refused_in_one_line_and_left_alone(
-    path: Path, damage: Callable[[Path], None]
+    path: Path, damage: str
 ) -> None:
     path.parent.mkdir()
-    damage(path)
+    match damage:
+        case "garbage":
+            path.write_bytes(b"no database at all " * 400)
+        case "a folder":
+            path.mkdir()
+        case "torn":
+            with open_result_cache(path) as cache:
+                cache.put("k", CELL)
+            path.write_bytes(path.read_bytes()[:700])
+        case _:
+            with closing(path) as connection:
+                connection.execute("CREATE TABLE letters (text)")
     before = path.read_bytes() if path.is_file() else None
 
     with pytest.raises(CacheFileError, match=r"cache\.db.*--cache") as refused:

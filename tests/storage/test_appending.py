@@ -221,9 +221,11 @@ def test_a_conflict_leaves_no_phantom_in_a_cached_aggregate(database: str) -> No
         assert texts(log) == ["stored", "stored as well"]
 
 
-@pytest.mark.parametrize("sessions", [1, 3])
-def test_threads_that_append_at_once_lose_nothing(database: str, sessions: int) -> None:
-    with cutbank.open(database, synchronous="NORMAL") as store:
+@pytest.mark.parametrize(("sessions", "in_memory"), [(1, False), (3, False), (3, True)])
+def test_threads_that_append_at_once_lose_nothing(
+    database: str, sessions: int, *, in_memory: bool
+) -> None:
+    with cutbank.open(":memory:" if in_memory else database, synchronous="NORMAL") as store:
 
         def append(name: int) -> None:
             for number in range(10):

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from time import monotonic, sleep
 from typing import Any
 from weakref import WeakSet, finalize
@@ -156,7 +157,7 @@ class PostgresLogDatastore:
 
         `?` marks a parameter.
         """
-        statement = query.replace("?", "%s").encode()
+        statement = _mark_parameters(query)
         try:
             return self.execute(statement, parameters)
         except ConnectionLostError:
@@ -231,6 +232,11 @@ def _check_server(connection: Connection[Any], address: PostgresAddress) -> None
         raise StorageError(
             f"{address.name} is a database in {encoding}: make one with ENCODING 'UTF8'"
         )
+
+
+@lru_cache(maxsize=1_000)
+def _mark_parameters(query: str) -> bytes:
+    return query.replace("?", "%s").encode()
 
 
 def translate_postgres_error(error: psycopg.Error) -> persistence.PersistenceError:

@@ -237,14 +237,13 @@ class _IndexBatch:
         self._end_call(touched, call, "error" if is_error else "ok")
 
     def _end_call(self, touched: TouchedSession, call: int, outcome: str | None) -> None:
-        # A fork's answer to its parent's call does not change the parent.
-        if touched.row.forked_at is None or call > touched.row.forked_at:
-            self.rows.execute(
-                "UPDATE digest_entries SET outcome = ? WHERE session_id = ? AND position = ?",
-                outcome,
-                touched.row.id,
-                call,
-            )
+        # A fork's answer to its parent's call finds no entry, and does not change the parent's.
+        self.rows.execute(
+            "UPDATE digest_entries SET outcome = ? WHERE session_id = ? AND position = ?",
+            outcome,
+            touched.row.id,
+            call,
+        )
 
 
 def _list_touched(block: AnyBlock) -> Iterator[tuple[str, str]]:

@@ -87,6 +87,15 @@ class ReadModelDatabase:
                     connection.execute("ROLLBACK")
                 raise
 
+    def execute(self, statement: str, parameters: Sequence[Any]) -> None:
+        """Run one statement as a batch."""
+        with self.transaction() as db:
+            db.execute(statement, parameters)
+
+    def empty(self) -> None:
+        with self.transaction() as db:
+            self.clear(db, None)
+
     def fetch_rows(self, query: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         with self.reading:
             self._reopen_after_fork()

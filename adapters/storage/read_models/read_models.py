@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from threading import Condition, Event, Thread
 from time import monotonic
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, ParamSpec, Self, TypeVar
 from uuid import UUID
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
@@ -32,6 +32,7 @@ from .read_model_file import (
 from .search import SearchFeed, SearchHit, SearchIndex
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 _POLL_SECONDS = 0.005
 MAX_REBUILDS = 3
 """How often an unfit file is rebuilt in one call before the error reaches the caller."""
@@ -145,45 +146,34 @@ class ReadModels:
         if session is not None:
             chain = self.store.find_session_chain(namespace or "default", session)
             streams = [(str(part.originator_id), part.last) for part in chain.segments]
-
-        def found() -> list[SearchHit]:
-            parts = self._search.find_parts(streams)
-            return self._search.find(
-                wanted, parts=parts, namespace=None if session else namespace, limit=limit
-            )
-
-        return self._run_on_fit_file(found)
+        return self._run_on_fit_file(
+            self._search.find,
+            wanted,
+            streams=streams,
+            namespace=None if session else namespace,
+            limit=limit,
+        )
 
     def save_calls(self, stream: UUID, kept: SavedState, calls: bytes, joins: bytes) -> None:
         """Save the positions of a stream's calls, replacing an earlier state.
 
         `read_saved_row` reads them.
         """
-        self._save(SAVE_CALLS, (str(stream), *kept, calls, joins))
+        row = (str(stream), *kept, calls, joins)
+        self._run_on_fit_file(self.file.execute, SAVE_CALLS, row)
 
     def load_trace(self, stream: UUID, kept: SavedState) -> bytes | None:
         """Return the columns that were saved for exactly this state of a stream."""
-
-        def found() -> list[tuple[bytes]]:
-            return self.file.fetch_rows(
-                "SELECT columns FROM traces"
-                " WHERE stream = ? AND position = ? AND digest = ? AND format = ?",
-                (str(stream), *kept),
-            )
-
-        rows = self._run_on_fit_file(found)
+        query = (
+            "SELECT columns FROM traces"
+            " WHERE stream = ? AND position = ? AND digest = ? AND format = ?"
+        )
+        rows = self._run_on_fit_file(self.file.fetch_rows, query, (str(stream), *kept))
         return rows[0][0] if rows else None
 
     def save_trace(self, stream: UUID, kept: SavedState, columns: bytes) -> None:
         """Save a stream's columns, replacing an earlier state."""
-        self._save(SAVE_TRACE, (str(stream), *kept, columns))
-
-    def _save(self, statement: str, row: tuple[object, ...]) -> None:
-        def keep() -> None:
-            with self.file.transaction() as db:
-                db.execute(statement, row)
-
-        self._run_on_fit_file(keep)
+        self._run_on_fit_file(self.file.execute, SAVE_TRACE, (str(stream), *kept, columns))
 
     def catch_up(
         self,
@@ -197,25 +187,16 @@ class ReadModels:
         `search` says whether full-text search catches up too; `until` is called between batches and
         returns True to stop.
         """
-        return self._run_on_fit_file(lambda: self._catch_up(progress, search=search, until=until))
+        return self._run_on_fit_file(self._catch_up, progress, search=search, until=until)
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Empty the file and read the whole log again; return the number of events."""
-
-        def anew() -> None:
-            with self.file.transaction() as db:
-                self.file.clear(db, None)
-
-        self._run_on_fit_file(anew)
+        self._run_on_fit_file(self.file.empty)
         return self.catch_up(progress)
 
     def change_settings(self, **settings: float) -> None:
         """Apply these fields of SessionRowSettings from now on, also to existing rows."""
-
-        def settle() -> None:
-            self.file.change_settings(settings)
-
-        self._run_on_fit_file(settle)
+        self._run_on_fit_file(self.file.change_settings, settings)
 
     def close(self) -> None:
         self.file.close()
@@ -258,12 +239,12 @@ class ReadModels:
                 self._advanced.notify_all()
         return taken
 
-    def _run_on_fit_file(self, work: Callable[[], _T]) -> _T:
+    def _run_on_fit_file(self, work: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
         """Run the work on a file that fits the log, rebuilding the file if it does not."""
         for _ in range(MAX_REBUILDS):
             try:
                 with translate_storage_errors(self.name):
-                    return self._try(work)
+                    return self._try(lambda: work(*args, **options))
             except WrongLogError:
                 with translate_storage_errors(self.name):
                     self._rebuild_file()

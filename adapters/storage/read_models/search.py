@@ -86,11 +86,15 @@ class SearchIndex:
         self,
         query: SearchQuery,
         *,
-        parts: tuple[SessionPart, ...] = (),
+        streams: list[tuple[str, int | None]],
         namespace: str | None,
         limit: int,
     ) -> list[SearchHit]:
-        """Return the matches, best first, or newest first if there are very many."""
+        """Return the matches, best first, or newest first if there are very many.
+
+        `streams` restrict the search to these sessions, each up to a position.
+        """
+        parts = self._find_parts(streams)
         expression = f"{{excerpt}} : {query.expression}"
         order = RANK_ORDER if self._is_rare(query) else NEWEST_ORDER
         if parts and order is NEWEST_ORDER:
@@ -103,8 +107,7 @@ class SearchIndex:
         )
         return [self._make_hit(row, query) for row in found]
 
-    def find_parts(self, streams: list[tuple[str, int | None]]) -> tuple[SessionPart, ...]:
-        """Return the sessions of these streams, each up to a position."""
+    def _find_parts(self, streams: list[tuple[str, int | None]]) -> tuple[SessionPart, ...]:
         query = "SELECT id FROM sessions WHERE stream = ?"
         found = [(self.file.fetch_rows(query, (stream,)), last) for stream, last in streams]
         return tuple(SessionPart(rows[0][0], last) for rows, last in found if rows)

@@ -131,43 +131,23 @@ def test_a_fork_takes_along_what_it_shares_of_its_parents_and_no_more(
 def test_a_longer_archive_extends_a_shorter_session(
     told: SessionStore, elsewhere: SessionStore, tmp_path: Path
 ) -> None:
-    restored(elsewhere, archived(told, tmp_path / "early.cutbank"))
-    talk(told.session("main"), 3)
-    told.session("main").compact(KEEPS_LITTLE, limit=LIMIT)
-    path = archived(told, tmp_path / "late.cutbank")
-
-    report = restored(elsewhere, path)
-
-    assert report.errors == []
-    assert report.added == 6
-    assert rows(elsewhere) == rows(told)
-    assert verify(elsewhere).is_ok
-
-
-def test_a_store_that_has_the_session_open_sees_what_was_added(
-    told: SessionStore, elsewhere: SessionStore, tmp_path: Path
-) -> None:
-    restored(elsewhere, archived(told, tmp_path / "early.cutbank"))
+    early = archived(told, tmp_path / "early.cutbank")
+    restored(elsewhere, early)
     session = elsewhere.session("main")
     before = session.position
-    told.session("main").append(Block.user("more"))
+    talk(told.session("main"), 3)
+    told.session("main").compact(KEEPS_LITTLE, limit=LIMIT)
 
-    restored(elsewhere, archived(told, tmp_path / "late.cutbank"))
+    report = restored(elsewhere, archived(told, tmp_path / "late.cutbank"))
+    shorter = restored(elsewhere, early)
 
+    assert (report.errors, report.added) == ([], 6)
+    assert (shorter.errors, shorter.added) == ([], 0)
+    assert rows(elsewhere) == rows(told)
+    # A store that has it open sees what was added.
     assert session.position == told.session("main").position > before
     session.append(Block.user("and on"))
     assert verify(elsewhere).is_ok
-
-
-def test_a_shorter_archive_adds_nothing(told: SessionStore, tmp_path: Path) -> None:
-    path = archived(told, tmp_path / "early.cutbank")
-    talk(told.session("main"), 3)
-    before = rows(told)
-
-    report = restored(told, path)
-
-    assert (report.added, report.errors) == (0, [])
-    assert rows(told) == before
 
 
 def test_another_session_of_that_name_is_refused_in_one_line(

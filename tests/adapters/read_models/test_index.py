@@ -114,12 +114,14 @@ def test_a_parent_is_named_whichever_was_there_first(store: SessionStore) -> Non
     worked_for = Parent(namespace="default", key="lead", tool_call_id="c7")
     store.session("before", parent=worked_for, title="About the river")
     rows(store, "sessions")
+    store.session("with", parent=worked_for)
     store.session("lead")
     store.session("after", parent=worked_for)
 
     found = {row["key"]: row for row in rows(store, "sessions")}
 
-    assert found["before"]["parent_id"] == found["after"]["parent_id"] == found["lead"]["id"]
+    ids = {found[key]["parent_id"] for key in ("before", "with", "after")}
+    assert ids == {found["lead"]["id"]}
     assert found["before"]["parent_call"] == "c7"
     assert found["lead"]["parent_id"] is None
     assert (found["before"]["name"], found["before"]["title"]) == ("About the river",) * 2
@@ -276,6 +278,22 @@ def test_the_ledger_holds_every_boundary_and_what_became_of_it(session: StoredSe
     view = "SELECT boundaries, activated, reverted FROM sessions_with_compactions WHERE id = ?"
     found = session.log.context.read_models.file.fetch_rows(view, (ledger[0]["session_id"],))
     assert found == [(2, 2, 1)]
+
+
+def test_a_boundary_s_sizes_are_the_provider_s_once_it_has_reported_both(
+    session: StoredSession,
+) -> None:
+    talk(store_of(session), session.key, 12)
+    session.record_call(session.view(), call_id="before", usage=Usage(input=90_000))
+    session.compact(POLICY, limit=4_000)
+    (estimated,) = rows(store_of(session), "compactions")
+
+    session.record_call(session.view(), call_id="after", usage=Usage(input=5_000))
+    (reported,) = rows(store_of(session), "compactions")
+
+    names = ("tokens_basis", "pre_tokens", "post_tokens")
+    assert estimated["tokens_basis"] == "estimated"
+    assert [reported[name] for name in names] == ["reported", 90_000, 5_000]
 
 
 def test_what_failed_is_in_the_ledger(session: StoredSession) -> None:

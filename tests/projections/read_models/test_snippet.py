@@ -33,6 +33,8 @@ def test_of_a_long_text_the_piece_around_the_match_is_shown() -> None:
     assert found.mark_matches().endswith("…")
     assert "one «pebble» clay" in found.mark_matches()
     assert len(found.text) <= SNIPPET_CHARS + 2
+    without = make_snippet("silt " * 99, SearchQuery.parse("pebble"))
+    assert (len(without.text), without.text[-1]) == (SNIPPET_CHARS, "…")
 
 
 @given(st.text(max_size=600), st.sampled_from(["clay", "caf*", '"a b"', "Ähre"]))
