@@ -10,6 +10,7 @@ from cutbank import Block, StoredSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.domain.compaction import MAIN_LINEAGE, derive_lineage_id
+from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.event import Event as Recorded
 from cutbank.domain.idle_rules import IdleRules
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
@@ -67,6 +68,22 @@ def decisions(session: StoredSession) -> Sequence[Recorded]:
 
 def recorded(session: StoredSession, kind: type[T]) -> list[T]:
     return [event for event in decisions(session) if isinstance(event, kind)]
+
+
+def request_by_another(
+    session: StoredSession, worker: str = "another worker", lease_s: float = 600.0
+) -> None:
+    """What another worker records that has begun, and leaves behind if it is killed."""
+    events = session.log.events
+    compaction = events.open_compaction(session.namespace, session.key, MAIN_LINEAGE)
+    compaction.request(
+        trigger=Trigger.IDLE,
+        policy="reserve-headroom",
+        after=session.position,
+        by=worker,
+        lease_s=lease_s,
+    )
+    events.save(compaction)
 
 
 PRICE = 0.25

@@ -16,6 +16,7 @@ from resting import (
     decisions,
     pass_time,
     recorded,
+    request_by_another,
     talk,
 )
 
@@ -29,7 +30,6 @@ from cutbank.domain.compaction_events import (
     CompactionFailed,
     CompactionRejected,
     CompactionRequested,
-    Trigger,
 )
 
 REST = RULES.idle_time_s
@@ -221,7 +221,7 @@ def test_a_session_that_kills_whoever_compacts_it_is_given_up_until_more_is_said
     for _ in range(RULES.attempts):
         pass_time(clock, REST + 3_600)
         assert found(worker, clock)
-        _die_at_it(session)
+        request_by_another(session, "a worker that died", LEASE)
 
     pass_time(clock, timedelta(days=9).total_seconds())
     worker.look()
@@ -235,20 +235,6 @@ def test_a_session_that_kills_whoever_compacts_it_is_given_up_until_more_is_said
     assert told.keys(NoticeKind.BEGAN) == [session.key]
     assert told.keys(NoticeKind.DONE) == [session.key]
     done_once(session)
-
-
-def _die_at_it(session: StoredSession) -> None:
-    """What a worker leaves behind that is killed while it waits for a summary."""
-    store = session.log.events
-    compaction = store.open_compaction(session.namespace, session.key, "main")
-    compaction.request(
-        trigger=Trigger.IDLE,
-        policy="reserve-headroom",
-        after=session.position,
-        by="a worker that died",
-        lease_s=LEASE,
-    )
-    store.save(compaction)
 
 
 # Sessions of another kind

@@ -5,12 +5,11 @@ from datetime import timedelta
 
 import pytest
 from opened_stores import store_of
-from resting import RULES, SetClock, Working, pass_time, talk
+from resting import RULES, SetClock, Working, pass_time, request_by_another, talk
 
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus, read_idle_status
-from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.idle_rules import IdleRules
 
@@ -46,16 +45,7 @@ def test_whoever_is_at_a_session_is_named_until_the_lease_ends(
     session: StoredSession, clock: SetClock
 ) -> None:
     talk(session)
-    store = session.log.events
-    compaction = store.open_compaction(session.namespace, session.key, "main")
-    compaction.request(
-        trigger=Trigger.IDLE,
-        policy="reserve-headroom",
-        after=session.position,
-        by="a worker",
-        lease_s=600.0,
-    )
-    store.save(compaction)
+    request_by_another(session, "a worker")
 
     (running,) = status(store_of(session), clock).running
     pass_time(clock, 601)
