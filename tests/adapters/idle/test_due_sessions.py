@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from resting import RULES, SetClock, Told, Working, pass_time, request_by_another, talk
+from resting import RULES, SetClock, Told, Working, look, pass_time, request_by_another, talk
 
 from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.idle import idle_worker as worker_module
@@ -57,19 +57,16 @@ def test_who_began_last_makes_nobody_hasty_and_keeps_nobody_waiting(
     pass_time(clock, 400)
 
     for worker in (hasty, patient):
-        next_at = worker.look()
-        assert worker.wait()
+        next_at = look(worker)
     assert [notice.worker for notice in told.about(NoticeKind.DONE)] == ["hasty"]
     assert told.about(NoticeKind.LOOKED)[0].due == 1
     assert next_at > clock.now
 
     working(RULES, name="as hasty")
-    patient.look()
-    assert patient.wait()
+    look(patient)
     assert [notice.namespace for notice in told.about(NoticeKind.BEGAN)] == ["ours"]
     pass_time(clock, 3_000)
-    patient.look()
-    assert patient.wait()
+    look(patient)
     assert [notice.namespace for notice in told.about(NoticeKind.DONE)] == ["ours", "theirs"]
 
 
@@ -101,8 +98,7 @@ def test_what_was_passed_over_is_not_looked_at_again(
     pass_time(clock, RULES.idle_time_s)
 
     for _ in range(3):
-        first.look()
-        assert first.wait()
+        look(first)
 
     assert len(told.about(NoticeKind.PASSED_OVER)) == 1
     assert told.about(NoticeKind.LOOKED)[-1].due == 0
@@ -121,11 +117,6 @@ def test_who_has_met_others_begins_somewhere_else_until_nothing_is_due(
             clock.now += timedelta(seconds=1)
         pass_time(clock, RULES.idle_time_s)
 
-    def look(times: int) -> None:
-        for _ in range(times):
-            worker.look()
-            assert worker.wait()
-
     def faster(notice: WorkerNotice) -> None:
         if notice.about is NoticeKind.BEGAN and notice.session == "first":
             request_by_another(store.session("first"))
@@ -134,12 +125,14 @@ def test_who_has_met_others_begins_somewhere_else_until_nothing_is_due(
     monkeypatch.setattr(worker_module, "shuffle", list.reverse)  # in place of the lot
     worker.listeners.append(faster)
     talk_in("first", "second", "third")
-    look(4)
+    for _ in range(4):
+        look(worker)
     assert told.keys(NoticeKind.PASSED_OVER) == ["first"]
     assert told.keys(NoticeKind.DONE) == ["third", "second"]
 
     pass_time(clock, BUSY_PAUSE.total_seconds())
-    look(1)  # nothing is due now
+    look(worker)  # nothing is due now
     talk_in("fifth", "sixth")
-    look(3)
+    for _ in range(3):
+        look(worker)
     assert told.keys(NoticeKind.DONE)[2:] == ["fifth", "sixth"]

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from opened_stores import store_of
-from resting import RULES, SetClock, Working, pass_time, request_by_another, talk
+from resting import RULES, SetClock, Working, look, pass_time, request_by_another, talk
 
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
@@ -61,13 +61,11 @@ def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(
     talk(store.session("served"))
     worker = working(name="w1")
     pass_time(clock, REST)
-    worker.look()
-    assert worker.wait()
+    look(worker)
     talk(store.session("prepared"))
     worker = working(replace(RULES, activate=False), name="w1")
     pass_time(clock, 2 * REST)
-    worker.look()
-    assert worker.wait()
+    look(worker)
 
     said = status(store, clock)
     pass_time(clock, 86_400)
@@ -100,8 +98,7 @@ def test_failures_are_told_with_their_reasons_and_what_is_left_to_try(
     found = []
     for _ in range(RULES.attempts):
         pass_time(clock, REST)
-        worker.look()
-        assert worker.wait()
+        look(worker)
         found.append(status(store_of(session), clock))
 
     first, second, last = found

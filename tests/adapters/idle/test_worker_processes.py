@@ -269,7 +269,7 @@ def test_eight_workers_of_which_one_is_killed_compact_each_session_once(
 ) -> None:
     with cutbank.open(database) as store:
         for number in range(24):
-            turns = (f"{turn}: {WORDS * 320}" for turn in range(6))
+            turns = (f"{turn}: {WORDS * 80}" for turn in range(6))
             store.session(f"s{number}").append(*map(Block.user, turns))
     settings, at_it = held
     env = {"XDG_STATE_HOME": str(tmp_path / "state")}

@@ -1,14 +1,22 @@
 """An idle worker at its work, as a program sees it that uses OpenTelemetry."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from resting import RULES, SetClock, pass_time, talk
+from resting import RULES, SETTINGS, SetClock, pass_time, talk
 from telemetry_seen import Branch, Seen
 
+import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.telemetry.activation import record_notice
+
+
+@pytest.fixture
+def store(database: str, clock: SetClock) -> Iterator[SessionStore]:
+    with cutbank.open(database, clock=clock, settings=SETTINGS) as store:
+        yield store
 
 
 @pytest.fixture
