@@ -312,9 +312,7 @@ class Simulation:
     def _open(self) -> None:
         count = len(self.workers) if self.own_files else 1
         self.stores = [
-            cutbank.open(
-                self.database, clock=self.clock, settings=SETTINGS, synchronous="NORMAL"
-            )
+            cutbank.open(self.database, clock=self.clock, settings=SETTINGS, synchronous="NORMAL")
             for _ in range(count)
         ]
         for number, store in enumerate(self.stores[1:], 1):

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,10 +13,10 @@ from typing import Any, Final, NoReturn
 
 from ..maintenance.maintenance import make_maintenance
 from ..sessions.session_store import SessionStore
-from .health import BEAT_INTERVAL_S, Health, HealthFile, notify_service_manager
+from .health import BEAT_INTERVAL_S, Health, notify_service_manager
 from .idle_scheduler import IdleScheduler, start_scheduler
 from .idle_worker import IdleWorker
-from .notices import NoticeCounts, NoticeKind, NoticeListener, WorkerNotice, WorkerRun
+from .notices import NoticeCounts, NoticeKind, NoticeListener, WorkerRun
 from .worker_log import logger
 
 STOP_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -90,12 +89,11 @@ def run_until_stopped(
     Then cancel what runs, and wait for it for the grace time.
     """
     counts, signals = NoticeCounts(), SignalQueue()
-    file = HealthFile(health) if health else None
     with signals.listen(*RESTART_SIGNALS):
         scheduler = start_scheduler(store, listeners=[counts, *listeners])
         worker, models = scheduler.worker, store.read_models
         report = Health(
-            file,
+            health,
             {"worker": worker.name, "database": store.name},
             lambda: (scheduler.looks, models.positions["index"]),
         )
@@ -159,15 +157,13 @@ def run_once(
 
     When a signal stops it, cancel what runs and wait for it for the grace time.
     """
-    counts, looks, signals = NoticeCounts(), _LookResults(), SignalQueue()
-    worker = IdleWorker(
-        store, listeners=[counts, looks, *listeners], maintenance=make_maintenance(store)
-    )
+    counts, signals = NoticeCounts(), SignalQueue()
+    worker = IdleWorker(store, listeners=[counts, *listeners], maintenance=make_maintenance(store))
     worker.on_free = signals.wake
     with signals.listen():
         is_whole = False
         try:
-            is_whole = _run_due(worker, looks, signals)
+            is_whole = _run_due(worker, counts, signals)
         finally:
             has_ended = worker.stop(grace_s)
     trouble = counts.trouble or (None if is_whole else "it was told to stop")
@@ -175,15 +171,15 @@ def run_once(
     return WorkerRun(worker.name, counts.counts, trouble, left)
 
 
-def _run_due(worker: IdleWorker, looks: "_LookResults", signals: SignalQueue) -> bool:
+def _run_due(worker: IdleWorker, counts: NoticeCounts, signals: SignalQueue) -> bool:
     """Do what is due; return False if a signal interrupted it."""
     while True:
-        looks.newest = None
+        counts.newest_look = None
         worker.look()
         if worker.running_attempts:
             if signals.is_told_to_end(_LOOK_INTERVAL_S):
                 return False
-        elif not looks.is_work_left:
+        elif not _is_work_left(counts):
             break
     while not worker.wait(_MAINTENANCE_PAUSE_S):
         if signals.is_told_to_end(0):
@@ -191,25 +187,9 @@ def _run_due(worker: IdleWorker, looks: "_LookResults", signals: SignalQueue) ->
     return True
 
 
-class _LookResults:
-    """A listener that keeps what the newest look found, and what was passed over so far."""
-
-    def __init__(self) -> None:
-        self.newest: WorkerNotice | None = None
-        self._passed_over: Counter[tuple[str | None, str | None]] = Counter()
-
-    def __call__(self, notice: WorkerNotice) -> None:
-        match notice.about:
-            case NoticeKind.LOOKED | NoticeKind.WAITING | NoticeKind.DATABASE_AWAY:
-                self.newest = notice
-            case NoticeKind.PASSED_OVER:
-                self._passed_over[notice.namespace, notice.session] += 1
-            case _:
-                pass
-
-    @property
-    def is_work_left(self) -> bool:
-        # Without an answer, or while all work has to wait, nothing can be done now.
-        if self.newest is None or self.newest.about is not NoticeKind.LOOKED or not self.newest.due:
-            return False
-        return max(self._passed_over.values(), default=0) < MAX_PASSED_OVER
+def _is_work_left(counts: NoticeCounts) -> bool:
+    # Without an answer, or while all work has to wait, nothing can be done now.
+    look = counts.newest_look
+    if look is None or look.about is not NoticeKind.LOOKED or not look.due:
+        return False
+    return max(counts.passed_over.values(), default=0) < MAX_PASSED_OVER

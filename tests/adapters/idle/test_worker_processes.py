@@ -26,7 +26,7 @@ import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.idle import foreground
-from cutbank.adapters.runtime.idle.health import STUCK_AFTER_S, Health, HealthFile
+from cutbank.adapters.runtime.idle.health import STUCK_AFTER_S, Health
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.domain.compaction_events import (
@@ -181,7 +181,7 @@ def test_the_health_file_says_what_the_worker_does_and_what_trouble_there_is(
 
 def test_a_worker_that_makes_no_progress_lets_its_health_file_grow_old(tmp_path: Path) -> None:
     now, progress = [0.0], [1]
-    health = Health(HealthFile(tmp_path / "h"), {}, lambda: progress[0], lambda: now[0])
+    health = Health(tmp_path / "h", {}, lambda: progress[0], lambda: now[0])
 
     assert health.beat({})
     now[0] += STUCK_AFTER_S
