@@ -90,13 +90,13 @@ def run_until_stopped(
     """
     counts, signals = NoticeCounts(), SignalQueue()
     with signals.listen(*RESTART_SIGNALS):
-        scheduler = start_scheduler(store, listeners=[counts, *listeners])
-        worker, models = scheduler.worker, store.read_models
         report = Health(
             health,
-            {"worker": worker.name, "database": store.name},
-            lambda: (scheduler.looks, models.positions["index"]),
+            {"database": store.name},
+            lambda: (scheduler.looks, store.read_models.positions["index"]),
         )
+        scheduler = start_scheduler(store, listeners=[counts, *listeners])
+        worker = scheduler.worker
         try:
             _beat_until_told_to_end(scheduler, counts, report, signals, parent)
         finally:
@@ -131,6 +131,7 @@ def _beat_until_told_to_end(
 def _describe_state(scheduler: IdleScheduler, counts: NoticeCounts) -> dict[str, Any]:
     running = scheduler.worker.running_attempts
     return {
+        "worker": scheduler.worker.name,
         "looked_at": _format_time(scheduler.looked_at),
         "next_look": _format_time(scheduler.next_look),
         "due": counts.due,

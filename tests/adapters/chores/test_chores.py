@@ -169,6 +169,11 @@ def test_chores_wait_until_nobody_has_written_for_a_while(
     clock.advance(seconds=20)
     assert set(outcomes(chores.run_due(clock.now))) == ALL
 
+    clock.advance(days=2)
+    store.session("a session").append(Block.user("said by a clock that was ahead"))
+    clock.advance(days=-1)
+    assert set(outcomes(chores.run_due(clock.now))) == ALL
+
 
 def test_a_chore_waits_for_writers_no_longer_than_its_patience(
     store: SessionStore, clock: StillClock, make: Make
