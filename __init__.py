@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from .domain.models import Prices as Prices
     from .domain.overflow.recognizer import recognize_overflow as recognize_overflow
     from .domain.pins import PinRules as PinRules
-    from .domain.policies.contract.check_policy import check_policy as check_policy
+    from .domain.policies.contract import check_policy as check_policy
     from .domain.policies.pi import Pi as Pi
     from .domain.policies.policy import Policy as Policy
     from .domain.policies.policy import check_settings as check_settings
@@ -169,7 +169,7 @@ _NAMES = {
     "domain.models": "ModelFacts ModelOverride Prices",
     "domain.overflow.recognizer": "recognize_overflow",
     "domain.pins": "PinRules",
-    "domain.policies.contract.check_policy": "check_policy",
+    "domain.policies.contract": "check_policy",
     "domain.policies.pi": "Pi",
     "domain.policies.policy": "Policy check_settings setting",
     "domain.policies.preserve_zone": "PreserveZone",

@@ -15,9 +15,9 @@ from ..domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ..domain.counting.sizes import PromptSizeChange
 from ..domain.event import Event
 from ..domain.ranges import Ranges
+from ..domain.token_estimate import PromptSizeChange
 from .phrase_origins import PhraseOrigins
 
 FirstCallFinder = Callable[[BoundaryActivated], int | None]

@@ -46,8 +46,7 @@ from cutbank.adapters.storage.event_log.event_mapper import (
     EventMapper,
     ZstdCompressor,
 )
-from cutbank.adapters.storage.event_log.recorder import ImportRow
-from cutbank.adapters.storage.event_log.stored_row import StoredRow
+from cutbank.adapters.storage.event_log.stored_row import ImportRow, StoredRow
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.compaction_events import Summary, Trigger, Trim

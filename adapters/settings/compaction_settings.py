@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Strict, ValidationInfo, field_validator
 
 from ...domain.blocks import Kind
 from ...domain.errors import InvalidSettingError
-from ...domain.model_limits import CONTEXT_BY_BETA
+from ...domain.models import CONTEXT_BY_BETA
 from ...domain.pins import PinRules
 from ...domain.policies.catalog import DEFAULT_POLICY
 from ...domain.policies.policy import get_presets, list_settings

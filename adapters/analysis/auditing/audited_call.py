@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
-from ....domain.counting.sizes import PromptSize, SizeBasis
 from ....domain.errors import InvalidPositionError, NotFoundError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
+from ....domain.token_estimate import PromptSize, SizeBasis
 from ....projections.audit.sent_view import SentView
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS_BY_LABEL, render_view

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import BoundaryActivated, CompactBoundary, Summary
-from ....domain.counting.sizes import PromptSizeChange, SizeBasis
 from ....domain.errors import InvalidSettingError, NotFoundError
+from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ....projections.diffing.session_text import SessionText
 from ....projections.diffing.view_diff import ViewDiff, compare_views
 from ....projections.history_view import HistoryView

@@ -185,7 +185,7 @@ def _cheap_model(model: str | None) -> str:
             "summary.chain names llm, and no model is set: set summary.model, "
             "or name the agent's model"
         )
-    from ...models.cheaper_models import find_cheaper_model  # noqa: PLC0415 - imported on use
+    from ...models.model_catalog import find_cheaper_model  # noqa: PLC0415 - imported on use
 
     name = find_cheaper_model(model)
     if ":" in name.partition("/")[0]:

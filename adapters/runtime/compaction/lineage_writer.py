@@ -17,7 +17,7 @@ from ....projections.planned_compaction import (
     make_summary_fields,
 )
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from .options import CompactionRequest
 from .summary_chain import AcceptedDraft, DraftRefusal

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import CompactBoundary, Repair, Summary, Trigger, Trim
 from ....domain.context_limit import LimitSource
+from ....domain.fitting import price_compaction
 from ....domain.item import Item
-from ....domain.kind_shares import KindShare, compute_kind_shares
-from ....domain.plan_price import price_compaction
-from ....domain.policies.threshold import ThresholdState, measure_threshold
+from ....domain.policies.policy import ThresholdState, measure_threshold
 from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
 from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.token_estimate import KindShare, compute_kind_shares
 from ....domain.trims import count_trimmed_chars
 from ....domain.window import Plan, Window
 from ....projections.planned_compaction import PlannedCompaction

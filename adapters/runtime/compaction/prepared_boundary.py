@@ -8,7 +8,7 @@ from threading import Lock, Thread, current_thread
 from typing import Any
 from uuid import UUID
 
-from ....domain.boundary_misfit import ChangesSince, explain_misfit
+from ....domain.compaction import ChangesSince, explain_misfit
 from ....domain.compaction_events import CompactBoundary, Trigger
 from ....domain.errors import (
     CompactionCancelledError,

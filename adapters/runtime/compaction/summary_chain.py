@@ -11,8 +11,7 @@ from ....domain.errors import (
 )
 from ....domain.session_events import Usage
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....domain.summaries.listing import ListingSummarizer
-from ....domain.summaries.notice import NoticeSummarizer
+from ....domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
 from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from ....domain.window import OnFailure
 from .cancellation import Cancellation, run_summarizer

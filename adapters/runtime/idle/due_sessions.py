@@ -96,7 +96,7 @@ class DueSessionIndex:
             self._passed_over[due.id] = due.position
             return
         with self.models.file.transaction() as db:
-            db.conn.execute(
+            db.execute(
                 "UPDATE sessions SET due_at = NULL WHERE id = ? AND position = ?",
                 (due.id, due.position),
             )

@@ -7,9 +7,8 @@ from typing import Any
 
 from ...storage.event_log.event_mapper import decompress_any, load_json
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.keyed_hash import matches_keyed_hash
-from ...storage.event_log.recorder import LogNotification
 from ...storage.event_log.storage_tasks import RecompressedBody, Storage, StoredBody
+from ...storage.event_log.stored_row import LogNotification, matches_keyed_hash
 from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 _PAGE_EVENTS = 200
@@ -83,7 +82,7 @@ class Recompression:
             content = decompress_any(body.content)
         except Exception:  # noqa: BLE001 - damaged bytes may fail in any way
             return None
-        secret = self.store.recorder.subject(subject)[1]
+        secret = self.store.recorder.names.subject(subject)[1]
         return content if matches_keyed_hash(address, content, secret) else None
 
     def _compress(self, body: StoredBody, content: bytes) -> bytes | None:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import ContextLimit
-from ....domain.policies.pruning.weighed_messages import WeighedMessages
 from ....domain.policies.scored_pruning import ScoredPruning
-from ....domain.summaries.notice import NOTICE_SECTION
+from ....domain.policies.weighed_messages import WeighedMessages
+from ....domain.summaries.simple_summarizers import NOTICE_SECTION
 from ....domain.utilization import Utilization
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.from_settings import make_compaction_request

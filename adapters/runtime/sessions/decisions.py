@@ -9,7 +9,7 @@ from ....domain.errors import ConflictError, CutbankError, InvalidPositionError,
 from ....domain.session import Session, derive_session_id
 from ....domain.session_events import Fork
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 
 _T = TypeVar("_T")

@@ -117,7 +117,7 @@ class StoreContext:
 
     def set_tokenizer(self, name: str) -> None:
         """Count the tokens of new blocks with this tokenizer; see `SessionStore.set_tokenizer`."""
-        from ...models.counters import get_counter  # noqa: PLC0415 - start-up time
+        from ...models.vocabularies import get_counter  # noqa: PLC0415 - start-up time
 
         self.events.tally = TokenCounts(get_counter(name))
         if self.opening is not None:
@@ -148,7 +148,7 @@ class StoreContext:
         """The disposable file next to the database that answers questions about all sessions."""
         # Under the lock, so that no process is forked in the middle of the import.
         with self._opening:
-            # A store that never asks does not wait for sqlite-utils.
+            # A store that never asks does not load them.
             from ...storage.read_models.location import find_read_models  # noqa: PLC0415
             from ...storage.read_models.read_models import ReadModels  # noqa: PLC0415
 

@@ -3,10 +3,9 @@
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.lazy_sequence import LazySequence
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
-from cutbank.domain.window import Window
+from cutbank.domain.window import LazySequence, Window
 
 POLICY = ReserveHeadroom()
 
