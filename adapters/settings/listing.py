@@ -82,7 +82,7 @@ def _make_listed(
     return ListedSetting(
         path=path,
         value=to_json_value(value),
-        default=to_json_value(about.default),
+        default=to_json_value(about.scalar.default),
         unit=about.scalar.unit,
         accepted_values=about.accepted_values,
         help=about.scalar.help,
@@ -135,13 +135,13 @@ def make_example() -> str:
 def _format_sections() -> Iterator[str]:
     for name in Settings.model_fields:
         about = describe_setting(Settings, name)
-        if about.section is None or about.is_by_name or about.default is None:
+        if about.section is None or about.is_by_name or about.scalar.default is None:
             continue
         fields = [
             (field, describe_setting(about.section, field)) for field in about.section.model_fields
         ]
         defaults = {
-            field: to_json_value(found.default)
+            field: to_json_value(found.scalar.default)
             for field, found in fields
             if found.shape in {SettingShape.SCALAR, SettingShape.LIST}
         }

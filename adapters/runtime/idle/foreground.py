@@ -41,7 +41,12 @@ class SignalQueue:
         self._queue: SimpleQueue[int | None] = SimpleQueue()
         self._before_exit = before_exit
         self._is_ending = False
-        self.is_to_restart = False
+        self._is_restarting = False
+
+    @property
+    def is_to_restart(self) -> bool:
+        """Whether the process is to start again, and was not told to stop meanwhile."""
+        return self._is_restarting and not self._is_ending
 
     def is_told_to_end(self, timeout: float) -> bool:
         """Wait for the next signal or `wake`; return whether it is a signal to stop or restart."""
@@ -49,7 +54,7 @@ class SignalQueue:
             number = self._queue.get(timeout=max(timeout, 0))
         except Empty:
             return False
-        self.is_to_restart = number in RESTART_SIGNALS
+        self._is_restarting = number in RESTART_SIGNALS
         return number in STOP_SIGNALS | RESTART_SIGNALS
 
     def wake(self) -> None:

@@ -52,7 +52,7 @@ def run_worker_processes(
     signals = SignalQueue(before_exit=kill_all)
     with (
         TemporaryDirectory(prefix="cutbank-idle-") as folder,
-        signals.listen(signal.SIGCHLD, *RESTART_SIGNALS),
+        signals.listen(signal.SIGCHLD, *(() if is_once else RESTART_SIGNALS)),
     ):
         files = [Path(folder) / f"{number}.json" for number in range(processes)]
         report = Health(health, {"processes": processes}, lambda: _find_oldest_time(files))
