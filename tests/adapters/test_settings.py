@@ -277,6 +277,7 @@ MISTAKES = [
     ("[idle]\nconcurrency = 0", "is 0; it takes a whole number of sessions from 1 up to 64"),
     ('[idle]\nserve = "later"', ':2: idle.serve is "later"; it takes now or at-threshold'),
     ("[idle]\nlease = 0", ":2: idle.lease is 0; it takes a number of seconds from 0.1"),
+    ('[summary]\napi_key = "abcdef"', ":2: summary.api_key looks like a key, and keys are no"),
     ("a = " + "[" * 100_000, ": nests lists or tables too deeply"),
     ("[summary]\n[compaction\nlimit = 3", ":2: is not TOML: "),
     ('[compaction]\npolicy = """\nx\n\n', ":3: is not TOML: "),
