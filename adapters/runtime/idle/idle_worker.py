@@ -20,7 +20,6 @@ from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.cancellation import Cancellation
 from ..maintenance.maintenance import Maintenance
-from ..maintenance.maintenance_task import TaskOutcome
 from ..sessions.session_store import SessionStore
 from ..telemetry.activation import record_notice
 from .attempt import AttemptResult, IdleAttempt
@@ -36,10 +35,6 @@ FIRST_PAUSE = timedelta(seconds=1)
 """The pause after the first failure of the database; it doubles with each further one."""
 _CONTENTION_FACTOR = 16
 """After meeting another worker at a session, start with a random one of so many due sessions."""
-_TASK_NOTICES = {
-    TaskOutcome.DONE: NoticeKind.CHORE_DONE,
-    TaskOutcome.FAILED: NoticeKind.CHORE_FAILED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +259,9 @@ class IdleWorker:
             self._handle_database_away(error)
             return
         for report in reports:
-            if about := _TASK_NOTICES.get(report.outcome):
+            if not report.was_stopped:
                 self.notify(
-                    about,
+                    NoticeKind.CHORE_FAILED if report.has_failed else NoticeKind.CHORE_DONE,
                     chore=report.chore,
                     reason=report.reason,
                     took_s=report.took_s,

@@ -119,6 +119,14 @@ class TaskReport:
     reason: str | None = None
     """One line: for a failure the thing, the fault and the remedy."""
 
+    @property
+    def has_failed(self) -> bool:
+        return self.outcome is TaskOutcome.FAILED
+
+    @property
+    def was_stopped(self) -> bool:
+        return self.outcome is TaskOutcome.STOPPED
+
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
