@@ -82,7 +82,7 @@ def _make_listed(
     return ListedSetting(
         path=path,
         value=to_json_value(value),
-        default=to_json_value(about.default),
+        default=to_json_value(about.scalar.default),
         unit=about.scalar.unit,
         accepted_values=about.accepted_values,
         help=about.scalar.help,
@@ -135,51 +135,38 @@ def make_example() -> str:
 def _format_sections() -> Iterator[str]:
     for name in Settings.model_fields:
         about = describe_setting(Settings, name)
-        if about.section is not None and not about.is_by_name and about.default is not None:
-            yield from _format_section(name, about.section)
-    yield from _format_table("[compaction.settings]", f"The settings of {DEFAULT_POLICY}.")
+        if about.section is None or about.is_by_name or about.scalar.default is None:
+            continue
+        fields = [
+            (field, describe_setting(about.section, field)) for field in about.section.model_fields
+        ]
+        defaults = {
+            field: to_json_value(found.scalar.default)
+            for field, found in fields
+            if found.shape in {SettingShape.SCALAR, SettingShape.LIST}
+        }
+        if defaults:
+            yield from _format_section(f"[{name}]", about.section, defaults)
+    yield from ("", f"# The settings of {DEFAULT_POLICY}.", "[compaction.settings]")
     for one in list_settings(POLICIES[DEFAULT_POLICY]):
-        yield from _format_pair(
-            one.name, one.default, one.accepted_values, one.help, is_example=True
-        )
-    yield from _format_examples("[context]", ContextSettings, CONTEXT_EXAMPLE)
-    yield from _format_examples('[models."NAME"]', ModelSettings, MODEL_EXAMPLE)
-    yield from _format_examples("[[hooks.commands]]", HookCommandSettings, HOOK_EXAMPLE)
+        yield from _format_setting(f"#{one.name}", one.default, one.accepted_values, one.help)
+    yield from _format_section("#[context]", ContextSettings, CONTEXT_EXAMPLE)
+    yield from _format_section('#[models."NAME"]', ModelSettings, MODEL_EXAMPLE)
+    yield from _format_section("#[[hooks.commands]]", HookCommandSettings, HOOK_EXAMPLE)
 
 
-def _format_section(name: str, section: type[Section]) -> Iterator[str]:
-    scalars = [
-        (field, about)
-        for field in section.model_fields
-        if (about := describe_setting(section, field)).shape
-        in {SettingShape.SCALAR, SettingShape.LIST}
-    ]
-    if scalars:
-        yield from _format_table(f"[{name}]", section.__doc__ or "")
-    for field, about in scalars:
-        yield from _format_pair(
-            field, to_json_value(about.default), about.accepted_values, about.scalar.help
-        )
-
-
-def _format_examples(header: str, section: type[Section], values: dict[str, Any]) -> Iterator[str]:
-    yield from _format_table(f"#{header}", section.__doc__ or "")
+def _format_section(header: str, section: type[Section], values: dict[str, Any]) -> Iterator[str]:
+    """Yield a section with these values; as an example if the header is one."""
+    yield from ("", f"# {section.__doc__}", header)
+    mark = "#" if header.startswith("#") else ""
     for field, value in values.items():
         about = describe_setting(section, field)
-        yield from _format_pair(
-            field, value, about.accepted_values, about.scalar.help, is_example=True
+        yield from _format_setting(
+            f"{mark}{field}", value, about.accepted_values, about.scalar.help
         )
 
 
-def _format_table(header: str, about: str) -> Iterator[str]:
-    yield ""
-    yield f"# {about}"
-    yield header
-
-
-def _format_pair(
-    name: str, value: Any, takes: str, help_: str, *, is_example: bool = False
-) -> Iterator[str]:
+def _format_setting(name: str, value: Any, takes: str, help_: str) -> Iterator[str]:
     in_one = f"# {help_} ({takes})"
     yield from [in_one] if len(in_one) <= _LINE_CHARACTERS else [f"# {help_}", f"# ({takes})"]
-    yield f"{'#' if is_example else ''}{name} = {json.dumps(NO_VALUE if value is None else value)}"
+    yield f"{name} = {json.dumps(NO_VALUE if value is None else value)}"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from ...domain.errors import InvalidSettingError
@@ -111,34 +110,30 @@ def _load(point: "EntryPoint") -> PackagePolicy:
 
 def _drop_ambiguous(candidates: list[PackagePolicy]) -> tuple[PackagePolicy, ...]:
     """Reject the policies whose name or alias another one has, since the name is ambiguous."""
-    clashes: dict[int, str] = {}
-    for at, one in enumerate(candidates):
+    owners: dict[str, list[PackagePolicy]] = {}
+    for one in candidates:
         for word in _policy_names(one.policy) if one.policy else ():
+            owners.setdefault(word, []).append(one)
+
+    def find_clash(policy: type[Policy], one: PackagePolicy) -> str | None:
+        for word in _policy_names(policy):
             if word in POLICIES or word in ALIASES:
-                clashes[at] = f"{word!r} is a name of cutbank's own {ALIASES.get(word, word)}"
-    for (at, one), (other_at, other) in combinations(enumerate(candidates), 2):
-        if one.policy and other.policy and (shared := _find_shared_name(one.policy, other.policy)):
-            clashes.setdefault(at, f"{shared!r} is a name of {_describe_problem(other)} as well")
-            clashes.setdefault(
-                other_at, f"{shared!r} is a name of {_describe_problem(one)} as well"
-            )
+                return f"{word!r} is a name of cutbank's own {ALIASES.get(word, word)}"
+        for word in _policy_names(policy):
+            if other := next((other for other in owners[word] if other is not one), None):
+                return f"{word!r} is a name of {other.entry!r} of {other.package} as well"
+        return None
+
     return tuple(
-        one.reject(clashes[at]) if at in clashes else one for at, one in enumerate(candidates)
+        one.reject(clash) if one.policy and (clash := find_clash(one.policy, one)) else one
+        for one in candidates
     )
-
-
-def _find_shared_name(one: type[Policy], other: type[Policy]) -> str | None:
-    return next((word for word in _policy_names(one) if word in set(_policy_names(other))), None)
 
 
 def _policy_names(policy: type[Policy]) -> Iterator[str]:
     yield policy.name
     if alias := find_alias(policy):
         yield alias
-
-
-def _describe_problem(one: PackagePolicy) -> str:
-    return f"{one.entry!r} of {one.package}"
 
 
 def _package_name(point: "EntryPoint") -> str:

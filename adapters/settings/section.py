@@ -108,8 +108,7 @@ class SettingInfo:
 
     shape: SettingShape
     scalar: PolicySetting
-    """The setting; for a list, any of its elements."""
-    default: Any
+    """The setting with its default; for a list, any of its elements."""
     section: type[Section] | None = None
     """For a table or a list of tables, the section with their fields, if known."""
     is_by_name: bool = False
@@ -154,14 +153,13 @@ def describe_setting(section: type[Section], name: str) -> SettingInfo:
         choices, element = get_args(element), str
     elif isinstance(element, type) and issubclass(element, Enum):
         choices = tuple(str(one.value) for one in element)
-    default = None if field.is_required() else field.get_default(call_default_factory=True)
     known: Mapping[str, Any] = {}
     if isinstance(field.json_schema_extra, dict):
         known = field.json_schema_extra
     scalar = PolicySetting(
         name=name,
         type=str if is_table else element,
-        default=default,
+        default=None if field.is_required() else field.get_default(call_default_factory=True),
         unit=known.get("unit", ""),
         help=field.description or "",
         least=known.get("least"),
@@ -169,7 +167,7 @@ def describe_setting(section: type[Section], name: str) -> SettingInfo:
         among=choices,
         may_be_none=may_be_none,
     )
-    return SettingInfo(shape, scalar, default, element if is_section else None, is_by_name)
+    return SettingInfo(shape, scalar, element if is_section else None, is_by_name)
 
 
 def _find_shape(annotation: Any) -> tuple[SettingShape, Any, bool]:

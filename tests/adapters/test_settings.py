@@ -1,14 +1,17 @@
 """Settings: what holds, where it came from, and how a mistake is named by its line."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, time
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from platformdirs import user_config_path
 
+from cutbank.adapters.settings.idle_settings import IdleSettings
 from cutbank.adapters.settings.listing import list_effective_settings
 from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.secret_values import has_key, is_key_name, show_value
@@ -17,6 +20,7 @@ from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import CompactionEventKind
+from cutbank.domain.idle_rules import IdleRules
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
@@ -132,6 +136,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
         "CUTBANK_SUMMARY_MODEL": "",
         "CUTBANK_DB": "/elsewhere.db",
         "CUTBANK_SESSIONS": "somebody else's",
+        "CUTBANK_IDLE_QUIET_HOURS": "08:00-20:00 Europe/Berlin",
     }
 
     settings = load_settings(written(tmp_path, WRITTEN), environ)
@@ -147,6 +152,9 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
         "context": 1_000_000,
         "output": 32_000,
     }
+    assert settings.idle.make_rules().find_resume_time(datetime(2024, 7, 1, 12, tzinfo=UTC)) == (
+        datetime(2024, 7, 1, 18, tzinfo=UTC)
+    )
     assert len(settings.hooks.commands) == 1
     assert (
         settings.find_origin("hooks", "commands", 0, "command").variable == "CUTBANK_HOOKS_COMMANDS"
@@ -155,12 +163,8 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     assert settings.find_origin("compaction", "limit").variable == "CUTBANK_COMPACTION_LIMIT"
     assert settings.find_origin("compaction", "settings", "keep_tokens").line == 10
 
-
-def test_a_table_in_a_variable_is_merged_with_the_files(tmp_path: Path) -> None:
     environ = {"CUTBANK_COMPACTION": '{"auto": false, "settings": {"reserve_tokens": 7}}'}
-
     settings = load_settings(written(tmp_path, WRITTEN), environ)
-
     assert (settings.compaction.limit, settings.compaction.auto) == (128_000, False)
     assert settings.policy == ReserveHeadroom(7, 4000)
 
@@ -257,6 +261,23 @@ MISTAKES = [
     ("[models.big]\ncontext = 1000\noutput = 2000", ":3: models.big.output is 2,000, more than"),
     ("[[hooks.commands]]\non = []\ncommand = []", ":2: hooks.commands[0].on names no moment"),
     ('[hooks]\n[[hooks.commands]]\non = ["failed"]', ":2: hooks.commands[0].command is missing"),
+    (
+        '[idle]\nquiet_hours = "8-20"',
+        ':2: idle.quiet_hours is "8-20"; it takes hours as 22:00-06:30',
+    ),
+    ('[idle]\nquiet_hours = "22:00-24:00"', 'is "22:00-24:00"; it takes hours as 22:00-06:30 Eur'),
+    ('[idle]\nquiet_hours = "22:00"', ':2: idle.quiet_hours is "22:00"; it takes hours'),
+    ('[idle]\nquiet_hours = ""', ':2: idle.quiet_hours is ""; it takes hours'),
+    ('[idle]\nquiet_hours = "06:00-06:00"', "which never ends: no work would be begun at all"),
+    ('[idle]\nquiet_hours = "22:00-06:00 Europe/Berln"', "; did you mean Europe/Berlin?"),
+    ('[idle]\nquiet_hours = "22:00-06:00 ../../etc"', "whose zone is no time zone"),
+    ("[idle]\nquiet_hours = 22", ":2: idle.quiet_hours is 22; it takes"),
+    ("[idle]\ntime = -1", ":2: idle.time is -1; it takes a number of seconds from 0"),
+    ("[idle]\nleast_utilization = 50", "is 50; it takes a fraction of the limit from 0 up to 1"),
+    ("[idle]\nconcurrency = 0", "is 0; it takes a whole number of sessions from 1 up to 64"),
+    ('[idle]\nserve = "later"', ':2: idle.serve is "later"; it takes now or at-threshold'),
+    ("[idle]\nlease = 0", ":2: idle.lease is 0; it takes a number of seconds from 0.1"),
+    ('[summary]\napi_key = "abcdef"', ":2: summary.api_key looks like a key, and keys are no"),
     ("a = " + "[" * 100_000, ": nests lists or tables too deeply"),
     ("[summary]\n[compaction\nlimit = 3", ":2: is not TOML: "),
     ('[compaction]\npolicy = """\nx\n\n', ":3: is not TOML: "),
@@ -363,7 +384,7 @@ def test_ordinary_values_are_not_taken_for_keys() -> None:
     assert show_value("x" * 100).endswith("…")
 
 
-def test_a_file_of_an_editor_of_windows_is_read(tmp_path: Path) -> None:
+def test_a_file_is_read_with_the_marks_of_an_editor_and_only_as_utf_8(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_bytes(b'\xef\xbb\xbf[summary]\r\nretries = 7\r\nmodel = """a\r\nb"""\r\n')
 
@@ -371,33 +392,43 @@ def test_a_file_of_an_editor_of_windows_is_read(tmp_path: Path) -> None:
 
     assert settings.summary.retries == 7
     assert settings.find_origin("summary", "model").line == 3
-
-
-def test_a_file_that_is_no_text_is_named_with_its_line(tmp_path: Path) -> None:
-    file = tmp_path / "settings.toml"
     file.write_bytes(b"[summary]\n# caf\xe9\n")
-
     with pytest.raises(InvalidSettingError, match=r"settings\.toml:2: is not UTF-8"):
         load_settings(file, {})
 
 
-def test_a_summariser_of_ones_own_is_found_by_its_entry_point(tmp_path: Path) -> None:
+def test_a_summariser_of_ones_own_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = tmp_path / "mine-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[cutbank.summarizers]\nmine = mine:Mine\n")
-    file = written(tmp_path, '[summary]\nchain = ["mine", "extractive"]')
-    code = (
-        "from cutbank.adapters.settings.load_settings import load_settings\n"
-        f"print(load_settings({str(file)!r}, {{}}).summary.chain)"
-    )
+    monkeypatch.syspath_prepend(tmp_path)
 
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        check=True,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        text=True,
-    )
+    settings = load_settings(written(tmp_path, '[summary]\nchain = ["mine", "extractive"]'), {})
 
-    assert done.stdout == "('mine', 'extractive')\n"
+    assert settings.summary.chain == ("mine", "extractive")
+
+
+WALL_TIMES = st.times().map(lambda at: at.replace(second=0, microsecond=0))
+
+
+@given(
+    begins=WALL_TIMES,
+    ends=WALL_TIMES,
+    zone=st.sampled_from(["", " Europe/Berlin", "  Asia/Kathmandu", " UTC"]),
+)
+def test_hours_are_read_as_they_are_written(begins: time, ends: time, zone: str) -> None:
+    assume(begins != ends)
+    settings = IdleSettings(quiet_hours=f" {begins:%H:%M}-{ends:%H:%M}{zone} ")
+
+    quiet = settings.make_rules().quiet_hours
+
+    assert quiet is not None
+    assert (quiet.begins, quiet.ends) == (begins, ends)
+    assert quiet.zone == ZoneInfo(zone.strip() or "UTC")
+
+
+def test_what_is_not_set_is_as_the_rules_have_it() -> None:
+    assert IdleSettings().make_rules() == IdleRules()

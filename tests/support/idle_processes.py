@@ -15,7 +15,8 @@ from cutbank.adapters.runtime.idle.notices import NoticeKind
 PROGRAM = [sys.executable, "-P", "-m", "cutbank"]
 AT_ONCE = {
     "CUTBANK_IDLE_TIME": "0",
-    "CUTBANK_IDLE_LEAST_UTILIZATION": "0.05",
+    "CUTBANK_IDLE_LEAST_UTILIZATION": "0.02",
+    "CUTBANK_COMPACTION_SETTINGS__KEEP_TOKENS": "4000",
     "CUTBANK_PINS_FIRST_PROMPT": "false",
 }
 """Sessions are due as soon as somebody looks."""

@@ -9,13 +9,20 @@ from typing import Protocol, TypeVar
 from cutbank import Block, StoredSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
+from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
+from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction import MAIN_LINEAGE, derive_lineage_id
+from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.event import Event as Recorded
 from cutbank.domain.idle_rules import IdleRules
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material
 
-RULES = IdleRules(idle_time_s=300, least_utilization=0.05, concurrency=2, backoff_s=60)
+RULES = IdleRules(idle_time_s=300, least_utilization=0.02, concurrency=2, backoff_s=60)
+SETTINGS = Settings(
+    pins=PinSettings(first_prompt=False, kinds=()),
+    compaction=CompactionSettings(settings={"keep_tokens": 4_000}),
+)
 WORDS = "the clay under the river bank slid in the night and nobody had seen it coming "
 
 
@@ -37,6 +44,14 @@ class Told:
 
 Working = Callable[..., IdleWorker]
 
+
+def look(worker: IdleWorker) -> datetime:
+    """Have the worker look and do what is due; return when it wants to look again."""
+    next_at = worker.look()
+    assert worker.wait(GUARD_S)
+    return next_at
+
+
 T = TypeVar("T")
 
 
@@ -46,11 +61,13 @@ class SetClock(Protocol):
     def __call__(self) -> datetime: ...
 
 
-def talk(session: StoredSession, turns: int = 12, words: int = 160) -> None:
-    """Say enough for a compaction to gain by it: of 36,000 tokens, the newest 20,000 are kept."""
-    for turn in range(turns):
-        session.append(Block.user(f"{turn}: what of it? {WORDS * words}"))
-        session.append(Block.assistant(f"{turn}: {WORDS * 2}"))
+def talk(session: StoredSession) -> None:
+    """Say enough for a compaction to gain by it: of 9,000 tokens, the newest 4,000 are kept."""
+    blocks: list[Block] = []
+    for turn in range(12):
+        blocks.append(Block.user(f"{turn}: what of it? {WORDS * 40}"))
+        blocks.append(Block.assistant(f"{turn}: {WORDS * 2}"))
+    session.append(*blocks)
 
 
 def pass_time(clock: SetClock, seconds: float) -> None:
@@ -67,6 +84,22 @@ def decisions(session: StoredSession) -> Sequence[Recorded]:
 
 def recorded(session: StoredSession, kind: type[T]) -> list[T]:
     return [event for event in decisions(session) if isinstance(event, kind)]
+
+
+def request_by_another(
+    session: StoredSession, worker: str = "another worker", lease_s: float = 600.0
+) -> None:
+    """What another worker records that has begun, and leaves behind if it is killed."""
+    events = session.log.events
+    compaction = events.open_compaction(session.namespace, session.key, MAIN_LINEAGE)
+    compaction.request(
+        trigger=Trigger.IDLE,
+        policy="reserve-headroom",
+        after=session.position,
+        by=worker,
+        lease_s=lease_s,
+    )
+    events.save(compaction)
 
 
 PRICE = 0.25
@@ -95,7 +128,7 @@ class Held:
         assert gate.wait(GUARD_S)
         # What was written last is the shortest: to compact once more would gain by it.
         summary = ExtractiveSummarizer().summarize(material).text
-        text = f"{summary}\n{WORDS * max(0, 120 - 40 * self.calls)}"
+        text = f"{summary}\n{WORDS * max(0, 60 - 20 * self.calls)}"
         return Draft(text=text, model="test/held", cost_usd=PRICE)
 
     def wait_for_call(self) -> None:

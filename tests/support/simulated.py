@@ -27,15 +27,15 @@ from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
-LIMIT = 10_000
-TURN = "the clay under the river bank slid in the night " * 80
-"""About a thousand tokens: six of them are more than half of what fits, and worth leaving."""
+LIMIT = 4_000
+TURN = "the clay under the river bank slid in the night " * 31
+"""About 370 tokens: six of them are more than half of what fits, and worth leaving."""
 FULL = 6
 PRICE = 0.3
 RULES = IdleRules(idle_time_s=300, least_utilization=0.5, concurrency=2, hourly_usd=None)
 SETTINGS = Settings(
     pins=PinSettings(first_prompt=False, kinds=()),
-    compaction=CompactionSettings(limit=LIMIT, settings={"keep_tokens": "1500"}),
+    compaction=CompactionSettings(limit=LIMIT, settings={"keep_tokens": "600"}),
     summary=SummarySettings(chain=("llm", "extractive"), model="paid", retries=0),
 )
 
@@ -226,8 +226,9 @@ class Simulation:
             case "say":
                 if known.calls:
                     return  # it waits for its tool, as agents do
-                for _ in range(action.much):
-                    session.append(Block.user(f"{key}: {session.position} {TURN}"))
+                begin = session.position
+                turns = range(begin, begin + action.much)
+                session.append(*(Block.user(f"{key}: {position} {TURN}") for position in turns))
                 known.turns += action.much
             case "call":
                 known.calls.append(str(session.position))
@@ -311,7 +312,8 @@ class Simulation:
     def _open(self) -> None:
         count = len(self.workers) if self.own_files else 1
         self.stores = [
-            cutbank.open(self.database, clock=self.clock, settings=SETTINGS) for _ in range(count)
+            cutbank.open(self.database, clock=self.clock, settings=SETTINGS, synchronous="NORMAL")
+            for _ in range(count)
         ]
         for number, store in enumerate(self.stores[1:], 1):
             name = f"{self.stores[0].read_models.name}-{number}"

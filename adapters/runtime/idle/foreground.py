@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,10 +13,10 @@ from typing import Any, Final, NoReturn
 
 from ..maintenance.maintenance import make_maintenance
 from ..sessions.session_store import SessionStore
-from .health import BEAT_INTERVAL_S, Health, HealthFile, notify_service_manager
+from .health import BEAT_INTERVAL_S, Health, notify_service_manager
 from .idle_scheduler import IdleScheduler, start_scheduler
 from .idle_worker import IdleWorker
-from .notices import NoticeCounts, NoticeKind, NoticeListener, WorkerNotice, WorkerRun
+from .notices import NoticeCounts, NoticeKind, NoticeListener, WorkerRun
 from .worker_log import logger
 
 STOP_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -42,7 +41,12 @@ class SignalQueue:
         self._queue: SimpleQueue[int | None] = SimpleQueue()
         self._before_exit = before_exit
         self._is_ending = False
-        self.is_to_restart = False
+        self._is_restarting = False
+
+    @property
+    def is_to_restart(self) -> bool:
+        """Whether the process is to start again, and was not told to stop meanwhile."""
+        return self._is_restarting and not self._is_ending
 
     def is_told_to_end(self, timeout: float) -> bool:
         """Wait for the next signal or `wake`; return whether it is a signal to stop or restart."""
@@ -50,7 +54,7 @@ class SignalQueue:
             number = self._queue.get(timeout=max(timeout, 0))
         except Empty:
             return False
-        self.is_to_restart = number in RESTART_SIGNALS
+        self._is_restarting = number in RESTART_SIGNALS
         return number in STOP_SIGNALS | RESTART_SIGNALS
 
     def wake(self) -> None:
@@ -90,15 +94,14 @@ def run_until_stopped(
     Then cancel what runs, and wait for it for the grace time.
     """
     counts, signals = NoticeCounts(), SignalQueue()
-    file = HealthFile(health) if health else None
     with signals.listen(*RESTART_SIGNALS):
-        scheduler = start_scheduler(store, listeners=[counts, *listeners])
-        worker, models = scheduler.worker, store.read_models
         report = Health(
-            file,
-            {"worker": worker.name, "database": store.name},
-            lambda: (scheduler.looks, models.positions["index"]),
+            health,
+            {"database": store.name},
+            lambda: (scheduler.looks, store.read_models.positions["index"]),
         )
+        scheduler = start_scheduler(store, listeners=[counts, *listeners])
+        worker = scheduler.worker
         try:
             _beat_until_told_to_end(scheduler, counts, report, signals, parent)
         finally:
@@ -133,6 +136,7 @@ def _beat_until_told_to_end(
 def _describe_state(scheduler: IdleScheduler, counts: NoticeCounts) -> dict[str, Any]:
     running = scheduler.worker.running_attempts
     return {
+        "worker": scheduler.worker.name,
         "looked_at": _format_time(scheduler.looked_at),
         "next_look": _format_time(scheduler.next_look),
         "due": counts.due,
@@ -159,15 +163,13 @@ def run_once(
 
     When a signal stops it, cancel what runs and wait for it for the grace time.
     """
-    counts, looks, signals = NoticeCounts(), _LookResults(), SignalQueue()
-    worker = IdleWorker(
-        store, listeners=[counts, looks, *listeners], maintenance=make_maintenance(store)
-    )
+    counts, signals = NoticeCounts(), SignalQueue()
+    worker = IdleWorker(store, listeners=[counts, *listeners], maintenance=make_maintenance(store))
     worker.on_free = signals.wake
     with signals.listen():
         is_whole = False
         try:
-            is_whole = _run_due(worker, looks, signals)
+            is_whole = _run_due(worker, counts, signals)
         finally:
             has_ended = worker.stop(grace_s)
     trouble = counts.trouble or (None if is_whole else "it was told to stop")
@@ -175,15 +177,15 @@ def run_once(
     return WorkerRun(worker.name, counts.counts, trouble, left)
 
 
-def _run_due(worker: IdleWorker, looks: "_LookResults", signals: SignalQueue) -> bool:
+def _run_due(worker: IdleWorker, counts: NoticeCounts, signals: SignalQueue) -> bool:
     """Do what is due; return False if a signal interrupted it."""
     while True:
-        looks.newest = None
+        counts.newest_look = None
         worker.look()
         if worker.running_attempts:
             if signals.is_told_to_end(_LOOK_INTERVAL_S):
                 return False
-        elif not looks.is_work_left:
+        elif not _is_work_left(counts):
             break
     while not worker.wait(_MAINTENANCE_PAUSE_S):
         if signals.is_told_to_end(0):
@@ -191,25 +193,9 @@ def _run_due(worker: IdleWorker, looks: "_LookResults", signals: SignalQueue) ->
     return True
 
 
-class _LookResults:
-    """A listener that keeps what the newest look found, and what was passed over so far."""
-
-    def __init__(self) -> None:
-        self.newest: WorkerNotice | None = None
-        self._passed_over: Counter[tuple[str | None, str | None]] = Counter()
-
-    def __call__(self, notice: WorkerNotice) -> None:
-        match notice.about:
-            case NoticeKind.LOOKED | NoticeKind.WAITING | NoticeKind.DATABASE_AWAY:
-                self.newest = notice
-            case NoticeKind.PASSED_OVER:
-                self._passed_over[notice.namespace, notice.session] += 1
-            case _:
-                pass
-
-    @property
-    def is_work_left(self) -> bool:
-        # Without an answer, or while all work has to wait, nothing can be done now.
-        if self.newest is None or self.newest.about is not NoticeKind.LOOKED or not self.newest.due:
-            return False
-        return max(self._passed_over.values(), default=0) < MAX_PASSED_OVER
+def _is_work_left(counts: NoticeCounts) -> bool:
+    # Without an answer, or while all work has to wait, nothing can be done now.
+    look = counts.newest_look
+    if look is None or look.about is not NoticeKind.LOOKED or not look.due:
+        return False
+    return max(counts.passed_over.values(), default=0) < MAX_PASSED_OVER

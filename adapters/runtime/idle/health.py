@@ -19,67 +19,58 @@ STUCK_AFTER_S = 120.0
 """How long without progress before a worker counts as stuck."""
 
 
-class HealthFile:
-    """The health file, which exists while its worker runs and is replaced atomically."""
-
-    def __init__(self, path: Path) -> None:
-        """Raises StorageError if the file cannot be written."""
-        self.path = path
-        self._next = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            make_file(self._next)
-        except OSError as error:
-            raise StorageError(
-                f"{path} cannot be written ({error.strerror}): name another health file"
-            ) from None
-
-    def write(self, document: dict[str, Any]) -> None:
-        """Replace the content; on a full disk the old file stays."""
-        with suppress(OSError):
-            self._next.unlink(missing_ok=True)
-            with open_new(self._next) as file:
-                file.write(json.dumps(document).encode() + b"\n")
-            self._next.replace(self.path)
-
-    def remove(self) -> None:
-        """Remove the file, as a worker does on a normal end."""
-        for path in (self._next, self.path):
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
-
-
 class Health:
-    """Reports the state of a worker as long as it makes progress, which may be slow."""
+    """Reports the state of a worker as long as it makes progress, which may be slow.
+
+    The health file exists while its worker runs, and is replaced atomically.
+    """
 
     def __init__(
         self,
-        file: HealthFile | None,
+        path: Path | None,
         known: dict[str, Any],
         progress: Callable[[], object],
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """`progress` returns another value after each progress."""
-        self.file = file
+        """`progress` returns another value after each progress.
+
+        Raises StorageError if the file cannot be written.
+        """
+        self.path = path
         self.known = {"pid": os.getpid(), **known, "started_at": _format_now()}
         self._progress = progress
         self._clock = clock
         self._seen: object = None
         self._since = clock()
+        if path is not None:
+            self._next = path.with_name(f".{path.name}.{os.getpid()}")
+            try:
+                make_file(self._next)
+            except OSError as error:
+                raise StorageError(
+                    f"{path} cannot be written ({error.strerror}): name another health file"
+                ) from None
 
     def beat(self, state: dict[str, Any]) -> bool:
         """Report the state unless the worker is stuck; return whether it is well."""
         still = self._measure_stall()
         if still > STUCK_AFTER_S:
             return False
-        if self.file is not None:
+        if self.path is not None:
             document = {**self.known, "at": _format_now(), "still_s": round(still, 1), **state}
-            self.file.write(document)
+            with suppress(OSError):  # on a full disk the old file stays
+                self._next.unlink(missing_ok=True)
+                with open_new(self._next) as file:
+                    file.write(json.dumps(document).encode() + b"\n")
+                self._next.replace(self.path)
         notify_service_manager("WATCHDOG=1")
         return True
 
     def end(self) -> None:
-        if self.file is not None:
-            self.file.remove()
+        """Remove the file, as a worker does on a normal end."""
+        for path in (self._next, self.path) if self.path else ():
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def _measure_stall(self) -> float:
         """Return the seconds since progress was last seen."""

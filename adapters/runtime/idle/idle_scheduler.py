@@ -48,19 +48,9 @@ class _SteadyScheduler(BaseScheduler):  # type: ignore[misc]  # APScheduler says
 class _SteadyBackgroundScheduler(_SteadyScheduler, BackgroundScheduler):  # type: ignore[misc]  # as above
     """Runs in its own thread."""
 
-    @property
-    def is_alive(self) -> bool:
-        return bool(self.running)
-
 
 class _SteadyAsyncioScheduler(_SteadyScheduler, AsyncIOScheduler):  # type: ignore[misc]  # as above
     """Runs in the event loop in which it is started."""
-
-    @property
-    def is_alive(self) -> bool:
-        """Return False also after the loop was closed, which APScheduler does not notice."""
-        loop = self._eventloop
-        return bool(self.running) and loop is not None and not loop.is_closed()
 
 
 class IdleScheduler:
@@ -90,7 +80,7 @@ class IdleScheduler:
         self.next_look: datetime | None = None
         """The latest time of the next look, by the workers' clock."""
         scheduler = _SteadyBackgroundScheduler if kind == "background" else _SteadyAsyncioScheduler
-        self._scheduler: _SteadyBackgroundScheduler | _SteadyAsyncioScheduler = scheduler(
+        self._scheduler: _SteadyScheduler = scheduler(
             on_jump=lambda: self.worker.notify(NoticeKind.CLOCK_JUMPED),
             # UTC has no skipped or repeated hours.
             timezone=UTC,
@@ -102,7 +92,9 @@ class IdleScheduler:
 
     @property
     def is_running(self) -> bool:
-        return self._scheduler.is_alive
+        # APScheduler does not notice that its event loop was closed.
+        loop = getattr(self._scheduler, "_eventloop", None)
+        return bool(self._scheduler.running) and not (loop and loop.is_closed())
 
     def start(self) -> None:
         """Start looking; an asyncio scheduler is started in its running loop."""

@@ -267,7 +267,7 @@ _FAILED = """
     SELECT sessions.key, sessions.namespace, worker, reason, recorded_at,
         max(:attempts - sessions.attempts, 0),
         -- A block since then resets the attempts; of several failures, only the newest has a next.
-        CASE WHEN failed_at = recorded_at AND sessions.attempts < :attempts THEN due_at END
+        CASE WHEN failed_at = recorded_at THEN due_at END
     FROM compactions
     JOIN sessions ON sessions.id = session_id
     LEFT JOIN compaction_requests ON compaction_requests.id = request_id

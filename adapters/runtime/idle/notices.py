@@ -1,5 +1,6 @@
 """Defines the notices that a worker sends to logs, health files and metrics, and counts them."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -78,6 +79,7 @@ COUNT_NAMES = {
     NoticeKind.CHORE_DONE: "chores_done",
     NoticeKind.CHORE_FAILED: "chores_failed",
 }
+LOOK_RESULTS = {NoticeKind.LOOKED, NoticeKind.WAITING, NoticeKind.DATABASE_AWAY}
 
 
 class NoticeCounts:
@@ -87,18 +89,26 @@ class NoticeCounts:
         self.counts = dict.fromkeys(COUNT_NAMES.values(), 0)
         self.due: int | None = None
         self.trouble: str | None = None
+        self.newest_look: WorkerNotice | None = None
+        self.passed_over: Counter[tuple[str | None, str | None]] = Counter()
+        """How often each session was passed over, by namespace and key."""
         self._counting = Lock()
 
     def __call__(self, notice: WorkerNotice) -> None:
         with self._counting:
             if counted := COUNT_NAMES.get(notice.about):
                 self.counts[counted] += 1
-            if notice.about is NoticeKind.LOOKED:
-                self.due = notice.due
-            elif notice.about is NoticeKind.DATABASE_AWAY:
-                self.trouble = notice.reason
-            elif notice.about is NoticeKind.DATABASE_BACK:
-                self.trouble = None
+            match notice.about:
+                case NoticeKind.LOOKED:
+                    self.due = notice.due
+                case NoticeKind.PASSED_OVER:
+                    self.passed_over[notice.namespace, notice.session] += 1
+                case NoticeKind.DATABASE_AWAY:
+                    self.trouble = notice.reason
+                case NoticeKind.DATABASE_BACK:
+                    self.trouble = None
+            if notice.about in LOOK_RESULTS:
+                self.newest_look = notice
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any
 
 from .foreground import RESTART_SIGNALS, SignalQueue, restart_program
-from .health import BEAT_INTERVAL_S, Health, HealthFile, notify_service_manager
+from .health import BEAT_INTERVAL_S, Health, notify_service_manager
 
 logger = logging.getLogger("cutbank.idle")
 
@@ -50,13 +50,12 @@ def run_worker_processes(
             process.kill()
 
     signals = SignalQueue(before_exit=kill_all)
-    file = HealthFile(health) if health else None
     with (
         TemporaryDirectory(prefix="cutbank-idle-") as folder,
-        signals.listen(signal.SIGCHLD, *RESTART_SIGNALS),
+        signals.listen(signal.SIGCHLD, *(() if is_once else RESTART_SIGNALS)),
     ):
         files = [Path(folder) / f"{number}.json" for number in range(processes)]
-        report = Health(file, {"processes": processes}, lambda: _find_oldest_time(files))
+        report = Health(health, {"processes": processes}, lambda: _find_oldest_time(files))
         try:
             for path in files:
                 options = () if is_once else ("--health", str(path))

@@ -10,6 +10,8 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
+from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import (
     TaskOutcome,
@@ -165,6 +167,11 @@ def test_chores_wait_until_nobody_has_written_for_a_while(
     assert chores.find_next_time() == START + timedelta(seconds=80)
 
     clock.advance(seconds=20)
+    assert set(outcomes(chores.run_due(clock.now))) == ALL
+
+    clock.advance(days=2)
+    store.session("a session").append(Block.user("said by a clock that was ahead"))
+    clock.advance(days=-1)
     assert set(outcomes(chores.run_due(clock.now))) == ALL
 
 
@@ -341,3 +348,29 @@ def test_a_chore_that_breaks_in_its_own_way_does_not_hinder_the_others(
     assert set(reports) == ALL
     assert reports["read-models"].outcome is FAILED
     assert reports["read-models"].reason == r"MemoryError('of\nall things')"
+
+
+# In a worker
+
+
+def test_a_worker_does_the_chores_that_are_due_and_tells_of_each(
+    store: SessionStore, clock: StillClock
+) -> None:
+    store.session("a session").append(Block.user("words"))
+    clock.advance(minutes=2)
+    heard: list[WorkerNotice] = []
+    maintenance = Maintenance(store, MaintenanceSettings(backup_folder="/no such folder"), clock)
+    worker = IdleWorker(store, listeners=[heard.append], maintenance=maintenance)
+
+    worker.look()
+    assert worker.wait(60)
+
+    told = {notice.chore: notice for notice in heard if notice.chore}
+    done = dict.fromkeys(ALL, NoticeKind.CHORE_DONE) | {"backup": NoticeKind.CHORE_FAILED}
+    assert {name: notice.about for name, notice in told.items()} == done
+    assert "/no such folder" in str(told["backup"].reason)
+    heard.clear()
+    worker.look()
+    assert worker.wait(60)
+    assert [notice for notice in heard if notice.chore] == []
+    assert worker.stop(60)

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from resting import RULES, Held, Told, Working
+from clock import Clock
+from resting import RULES, SETTINGS, Held, Told, Working
 
+import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
@@ -18,6 +20,12 @@ from cutbank.domain.summaries.summarizer import Summarizer
 def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a server's read models go must not be the home of who runs the tests."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def store(database: str, clock: Clock) -> Iterator[SessionStore]:
+    with cutbank.open(database, clock=clock, settings=SETTINGS) as store:
+        yield store
 
 
 @pytest.fixture

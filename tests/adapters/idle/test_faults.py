@@ -14,15 +14,16 @@ from databases import each_database
 from resting import (
     GUARD_S,
     RULES,
+    SETTINGS,
     Held,
     SetClock,
     Told,
     Working,
+    look,
     pass_time,
     recorded,
     talk,
 )
-from unpinned import UNPINNED
 
 import cutbank
 from cutbank import SessionStore, StoredSession
@@ -44,11 +45,6 @@ from cutbank.domain.errors import InvalidSettingError
 REST = RULES.idle_time_s
 
 
-def look(worker: IdleWorker) -> None:
-    worker.look()
-    assert worker.wait(GUARD_S)
-
-
 def one_line(notice: WorkerNotice, *words: str) -> None:
     assert notice.reason is not None
     assert "\n" not in notice.reason
@@ -61,7 +57,7 @@ def one_line(notice: WorkerNotice, *words: str) -> None:
 @pytest.fixture
 def read_only(database: str, engine: str, clock: SetClock, tmp_path: Path) -> Iterator[str]:
     """Two sessions at rest, in a database that can only be read."""
-    with cutbank.open(database, clock=clock, settings=UNPINNED) as store:
+    with cutbank.open(database, clock=clock, settings=SETTINGS) as store:
         talk(store.session("s0"))
         talk(store.session("s1"))
     if engine == "sqlite":
@@ -75,14 +71,13 @@ def test_without_permission_to_write_nothing_is_done_and_nobody_is_pestered(
     read_only: str, told: Told, clock: SetClock
 ) -> None:
     pass_time(clock, REST)
-    with cutbank.open(read_only, clock=clock, settings=UNPINNED) as store:
+    with cutbank.open(read_only, clock=clock, settings=SETTINGS) as store:
         worker = IdleWorker(store, RULES, listeners=[told])
         before = [session.view().fingerprint for session in store.sessions()]
         ends = clock.now.timestamp() + 1_800
         looks = 0
         while clock.now.timestamp() < ends:
-            next_at = worker.look()
-            assert worker.wait(GUARD_S)
+            next_at = look(worker)
             looks += 1
             clock.now = max(clock.now, next_at)
         worker.stop()

@@ -14,8 +14,10 @@ from resting import (
     Told,
     Working,
     decisions,
+    look,
     pass_time,
     recorded,
+    request_by_another,
     talk,
 )
 
@@ -29,7 +31,6 @@ from cutbank.domain.compaction_events import (
     CompactionFailed,
     CompactionRejected,
     CompactionRequested,
-    Trigger,
 )
 
 REST = RULES.idle_time_s
@@ -90,8 +91,7 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_late_summary_s_cost_is_recor
     begun(session, one, held, clock)
     pass_time(clock, LEASE)
 
-    other.look()
-    assert other.wait()
+    look(other)
     held.let_go()
     assert one.wait()
 
@@ -184,8 +184,7 @@ def test_what_is_found_due_on_old_news_is_not_tried_again(
     pass_time(clock, REST)
     due = found(other, clock)
     held.holds = 0
-    one.look()
-    assert one.wait()
+    look(one)
 
     other._begin_attempt(due, clock.now)
     assert other.wait()
@@ -204,8 +203,7 @@ def test_a_worker_that_is_stopped_leaves_no_lease_and_no_attempt(
     assert one.stop(GUARD_S)
     (failed,) = recorded(session, CompactionFailed)
     assert failed.cancelled
-    other.look()
-    assert other.wait()
+    look(other)
 
     assert [notice.attempt for notice in told.about(NoticeKind.BEGAN)] == [1, 1]
     assert told.keys(NoticeKind.DONE) == [session.key]
@@ -221,34 +219,18 @@ def test_a_session_that_kills_whoever_compacts_it_is_given_up_until_more_is_said
     for _ in range(RULES.attempts):
         pass_time(clock, REST + 3_600)
         assert found(worker, clock)
-        _die_at_it(session)
+        request_by_another(session, "a worker that died", LEASE)
 
     pass_time(clock, timedelta(days=9).total_seconds())
-    worker.look()
-    assert worker.wait()
+    look(worker)
     assert told.keys(NoticeKind.BEGAN) == []
 
     session.append(Block.user("once more"))
     pass_time(clock, REST)
-    worker.look()
-    assert worker.wait()
+    look(worker)
     assert told.keys(NoticeKind.BEGAN) == [session.key]
     assert told.keys(NoticeKind.DONE) == [session.key]
     done_once(session)
-
-
-def _die_at_it(session: StoredSession) -> None:
-    """What a worker leaves behind that is killed while it waits for a summary."""
-    store = session.log.events
-    compaction = store.open_compaction(session.namespace, session.key, "main")
-    compaction.request(
-        trigger=Trigger.IDLE,
-        policy="reserve-headroom",
-        after=session.position,
-        by="a worker that died",
-        lease_s=LEASE,
-    )
-    store.save(compaction)
 
 
 # Sessions of another kind
@@ -260,8 +242,7 @@ def test_forks_and_what_was_decided_before_them_are_compacted_once(
     worker = working(LEASED)
     talk(session)
     pass_time(clock, REST)
-    worker.look()
-    assert worker.wait()
+    look(worker)
     fork = session.fork("a fork")
     talk(fork)
     early = session.fork("an early fork", at=5)
@@ -269,8 +250,7 @@ def test_forks_and_what_was_decided_before_them_are_compacted_once(
     pass_time(clock, REST)
 
     for _ in range(3):
-        worker.look()
-        assert worker.wait()
+        look(worker)
 
     assert sorted(map(str, told.keys(NoticeKind.DONE))) == ["a fork", "a session", "an early fork"]
     assert told.about(NoticeKind.PASSED_OVER) == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_EXECUTED, EVENT_JOB_MISSED
-from resting import RULES, SetClock, Told, pass_time, talk
+from resting import RULES, SETTINGS, SetClock, Told, pass_time, talk
 
 import cutbank
 from cutbank import SessionStore
@@ -211,7 +211,7 @@ def test_a_store_that_is_closed_ends_the_summary_that_runs(
         if notice.about is NoticeKind.STOPPING:
             is_stopping.set()
 
-    store = cutbank.open(database, clock=clock)
+    store = cutbank.open(database, clock=clock, settings=SETTINGS)
     talk(store.session("s"))
     pass_time(clock, RULES.idle_time_s)
     store.listeners.append(hold)

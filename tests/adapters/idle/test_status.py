@@ -5,12 +5,11 @@ from datetime import timedelta
 
 import pytest
 from opened_stores import store_of
-from resting import RULES, SetClock, Working, pass_time, talk
+from resting import RULES, SetClock, Working, look, pass_time, request_by_another, talk
 
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus, read_idle_status
-from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.idle_rules import IdleRules
 
@@ -46,16 +45,7 @@ def test_whoever_is_at_a_session_is_named_until_the_lease_ends(
     session: StoredSession, clock: SetClock
 ) -> None:
     talk(session)
-    store = session.log.events
-    compaction = store.open_compaction(session.namespace, session.key, "main")
-    compaction.request(
-        trigger=Trigger.IDLE,
-        policy="reserve-headroom",
-        after=session.position,
-        by="a worker",
-        lease_s=600.0,
-    )
-    store.save(compaction)
+    request_by_another(session, "a worker")
 
     (running,) = status(store_of(session), clock).running
     pass_time(clock, 601)
@@ -71,13 +61,11 @@ def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(
     talk(store.session("served"))
     worker = working(name="w1")
     pass_time(clock, REST)
-    worker.look()
-    assert worker.wait()
+    look(worker)
     talk(store.session("prepared"))
     worker = working(replace(RULES, activate=False), name="w1")
     pass_time(clock, 2 * REST)
-    worker.look()
-    assert worker.wait()
+    look(worker)
 
     said = status(store, clock)
     pass_time(clock, 86_400)
@@ -110,8 +98,7 @@ def test_failures_are_told_with_their_reasons_and_what_is_left_to_try(
     found = []
     for _ in range(RULES.attempts):
         pass_time(clock, REST)
-        worker.look()
-        assert worker.wait()
+        look(worker)
         found.append(status(store_of(session), clock))
 
     first, second, last = found

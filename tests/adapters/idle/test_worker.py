@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from opened_stores import store_of
-from resting import PRICE, RULES, Held, SetClock, Told, Working, pass_time, recorded, talk
+from resting import PRICE, RULES, Held, SetClock, Told, Working, look, pass_time, recorded, talk
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.idle.attempt import IdleAttempt
@@ -28,12 +28,10 @@ def test_a_session_is_compacted_once_it_rests(
     before = session.view().tokens
     worker = working()
 
-    worker.look()
-    assert worker.wait()
+    look(worker)
     assert told.keys(NoticeKind.BEGAN) == []
     pass_time(clock, REST)
-    worker.look()
-    assert worker.wait()
+    look(worker)
     worker.look()
 
     (done,) = told.about(NoticeKind.DONE)
@@ -65,15 +63,13 @@ def test_nothing_is_begun_while_a_session_is_not_at_rest(
     worker = working()
     pass_time(clock, 2 * REST)
 
-    worker.look()
-    assert worker.wait()
+    look(worker)
     assert told.keys(NoticeKind.BEGAN) == []
 
     sleeping.schedule_wake(None)
     calling.append(ToolResult(tool_call_id="c1", content="made"))
     pass_time(clock, REST)
-    worker.look()
-    assert worker.wait()
+    look(worker)
     assert sorted(map(str, told.keys(NoticeKind.DONE))) == ["calling", "sleeping"]
 
 
@@ -113,10 +109,8 @@ def test_a_worker_waits_where_it_cannot_note_what_it_passed_over(
     monkeypatch.setattr(worker.due, "pass_over", fails)
     now = clock.now
     monkeypatch.setattr(session.log.events, "clock", lambda: now)  # which does not move
-    worker.look()
-    assert worker.wait()
-    again = worker.look()
-    assert worker.wait()
+    look(worker)
+    again = look(worker)
 
     assert len(told.about(NoticeKind.BEGAN)) == len(told.about(NoticeKind.PASSED_OVER)) == 1
     (away,) = told.about(NoticeKind.DATABASE_AWAY)
@@ -151,8 +145,7 @@ def test_a_session_that_cost_what_it_may_is_summarized_by_rules(
     for _ in range(2):
         talk(session)
         pass_time(clock, REST)
-        worker.look()
-        assert worker.wait()
+        look(worker)
 
     writers = [summary.summariser for summary in recorded(session, Summary)]
     assert (writers, held.calls) == (["held", "extractive"], 1)
@@ -186,10 +179,8 @@ def test_chores_are_done_where_no_session_is_due(
     worker.look()  # the session comes first
     assert worker.wait()
     assert (told.keys(NoticeKind.DONE), upkeep.swept) == ([session.key], [])
-    worker.look()
-    assert worker.wait()
-    worker.look()
-    assert worker.wait()
+    look(worker)
+    look(worker)
 
     assert upkeep.swept == [True]
     (done,) = told.about(NoticeKind.CHORE_DONE)
@@ -203,12 +194,10 @@ def test_chores_wait_for_the_end_of_quiet_hours(
     worker = working(replace(RULES, quiet_hours=quiet))
     worker.maintenance = upkeep = Sweeping(due=clock.now)
 
-    worker.look()
-    assert worker.wait()
+    look(worker)
     assert upkeep.swept == []
     pass_time(clock, 6 * 3_600)
-    worker.look()
-    assert worker.wait()
+    look(worker)
 
     assert upkeep.swept == [True]
 

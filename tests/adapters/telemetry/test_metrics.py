@@ -1,15 +1,19 @@
 """What is counted and measured, and by which few words."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
-from telemetry_seen import Seen
+from resting import RULES, SETTINGS, SetClock, pass_time, talk
+from telemetry_seen import Branch, Seen
 
 import cutbank
-from cutbank import CompactionOptions, StoredSession
+from cutbank import CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.runtime.telemetry.activation import record_notice
 from cutbank.domain.compaction_events import Trigger
@@ -95,7 +99,7 @@ def test_what_drafts_took_is_counted_whether_they_were_taken_or_not(
 
 
 def test_how_long_an_agent_waits_is_measured_by_what_it_waited_for(
-    store: cutbank.SessionStore, talk: StoredSession, policy: ReserveHeadroom, seen: Seen
+    store: SessionStore, talk: StoredSession, policy: ReserveHeadroom, seen: Seen
 ) -> None:
     loop = talk.loop(policy=policy, limit=8_000)
     for _ in range(3):
@@ -149,3 +153,40 @@ def test_what_an_idle_worker_tells_is_counted_and_names_no_session(seen: Seen) -
     for about in NoticeKind:
         record_notice(replace(NOTICE, about=about, due=1, running=1, next_at=NOW, chore="vacuum"))
     assert "secret" not in str(seen.measured())
+
+
+@pytest.fixture
+def idle_store(database: str, clock: SetClock) -> Iterator[SessionStore]:
+    with cutbank.open(database, clock=clock, settings=SETTINGS) as store:
+        yield store
+
+
+@pytest.fixture
+def worker(idle_store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IdleWorker:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    worker = IdleWorker(idle_store, RULES)
+    worker.listeners = [record_notice]
+    return worker
+
+
+def test_what_it_does_is_measured_and_each_session_is_a_trace_of_its_own(
+    idle_store: SessionStore, worker: IdleWorker, clock: SetClock, seen: Seen
+) -> None:
+    for key in ("first", "second"):
+        talk(idle_store.session(key))
+    pass_time(clock, RULES.idle_time_s)
+
+    with seen.tracers.get_tracer("a scheduler").start_as_current_span("a look"):
+        worker.look()
+        worker.wait()
+        worker.look()
+    worker.stop()
+
+    compaction: Branch = ("cutbank.compact", [("cutbank.summarise", [])])
+    assert sorted(seen.tree()) == [("a look", []), compaction, compaction]
+    assert {one["cutbank.trigger"] for one in seen.named("cutbank.compact")} == {"idle"}
+    measured = seen.measured()
+    assert measured["cutbank.idle.due"] == [({}, 0)]
+    assert measured["cutbank.idle.looks"] == [({}, 2)]
+    assert measured["cutbank.idle.running"] == [({}, 0)]
+    assert measured["cutbank.idle.sessions"] == [({"cutbank.idle.outcome": "done"}, 2)]

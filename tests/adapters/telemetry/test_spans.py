@@ -1,24 +1,31 @@
 """What a program that uses OpenTelemetry sees of a compaction: whole trees of spans."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+import summariser_talk
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv.attributes import error_attributes
 from opentelemetry.trace import StatusCode
+from pydantic_ai.models.instrumented import InstrumentationSettings, InstrumentedModel
 from resting import SetClock
 from telemetry_seen import Branch, Seen
 
 import cutbank
 from cutbank import AsyncAgentLoop, Block, CompactionOptions, LoopOptions, StoredSession
+from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
 from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.adapters.runtime.telemetry.spans import USAGE_TOKEN_KINDS
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (
     CompactionCancelledError,
@@ -340,3 +347,46 @@ def test_workers_that_hold_and_lose_a_lease_say_so(
     assert set(status(seen)) == {StatusCode.UNSET}
     # It was paid for, whoever has no use for it.
     assert seen.named("cutbank.summarise")[0]["cutbank.cost"] == 0.002
+
+
+THEIRS = {
+    value
+    for module in (gen_ai_attributes, error_attributes)
+    for value in vars(module).values()
+    if isinstance(value, str)
+}
+OURS = re.compile(r"cutbank(\.[a-z][a-z_]*)+")
+
+
+def test_each_attribute_has_a_name_that_is_known_or_ours(talk: StoredSession, seen: Seen) -> None:
+    usage = Usage(input=1, cache_read=2, cache_write=3, output=4, reasoning=5)
+    talk.compact(
+        **HOW,
+        options=CompactionOptions(summarizers=[Scripted([replace(CUT_OFF, usage=usage)])]),
+    )
+
+    names = {name for span in seen.spans for name in span.attributes or {}}
+    names |= {
+        name for span in seen.spans for event in span.events for name in event.attributes or {}
+    }
+    names |= {name for points in seen.measured().values() for told, _ in points for name in told}
+    assert names >= {*USAGE_TOKEN_KINDS, "error.type", "gen_ai.usage.reasoning.output_tokens"}
+    assert not [name for name in names if name not in THEIRS and not OURS.fullmatch(name)]
+    values = [value for span in seen.spans for value in (span.attributes or {}).values()]
+    assert {type(value) for value in values} == {str, int, float}
+
+
+def test_requests_to_a_model_stand_below_their_summariser(talk: StoredSession, seen: Seen) -> None:
+    told = InstrumentationSettings(tracer_provider=seen.tracers, meter_provider=seen.meters)
+    scripted = summariser_talk.Scripted(lambda _: "A summary of it.")
+    model = InstrumentedModel(scripted.model, told)
+
+    talk.compact(
+        **HOW,
+        options=CompactionOptions(summarizers=[LlmSummarizer(model)]),
+    )
+
+    requests: list[Branch] = [("chat scripted", []) for _ in scripted.prompts]
+    assert requests
+    assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", requests)])]
+    assert seen.named("cutbank.summarise")[0]["gen_ai.response.model"] == "scripted"

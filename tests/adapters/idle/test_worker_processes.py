@@ -7,22 +7,33 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from datetime import timedelta
 from fcntl import LOCK_EX, flock
+from itertools import pairwise
 from pathlib import Path
 from select import select
 from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from databases import each_database
 from idle_processes import AT_ONCE, LONG, idling
-from resting import talk
+from processes import Killed
+from resting import WORDS, recorded, talk
 
 import cutbank
+from cutbank import Block
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.idle import foreground
-from cutbank.adapters.runtime.idle.health import STUCK_AFTER_S, Health, HealthFile
+from cutbank.adapters.runtime.idle.health import STUCK_AFTER_S, Health
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus
 from cutbank.adapters.runtime.idle.notices import NoticeKind
+from cutbank.domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    CompactionRequested,
+)
 from cutbank.domain.errors import StorageError
 
 
@@ -44,16 +55,22 @@ Held = tuple[Path, int]
 """A settings file with a program that never ends, and what to read to know that it runs."""
 
 
-def settings_that_hang(folder: Path, code: str, written: str) -> Iterator[Held]:
-    """Settings whose program tells that it runs, and then does what never ends."""
-    pipe, file = folder / "at it", folder / "settings.toml"
+def settings_that_hang(folder: Path, written: str) -> Iterator[Held]:
+    """Settings whose program says that it runs, and then waits for a lock."""
+    pipe, lock, file = folder / "at it", folder / "lock", folder / "settings.toml"
     os.mkfifo(pipe)
-    program = f"import fcntl, signal; open({str(pipe)!r}, 'w').write('x'); {code}"
-    command = f"command = ['{sys.executable}', '-c', \"{program}\"]\n"
+    code = (
+        f"import fcntl; open({str(pipe)!r}, 'w').write('x'); "
+        f"fcntl.flock(open({str(lock)!r}), fcntl.LOCK_SH)"
+    )
+    command = f"command = ['{sys.executable}', '-c', \"{code}\"]\n"
     file.write_text(written + command, encoding="utf-8")
     # Whoever may write as well waits for the first byte, and not for a writer.
     read = os.open(pipe, os.O_RDWR)
-    yield file, read
+    # Nobody is left behind by the test: whoever still hangs has the lock at its end.
+    with lock.open("w") as holding:
+        flock(holding, LOCK_EX)
+        yield file, read
     os.close(read)
 
 
@@ -61,21 +78,15 @@ def settings_that_hang(folder: Path, code: str, written: str) -> Iterator[Held]:
 def held(tmp_path: Path) -> Iterator[Held]:
     """A summarizer that never ends."""
     yield from settings_that_hang(
-        tmp_path, "signal.pause()", "idle.concurrency = 1\n[summary]\nchain = ['command']\n"
+        tmp_path, "idle.concurrency = 1\n[summary]\nchain = ['command']\n"
     )
 
 
 @pytest.fixture
 def hanging_hook(tmp_path: Path) -> Iterator[Held]:
     """A hook that no cancellation reaches."""
-    lock = tmp_path / "lock"
-    code = f"fcntl.flock(open({str(lock)!r}), fcntl.LOCK_SH)"
-    # Nobody is left behind by the test: whoever still hangs has the lock at its end.
-    with lock.open("w") as holding:
-        flock(holding, LOCK_EX)
-        yield from settings_that_hang(
-            tmp_path, code, "[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"
-        )
+    hook = "[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"
+    yield from settings_that_hang(tmp_path, hook)
 
 
 def is_at_it(read: int) -> bool:
@@ -170,7 +181,7 @@ def test_the_health_file_says_what_the_worker_does_and_what_trouble_there_is(
 
 def test_a_worker_that_makes_no_progress_lets_its_health_file_grow_old(tmp_path: Path) -> None:
     now, progress = [0.0], [1]
-    health = Health(HealthFile(tmp_path / "h"), {}, lambda: progress[0], lambda: now[0])
+    health = Health(tmp_path / "h", {}, lambda: progress[0], lambda: now[0])
 
     assert health.beat({})
     now[0] += STUCK_AFTER_S
@@ -249,3 +260,53 @@ def test_if_one_process_dies_the_others_stop(waiting: str, tmp_path: Path) -> No
     assert document is not None
     assert len(document["workers"]) == 2
     assert "ended with -9: the others are stopped" in str(crew.log)
+
+
+@each_database
+@pytest.mark.slow
+def test_eight_workers_of_which_one_is_killed_compact_each_session_once(
+    database: str, held: Held, tmp_path: Path
+) -> None:
+    with cutbank.open(database) as store:
+        for number in range(24):
+            turns = (f"{turn}: {WORDS * 80}" for turn in range(6))
+            store.session(f"s{number}").append(*map(Block.user, turns))
+    settings, at_it = held
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    few = ("--concurrency", "1")
+
+    with ExitStack() as running:
+        dying = running.enter_context(
+            idling(database, "--settings", settings, env={**env, "CUTBANK_IDLE_LEASE": "15"})
+        )
+        assert is_at_it(at_it)
+        workers = [running.enter_context(idling(database, *few, env=env)) for _ in range(7)]
+        workers[0].until(NoticeKind.DONE)
+        dying.process.kill()
+        assert dying.process.wait(LONG) == -signal.SIGKILL
+        Killed.count += 1
+        deadline = monotonic() + LONG
+        while status(database).done < 24:
+            assert monotonic() < deadline
+            sleep(1)
+        for worker in workers:
+            worker.process.send_signal(signal.SIGTERM)
+        ended = [worker.ended() for worker in workers]
+
+    assert {code for code, _ in ended} == {0}
+    documents = [document for _, document in ended if document]
+    assert sum(document["done"] for document in documents) == 24
+    assert len([document for document in documents if document["done"]]) > 1
+    assert not any(document["lost"] or document["failed"] for document in documents)
+    with cutbank.open(database) as store:
+        for session in store.sessions():
+            assert len(recorded(session, CompactBoundary)) == 1, session
+            assert len(recorded(session, BoundaryActivated)) == 1, session
+            assert session.log.compactor().decisions.read_state().requested == 0, session
+            for before, after in pairwise(recorded(session, CompactionRequested)):
+                # Nobody takes over before the lease of whoever was at it has run out.
+                lease = timedelta(seconds=before.lease_s or 0)
+                assert after.timestamp >= before.timestamp + lease, session
+        requested = [len(recorded(session, CompactionRequested)) for session in store.sessions()]
+        assert sum(requested) == 24 + 1
+        assert verify(store).violations == []
