@@ -22,7 +22,7 @@ from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.event_log.stored_row import StoredRow
 from ..storage.view_reader import ViewReader
 from ..transcripts.reports import VerificationReport, Violation
-from .auditing.owners import find_owners
+from .auditing.sent_views import find_owners
 
 _PAGE_ROWS = 1_000
 

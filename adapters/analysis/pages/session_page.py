@@ -16,15 +16,14 @@ from ....domain.models import ModelOverride
 from ....domain.ranges import Ranges
 from ....domain.session_events import ModelCalled
 from ....domain.settlement import BlockStatus
-from ....projections.audit.audit_entries import AuditedBlock
-from ....projections.diffing.view_diff import make_first_line
+from ....projections.audit_entries import AuditedBlock, find_source_time
 from ....projections.read_models.timestamps import format_timestamp
+from ....projections.view_diff import make_first_line
 from ...models.context_limits import make_overrides
 from ...models.model_catalog import compute_call_cost
 from ...runtime.exporting.new_file import open_new_path
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.private_files import open_new
-from ..auditing.source_times import find_source_time
 from .session_chart import draw_context, draw_statuses
 from .session_story import PageBoundary, PageCall, PageStory, read_page_story
 from .templates import format_plural, render_page

@@ -7,19 +7,19 @@ from ....domain.blocks import UNSENT_KINDS, Block, ToolCall
 from ....domain.compaction_events import CompactBoundary
 from ....domain.event import Event
 from ....domain.session_events import ModelCalled
-from ....projections.audit.audit_entries import (
+from ....projections.audit_entries import (
     AuditedBlock,
     AuditedDecision,
     AuditedEvent,
     AuditEntry,
     ModelCallEntry,
+    SentView,
+    find_source_time,
 )
-from ....projections.audit.sent_view import SentView
 from ....projections.read_models.timestamps import format_timestamp
 from ....projections.rendering.neutral import MESSAGE_ROLES
 from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audited_call import AuditedCall, measure_call
-from ...analysis.auditing.source_times import find_source_time
 from .printing import clip_text
 from .session_json import session_to_json
 

@@ -7,14 +7,15 @@ from ....domain.blocks import UNSENT_KINDS
 from ....domain.compaction_events import CompactBoundary
 from ....domain.session_events import ModelCalled, TurnStarted
 from ....domain.settlement import BlockStatus
-from ....projections.audit.audit_entries import (
+from ....projections.audit_entries import (
     AuditedBlock,
     AuditedDecision,
     AuditedEvent,
     AuditEntry,
     ModelCallEntry,
+    RequestProof,
+    SentView,
 )
-from ....projections.audit.sent_view import RequestProof, SentView
 from ....projections.read_models.timestamps import format_timestamp
 from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audited_call import AuditedCall, measure_call

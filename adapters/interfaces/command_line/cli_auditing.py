@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from ....domain.errors import InvalidSettingError
-from ....projections.audit.audit_entries import AuditEntry, ModelCallEntry
-from ....projections.audit.sent_view import REFUTED_PROOFS, RequestProof
+from ....projections.audit_entries import REFUTED_PROOFS, AuditEntry, ModelCallEntry, RequestProof
 from ....projections.rendering.catalog import RENDERERS
 from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audit import audit as audit_session

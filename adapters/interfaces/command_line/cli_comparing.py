@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from ....projections.diffing.view_diff import ViewDiff
+from ....projections.view_diff import ViewDiff
 from ...analysis.auditing import diffs
+from ...analysis.auditing.diffs import REFERENCE_SYNTAX
 from ...analysis.auditing.lineages import list_session_lineages, read_lineage_trees
-from ...analysis.auditing.view_reference import REFERENCE_SYNTAX
 from ...runtime.sessions.stored_session import StoredSession
 from . import coordinates, diff_json, diff_lines, lineage_json, lineage_lines
 from .database import open_call_session

@@ -3,7 +3,7 @@
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
 from ....projections.view_content import Coordinate
-from ...analysis.auditing.view_reference import ViewReference, read_view_reference
+from ...analysis.auditing.diffs import ViewReference, read_view_reference
 from ...runtime.sessions.stored_session import StoredSession
 from . import handle_parsing
 from .logged_blocks import BlockLog

@@ -3,9 +3,9 @@
 from typing import Any
 
 from ....domain.compaction_events import CompactBoundary, Summary
-from ....projections.diffing.lost_facts import LostFact
-from ....projections.diffing.view_diff import DiffedBlock, ViewDiff
+from ....projections.lost_facts import LostFact
 from ....projections.view_content import Coordinate
+from ....projections.view_diff import DiffedBlock, ViewDiff
 from .printing import list_handle_ranges
 
 CompactionNumbers = tuple[int | None, ...]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from ....domain.compaction_events import Digest, Summary
 from ....domain.kind_shares import KindShare
 from ....domain.ranges import Ranges
-from ....projections.diffing.lost_facts import LostFact
-from ....projections.diffing.view_diff import DiffedBlock, ViewDiff
+from ....projections.lost_facts import LostFact
+from ....projections.view_diff import DiffedBlock, ViewDiff
 from .coordinates import format_coordinate
 from .diff_json import CompactionNumbers
 from .printing import clip_text, format_count, format_handles, print_text, print_wrapped

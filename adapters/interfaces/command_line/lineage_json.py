@@ -3,6 +3,7 @@
 from typing import Any
 
 from ....domain.compaction_events import CompactionFailed
+from ....projections.audit_entries import find_source_time
 from ....projections.lineage_tree import (
     BoundaryNode,
     FailedCompaction,
@@ -10,7 +11,6 @@ from ....projections.lineage_tree import (
     SummarizedBlocks,
 )
 from ....projections.read_models.timestamps import format_timestamp
-from ...analysis.auditing.source_times import find_source_time
 from .printing import list_handle_ranges
 
 

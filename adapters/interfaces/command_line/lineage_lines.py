@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ....domain.compaction_events import CompactionFailed, CompactionReverted, PreparationDropped
+from ....projections.audit_entries import find_source_time
 from ....projections.lineage_tree import BoundaryNode, BoundaryStatus, FailedCompaction, LineageTree
-from ...analysis.auditing.source_times import find_source_time
 from .printing import clip_text, format_count, format_handles, print_table, print_text
 
 _EXCERPT_CHARACTERS = 68

@@ -15,8 +15,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import InvalidPositionError, NotFoundError
-from cutbank.projections.audit.audit_entries import ModelCallEntry
-from cutbank.projections.audit.sent_view import RequestProof
+from cutbank.projections.audit_entries import ModelCallEntry, RequestProof
 from cutbank.projections.rendering.catalog import render_view
 
 LONG = "silt and sand and clay " * 1_000

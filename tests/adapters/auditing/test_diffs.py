@@ -11,21 +11,21 @@ from lived import LIMIT, POLICY, Act, acts, live
 import cutbank
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.auditing.diffs import (
+    ViewReference,
     compare,
     diff,
     list_boundaries,
     read_fact_log,
     read_views_around,
 )
-from cutbank.adapters.analysis.auditing.view_reference import ViewReference
 from cutbank.domain.compaction import check_lineage_syntax
 from cutbank.domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
-from cutbank.projections.diffing.lost_facts import CONSTRAINT, DECISION, LostFact
-from cutbank.projections.diffing.view_diff import ViewDiff
-from cutbank.projections.diffing.view_text import ViewText
+from cutbank.projections.lost_facts import CONSTRAINT, DECISION, LostFact
+from cutbank.projections.view_diff import ViewDiff
+from cutbank.projections.view_text import ViewText
 
 
 class Terse:

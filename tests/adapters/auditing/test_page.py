@@ -28,7 +28,7 @@ from cutbank.adapters.analysis.pages.templates import make_template_environment
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import ExportError, NotFoundError
 from cutbank.domain.session_events import Usage
-from cutbank.projections.audit.sent_view import RequestProof
+from cutbank.projections.audit_entries import RequestProof
 
 VOID = {"meta", "br", "hr", "input"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -8,8 +8,7 @@ from transcripts import NO_SESSIONS, import_file, real
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.projections.audit.audit_entries import ModelCallEntry
-from cutbank.projections.audit.sent_view import RequestProof
+from cutbank.projections.audit_entries import ModelCallEntry, RequestProof
 
 SEVERAL = 3
 """Transcripts that are imported and audited: the smallest, and so many more of the folder."""

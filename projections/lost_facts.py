@@ -4,17 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ...domain.fidelity.anchors import AnchorKind
-from ...domain.fidelity.generic_keys import GENERIC_KEYS
-from ...domain.fidelity.rows import AGENT_KINDS, RowKind
-from ...domain.item import Item
-from ...domain.ranges import Ranges
-from ...domain.summaries.extraction.findings import iter_remarks
-from ...domain.summaries.extraction.sections import SummaryLine, SummarySection, read_earlier_lines
-from ...domain.summaries.extraction.user_requests import iter_rules
-from ..history_view import HistoryView
-from .session_text import SessionText
-from .view_text import ViewText
+from ..domain.fidelity.anchors import AnchorKind
+from ..domain.fidelity.generic_keys import GENERIC_KEYS
+from ..domain.fidelity.rows import AGENT_KINDS, RowKind
+from ..domain.item import Item
+from ..domain.ranges import Ranges
+from ..domain.summaries.extraction.findings import iter_remarks
+from ..domain.summaries.extraction.sections import SummaryLine, SummarySection, read_earlier_lines
+from ..domain.summaries.extraction.user_requests import iter_rules
+from .history_view import HistoryView
+from .view_text import SessionText, ViewText
 
 SentenceKind = Literal["constraint", "decision"]
 CONSTRAINT: SentenceKind = "constraint"
