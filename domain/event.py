@@ -1,6 +1,8 @@
-"""Defines the base of every stored event, and how an event evolves its aggregate."""
+"""Defines stored events, and the aggregates whose decisions trigger them."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field
@@ -50,3 +52,72 @@ class Event(Record):
         """Evolve the aggregate; eventsourcing's repository and projectors call this."""
         aggregate.evolve(self)
         return aggregate
+
+
+Clock = Callable[[], datetime]
+_StateT = TypeVar("_StateT", bound=tuple[Any, ...])
+_LoadedStateT = TypeVar("_LoadedStateT", bound=tuple[Any, ...])
+_EventT = TypeVar("_EventT", bound=Event)
+
+
+def dump_state(state: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the fields of a state that differ from their defaults, as JSON to store with an event.
+
+    States are named tuples because these are the fastest frozen values, and each append makes one.
+    """
+    fields: tuple[str, ...] = state._fields  # type: ignore[attr-defined]
+    return {name: value for name, value in zip(fields, state, strict=False) if value}
+
+
+def load_state(state_class: type[_LoadedStateT], carried: Mapping[str, Any]) -> _LoadedStateT:
+    """Return the state that `dump_state` wrote; names that a later version added are ignored."""
+    fields: tuple[str, ...] = state_class._fields  # type: ignore[attr-defined]
+    return state_class(**{name: carried[name] for name in fields if name in carried})
+
+
+class Aggregate(Generic[_StateT]):
+    """The guard of one stream: a version and a frozen state of constant size, never the history.
+
+    Works with eventsourcing's `Application.save()`, which needs `id`, `version` and
+    `collect_events()`. Each event carries the state that it leads to (`Event.state_after`).
+    """
+
+    def __init__(
+        self, id: UUID, *, version: int, state: _StateT, subject: str, clock: Clock
+    ) -> None:
+        self.id = id
+        self.version = version
+        self.state = state
+        self.subject = subject
+        self._clock = clock
+        self._pending: list[Event] = []
+
+    def evolve(self, event: Event) -> None:
+        """Change the state. Never refuse an event, since it has already happened."""
+        self.state = self.next_state(event)
+        self.version = event.originator_version
+
+    def next_state(self, event: Event) -> _StateT:
+        raise NotImplementedError
+
+    @property
+    def stored_version(self) -> int:
+        """The newest version in the log; events that are still pending come after it."""
+        return self.version - len(self._pending)
+
+    def collect_events(self) -> list[Event]:
+        pending, self._pending = self._pending, []
+        return pending
+
+    def _trigger(self, event_class: type[_EventT], **fields: Any) -> _EventT:
+        fields["originator_id"] = self.id
+        fields["originator_version"] = self.version + 1
+        fields["timestamp"] = self._clock()
+        fields["subject"] = self.subject
+        # Validate as the constructor does, without its frame, because every append passes here.
+        event: _EventT = event_class.__pydantic_validator__.validate_python(fields)
+        self.evolve(event)
+        # The event is frozen; set its state once, before anything can read it.
+        object.__setattr__(event, "_state", self.state)
+        self._pending.append(event)
+        return event

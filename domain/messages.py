@@ -133,6 +133,15 @@ def find_message_end(items: Sequence[Item], index: int) -> int:
     return index
 
 
+def iter_message_spans_back(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+    """Yield the span of each message, newest first, reading only what the caller iterates."""
+    end = len(items)
+    while end:
+        start = find_message_start(items, end - 1)
+        yield start, end
+        end = start
+
+
 def _make_message_key(piece: tuple[int, Item, Role]) -> tuple[object, ...]:
     index, item, role = piece
     name = item.block.message_id

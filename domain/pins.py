@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from .block_groups import group_blocks
 from .blocks import PROMPT_KINDS, Kind
-from .item import Item
+from .item import Item, group_blocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,23 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .block_groups import group_blocks
 from .blocks import Kind
 from .compaction_events import Repair, Trim
-from .cut_points import find_legal_cuts, find_nearest_cut
-from .cut_points.carried_blocks import find_carried_positions, find_hidden_positions, is_carried
-from .cut_points.visible_cuts import find_unsent_positions
+from .cut_points import (
+    find_carried_positions,
+    find_hidden_positions,
+    find_legal_cuts,
+    find_nearest_cut,
+    find_unsent_positions,
+    is_carried,
+)
 from .errors import NothingToCompactError
-from .item import Item, get_place
+from .item import Item, get_place, group_blocks
 from .ranges import Ranges
-from .shown_blocks import compute_shown_blocks
 from .trims import (
     MIN_BLOCK_TOKENS,
     TRIMMABLE_KINDS,
+    compute_shown_blocks,
     compute_trim_target,
     list_effective_trims,
     trim_blocks,

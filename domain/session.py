@@ -10,7 +10,6 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from pydantic import JsonValue
 
 from . import session_events as events
-from .aggregate import Aggregate, Clock
 from .blocks import ASSISTANT_KINDS, PROMPT_KINDS, AnyBlock, ToolCall, ToolResult
 from .errors import (
     DuplicateToolCallError,
@@ -18,7 +17,7 @@ from .errors import (
     OrphanToolResultError,
     SessionClosedError,
 )
-from .event import Event
+from .event import Aggregate, Clock, Event
 from .ranges import Ranges
 from .token_estimate import estimate_block, estimate_text
 

@@ -14,11 +14,11 @@ from .compaction_events import (
     Summary,
     Trim,
 )
-from .cut_points.carried_blocks import find_hidden_positions
+from .cut_points import find_hidden_positions
 from .item import Item
 from .plan_repairs import repair_plan
 from .ranges import Ranges
-from .shown_blocks import compute_shown_blocks
+from .trims import compute_shown_blocks
 from .window import Plan, Window
 
 

@@ -1,24 +1,63 @@
 """Defines what a policy gets and returns: a Window in, a Plan or None out."""
 
-from bisect import bisect_left
-from collections.abc import Hashable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar, overload
 
-from .block_groups import group_blocks
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
-from .counting.counter import has_media
 from .counting.token_calibration import CONTENT_KINDS, ContentKind, TokenCalibration
-from .item import Item, get_place
+from .item import Item, get_place, group_blocks
 from .models import ModelFacts
 from .pricing import Pricing
 from .ranges import Ranges
 from .session_events import ModelCalled
 from .summaries.summarizer import SummaryTemplate
-from .token_estimate import CHARS_PER_TOKEN, estimate_block
+from .token_estimate import CHARS_PER_TOKEN, estimate_block, has_media
+
+_T = TypeVar("_T")
+
+
+class LazySequence(Sequence[_T]):
+    """The result of `make`, which is called once.
+
+    `make` may run late, so it must read only data that no longer changes.
+    """
+
+    def __init__(self, make: Callable[[], Iterable[_T]]) -> None:
+        self._make = make
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether anybody has looked."""
+        return "_items" in vars(self)
+
+    @cached_property
+    def _items(self) -> tuple[_T, ...]:
+        return tuple(self._make())
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
+        return self._items[index]
+
+    def __iter__(self) -> Iterator[_T]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._items == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -220,3 +259,17 @@ class Plan:
     """How the summary is requested and assembled; None is cutbank's own way."""
     on_failure: OnFailure = OnFailure.EXTRACTIVE
     """What happens if no summary can be written; summarizers from settings are tried first."""
+
+
+def find_budget_index(running: Sequence[int], budget: int, *, inclusive: bool = True) -> int | None:
+    """Return the index of the newest item from which on the budget is reached; None if it never is.
+
+    `running[i]` is the sum before item i, as in `Window.running`, and the last entry is the total.
+    If `inclusive`, exactly the budget is enough; otherwise it takes more.
+    """
+    last = len(running) - 2
+    most = running[-1] - budget
+    find = bisect_right if inclusive else bisect_left
+    # The items before it may have at most what the budget leaves over.
+    index = find(running, most) - 1
+    return min(index, last) if index >= 0 and last >= 0 else None

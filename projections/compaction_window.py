@@ -7,14 +7,12 @@ from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
 
-from ..domain.block_groups import order_for_view
 from ..domain.blocks import ASSISTANT_KINDS
 from ..domain.compaction_events import Trigger
-from ..domain.item import Item, get_place
-from ..domain.lazy_sequence import LazySequence
+from ..domain.item import Item, get_place, order_for_view
 from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
-from ..domain.window import Window
+from ..domain.window import LazySequence, Window
 from .history_view import HistoryFold, HistoryView
 from .view_entry import ViewEntry
 

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from ..domain.compaction_events import CompactBoundary, Trigger
-from ..domain.policies.pruning.weighed_messages import WeighedMessages
+from ..domain.policies.weighed_messages import WeighedMessages
 from ..domain.utilization import PruningResult, Utilization
 
 

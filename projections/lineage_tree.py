@@ -18,9 +18,9 @@ from ..domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ..domain.counting.sizes import PromptSizeChange
 from ..domain.event import Event
 from ..domain.ranges import Ranges
+from ..domain.token_estimate import PromptSizeChange
 
 _PHRASE_WORDS = 4
 """A run of words that two summaries hardly share by chance."""

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from ..domain.blocks import Block, Kind, ToolCall
 from ..domain.compaction_events import CompactBoundary, Summary
-from ..domain.counting.sizes import PromptSizeChange
 from ..domain.item import Item
-from ..domain.kind_shares import KindShare, compute_kind_shares
 from ..domain.ranges import Ranges
+from ..domain.token_estimate import KindShare, PromptSizeChange, compute_kind_shares
 from .history_view import HistoryView
 from .lost_facts import LostFact, find_lost_facts
 from .view_content import Coordinate

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from ..domain.counting.counter import CharacterEstimate, Counter, has_media, iter_pieces
-from ..domain.counting.images import ImageRule
-from ..domain.counting.media import count_media_tokens
+from ..domain.counting.images import ImageRule, count_media_tokens
 from ..domain.counting.token_calibration import CONTENT_KINDS, FRAME_TOKENS, ContentKind
+from ..domain.token_estimate import CharacterEstimate, Counter, has_media, iter_pieces
 from .recorded_event import RecordedEvent
 from .view_entry import ViewEntry
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import combinations, zip_longest
 from uuid import UUID
 
-from ...domain.aggregate import dump_state, load_state
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.errors import CutbankError
+from ...domain.event import dump_state, load_state
 from ...domain.ranges import Ranges
 from ...domain.session import Session, SessionState
 from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, SessionOpened
@@ -17,7 +17,6 @@ from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
 from ..storage.event_log.event_mapper import load_json
 from ..storage.event_log.event_store import EventStore
-from ..storage.event_log.row_integrity import find_row_problems
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.event_log.stored_row import StoredRow
 from ..storage.view_reader import ViewReader
@@ -101,7 +100,7 @@ class _SessionVerifier:
                     yield self._make_violation("log", f"#{expected} is missing", expected)
                 expected = at + 1
                 self.report.positions += is_own
-                for complaint in find_row_problems(self.store, row):
+                for complaint in self.store.find_row_problems(row):
                     yield self._make_violation("log", complaint, at)
                 try:
                     recorded = self.store.make_recorded(row)
@@ -152,7 +151,7 @@ class _SessionVerifier:
         version, _ = self.store.read_lineage_state(chain)
         for own in chain.segments[-1:]:
             for row in self._read_rows(own.originator_id, own.first, own.last):
-                for complaint in find_row_problems(self.store, row):
+                for complaint in self.store.find_row_problems(row):
                     yield self._make_violation("log", complaint, row.originator_version, lineage)
         log = self.store.read(chain, Ranges.span(1, version)) if version else []
         for recorded, following in zip_longest(log, log[1:]):

@@ -14,7 +14,7 @@ from ...domain.policies.catalog import (
     find_alias,
     make_unknown_policy_error,
 )
-from ...domain.policies.contract.policy_shape import find_shape_faults
+from ...domain.policies.contract import find_shape_faults
 from ...domain.policies.policy import Policy
 
 if TYPE_CHECKING:

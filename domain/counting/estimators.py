@@ -1,33 +1,47 @@
-"""Defines each reference system's own estimate of tokens."""
+"""Defines how each reference system estimates tokens: by the length of texts, divided by four."""
 
-from collections.abc import Iterable, Mapping
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from json.encoder import encode_basestring_ascii
+from operator import attrgetter
 
-from ..blocks import AnyBlock, Block, Kind, Media, ResultPart, Text, ToolCall, ToolResult
-
-
-class EstimatorUnit(StrEnum):
-    """The unit in which a text is measured before division."""
-
-    CHARACTERS = "characters"
-    """Code points, as Python counts."""
-    UTF16 = "utf-16"
-    """Code units, as JavaScript counts: two for an emoji."""
-    BYTES = "utf-8"
-    """Bytes, as Rust and Go count."""
-
-    def measure(self, text: str) -> int:
-        if self is EstimatorUnit.CHARACTERS or text.isascii():
-            return len(text)
-        if self is EstimatorUnit.BYTES:
-            return len(text.encode("utf-8", "surrogatepass"))
-        return len(text.encode("utf-16-le", "surrogatepass")) // 2
+from ..blocks import AnyBlock, Block, Kind, Media, ResultPart, Text, ToolCall
+from ..token_estimate import CHARS_PER_TOKEN
 
 
-_RUST_ESCAPES = str.maketrans(
-    {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
-)
+class SizeUnit(StrEnum):
+    """What a policy counts sizes in."""
+
+    RECKONED = "reckoned"
+    """The store's tokens of each block, calibrated by what providers reported."""
+    CODE_POINTS = "code-points"
+    UTF_16 = "utf-16"
+    """Units of two bytes, as JavaScript counts."""
+    BYTES = "bytes"
+    """As Rust and Go count."""
+
+
+class Rounding(StrEnum):
+    """How a fraction of a token is rounded."""
+
+    DOWN = "down"
+    UP = "up"
+
+
+_BYTES, _UTF_16 = SizeUnit.BYTES, SizeUnit.UTF_16
+"""Bound here because member access on an enumeration is slow."""
+
+
+def measure_length(text: str, unit: SizeUnit) -> int:
+    """Return a text's length in the unit; a lone surrogate counts as a whole character."""
+    if text.isascii():
+        return len(text)
+    if unit is _BYTES:
+        return len(text.encode("utf-8", "surrogatepass"))
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2 if unit is _UTF_16 else len(text)
 
 
 @dataclass(frozen=True)
@@ -35,8 +49,7 @@ class Estimator:
     """A count of units, divided; media and tool calls count as in the system."""
 
     name: str
-    unit: EstimatorUnit = EstimatorUnit.CHARACTERS
-    divisor: int = 4
+    unit: SizeUnit = SizeUnit.CODE_POINTS
     rounds_up: bool = True
     min_tokens: int = 0
     """Tokens of the smallest message with content."""
@@ -44,10 +57,12 @@ class Estimator:
     """Tokens for each message in addition to its content."""
     counts_blank: bool = True
     """Whether a blank text counts."""
-    call_fields: tuple[str, ...] = ("name", "arguments")
-    """The fields of a tool call that count."""
+    read_call: Callable[[ToolCall], tuple[str, ...]] = attrgetter("name", "arguments")
+    """Returns the texts of a tool call that count."""
     media: Mapping[Kind, int] = field(default_factory=dict)
     """Units of an image or document by the kind of its block; 0 for other kinds."""
+    describe_media: Callable[[Media], str] | None = None
+    """Returns the text that counts for an image or document, instead of `media`."""
     placeholders: Mapping[Kind, str] = field(default_factory=dict)
     """The text that replaces a kind of block; `{name}` is a tool's name."""
     joiner: str = ""
@@ -59,91 +74,133 @@ class Estimator:
 
     def count(self, block: AnyBlock, /) -> int:
         """Return the tokens of a block that is its own message."""
-        return self.count_message((block,))
+        return self._to_tokens(self._measure_block(block)) + self.extra_tokens
 
     def count_text(self, text: str, /) -> int:
         """Return the tokens of a text; 0 if it is empty."""
         return self._to_tokens(self._measure_text(text))
 
-    def count_message(self, blocks: Iterable[AnyBlock]) -> int:
+    def count_message(self, blocks: Sequence[AnyBlock]) -> int:
         """Return the tokens of a message made of these blocks."""
-        units = [self._measure_block(block) for block in blocks]
-        return (
-            self._to_tokens(sum(units) + self.separator_units * (len(units) - 1))
-            + self.extra_tokens
-        )
+        if len(blocks) == 1:
+            return self.count(blocks[0])
+        separators = self.separator_units * (len(blocks) - 1)
+        units = sum([self._measure_block(block) for block in blocks])
+        return self._to_tokens(units + separators) + self.extra_tokens
 
     def _measure_block(self, block: AnyBlock) -> int:
-        if (words := self.placeholders.get(block.kind)) is not None:
+        if self.placeholders and (words := self.placeholders.get(block.kind)) is not None:
             name = block.name if isinstance(block, ToolCall) else ""
             return self._measure_text(words.format(name=name))
-        if isinstance(block, ToolCall):
-            said = {"id": block.tool_call_id, "name": block.name, "arguments": block.arguments}
-            return sum(self._measure_text(said[part]) for part in self.call_fields)
         if isinstance(block, Block):
-            return self._measure_text(block.text) + self._measure_media(block.kind, block.media)
-        return self._measure_result(block)
+            length = self._measure_text(block.text)
+            return length + self._measure_media(block.kind, block.media) if block.media else length
+        if isinstance(block, ToolCall):
+            return sum([self._measure_text(text) for text in self.read_call(block)])
+        if isinstance(block.content, str):
+            return self._measure_result_text(block.content)
+        return self._measure_parts(block.content)
 
-    def _measure_result(self, block: ToolResult) -> int:
-        parts = (Text(text=block.content),) if isinstance(block.content, str) else block.content
-        units = [found for part in parts if (found := self._measure_part(part)) is not None]
-        return sum(units) + self.unit.measure(self.joiner) * max(0, len(units) - 1)
+    def _measure_parts(self, parts: Iterable[ResultPart]) -> int:
+        """Return the units of a tool result; a part that only its provider reads has none."""
+        units = []
+        for part in parts:
+            if isinstance(part, Text):
+                units.append(self._measure_result_text(part.text))
+            elif isinstance(part, Media) and (media := self._measure_media(Kind.TOOL_RESULT, part)):
+                units.append(media)
+        return sum(units) + len(self.joiner) * max(0, len(units) - 1)
 
-    def _measure_part(self, part: ResultPart) -> int | None:
-        """Return the units of a part of a tool result; None if it does not count."""
-        if isinstance(part, Text):
-            return self._measure_text(
-                _escape_like_rust(part.text) if self.shows_debug else part.text
-            )
-        return (
-            self._measure_media(Kind.TOOL_RESULT, part) or None if isinstance(part, Media) else None
-        )
+    def _measure_media(self, kind: Kind, media: Media) -> int:
+        if self.describe_media is not None:
+            return measure_length(self.describe_media(media), self.unit)
+        return self.media.get(kind, 0)
 
-    def _measure_media(self, kind: Kind, media: Media | None) -> int:
-        return self.media.get(kind, 0) if media is not None else 0
+    def _measure_result_text(self, text: str) -> int:
+        if self.shows_debug:
+            text = f"Text(Text {{ text: {escape_like_rust(text)} }})"
+        return self._measure_text(text)
 
     def _measure_text(self, text: str) -> int:
-        if not self.counts_blank and not text.strip():
-            return 0
-        return self.unit.measure(text)
+        if self.counts_blank or text.strip():
+            return len(text) if text.isascii() else measure_length(text, self.unit)
+        return 0
 
     def _to_tokens(self, units: int) -> int:
-        tokens = -(-units // self.divisor) if self.rounds_up else units // self.divisor
-        return max(self.min_tokens, tokens) if units or self.counts_blank else 0
+        if not units and not self.counts_blank:
+            return 0
+        tokens = (units + (CHARS_PER_TOKEN - 1 if self.rounds_up else 0)) // CHARS_PER_TOKEN
+        return max(self.min_tokens, tokens)
 
 
-def _escape_like_rust(text: str) -> str:
-    return f'Text(Text {{ text: "{text.translate(_RUST_ESCAPES)}" }})'
+_RUST_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+"""Characters printed with a backslash; the backslash comes first because the others add more of it.
+"""
+_SAME_IN_JSON = re.compile(r"[ -~\n\r\t]*")
+"""Text that Rust's debug format prints exactly as JSON does."""
+_NON_ASCII = re.compile(r"[^ -~]")
+_COMBINING_MARKS = frozenset({"Mn", "Me"})
+"""Unicode categories of characters that combine with the one before."""
+
+
+def escape_like_rust(text: str) -> str:
+    """Return a text as Rust's debug format prints it, in quotes."""
+    if _SAME_IN_JSON.fullmatch(text):  # true of most results; JSON is several times as fast
+        return encode_basestring_ascii(text)
+    for character, printed in _RUST_ESCAPES.items():
+        text = text.replace(character, printed)
+    if not (text.isascii() and text.isprintable()):
+        text = _NON_ASCII.sub(_escape_character, text)
+    return f'"{text}"'
+
+
+def _escape_character(found: re.Match[str]) -> str:
+    character = found[0]
+    if character.isprintable() and unicodedata.category(character) not in _COMBINING_MARKS:
+        return character
+    return f"\\u{{{ord(character):x}}}"
+
+
+def _read_arguments(call: ToolCall) -> tuple[str, ...]:
+    return (call.arguments,)
+
+
+def _read_nothing(_: ToolCall) -> tuple[str, ...]:
+    return ()
 
 
 _MEDIA_KINDS = (Kind.USER, Kind.IMAGE, Kind.DOCUMENT, Kind.TOOL_RESULT)
 
 KDCUBE_ESTIMATOR = Estimator(
-    "kdcube", rounds_up=False, min_tokens=1, counts_blank=False, call_fields=("arguments",)
+    "kdcube",
+    rounds_up=False,
+    min_tokens=1,
+    counts_blank=False,
+    read_call=_read_arguments,
 )
 """The fallback of rolling-timeline without a tokenizer; media count nothing."""
 TUNACODE_ESTIMATOR = Estimator(
     "tunacode",
     rounds_up=False,
-    call_fields=("id", "name", "arguments"),
+    read_call=attrgetter("tool_call_id", "name", "arguments"),
     media=dict.fromkeys(_MEDIA_KINDS, len("[image]")),
     joiner=" ",
 )
 KLAUDE_ESTIMATOR = Estimator("klaude", min_tokens=1, media=dict.fromkeys(_MEDIA_KINDS, 1_200))
 PI_ESTIMATOR = Estimator(
-    "pi", unit=EstimatorUnit.UTF16, media={Kind.TOOL_RESULT: 4_800, Kind.DEVELOPER: 4_800}
+    "pi", unit=SizeUnit.UTF_16, media={Kind.TOOL_RESULT: 4_800, Kind.DEVELOPER: 4_800}
 )
 GOAT_ESTIMATOR = Estimator(
     "goat",
-    unit=EstimatorUnit.BYTES,
+    unit=SizeUnit.BYTES,
     rounds_up=False,
     extra_tokens=4,
-    call_fields=(),
+    read_call=_read_nothing,
     placeholders={Kind.THINKING: ""},
 )
 QBIT_ESTIMATOR = Estimator(
     "qbit",
-    unit=EstimatorUnit.BYTES,
+    unit=SizeUnit.BYTES,
     placeholders={
         Kind.IMAGE: "[image]",
         Kind.DOCUMENT: "[document]",

@@ -1,15 +1,38 @@
 """Recognizes refusals of long requests: by structured codes first, by wording second."""
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
-from .codes import OTHER_CODES, OTHER_STATUSES, OVERFLOW_CODES
 from .evidence import Evidence
-from .other_kinds import OTHER_SIZES_PATTERN, RATE_OR_QUOTA_PATTERN
-from .overflow import Overflow
-from .overflow_wording import OverflowWording
-from .specific_wordings import ANSWER_SHARE_PATTERN, SPECIFIC_WORDINGS
-from .weak_wordings import WEAK_WORDINGS
+from .wordings import (
+    ANSWER_SHARE_PATTERN,
+    OTHER_CODES,
+    OTHER_SIZES_PATTERN,
+    OTHER_STATUSES,
+    OVERFLOW_CODES,
+    RATE_OR_QUOTA_PATTERN,
+    SPECIFIC_WORDINGS,
+    WEAK_WORDINGS,
+    OverflowWording,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """A request that was too long for its model."""
+
+    message: str
+    """One line of the provider's text, shortened, with possible keys masked."""
+    rule: str
+    """How it was recognized: `code:...` or `text:...`."""
+    provider: str | None = None
+    """The provider, if the wording or code is unique to it."""
+    tokens: int | None = None
+    """Tokens of the prompt by the provider's count, without the answer's share if stated."""
+    limit: int | None = None
+    """Tokens that the model accepts, according to the provider."""
+
 
 _MAX_MESSAGE_CHARS: Final = 300
 _CHARS_BEFORE: Final = 80

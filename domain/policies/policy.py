@@ -1,12 +1,13 @@
 """Defines the shape of a policy, a frozen value whose fields are its settings, and reads these."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
 from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
 
-from ..errors import InvalidSettingError
+from ..compaction_events import Trigger
+from ..errors import InvalidSettingError, NothingToCompactError
 from ..item import Item
 from ..utilization import PruningResult, Utilization
 from ..window import Plan, Window
@@ -218,3 +219,56 @@ def make_setting_error(policy: Policy | type[Policy], name: str, wrong: str) -> 
     return InvalidSettingError(
         f"{policy.name}: {name} {wrong}; it takes {setting.accepted_values} ({setting.help})"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdState:
+    """The state of a session for a policy, without a request to compact."""
+
+    fires: bool
+    used_tokens: int
+    """Tokens in use, by the window's own count."""
+    limit: int
+    threshold: int | None
+    """The fewest tokens in use at which it fires; None if something else decides."""
+
+
+def measure_threshold(policy: Policy, window: Window) -> ThresholdState:
+    """Return the policy's state for the window, whatever trigger the window has."""
+    unasked = replace(window, trigger=Trigger.THRESHOLD)
+    return ThresholdState(
+        fires=_fires(policy, unasked),
+        used_tokens=window.used_tokens,
+        limit=window.limit,
+        threshold=find_threshold(policy, window),
+    )
+
+
+def find_threshold(policy: Policy, window: Window) -> int | None:
+    """Return the fewest tokens in use at which the policy fires on an otherwise equal window.
+
+    None if tokens in use make no difference, for example because the policy measures the blocks
+    itself, or if it has no `fires`.
+    """
+    if not hasattr(policy, "fires"):
+        return None
+
+    def fires_at(tokens: int) -> bool:
+        return _fires(
+            policy, replace(window, in_use=tokens, usage=tokens, trigger=Trigger.THRESHOLD)
+        )
+
+    below, reached = -1, 2 * max(window.limit, window.used_tokens, 1)
+    if fires_at(0) or not fires_at(reached):
+        return None
+    while reached - below > 1:
+        middle = (below + reached) // 2
+        below, reached = (below, middle) if fires_at(middle) else (middle, reached)
+    return reached
+
+
+def _fires(policy: Policy, window: Window) -> bool:
+    try:
+        return is_due(policy, window)
+    except NothingToCompactError:
+        return True  # it is due, although nothing can leave

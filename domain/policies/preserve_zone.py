@@ -1,24 +1,40 @@
 """Past 80% full, keep the newest 40% of the context word for word and summarise the rest."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from ..blocks import Kind
 from ..compaction_events import Trigger, Trim
+from ..counting.estimators import GOAT_ESTIMATOR, Estimator, Rounding, SizeUnit, measure_length
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..messages import find_message_end, find_message_start
-from ..summaries.forms.claude_sdk import ClaudeSdkTemplate
+from ..messages import find_message_end, find_message_start, find_role, iter_message_spans_back
+from ..summaries.templates import ClaudeSdkTemplate
 from ..trims import iter_shortened_results
-from ..window import OnFailure, Plan, Window
-from .cutting.budget_walk import find_budget_index
-from .cutting.zones import Zones, step_back
-from .measuring.context_budget import MAX_OUTPUT_TOKENS, ContextBudget
-from .measuring.message_text_sizes import MessageSize, MessageTextSizes
-from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
+from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
-from .pruning.old_results import OldResults
+
+
+class ContextBudget(NamedTuple):
+    """A model's context limit and the tokens that use it."""
+
+    limit: int
+    system_tokens: int
+    message_tokens: int
+    max_output_tokens: int
+    """Tokens that are kept free for an answer, and so count as used."""
+
+    @property
+    def used_tokens(self) -> int:
+        return self.system_tokens + self.message_tokens + self.max_output_tokens
+
+    @property
+    def utilization(self) -> float:
+        """The share of the limit that is used; 1 for a limit of 0."""
+        return self.used_tokens / self.limit if self.limit > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +68,7 @@ class PreserveZone:
         0.40, unit="of the limit", least=0, most=1, help="this part of the newest is kept"
     )
     max_output_tokens: int = setting(
-        MAX_OUTPUT_TOKENS, unit="tokens", least=0, help="kept free for the answer, and so in use"
+        16_384, unit="tokens", least=0, help="kept free for the answer, and so in use"
     )
     max_summary_tokens: int = setting(
         4_096, unit="tokens", least=1, help="how large a summary may be"
@@ -115,7 +131,7 @@ class PreserveZone:
 
     def quiet_below(self, limit: int) -> int | None:
         """Return the most tokens in use that do not fire; None if texts are measured or cut."""
-        if self.unit != SizeUnit.RECKONED or self.prune_over is not None:
+        if self.estimator is not None or self.prune_over is not None:
             return None
         if limit <= 0:
             return NEVER_FIRES
@@ -129,7 +145,16 @@ class PreserveZone:
 
     def measure_budget(self, window: Window) -> ContextBudget:
         """Return the tokens in use; the store counts the system prompt as a message."""
-        return self._measure_budget(window, self._measure_messages(window))
+        return self._measure_budget(window, self._measure_messages(window.items))
+
+    def _measure_budget(self, window: Window, sizes: Sequence[tuple[int, int]]) -> ContextBudget:
+        if self.estimator is None:
+            return ContextBudget(window.limit, 0, window.used_tokens, self.max_output_tokens)
+        system = self.estimator.count_text(window.system_prompt)
+        total = sum(tokens for _, tokens in sizes)
+        if window.summary is not None:  # it counts as a message
+            total += self.estimator.count_text(window.summary.text) + self.message_tokens
+        return ContextBudget(window.limit, system, total, self.max_output_tokens)
 
     def should_compact(self, budget: ContextBudget) -> bool:
         return budget.utilization > self.threshold
@@ -137,20 +162,13 @@ class PreserveZone:
     def must_compact(self, budget: ContextBudget) -> bool:
         return budget.utilization > self.critical
 
-    def count_text_tokens(self, items: Sequence[Item]) -> int:
-        """Return the tokens of one message's text, without the fixed tokens of each message."""
-        if self._message_text_sizes is None:
-            return sum(item.tokens for item in items)
-        return self._message_text_sizes.count_text_tokens(item.block for item in items)
-
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        sizes = self._measure_messages(window)
+        sizes = self._measure_messages(window.items)
         budget = self._measure_budget(window, sizes)
-        if window.trigger is Trigger.THRESHOLD and not (
-            window.limit > 0 and self.should_compact(budget)
-        ):
+        is_due = window.limit > 0 and self.should_compact(budget)
+        if window.trigger is Trigger.THRESHOLD and not is_due:
             if window.limit <= 0 or not self._is_pruning_worthwhile(window):
                 return None
             return self._plan_pruning(window, self._list_effective_trims(window))
@@ -176,22 +194,9 @@ class PreserveZone:
 
     def find_split(self, window: Window) -> int:
         """Return the index of the first item to keep, by the document's walk; 0 if all fits."""
-        return self._find_split(window, self._measure_messages(window))
+        return self._find_split(window, self._measure_messages(window.items))
 
-    def split_zones(self, window: Window) -> Zones:
-        """Return the leaving and the kept items of the plan, before any repair."""
-        items, split = window.open_to_cut, self.find_split(window)
-        if self.keeps_newest and split >= len(items):
-            split = 0
-        return Zones(items[:split], items[split:])
-
-    def list_trims(self, window: Window) -> tuple[Trim, ...]:
-        """Return the trims of old tool results, whether or not they save anything."""
-        if self.prune_over is None:
-            return ()
-        return self._old_results.list_trims(window.items)
-
-    def _find_split(self, window: Window, sizes: Sequence[MessageSize] | None) -> int:
+    def _find_split(self, window: Window, sizes: Sequence[tuple[int, int]]) -> int:
         items = window.open_to_cut
         exceeding = self._find_exceeding_item(window, sizes)
         if exceeding is None:
@@ -202,41 +207,79 @@ class PreserveZone:
             split = max(find_message_start(items, len(items) - 1), find_message_end(items, 0))
         return step_back(items, split) if self.steps_back else split
 
-    def _find_exceeding_item(
-        self, window: Window, sizes: Sequence[MessageSize] | None
-    ) -> int | None:
+    def _find_exceeding_item(self, window: Window, sizes: Sequence[tuple[int, int]]) -> int | None:
         """Return the newest item from which on the zone is exceeded; None if all fits."""
         zone = self.compute_preserve_budget(window.limit)
-        if sizes is None:
+        if self.estimator is None:
             return find_budget_index(window.running, zone, inclusive=False)
         carried = len(window.items) - len(window.open_to_cut)
-        for message in reversed(sizes):
-            if message.start < carried:
+        for start, tokens in sizes:
+            if start < carried:
                 break
-            zone -= message.tokens
+            zone -= tokens
             if zone < 0:
-                return message.start - carried
+                return start - carried
         return None
 
-    def _measure_messages(self, window: Window) -> list[MessageSize] | None:
-        """Return all messages by length; None if the store's count applies."""
-        return (
-            None
-            if self._message_text_sizes is None
-            else self._message_text_sizes.measure_messages(window.items)
+    @cached_property
+    def estimator(self) -> Estimator | None:
+        """The document's estimate of messages; None if the store's count applies."""
+        if self.unit == SizeUnit.RECKONED:
+            return None
+        return replace(
+            GOAT_ESTIMATOR,
+            unit=SizeUnit(self.unit),
+            rounds_up=self.rounding == Rounding.UP,
+            extra_tokens=self.message_tokens,
         )
 
-    def _measure_budget(self, window: Window, sizes: Sequence[MessageSize] | None) -> ContextBudget:
-        if sizes is None or self._message_text_sizes is None:
-            return ContextBudget(window.limit, 0, window.used_tokens, self.max_output_tokens)
-        system, total = self._message_text_sizes.measure.count_tokens(window.system_prompt), 0
-        if window.summary is not None:  # it counts as a message
-            total = (
-                self._message_text_sizes.measure.count_tokens(window.summary.text)
-                + self.message_tokens
-            )
-        total += sum(message.tokens for message in sizes)
-        return ContextBudget(window.limit, system, total, self.max_output_tokens)
+    def _measure_messages(self, items: Sequence[Item]) -> list[tuple[int, int]]:
+        """Return each message's start and estimated tokens, newest first; none if reckoned."""
+        if self.estimator is None:
+            return []
+        count = self.estimator.count_message
+        return [
+            (start, count([item.block for item in items[start:end]]))
+            for start, end in iter_message_spans_back(items)
+        ]
+
+    # Old results
+
+    def list_old_results(self, items: Sequence[Item]) -> list[tuple[Item, int]]:
+        """Return old results that are too long, and how many characters of each may stay."""
+        return self._list_long_results(items[: self._find_recent_start(items)])
+
+    def _list_long_results(self, items: Iterable[Item]) -> list[tuple[Item, int]]:
+        if self.prune_over is None:
+            return []
+        return [
+            (item, self._fit_head(item.block.text))
+            for item in items
+            if item.block.kind is _RESULT
+            and measure_length(item.block.text, self._unit) > self.prune_over
+        ]
+
+    def _find_recent_start(self, items: Sequence[Item]) -> int:
+        """Return the index where the newest messages begin; 0 if there are no older ones."""
+        recent, start = self.preserve_recent, len(items)
+        while recent > 0 and start > 0:
+            start = find_message_start(items, start - 1)
+            if find_role(items[start]):
+                recent -= 1
+        return start
+
+    def _fit_head(self, text: str) -> int:
+        """Return how many whole characters fit."""
+        most = self.prune_to
+        if measure_length(text[:most], self._unit) <= most:
+            return most  # the usual case, since no character is shorter than a unit
+        lengths = range(most + 1)
+        fits = bisect_right(lengths, most, key=lambda n: measure_length(text[:n], self._unit))
+        return fits - 1
+
+    @cached_property
+    def _unit(self) -> SizeUnit:
+        return SizeUnit(self.unit)
 
     def _is_pruning_worthwhile(self, window: Window) -> bool:
         """Check whether trims of results that still show whole save enough together."""
@@ -247,29 +290,19 @@ class PreserveZone:
         """Return the tokens that trims would save, reading each old result once."""
         if self.prune_over is None:
             return 0
-        items, old = window.items, self._old_results
+        items = window.items
         known: tuple[int, int] = window.memo.get(self, (0, 0))
-        upto, (seen, saved) = old.find_recent_start(items), known
+        upto, (seen, saved) = self._find_recent_start(items), known
         if seen > upto:
             seen = saved = 0
-        saved += sum(
-            lengths.saved
-            for lengths in iter_shortened_results(window, old.list_cuts(items[seen:upto]))
-        )
+        heads = self._list_long_results(items[seen:upto])
+        saved += sum(shortened.saved for shortened in iter_shortened_results(window, heads))
         window.memo[self] = upto, saved
         return saved
 
     def _list_effective_trims(self, window: Window) -> tuple[Trim, ...]:
-        if self.prune_over is None:
-            return ()
-        old = self._old_results
-        cuts = old.list_cuts(window.items[: old.find_recent_start(window.items)])
-        return tuple(
-            [
-                Trim(position=one.item.position, head=one.head)
-                for one in iter_shortened_results(window, cuts)
-            ]
-        )
+        shortened = iter_shortened_results(window, self.list_old_results(window.items))
+        return tuple([Trim(position=one.item.position, head=one.head) for one in shortened])
 
     def _plan_pruning(self, window: Window, trims: tuple[Trim, ...]) -> Plan:
         reason = (
@@ -289,19 +322,25 @@ class PreserveZone:
         return f"{window.trigger}: {filled}{critical}; the newest {zone:,} tokens are kept"
 
     @cached_property
-    def _message_text_sizes(self) -> MessageTextSizes | None:
-        """The document's simple estimator; None if the store's count applies."""
-        unit = SizeUnit(self.unit)
-        if unit is SizeUnit.RECKONED:
-            return None
-        return MessageTextSizes(TextMeasure(unit, Rounding(self.rounding)), self.message_tokens)
-
-    @cached_property
-    def _old_results(self) -> OldResults:
-        unit = SizeUnit.CODE_POINTS if self.unit == SizeUnit.RECKONED else SizeUnit(self.unit)
-        measure = TextMeasure(unit, Rounding(self.rounding))
-        return OldResults(self.prune_over or 0, self.prune_to, self.preserve_recent, measure)
-
-    @cached_property
     def _template(self) -> ClaudeSdkTemplate:
         return ClaudeSdkTemplate(shows_calls=self.shows_calls)
+
+
+_RESULT = Kind.TOOL_RESULT
+"""Bound here because member access on an enumeration is slow."""
+
+
+def step_back(items: Sequence[Item], index: int) -> int:
+    """Return where the original moves a cut: off results, and off a message with calls.
+
+    It stops at the second message, and may end at the result of an earlier call.
+    """
+    if index <= 0 or index >= len(items):
+        return index
+    floor = find_message_end(items, 0)
+    while index > floor and items[index].kind is _RESULT:
+        index = find_message_start(items, index - 1)
+    message = items[index : find_message_end(items, index)]
+    if index > floor and any(item.kind is Kind.TOOL_CALL for item in message):
+        index = find_message_start(items, index - 1)
+    return max(index, floor)

@@ -1,28 +1,27 @@
 """Past the limit less a reserve, keep the newest tokens and summarise all that came before."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from ..compaction_events import Trigger
+from ..counting.estimators import KLAUDE_ESTIMATOR, Estimator, Rounding, SizeUnit
 from ..errors import NothingToCompactError
-from ..messages import Message, group_messages
-from ..summaries.forms.klaude import KLAUDE_TEMPLATES, KlaudeVersion
+from ..messages import Message, Role, group_messages
+from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window
-from .cutting.reserve_cut import ReserveWalk, count_message_tokens, walk_back
-from .cutting.sent_history import UNANSWERED_TEXT, find_waiting_calls, list_kept_messages
-from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
 from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
+from .reference.reserve_walk import ReserveWalk, walk_back
 
 _MAX_ANSWER_TOKENS = 32_000
 """Tokens of an answer if its limit is unknown."""
-
-
 _MIN_SUMMARY_TOKENS = 64
 """The least tokens of a summary, however little room there is."""
+_UNANSWERED_TEXT = "[nobody has answered this call; whoever ran it was interrupted]"
+"""The answer to an open call in a history that is sent all the same."""
 
 
 class TokenSource(StrEnum):
@@ -169,25 +168,24 @@ class ReserveHeadroom:
         if self.counts == TokenSource.RECKONED:
             return window.used_tokens
         if window.usage is None:
-            return self.estimate_sent_tokens(window)
+            return self._count_sent_tokens(window)
         if self.counts == TokenSource.REPORTED or window.usage_at is None:
             return window.usage
         later = [item for item in window.items if item.position > window.usage_at]
-        measure = self.measure
-        if measure is None:
+        if self.estimator is None:
             return window.usage + sum(item.tokens for item in later)
-        return window.usage + _sum_tokens(group_messages(later), measure)
+        return window.usage + _sum_tokens(group_messages(later), self.estimator)
 
-    def estimate_sent_tokens(self, window: Window) -> int:
+    def _count_sent_tokens(self, window: Window) -> int:
         """Return the tokens of the texts that are sent: the summary and the kept messages."""
-        measure = self.measure
-        if measure is None:
+        if self.estimator is None:
             return window.tokens
-        tokens = _sum_tokens(list_kept_messages(window), measure)
+        tokens = _sum_tokens(list_kept_messages(window), self.estimator)
         if window.summary:
-            tokens += measure.count_tokens(window.summary.text)
+            tokens += self.estimator.count_text(window.summary.text)
         if self.answers_open_calls:
-            tokens += measure.count_tokens(UNANSWERED_TEXT) * len(find_waiting_calls(window))
+            waiting = sum(item.is_open for item in window.items)
+            tokens += self.estimator.count_text(_UNANSWERED_TEXT) * waiting
         return tokens
 
     # Where
@@ -236,7 +234,7 @@ class ReserveHeadroom:
 
     @property
     def _is_counted_as_stored(self) -> bool:
-        return self.counts == TokenSource.RECKONED and self.measure is None
+        return self.counts == TokenSource.RECKONED and self.estimator is None
 
     def _compute_threshold(self, room: int, request: int, headroom: Headroom) -> int:
         """Return the most tokens in use that do not fire.
@@ -263,15 +261,8 @@ class ReserveHeadroom:
 
     def _walk_back(self, window: Window, headroom: Headroom) -> ReserveWalk:
         return walk_back(
-            window, headroom.keep, self.measure, passes_developer=self.passes_developer
+            window, headroom.keep, self.estimator, passes_developer=self.passes_developer
         )
-
-    def count_tokens_before(self, window: Window) -> int:
-        """Return the size of a session for its entry: the last report, or all messages so far."""
-        measure = self.measure
-        if window.usage is not None or measure is None:
-            return window.used_tokens if window.usage is None else window.usage
-        return _sum_tokens(group_messages((*window.evicted, *window.items)), measure)
 
     # By how much
 
@@ -288,15 +279,12 @@ class ReserveHeadroom:
         return Headroom(reserve, keep)
 
     @cached_property
-    def measure(self) -> TextMeasure | None:
-        """The measure of messages; None if the store's counts apply."""
+    def estimator(self) -> Estimator | None:
+        """The estimate of messages; None if the store's counts apply."""
         if self.unit == SizeUnit.RECKONED:
             return None
-        return TextMeasure(SizeUnit(self.unit), Rounding(self.rounding), min_tokens=1)
-
-    def count_message_tokens(self, message: Message) -> int:
-        measure = self.measure
-        return message.tokens if measure is None else count_message_tokens(message, measure)
+        rounds_up = self.rounding == Rounding.UP
+        return replace(KLAUDE_ESTIMATOR, unit=SizeUnit(self.unit), rounds_up=rounds_up)
 
     def _reserve_for_answer(self, window: Window) -> int:
         if self.answer_tokens is None:
@@ -309,8 +297,17 @@ class ReserveHeadroom:
         return self.answer_tokens
 
 
-def _sum_tokens(messages: tuple[Message, ...], measure: TextMeasure) -> int:
-    return sum(count_message_tokens(message, measure) for message in messages)
+def list_kept_messages(window: Window) -> tuple[Message, ...]:
+    """Return the messages that are sent; after a boundary, the first is never a tool result."""
+    messages = group_messages(window.items)
+    if window.boundary is None:
+        return messages
+    first = next((i for i, m in enumerate(messages) if m.role is not Role.TOOL_RESULT), None)
+    return () if first is None else messages[first:]
+
+
+def _sum_tokens(messages: Sequence[Message], estimator: Estimator) -> int:
+    return sum(estimator.count_message([item.block for item in one.items]) for one in messages)
 
 
 def _write_reason(window: Window, headroom: Headroom) -> str:

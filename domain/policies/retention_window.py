@@ -1,20 +1,18 @@
 """Past the limit less a reserve, keep the newest tokens, back to the end of a finished message."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..blocks import Block, Kind, ToolCall
+from ..blocks import Kind, Media, ToolCall
 from ..compaction_events import Trigger
+from ..counting.estimators import TUNACODE_ESTIMATOR, Estimator, Rounding, SizeUnit
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..messages import Role, find_message_start, find_role
-from ..summaries.forms.tunacode import TunacodeTemplate
-from ..summaries.plain_parts import list_text_parts
-from ..window import OnFailure, Plan, Window
-from .cutting.budget_walk import find_budget_index
-from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
+from ..messages import Role, find_message_start, find_role, iter_message_spans_back
+from ..summaries.templates import TunacodeTemplate
+from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import check_settings, setting
 
 FORCED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
@@ -102,12 +100,13 @@ class RetentionWindow:
             at = meant
             reason += "; no finished message ends shortly before what is kept"
         if at:
+            items = window.open_to_cut
             return Plan(
-                _find_position(window.open_to_cut, at),
+                items[at].position if at < len(items) else items[-1].place + 1,
                 reason,
                 self.summary_tokens,
                 template=_TEMPLATE,
-                on_failure=self._on_failure,
+                on_failure=OnFailure(self.on_failure),
             )
         if window.trigger is Trigger.IDLE:
             return None
@@ -118,7 +117,7 @@ class RetentionWindow:
         if window.limit <= 0:
             return False
         threshold = self.compute_threshold(window.limit)
-        if self._measure is None:
+        if self._estimator is None:
             return self._is_over(window.used_tokens, threshold)
         return self._is_measured_over(window.items, threshold)
 
@@ -126,38 +125,32 @@ class RetentionWindow:
         """Return how many tokens may be in use; at least 0."""
         return max(0, limit - self.reserve_tokens - self.keep_recent_tokens)
 
-    def find_cut(self, window: Window) -> int | None:
-        """Return the position of the first block to keep, by the document's rules alone.
-
-        It may be one past the newest block; None if there is no cut.
-        """
-        at = self._find_cut_index(window, self._find_budget_index(window) or 0)
-        return _find_position(window.open_to_cut, at) if at else None
-
-    def list_valid_cuts(self, window: Window) -> tuple[int, ...]:
-        """Return all positions of valid cuts; the last may be one past the newest block."""
-        items = window.open_to_cut
-        ends = [end for _, end in iter_message_spans_back(items)][::-1]
-        return tuple(_find_position(items, at) for at in ends if self._is_valid(items, at))
-
     def count_tokens(self, message: Sequence[Item]) -> int:
         """Return the size of one message, in the unit of this policy."""
-        measure = self._measure
-        if measure is None:
+        if self._estimator is None:
             return sum(item.tokens for item in message)
-        return measure.convert_to_tokens(sum(_measure_item(item, measure) for item in message))
+        return self._estimator.count_message([item.block for item in message])
 
     # How
 
     @cached_property
-    def _measure(self) -> TextMeasure | None:
+    def _estimator(self) -> Estimator | None:
         if self.unit == SizeUnit.RECKONED:
             return None
-        return TextMeasure(SizeUnit(self.unit), Rounding(self.rounding))
+        return replace(
+            TUNACODE_ESTIMATOR,
+            unit=SizeUnit(self.unit),
+            rounds_up=self.rounding == Rounding.UP,
+            read_call=_read_python_call,
+            describe_media=_describe_media,
+        )
 
-    @cached_property
-    def _on_failure(self) -> OnFailure:
-        return OnFailure(self.on_failure)
+    def find_cut(self, window: Window) -> int:
+        """Return the index of the first item to keep, by the document's rules; 0 for no cut.
+
+        One past the newest item if all of them may leave.
+        """
+        return self._find_cut_index(window, self._find_budget_index(window) or 0)
 
     def _find_cut_index(self, window: Window, meant: int) -> int:
         """Return the index of the first item to keep by the rules; 0 if there is no cut."""
@@ -174,7 +167,7 @@ class RetentionWindow:
         if window.limit <= 0:
             return False
         threshold = self.compute_threshold(window.limit)
-        if self._measure is None:
+        if self._estimator is None:
             return self._is_over(window.running[-1] - window.running[at], threshold)
         return self._is_measured_over(window.open_to_cut[at:], threshold)
 
@@ -192,7 +185,7 @@ class RetentionWindow:
     def _find_budget_index(self, window: Window) -> int | None:
         """Return where the oldest message begins that the budget keeps; None if all fits."""
         items, keep, is_strict = window.open_to_cut, self.keep_recent_tokens, self.reached_at == ">"
-        if self._measure is not None:
+        if self._estimator is not None:
             kept = 0
             for start, end in iter_message_spans_back(items):
                 kept += self.count_tokens(items[start:end])
@@ -204,11 +197,12 @@ class RetentionWindow:
 
     def _snap_back(self, items: Sequence[Item], at: int) -> int:
         """Return the newest valid cut up to here; 0 if there is none."""
-        while at > 0 and not self._is_valid(items, at):
+        while at > 0 and not self.is_valid_cut(items, at):
             at = find_message_start(items, at - 1)
         return at
 
-    def _is_valid(self, items: Sequence[Item], at: int) -> bool:
+    def is_valid_cut(self, items: Sequence[Item], at: int) -> bool:
+        """Check whether a cut may be before the item, or after all of them."""
         if at < len(items) and items[at].kind is Kind.TOOL_RESULT:
             return False
         role = find_role(items[at - 1])
@@ -237,34 +231,14 @@ class RetentionWindow:
         )
 
 
-def iter_message_spans_back(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
-    """Yield the span of each message, newest first, reading only what the caller iterates."""
-    end = len(items)
-    while end:
-        start = find_message_start(items, end - 1)
-        yield start, end
-        end = start
+def _read_python_call(call: ToolCall) -> tuple[str, str, str]:
+    """Return the texts of a call that count: the arguments as Python prints them."""
+    return call.tool_call_id, call.name, str(call.parse_arguments())
 
 
-def _find_position(items: Sequence[Item], at: int) -> int:
-    return items[at].position if at < len(items) else items[-1].place + 1
-
-
-def _measure_item(item: Item, measure: TextMeasure) -> int:
-    """Return an item's length; a call's arguments count as Python prints them."""
-    block = item.block
-    if isinstance(block, ToolCall):
-        said = block.tool_call_id + block.name + str(block.parse_arguments())
-        return measure.measure_length(said)
-    if isinstance(block, Block):
-        # A shortcut for the usual block of one text.
-        if block.media is None:
-            return measure.measure_length(block.text)
-        return sum(map(measure.measure_length, list_text_parts(block)))
-    if isinstance(block.content, str):
-        return measure.measure_length(block.content)
-    parts = list_text_parts(block)
-    return sum(map(measure.measure_length, parts)) + max(0, len(parts) - 1)
+def _describe_media(media: Media) -> str:
+    """Return the text that an image or document counts as: its address, or a placeholder."""
+    return media.url or f"[{media.type}]"
 
 
 def _is_text_only(message: Sequence[Item]) -> bool:

@@ -7,31 +7,13 @@ from itertools import accumulate, pairwise
 from typing import Any, ClassVar, NamedTuple
 
 from ..compaction_events import Trigger
+from ..counting.estimators import SizeUnit
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..summaries.forms.kdcube import KdcubeTemplate
-from ..window import OnFailure, Plan, Window
-from .cutting.budget_walk import find_budget_index
-from .cutting.timeline_cuts import TimelineCuts
-from .measuring.text_measure import SizeUnit
-from .measuring.timeline_sizes import TimelineSizes
+from ..summaries.kdcube_template import KdcubeTemplate
+from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import check_settings, make_setting_error, setting
-
-
-class TimelineCut(NamedTuple):
-    """Where the timeline is to be cut, before any repair; in positions."""
-
-    start: int
-    """The first block of the window, after the last summary."""
-    end: int
-    keep: int
-    first_kept: int
-    turn_start: int | None
-    """Where the turn begins that the cut splits; None if it splits none."""
-
-    @property
-    def has_effect(self) -> bool:
-        return self.first_kept > self.start
+from .reference.timeline import TimelineCuts, TimelineSizes
 
 
 class TimelineUsage(NamedTuple):
@@ -41,7 +23,7 @@ class TimelineUsage(NamedTuple):
     room_tokens: int
     """What the limit leaves for blocks."""
     share_tokens: int
-    """The share of the room that stays filled."""
+    """The share of the room that stays usage."""
     running: Sequence[int]
     """Prefix sums of the blocks that may leave."""
     running_for_keep: Sequence[int]
@@ -107,7 +89,7 @@ class RollingTimeline:
     )
     budget_counts: str = setting(
         "blocks",
-        help="what the share to keep is filled with: thinking and notes too, or without",
+        help="what the share to keep is usage with: thinking and notes too, or without",
         among=("blocks", "messages"),
     )
     boundaries: str = setting(
@@ -170,86 +152,67 @@ class RollingTimeline:
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        filled = self._measure_usage(window)
-        if window.trigger is Trigger.THRESHOLD and not (
-            window.limit > 0 and self._is_over(window, filled.total)
-        ):
+        usage = self.measure_usage(window)
+        is_due = window.limit > 0 and self._is_over(window, usage.total)
+        if window.trigger is Trigger.THRESHOLD and not is_due:
             return None
         items = window.open_to_cut
-        keep, at, split = self._locate_cut(items, filled) if items else _NOWHERE
-        if at and keep <= filled.room_tokens:
+        keep, at, split = self.locate_cut(window, usage) if items else (0, 0, None)
+        if at and keep <= usage.room_tokens:
             cut: int | None = items[at].position
             turn_start = items[at if split is None else split].position
         else:
-            cut, turn_start = self._find_intended_cut(window, filled), 0
+            cut, turn_start = self._find_intended_cut(window, usage), 0
         if cut is None:
             if window.trigger is Trigger.IDLE:
                 return None
             raise NothingToCompactError(
-                f"nothing to compact: of {filled.total:,} tokens in use, blocks that may leave "
-                f"take no more than the {filled.share_tokens:,} that stay "
+                f"nothing to compact: of {usage.total:,} tokens in use, blocks that may leave "
+                f"take no more than the {usage.share_tokens:,} that stay "
                 f"({self.name}: keeps is {self.keeps})"
             )
         return Plan(
             cut=cut,
-            reason=f"{window.trigger}: {filled.total:,} of {window.limit:,} tokens in use; "
-            f"of the blocks, the newest {filled.share_tokens:,} stay",
+            reason=f"{window.trigger}: {usage.total:,} of {window.limit:,} tokens in use; "
+            f"of the blocks, the newest {usage.share_tokens:,} stay",
             summary_tokens=self.summary_tokens,
             turn_tokens=self.turn_summary_tokens,
             template=self.make_template(turn_start),
-            on_failure=_ON_FAILURE[self.on_failure],
+            on_failure=OnFailure(self.on_failure),
         )
 
     def make_template(self, turn_start: int = 0) -> KdcubeTemplate:
         """Return the summary's template; a split turn's beginning starts at `turn_start`."""
         return KdcubeTemplate(turn_start, ":" if self.heading == "colon" else "")
 
-    def find_due_cut(self, window: Window) -> TimelineCut | None:
-        """Return the unrepaired cut if the policy is due or was requested, else None."""
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
-        return self.find_cut(window)
+    def locate_cut(self, window: Window, usage: TimelineUsage) -> tuple[int, int, int | None]:
+        """Return the tokens to keep, and the indices of the first kept block and its split turn.
 
-    def find_cut(self, window: Window) -> TimelineCut | None:
-        """Return the unrepaired cut by the rules; None if no block follows the summary."""
+        By the rules, before any repair: nothing leaves at index 0.
+        """
         items = window.open_to_cut
-        if not items:
-            return None
-        keep, at, split = self._locate_cut(items, self._measure_usage(window))
-        return TimelineCut(
-            start=items[0].position,
-            end=window.after,
-            keep=keep,
-            first_kept=items[at].position,
-            turn_start=None if split is None else items[split].position,
-        )
-
-    def _locate_cut(
-        self, items: Sequence[Item], filled: TimelineUsage
-    ) -> tuple[int, int, int | None]:
-        """Return the tokens to keep, and the indices of the first kept block and its split turn."""
-        keep = self._count_tokens_to_keep(items, filled)
-        at = self._cuts.find_first_cut(items, find_budget_index(filled.running_for_keep, keep))
+        keep = self._count_tokens_to_keep(items, usage)
+        at = self._cuts.find_first_cut(items, find_budget_index(usage.running_for_keep, keep))
         if at is None:
             return keep, 0, None
         return keep, at, self._cuts.find_turn_start(items, at)
 
-    def _find_intended_cut(self, window: Window, filled: TimelineUsage) -> int | None:
+    def _find_intended_cut(self, window: Window, usage: TimelineUsage) -> int | None:
         """Return where to cut if the rules' cut removes nothing or leaves too much.
 
         The newest block or the newest turns are then too large; the store finds the nearest legal
         cut or shortens them. After an overflow, the view exceeds the model's real limit, whatever
         limit is known.
         """
-        items, running = window.open_to_cut, filled.running
+        items, running = window.open_to_cut, usage.running
         if not items:
             return None
         keeps = [
             keep
-            for keep in (self._count_tokens_to_keep(items, filled),)
-            if keep <= filled.room_tokens
+            for keep in (self._count_tokens_to_keep(items, usage),)
+            if keep <= usage.room_tokens
         ]
-        keeps.append(filled.share_tokens)
+        keeps.append(usage.share_tokens)
         if window.trigger is Trigger.OVERFLOW:
             keeps.append(max(1, int(running[-1] * self.keeps)))
         for keep in keeps:
@@ -261,17 +224,17 @@ class RollingTimeline:
                 return items[at].position
         return items[0].position if running[-1] >= keeps[-1] else None
 
-    def _count_tokens_to_keep(self, items: Sequence[Item], filled: TimelineUsage) -> int:
+    def _count_tokens_to_keep(self, items: Sequence[Item], usage: TimelineUsage) -> int:
         """Return the tokens to keep: the share, or the newest turns if these are more."""
         if self.keep_recent_turns == 0:
-            return filled.share_tokens
+            return usage.share_tokens
         begins = self._cuts.find_newest_turns(items, self.keep_recent_turns)
-        recent = filled.running[-1] - filled.running[begins]
-        if self.protects == "if-it-fits" and recent > filled.room_tokens:
-            return filled.share_tokens
-        return max(filled.share_tokens, recent)
+        recent = usage.running[-1] - usage.running[begins]
+        if self.protects == "if-it-fits" and recent > usage.room_tokens:
+            return usage.share_tokens
+        return max(usage.share_tokens, recent)
 
-    def _measure_usage(self, window: Window) -> TimelineUsage:
+    def measure_usage(self, window: Window) -> TimelineUsage:
         running = self.sizes.sum_running(window)
         total = self.sizes.count_total_with(window, running)
         # Without a known limit, the tokens in use serve as one.
@@ -289,8 +252,3 @@ class RollingTimeline:
             for item, (before, after) in zip(items, pairwise(running), strict=True)
         )
         return tuple(accumulate(counted, initial=0))
-
-
-_NOWHERE = 0, 0, None
-"""The result of `_locate_cut` for a window without blocks."""
-_ON_FAILURE = {what.value: what for what in OnFailure}

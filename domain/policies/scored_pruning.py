@@ -1,10 +1,14 @@
 """From 80% full on, remove the messages of the least worth until 70% are left; sum up nothing."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
 from typing import Any, ClassVar
 
+from ..blocks import Kind
 from ..compaction_events import Trigger
+from ..counting.estimators import QBIT_ESTIMATOR, Estimator, Rounding, SizeUnit
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import group_messages
@@ -12,17 +16,8 @@ from ..ranges import Ranges
 from ..token_estimate import estimate_text
 from ..utilization import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..window import Plan, Window
-from .measuring.message_sizes import ResultText, count_message_text_tokens
-from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
 from .policy import check_settings, make_setting_error, setting
-from .pruning.selection import (
-    ProtectionUnit,
-    PruningChoice,
-    choose_leaving,
-    find_carried,
-    find_protected,
-)
-from .pruning.weighed_messages import WeighedMessages
+from .weighed_messages import ProtectionUnit, PruningChoice, WeighedMessages, choose_leaving
 
 _MARGIN_SHARE = 0.10
 """How far below the threshold the warning begins, and pruning ends."""
@@ -32,6 +27,15 @@ _CRITICAL_TARGET_SHARE = 0.8
 """The share of the target at the critical level."""
 _REQUESTED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
 """Triggers that a user waits for, who has to learn that nothing was done."""
+
+
+class ResultText(StrEnum):
+    """Which form of a tool result is counted."""
+
+    PLAIN = "plain"
+    """Its text."""
+    DEBUG = "debug"
+    """Its text in Rust's debug format: wrapped in its types, quoted and escaped."""
 
 
 @dataclass(frozen=True)
@@ -187,19 +191,24 @@ class ScoredPruning:
         return Plan(cut=None, reason=reason, summary_tokens=0, drops=drops)
 
     def weigh(self, items: Iterable[Item]) -> WeighedMessages:
-        messages = group_messages(tuple(items))
-        measure, results = (
-            TextMeasure(SizeUnit(self.unit), Rounding(self.rounding)),
-            self.result_text,
-        )
-        counted = ResultText(results)
+        messages, estimator = group_messages(tuple(items)), self._estimator
+        if estimator is None:
+            return WeighedMessages(messages, [sum([i.tokens for i in m.items]) for m in messages])
         return WeighedMessages(
-            messages, [count_message_text_tokens(one, measure, counted) for one in messages]
+            messages,
+            [estimator.count_message([item.block for item in one.items]) for one in messages],
         )
 
-    @property
-    def target_share(self) -> float:
-        return self.compaction_threshold - _MARGIN_SHARE
+    @cached_property
+    def _estimator(self) -> Estimator | None:
+        """The estimate of messages; None if the store's counts apply."""
+        if self.unit == SizeUnit.RECKONED:
+            return None
+        rounds_up = self.rounding == Rounding.UP
+        estimator = replace(QBIT_ESTIMATOR, unit=SizeUnit(self.unit), rounds_up=rounds_up)
+        if self.result_text == ResultText.DEBUG:
+            return estimator
+        return replace(estimator, shows_debug=False, media={Kind.TOOL_RESULT: len("[image]")})
 
     def count_available_tokens(self, limit: int) -> int:
         """Return the tokens that the reserves leave of a limit."""
@@ -207,22 +216,17 @@ class ScoredPruning:
 
     def compute_target(self, level: Utilization) -> int:
         """Return the tokens that may stay; fewer at the critical level."""
-        aimed = self.target_share
+        aimed = self.compaction_threshold - _MARGIN_SHARE
         if level.level is UsageLevel.CRITICAL:
             aimed *= _CRITICAL_TARGET_SHARE
         return max(0, int(self.count_available_tokens(level.limit) * aimed))
-
-    def is_above(self, level: Utilization) -> bool:
-        return level.tokens > self.compute_target(level)
 
     def choose_staying(self, weighed: WeighedMessages, in_use: int, target: int) -> frozenset[int]:
         """Return the indices of the messages that stay to reduce `in_use` tokens to the target."""
         everything = frozenset(range(len(weighed.messages)))
         if in_use <= target:
             return everything
-        untouched = find_carried(weighed.messages) | find_protected(
-            weighed.messages, self.protected_turns, ProtectionUnit(self.protects)
-        )
+        untouched = weighed.find_untouchable(self.protected_turns, ProtectionUnit(self.protects))
         ranked = weighed.rank(
             untouched,
             together=self.pairs_leave_together,

@@ -8,16 +8,15 @@ from ...domain.blocks import Kind
 from ...domain.compaction import Compaction, CompactionState, derive_lineage_id
 from ...domain.compaction_events import CompactBoundary, Summary, Trigger
 from ...domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
-from ...domain.cut_points.orphans import find_orphans
+from ...domain.cut_points import find_orphans
 from ...domain.errors import NothingToCompactError, PolicyFailedError
 from ...domain.event import Event
-from ...domain.lazy_sequence import LazySequence
-from ...domain.plan_price import size_summary_call
+from ...domain.fitting import size_summary_call
 from ...domain.policies.policy import is_due, quiet_below
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.summarizer import Draft, Material
-from ...domain.window import Plan, Window
+from ...domain.window import LazySequence, Plan, Window
 from ..planned_compaction import (
     PlannedCompaction,
     check_gain,

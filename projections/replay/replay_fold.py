@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from ...domain.block_groups import MessageRuns
 from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
-from ...domain.item import Item
+from ...domain.item import Item, MessageRuns
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
     BlockPinned,

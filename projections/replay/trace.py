@@ -10,9 +10,9 @@ from itertools import accumulate, pairwise
 from sys import byteorder
 from typing import Any, TypeAlias
 
-from ...domain.block_groups import MessageRuns
 from ...domain.blocks import ASSISTANT_KINDS, PROMPT_KINDS, Kind
 from ...domain.event import Event
+from ...domain.item import MessageRuns
 from ...domain.session_events import (
     BlockAppended,
     BlockPinned,

@@ -6,8 +6,7 @@ from typing import overload
 
 from ...domain.compaction_events import Trigger
 from ...domain.item import Item
-from ...domain.lazy_sequence import LazySequence
-from ...domain.window import Window
+from ...domain.window import LazySequence, Window
 from .traced_view import TracedView
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ...domain.block_groups import order_for_view
-from ...domain.item import Item, get_place
+from ...domain.item import Item, get_place, order_for_view
 from ..compaction_window import make_item, make_items
 from ..history_view import HistoryFold
 from ..view_entry import ViewEntry

@@ -21,10 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from cutbank.adapters.storage.event_log.event_mapper import MIN_BODY_BYTES, ZstdCompressor
 from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.adapters.storage.event_log.stored_row import StoredRow
-from cutbank.domain.aggregate import dump_state
 from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactionOpened, Digest, LineageBase, Summary
-from cutbank.domain.event import Event
+from cutbank.domain.event import Event, dump_state
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import (
     BlockAppended,
@@ -124,7 +123,7 @@ def check_events(
     def check(event: Event) -> None:
         both = [event, event.model_copy(update={"originator_id": uuid4()})]
         rows = [row for store, one in zip(stores, both, strict=True) for row in stored(store, one)]
-        secret = stores[0].recorder.subject(event.subject)[1]
+        secret = stores[0].recorder.names.subject(event.subject)[1]
         for store in stores:
             assert [store.mapper.to_domain_event(row) for row in rows] == both
             assert store.mapper.read_plaintext(rows[0]) == store.mapper.read_plaintext(rows[1])

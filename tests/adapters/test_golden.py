@@ -33,12 +33,10 @@ from cutbank.adapters.storage.event_log.event_mapper import (
     ZstdCompressor,
     load_json,
 )
-from cutbank.adapters.storage.event_log.keyed_hash import matches_keyed_hash
-from cutbank.adapters.storage.event_log.stored_row import StoredRow
+from cutbank.adapters.storage.event_log.stored_row import StoredRow, matches_keyed_hash
 from cutbank.adapters.storage.sqlite import sqlite_schema
-from cutbank.domain.aggregate import Aggregate, dump_state, load_state
 from cutbank.domain.compaction import Compaction, CompactionState
-from cutbank.domain.event import Event
+from cutbank.domain.event import Aggregate, Event, dump_state, load_state
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.record import Record
 from cutbank.domain.session import Session, SessionState

@@ -1,15 +1,15 @@
 """A history is cut neither inside a pair nor inside a message, and never for nothing."""
 
-from cutbank.domain.block_groups import group_blocks, order_for_view
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
-from cutbank.domain.cut_points import find_legal_cuts, find_nearest_cut
-from cutbank.domain.cut_points.carried_blocks import (
+from cutbank.domain.cut_points import (
     find_carried_positions,
+    find_cuts_between_messages,
+    find_cuts_between_pairs,
     find_cuts_that_remove_blocks,
+    find_legal_cuts,
+    find_nearest_cut,
 )
-from cutbank.domain.cut_points.message_cuts import find_cuts_between_messages
-from cutbank.domain.cut_points.pair_cuts import find_cuts_between_pairs
-from cutbank.domain.item import Item
+from cutbank.domain.item import Item, group_blocks, order_for_view
 from cutbank.domain.window import Window
 
 BLOCKS = {"u": Block.user, "a": Block.assistant, "t": Block.thinking}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from cutbank.domain.lazy_sequence import LazySequence
+from cutbank.domain.window import LazySequence
 
 
 def test_a_sequence_is_made_on_first_use_and_once() -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from cutbank.domain.blocks import Block
+from cutbank.domain.fitting import price_compaction, size_summary_call
 from cutbank.domain.item import Item
 from cutbank.domain.models import ModelFacts, Prices
-from cutbank.domain.plan_price import price_compaction, size_summary_call
 from cutbank.domain.settlement import settle_plan
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window

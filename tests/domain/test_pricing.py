@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.models import ModelFacts, Prices
-from cutbank.domain.pricing import Pricing, SummaryCall
-from cutbank.domain.pricing_text import describe_pricing, format_dollars
+from cutbank.domain.pricing import Pricing, SummaryCall, describe_pricing, format_dollars
 
 SONNET = ModelFacts(
     "sonnet", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),)

@@ -13,7 +13,6 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from cutbank.domain import session_events as events
-from cutbank.domain.aggregate import dump_state, load_state
 from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.errors import (
     DuplicateToolCallError,
@@ -21,7 +20,7 @@ from cutbank.domain.errors import (
     OrphanToolResultError,
     SessionClosedError,
 )
-from cutbank.domain.event import Event
+from cutbank.domain.event import Event, dump_state, load_state
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session import Session, SessionState, derive_session_id
 

@@ -5,7 +5,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.policies.cutting.budget_walk import find_budget_index
+from cutbank.domain.window import find_budget_index
 
 SIZES = st.lists(st.integers(0, 9), max_size=30)
 

@@ -19,8 +19,8 @@ from cutbank import (
     ToolCall,
     ToolResult,
 )
-from cutbank.adapters.models.counters import get_counter
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.vocabularies import get_counter
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.hook_commands import to_hook_input
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
@@ -29,16 +29,15 @@ from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import DEFAULT_LIMIT
-from cutbank.domain.counting.counter import CharacterEstimate
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.item import Item
-from cutbank.domain.policies.measuring.context_budget import ContextBudget
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkTemplate
 from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
+from cutbank.domain.summaries.templates import ClaudeSdkTemplate
+from cutbank.domain.token_estimate import CharacterEstimate
 from cutbank.domain.window import Window
 from cutbank.projections.history_view import HistoryView
 from cutbank.projections.hook_payloads import of_boundary, said_trigger
@@ -204,7 +203,7 @@ def test_models_hold_two_hundred_thousand_tokens_and_a_sonnet_a_million_with_the
 
 @pytest.mark.claim("S4.9", "S4.14", "S4.15", "S4.41")
 def test_it_fires_strictly_above_80_percent_and_is_critical_above_95() -> None:
-    assert PreserveZone().max_output_tokens == ContextBudget(1).max_output_tokens == 16_384
+    assert PreserveZone().max_output_tokens == 16_384
     assert PreserveZone().measure_budget(window(1_000, in_use=1_000)).used_tokens == 1_000 + 16_384
     rows: list[tuple[int, bool, bool]] = [
         (800, False, False),

@@ -15,7 +15,7 @@ from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.summaries.forms.kdcube import TURN_HEADING, KdcubeTemplate
+from cutbank.domain.summaries.kdcube_template import TURN_HEADING, KdcubeTemplate
 from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
 from cutbank.domain.window import Window
 from cutbank.projections.rendering.catalog import render_view
@@ -160,7 +160,7 @@ def test_a_cut_stands_at_messages_and_at_no_result_or_summary() -> None:
 
         for boundaries, is_boundary in (("user-and-assistant", by_text), ("any-author", by_code)):
             policy = RollingTimeline(boundaries=boundaries, **settings)  # type: ignore[arg-type]
-            cut = policy.find_cut(window)
+            cut = kdcube.find_cut(policy, window)
             assert cut is not None, block
             is_bound = is_boundary or block.kind is Kind.TOOL_RESULT
             # What is no message sticks to what follows it: it stays with the prompt.

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from dialects.pi import compaction_entry
+from pi_preparation import find_pi_cut
 from story import Story, told_on
 
 import cutbank
@@ -16,8 +17,8 @@ from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
-from cutbank.domain.summaries.forms.pi import PiTemplate
 from cutbank.domain.summaries.summarizer import Material, SummaryPart
+from cutbank.domain.summaries.templates import PiTemplate
 from cutbank.domain.window import Window
 
 POLICY = Pi(reserve_tokens=20, keep_tokens=30)
@@ -76,7 +77,7 @@ def test_where_its_program_did_nothing_what_reached_the_budget_is_told() -> None
     for history, meant in rows:
         window = talk(history)
 
-        assert POLICY.find_cut(window).first_kept == 1, history
+        assert find_pi_cut(POLICY, window).first_kept == 1, history
         plan = POLICY.plan(window)
         assert plan is not None, history
         assert plan.cut == meant, history

@@ -15,8 +15,8 @@ from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
-from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkTemplate
 from cutbank.domain.summaries.summarizer import Material
+from cutbank.domain.summaries.templates import ClaudeSdkTemplate
 from cutbank.domain.window import OnFailure, Plan, Window
 
 POLICY = PreserveZone(max_output_tokens=0)
@@ -101,7 +101,6 @@ def test_what_stepping_back_parts_is_repaired() -> None:
     policy = replace(POLICY, steps_back=True)
     plan = policy.plan(window)
     assert plan is not None
-    assert policy.split_zones(window).has_orphan_result
     assert plan.cut == 3
     assert window.items[2].kind is Kind.TOOL_RESULT
 
@@ -205,7 +204,7 @@ def test_a_pinned_result_and_one_that_is_short_already_fire_nothing() -> None:
     pinned = talk("c r=100! u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=140)
     policy = PreserveZone(max_output_tokens=0, preserve_recent=2)
 
-    assert len(policy.list_trims(pinned)) == 1
+    assert len(policy.list_old_results(pinned.items)) == 1
     assert not policy.fires(pinned)
     assert policy.plan(pinned) is None
 
@@ -215,7 +214,7 @@ def test_a_character_is_not_cut_in_two() -> None:
     window = Window(items=(Item(1, result, 1, 500),), after=1, limit=1_000)
     policy = PreserveZone(unit="bytes", prune_to=201, preserve_recent=0)
 
-    assert [trim.head for trim in policy.list_trims(window)] == [100]
+    assert [head for _, head in policy.list_old_results(window.items)] == [100]
 
 
 # The summary

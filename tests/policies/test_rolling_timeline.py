@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from dialects.kdcube import find_cut
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,12 +17,9 @@ from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
-from cutbank.domain.summaries.forms.kdcube import (
-    NO_HISTORY_TEXT,
-    KdcubeTemplate,
-    list_touched_files,
-)
+from cutbank.domain.summaries.kdcube_template import KdcubeTemplate, list_touched_files
 from cutbank.domain.summaries.summarizer import Material, SummaryPart
+from cutbank.domain.summaries.templates import NO_HISTORY_TEXT
 from cutbank.domain.window import OnFailure, Window
 
 BLOCKS: dict[str, AnyBlock] = {
@@ -107,8 +105,8 @@ def test_it_fires_above_nine_tenths_and_not_at_them() -> None:
 
 def test_thinking_counts_towards_what_stays_unless_it_is_set_otherwise() -> None:
     seen = window("u a u=30 a=30 t=30 a=10")
-    by_blocks = POLICY.find_cut(seen)
-    by_messages = replace(POLICY, budget_counts="messages").find_cut(seen)
+    by_blocks = find_cut(POLICY, seen)
+    by_messages = find_cut(replace(POLICY, budget_counts="messages"), seen)
 
     assert by_blocks is not None
     assert by_messages is not None
@@ -158,11 +156,11 @@ def test_the_raw_cut_keeps_the_share_and_no_whole_message_more(
     words: list[tuple[str, int]], limit: int, turns: int
 ) -> None:
     seen = window(" ".join(f"{kind}={size}" for kind, size in words), limit=limit)
-    raw = RollingTimeline(keep_recent_turns=turns, cuts_at="blocks").find_cut(seen)
+    raw = find_cut(RollingTimeline(keep_recent_turns=turns, cuts_at="blocks"), seen)
 
     assert raw is not None
     kept = [item for item in seen.items if item.position >= raw.first_kept]
-    if raw.has_effect and sum(item.tokens for item in seen.items) >= raw.keep:
+    if raw.first_kept > raw.start and sum(item.tokens for item in seen.items) >= raw.keep:
         spoken = [i for i, item in enumerate(kept) if item.kind is not Kind.THINKING]
         # Thinking at the end, of no message, stays with whatever it follows.
         assert not spoken or sum(item.tokens for item in kept[spoken[0] + 1 :]) < raw.keep

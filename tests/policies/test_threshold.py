@@ -8,9 +8,14 @@ from typing import Any, ClassVar
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.catalog import POLICIES, build_policy
-from cutbank.domain.policies.contract.sample_windows import make_long_history
-from cutbank.domain.policies.policy import Policy, get_presets, is_due
-from cutbank.domain.policies.threshold import find_threshold, measure_threshold
+from cutbank.domain.policies.policy import (
+    Policy,
+    find_threshold,
+    get_presets,
+    is_due,
+    measure_threshold,
+)
+from cutbank.domain.policies.sample_windows import make_long_history
 from cutbank.domain.window import Window
 
 

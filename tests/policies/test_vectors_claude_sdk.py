@@ -1,7 +1,7 @@
 """Seed 004 against its vectors: what the original program answered, and what its document says."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
@@ -9,12 +9,11 @@ from dialects.claude_sdk import pruned_text
 from neutral_blocks import block_of, images_of, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank.domain.blocks import AnyBlock
+from cutbank.domain.blocks import PROMPT_KINDS, AnyBlock, Kind
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import build_policy
-from cutbank.domain.policies.cutting.zones import step_back
-from cutbank.domain.policies.preserve_zone import PreserveZone
+from cutbank.domain.policies.preserve_zone import PreserveZone, step_back
 from cutbank.domain.window import Window
 
 GOAT = ESTIMATORS["goat"]
@@ -66,6 +65,19 @@ class Case:
         assert isinstance(policy, PreserveZone)
         return policy
 
+    def text_tokens(self, policy: PreserveZone) -> list[int]:
+        """The size of each message, without the fixed tokens of each."""
+        assert policy.estimator is not None
+        texts = replace(policy.estimator, extra_tokens=0)
+        return [texts.count_message([item.block for item in one]) for one in self.messages]
+
+    def split(self, policy: PreserveZone) -> tuple[Sequence[Item], Sequence[Item]]:
+        """The items that leave and those that stay, before any repair."""
+        items, split = self.window.items, policy.find_split(self.window)
+        if policy.keeps_newest and split >= len(items):
+            split = 0
+        return items[:split], items[split:]
+
     def _ids(self, item: Item) -> list[str]:
         return self.ids[item.position]
 
@@ -89,7 +101,7 @@ def case_of(vector: Vector) -> Case:
                 calls[name] = position
             elif name:
                 call = calls.get(name)
-            tokens = 0 if index else GOAT.count_message(one for one, _, _ in said)
+            tokens = 0 if index else GOAT.count_message([one for one, _, _ in said])
             items.append(Item(position, block, turn, tokens, call=call))
             ids[position] = own
     window = Window(
@@ -112,14 +124,14 @@ def test_vectors_of_sizes_and_of_what_is_in_use(folder: str) -> None:
         policy, expected = case.policy("@as_shipped"), case.expected
         budget = policy.measure_budget(case.window)
         got = {
-            "text_tokens": [policy.count_text_tokens(message) for message in case.messages],
+            "text_tokens": case.text_tokens(policy),
             "per_message_overhead": policy.message_tokens,
             "total_tokens": budget.message_tokens,
             "utilization": budget.utilization,
-            "is_overflow": budget.is_overflow,
+            "is_overflow": budget.used_tokens > budget.limit,
             "should_compact": policy.should_compact(budget),
             "must_compact": policy.must_compact(budget),
-            "available": budget.available_tokens,
+            "available": max(0, budget.limit - budget.used_tokens),
         }
         assert got == {name: expected[name] for name in got}, case.name
         assert budget.system_tokens == case.vector["config"]["system_prompt_tokens"], case.name
@@ -132,14 +144,15 @@ def test_vectors_of_sizes_and_of_what_is_in_use(folder: str) -> None:
 def test_vectors_of_the_split_and_of_both_zones(folder: str) -> None:
     for case in cases(folder):
         policy, expected = case.policy("@as_shipped"), case.expected
-        zones = policy.split_zones(case.window)
+        leaves, stays = case.split(policy)
+        first = stays[0].kind if leaves and stays else None
         got = {
             "split": case.starts.index(policy.find_split(case.window)),
-            "compacts": bool(zones.leaving_items),
-            "summarised_ids": case.ids_of(zones.leaving_items),
-            "kept_ids": case.ids_of(zones.kept_items),
-            "kept_starts_with_tool_result": zones.has_orphan_result,
-            "splits_turn": zones.is_split_turn,
+            "compacts": bool(leaves),
+            "summarised_ids": case.ids_of(leaves),
+            "kept_ids": case.ids_of(stays),
+            "kept_starts_with_tool_result": first is Kind.TOOL_RESULT,
+            "splits_turn": first is not None and first not in PROMPT_KINDS,
         }
         assert got == {name: expected[name] for name in got}, case.name
 
@@ -158,10 +171,8 @@ def test_vectors_of_pruned_results(folder: str) -> None:
     for case in cases(folder):
         policy, starts = case.policy("@as_shipped"), case.starts
         pruned = {
-            str(starts.index(trim.position - 1)): pruned_text(
-                case.window.items[trim.position - 1].block.text, policy.prune_to
-            )
-            for trim in policy.list_trims(case.window)
+            str(starts.index(item.position - 1)): pruned_text(item.block.text, policy.prune_to)
+            for item, _ in policy.list_old_results(case.window.items)
         }
         assert pruned == case.expected["pruned"], case.name
 
@@ -171,12 +182,14 @@ def test_vectors_of_pruned_results(folder: str) -> None:
 def test_vectors_of_the_document_by_the_letter(folder: str) -> None:
     for case in cases(folder):
         policy, starts = case.policy(), case.starts
-        zones = policy.split_zones(case.window)
+        leaves, stays = case.split(policy)
+        starts_with_result = bool(leaves and stays) and stays[0].kind is Kind.TOOL_RESULT
         got = {
             "split": starts.index(policy.find_split(case.window)),
-            "kept_starts_with_tool_result": zones.has_orphan_result,
+            "kept_starts_with_tool_result": starts_with_result,
             "pruned_indices": [
-                starts.index(trim.position - 1) for trim in policy.list_trims(case.window)
+                starts.index(item.position - 1)
+                for item, _ in policy.list_old_results(case.window.items)
             ],
         }
         expected = case.expected["seed_pseudocode"]

@@ -5,16 +5,14 @@ from typing import Any
 
 import pytest
 from dialects import kdcube
-from dialects.kdcube import TimelineCompaction
-from kdcube_vectors import compaction_of, ids, shipped, window_of, writer
+from dialects.kdcube import TimelineCompaction, TimelineCut, find_due_cut
+from kdcube_vectors import compaction_of, find_orphan_results, ids, shipped, window_of, writer
 from neutral_timeline import timeline_window
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.cut_points.pair_cuts import find_orphan_results
 from cutbank.domain.item import Item
-from cutbank.domain.policies.rolling_timeline import TimelineCut
-from cutbank.domain.summaries.forms.kdcube import list_touched_files
+from cutbank.domain.summaries.kdcube_template import list_touched_files
 from cutbank.domain.summaries.summarizer import SummaryPart
 
 
@@ -50,7 +48,7 @@ def test_vectors_of_token_estimates_and_the_trigger(folder: str) -> None:
 def test_vectors_of_cuts(folder: str) -> None:
     for vector in lines_of(folder, "kdcube"):
         window, policy = window_of(vector), shipped(vector)
-        assert told(policy.find_due_cut(window)) == vector["expected"]["cut"], vector["vector"]
+        assert told(find_due_cut(policy, window)) == vector["expected"]["cut"], vector["vector"]
 
 
 @pytest.mark.claim("S0.2", "S0.9", "S0.11", "S0.19", "S0.27", "S0.41", "S0.44")

@@ -5,11 +5,12 @@ from typing import Any
 from dialects.pi import compaction_result, context_usage, cut_point, details
 from neutral_blocks import Neutral
 from neutral_session import NeutralSession
+from pi_preparation import PiPreparation, find_pi_cut, prepare_like_pi
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.messages import group_messages
 from cutbank.domain.policies.catalog import build_policy
-from cutbank.domain.policies.cutting.pi_preparation import PiPreparation, prepare_like_pi
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.summaries.summarizer import SummaryPart
 from cutbank.domain.window import Window
@@ -82,7 +83,7 @@ def test_vectors_of_the_size_of_each_message(folder: str) -> None:
 def test_vectors_of_how_full_the_context_is_and_whether_that_fires(folder: str) -> None:
     for line in lines(folder):
         window = line.handed()
-        found = line.policy.estimate_context(window)
+        found = line.policy.measure_usage(window)
         spoken = [i for i, size in enumerate(line.expected["message_tokens"]) if size is not None]
         at = None if found.answered is None else spoken.index(line.entry(found.answered))
 
@@ -94,7 +95,7 @@ def test_vectors_of_how_full_the_context_is_and_whether_that_fires(folder: str) 
 @FOLDERS
 def test_vectors_of_where_it_cuts(folder: str) -> None:
     for line in lines(folder):
-        cut = line.policy.find_cut(line.folded())
+        cut = find_pi_cut(line.policy, line.folded())
         turn = None if cut.turn_start is None else line.entry(cut.turn_start)
 
         told = cut_point(line.entry(cut.first_kept), turn) if line.messages else None
@@ -118,8 +119,8 @@ def _told(session: NeutralSession, preparation: PiPreparation) -> dict[str, Any]
         "summarised_ids": session.ids(preparation.history),
         "prefix_ids": session.ids(preparation.prefix),
         "kept_ids": session.ids(preparation.kept),
-        "messages_to_summarize": preparation.history_messages,
-        "turn_prefix_messages": preparation.prefix_messages,
+        "messages_to_summarize": len(group_messages(preparation.history)),
+        "turn_prefix_messages": len(group_messages(preparation.prefix)),
         "file_lists": details(preparation.digest),
     }
 
@@ -132,8 +133,8 @@ def test_vectors_of_the_summary_and_its_requests(folder: str) -> None:
         assert (preparation is None) is (expected is None), line.name
         if preparation is None or expected is None:
             continue
-        form = line.policy.template
-        material = preparation.make_material(*line.policy.compute_budgets(line.limit))
+        form, reserve = line.policy.template, line.policy.reserve_tokens
+        material = preparation.make_material(int(0.8 * reserve), int(0.5 * reserve))
         asked = form.plan_requests(material)
         calls = [
             {

@@ -1,6 +1,5 @@
 """Line by line what TunaCode answered: retention-window as it shipped, its form and its dialect."""
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -19,9 +18,10 @@ from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
+from cutbank.domain.messages import iter_message_spans_back
 from cutbank.domain.policies.catalog import build_policy
-from cutbank.domain.policies.retention_window import RetentionWindow, iter_message_spans_back
-from cutbank.domain.summaries.forms.tunacode import TunacodeTemplate
+from cutbank.domain.policies.retention_window import RetentionWindow
+from cutbank.domain.summaries.templates import TunacodeTemplate
 from cutbank.domain.window import Window
 
 UNSENT = {"turn_header", "artifact", "note", "developer", "summary"}
@@ -92,13 +92,12 @@ def trigger(vector: Vector) -> Trigger:
     return Trigger.MANUAL if vector["config"]["force"] else Trigger.THRESHOLD
 
 
-def index(told: Told, cut: int | None) -> int:
-    """A position as the message that it stands at; 0 where nothing is cut."""
-    if cut is None:
+def index(told: Told, at: int) -> int:
+    """An item as the message that begins with it; 0 where nothing is cut."""
+    if not at:
         return 0
-    at = bisect_left(told.starts, cut)
-    assert told.starts[at] == cut, "the cut parts a message"
-    return at
+    assert at + 1 in told.starts, "the cut parts a message"
+    return told.starts.index(at + 1)
 
 
 def ids(told: Told, items: Sequence[Item]) -> list[str]:
@@ -140,7 +139,9 @@ def test_vectors_have_the_same_trigger_and_boundaries(folder: str) -> None:
         assert shipped.fires(here.window) == expected["trigger"], name
         assert index(here, shipped.find_cut(here.window)) == expected["boundary"], name
         assert index(here, shipped.find_cut(forced)) == expected["boundary"], name
-        valid = [index(here, cut) for cut in shipped.list_valid_cuts(here.window)]
+        items = here.window.items
+        ends = [start - 1 for start in here.starts[1:]]
+        valid = [index(here, at) for at in ends if shipped.is_valid_cut(items, at)]
         assert valid == expected["valid_boundaries"], name
         assert {
             "boundary": index(here, later.find_cut(here.window)),

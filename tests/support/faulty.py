@@ -9,8 +9,8 @@ import pytest
 
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.aggregate import load_state
 from cutbank.domain.errors import StorageError
+from cutbank.domain.event import load_state
 from cutbank.domain.session import Session, SessionState
 
 

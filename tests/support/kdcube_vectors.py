@@ -8,6 +8,7 @@ from neutral_blocks import Neutral
 from neutral_timeline import timeline_window
 from vector_files import Vector
 
+from cutbank.domain.blocks import ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import build_policy
@@ -46,3 +47,15 @@ def compaction_of(vector: Vector) -> TimelineCompaction:
 def ids(items: Iterable[Item], blocks: Sequence[Neutral]) -> list[str]:
     """The vectors' names of blocks; a summary that was just written has none yet."""
     return [blocks[item.position - 1]["id"] if item.position else "SUMMARY_NEW" for item in items]
+
+
+def find_orphan_results(items: Iterable[Item]) -> list[Item]:
+    """The results that come without an earlier call among the items."""
+    called: set[str] = set()
+    orphans: list[Item] = []
+    for item in items:
+        if isinstance(item.block, ToolCall):
+            called.add(item.block.tool_call_id)
+        elif isinstance(item.block, ToolResult) and item.block.tool_call_id not in called:
+            orphans.append(item)
+    return orphans

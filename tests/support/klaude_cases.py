@@ -14,6 +14,7 @@ from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary, T
 from cutbank.domain.digest import build_digest
 from cutbank.domain.event import Event
 from cutbank.domain.item import Item
+from cutbank.domain.messages import group_messages
 from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
@@ -25,7 +26,7 @@ from cutbank.domain.session_events import (
     Usage,
 )
 from cutbank.domain.settlement import find_split_turn
-from cutbank.domain.summaries.forms.klaude import KLAUDE_TEMPLATES, KlaudeTemplate
+from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeTemplate
 from cutbank.domain.summaries.summarizer import Material
 from cutbank.domain.token_estimate import estimate_block, estimate_text
 from cutbank.domain.window import Window
@@ -83,6 +84,17 @@ class Case:
     def whole(self) -> tuple[Item, ...]:
         """All that was ever said."""
         return tuple(sorted((*self.window.evicted, *self.window.items), key=_position))
+
+    def count_tokens(self, items: Sequence[Item]) -> int:
+        assert self.policy.estimator is not None
+        return self.policy.estimator.count_message([item.block for item in items])
+
+    @property
+    def tokens_before(self) -> int:
+        """The size of a session for its entry: the last report, or all messages so far."""
+        if self.window.usage is not None:
+            return self.window.usage
+        return sum(self.count_tokens(message.items) for message in group_messages(self.whole))
 
     def material(self, first_kept: int) -> Material:
         """What leaves by a cut, legal or not."""

@@ -7,11 +7,10 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from cutbank.domain.block_groups import group_blocks, order_for_view
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.item import Item
+from cutbank.domain.item import Item, group_blocks, order_for_view
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import BlockStatus, Settlement, find_block_status, settle_plan
 from cutbank.domain.token_estimate import estimate_block

@@ -2,8 +2,8 @@
 
 from story import Story
 
-from cutbank.domain.block_groups import group_blocks
-from cutbank.domain.cut_points.visible_cuts import find_unsent_positions
+from cutbank.domain.cut_points import find_unsent_positions
+from cutbank.domain.item import group_blocks
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import BlockStatus, Settlement
 from cutbank.domain.window import Window

@@ -33,7 +33,6 @@ from cutbank import (
 )
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
-from cutbank.domain.block_groups import group_blocks, order_for_view
 from cutbank.domain.compaction_events import CompactBoundary, Trim
 from cutbank.domain.errors import (
     CutbankError,
@@ -42,6 +41,7 @@ from cutbank.domain.errors import (
     NothingToCompactError,
     StalePlanError,
 )
+from cutbank.domain.item import group_blocks, order_for_view
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material

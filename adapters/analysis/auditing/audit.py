@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import cast
 
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.counting.sizes import PromptSizeChange
 from ....domain.errors import InvalidPositionError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlocksRetracted, ModelCalled, ToolReturned
+from ....domain.token_estimate import PromptSizeChange
 from ....projections.audit_entries import (
     AuditedBlock,
     AuditedDecision,

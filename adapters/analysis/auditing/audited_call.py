@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from ....domain.counting.sizes import PromptSize, SizeBasis
 from ....domain.errors import InvalidPositionError, NotFoundError
 from ....domain.ranges import Ranges
 from ....domain.session_events import ModelCalled
+from ....domain.token_estimate import PromptSize, SizeBasis
 from ....projections.audit_entries import SentView
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS_BY_LABEL, render_view

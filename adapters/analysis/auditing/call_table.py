@@ -12,8 +12,7 @@ from ....projections.fingerprint import encode_text
 from ....projections.replay.call_numbers import AnswerJoins, NumberedCall
 from ...runtime.sessions.session_log import SessionLog
 from ...storage.event_log.event_mapper import decode_body, dump_json, load_json
-from ...storage.read_models.location import find_read_models
-from ...storage.read_models.saved_row import read_saved_row
+from ...storage.read_models.location import find_read_models, read_saved_row
 
 _FORMAT = f"1 {byteorder}"
 """The format of packed calls, whose columns have this machine's byte order."""
@@ -153,7 +152,7 @@ def save_count(
     # A saved count only saves time, so a failure to save is ignored.
     with suppress(StorageError):
         models = log.context.read_models
-        # The table exists by now; reading does not need sqlite-utils.
+        # The table exists by now; reading does not need the code that updates them.
         from ...storage.read_models.read_models import SavedState  # noqa: PLC0415
 
         models.save_calls(log.id, SavedState(position, digest, _FORMAT), calls.pack(), packed)

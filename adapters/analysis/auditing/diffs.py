@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import BoundaryActivated, CompactBoundary, Summary
-from ....domain.counting.sizes import PromptSizeChange, SizeBasis
 from ....domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
+from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ....projections.history_view import HistoryView
 from ....projections.replay.recorded_rows import make_session_rows
 from ....projections.view_content import Coordinate

@@ -6,9 +6,9 @@ A drawing is as wide as its page, so horizontal values are percentages; the temp
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ....domain.counting.sizes import SizeBasis
 from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
+from ....domain.token_estimate import SizeBasis
 from .session_story import PageBoundary, PageStory
 
 ChartData = dict[str, Any]

@@ -11,11 +11,11 @@ from typing import Any
 
 from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, NativePart, ToolResult
 from ....domain.compaction_events import CompactionFailed
-from ....domain.counting.sizes import SizeBasis
 from ....domain.models import ModelOverride
 from ....domain.ranges import Ranges
 from ....domain.session_events import ModelCalled
 from ....domain.settlement import BlockStatus
+from ....domain.token_estimate import SizeBasis
 from ....projections.audit_entries import AuditedBlock, find_source_time
 from ....projections.read_models.timestamps import format_timestamp
 from ....projections.view_diff import make_first_line

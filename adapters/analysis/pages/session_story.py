@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.counting.sizes import PromptSize
 from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
+from ....domain.token_estimate import PromptSize
 from ....projections.audit_entries import AuditedBlock, ModelCallEntry
 from ....projections.history_view import HistoryView
 from ....projections.lineage_tree import BoundaryNode, LineageTree

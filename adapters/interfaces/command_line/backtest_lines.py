@@ -15,7 +15,7 @@ from ....domain.backtest.totals import (
     list_limits,
 )
 from ....domain.fidelity.scores import divide
-from ....domain.pricing_text import format_dollars
+from ....domain.pricing import format_dollars
 from ...analysis.backtest.backtest_text import (
     IN_BRIEF,
     NO_TEXTS,

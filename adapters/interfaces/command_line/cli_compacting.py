@@ -6,9 +6,9 @@ import typer
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import Trigger
-from ....domain.counting.sizes import PromptSizeChange, SizeBasis
 from ....domain.errors import NotFoundError
-from ....domain.pricing_text import describe_pricing
+from ....domain.pricing import describe_pricing
+from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ...analysis.auditing.diffs import find_compaction_number
 from ...models.context_limits import make_overrides
 from ...runtime.compaction.options import CompactionOptions

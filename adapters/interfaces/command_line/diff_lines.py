@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ....domain.compaction_events import Digest, Summary
-from ....domain.kind_shares import KindShare
 from ....domain.ranges import Ranges
+from ....domain.token_estimate import KindShare
 from ....projections.lost_facts import LostFact
 from ....projections.view_diff import DiffedBlock, ViewDiff
 from .coordinates import format_coordinate

@@ -13,7 +13,6 @@ from ....domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ....domain.counting.sizes import PromptSizeChange, SizeBasis
 from ....domain.event import Event
 from ....domain.session_events import (
     BlockPinned,
@@ -33,7 +32,7 @@ from ....domain.session_events import (
     TurnStarted,
     WakeScheduled,
 )
-from ....domain.token_estimate import estimate_text
+from ....domain.token_estimate import PromptSizeChange, SizeBasis, estimate_text
 from .printing import format_count, format_handles
 
 CompactionCounts = Mapping[int, int]

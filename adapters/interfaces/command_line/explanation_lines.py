@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....domain.compaction_events import Repair
-from ....domain.kind_shares import KindShare
-from ....domain.policies.threshold import ThresholdState
+from ....domain.policies.policy import ThresholdState
 from ....domain.ranges import Ranges
+from ....domain.token_estimate import KindShare
 from ....domain.window import OnFailure, Plan
-from ...runtime.compaction.explanation import Explanation
+from ...runtime.compaction.outcome import Explanation
 from .printing import format_count, format_handles, list_handle_ranges
 
 

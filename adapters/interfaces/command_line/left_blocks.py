@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from ....domain.blocks import AnyBlock, Kind
-from ....domain.kind_shares import KindShare, compute_kind_shares
 from ....domain.ranges import Ranges
+from ....domain.token_estimate import KindShare, compute_kind_shares
 from ....projections.view_entry import ViewEntry
 from ...runtime.sessions.recall import RecalledBlock
 from ...runtime.sessions.stored_session import StoredSession

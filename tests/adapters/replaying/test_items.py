@@ -15,11 +15,10 @@ import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.block_groups import order_for_view
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.item import Item
+from cutbank.domain.item import Item, order_for_view
 from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Window

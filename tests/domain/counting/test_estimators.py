@@ -1,10 +1,10 @@
 """Each reference system's estimate, by its own rules."""
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
-from cutbank.domain.counting.counter import CharacterEstimate
 from cutbank.domain.counting.estimators import (
     ESTIMATORS,
 )
+from cutbank.domain.token_estimate import CharacterEstimate
 
 PICTURE = Media(type="image", mime="image/png", data=b"x" * 100_000)
 CALL = ToolCall(tool_call_id="c1", name="bash", arguments='{"a": 1}')

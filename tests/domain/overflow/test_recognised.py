@@ -19,13 +19,17 @@ from hypothesis import strategies as st
 from pydantic_ai.exceptions import FallbackExceptionGroup, ModelHTTPError
 
 from cutbank.domain.overflow import Overflow, recognize_overflow
-from cutbank.domain.overflow.codes import OVERFLOW_CODES
+from cutbank.domain.overflow.wordings import OVERFLOW_CODES
 
 Row = dict[str, Any]
 
 TABLE: dict[str, list[Row]] = json.loads(
     Path(__file__).with_name("messages.json").read_text(encoding="utf-8")
 )
+SYSTEMS: dict[str, list[tuple[str | None, bool]]] = json.loads(
+    Path(__file__).with_name("systems.json").read_text(encoding="utf-8")
+)
+"""By reference system: messages, and whether it takes them for overflows."""
 TOO_LONG = "prompt is too long: 208656 tokens > 200000 maximum"
 RATE = "This request would exceed your organization's rate limit of 30,000 input tokens per minute"
 REQUEST = httpx.Request("POST", "https://localhost/v1", content=TOO_LONG)
@@ -66,6 +70,25 @@ def test_an_overflow_is_recognised_with_its_numbers() -> None:
         TOO_LONG,
         "text:prompt is too long: N tokens > M maximum",
     )
+
+
+def test_what_any_system_takes_is_recognised_unless_it_has_no_words() -> None:
+    taken = {text for rows in SYSTEMS.values() for text, takes in rows if takes and text}
+
+    missed = {text for text in taken if recognize_overflow(text) is None}
+
+    assert missed == {text for text in taken if "(no body)" in text.lower()}
+
+
+def test_what_no_system_takes_is_recognised_only_where_providers_say_it_today() -> None:
+    taken = {text for rows in SYSTEMS.values() for text, takes in rows if takes}
+    left = {text for rows in SYSTEMS.values() for text, _ in rows} - taken
+
+    assert {text for text in left if recognize_overflow(text)} == {
+        "input token count 5\nexceeds the maximum",  # a terminal breaks lines anywhere
+        "maximum context length",
+        "maximum context length is many tokens",
+    }
 
 
 FORMS: dict[str, Callable[[Row], object]] = {

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin
+from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.inventory import MadeArtifact, find_made_artifacts, find_memory_lookups
 from cutbank.domain.item import Item
-from cutbank.domain.policies.rolling_timeline import RollingTimeline, TimelineCut
+from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Material, SummaryRequest
 from cutbank.domain.window import Window
@@ -26,6 +27,34 @@ WRITERS = frozenset(
 PATCHERS = (".patch", ".apply_patch")
 RUNNERS = frozenset({"exec_tools.execute_code_python"})
 STREAMED = frozenset({"display", "file"})
+
+
+class TimelineCut(NamedTuple):
+    """Where the timeline is to be cut, before any repair; in positions."""
+
+    start: int
+    """The first block of the window, after the last summary."""
+    end: int
+    keep: int
+    first_kept: int
+    turn_start: int | None
+    """Where the turn begins that the cut splits; None if it splits none."""
+
+
+def find_cut(policy: RollingTimeline, window: Window) -> TimelineCut | None:
+    """The cut by the rules; None if no block follows the summary."""
+    items = window.open_to_cut
+    if not items:
+        return None
+    keep, at, split = policy.locate_cut(window, policy.measure_usage(window))
+    turn = None if split is None else items[split].position
+    return TimelineCut(items[0].position, window.after, keep, items[at].position, turn)
+
+
+def find_due_cut(policy: RollingTimeline, window: Window) -> TimelineCut | None:
+    """The cut if the policy is due or was requested, else None."""
+    is_idle = window.trigger is Trigger.THRESHOLD and not policy.fires(window)
+    return None if is_idle else find_cut(policy, window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +82,8 @@ def compacted(
 ) -> TimelineCompaction:
     """Compact as the original would: by the raw cut, and not at all where a writer fails."""
     before = in_memory(window)
-    cut = policy.find_due_cut(window)
-    if cut is None or not cut.has_effect:
+    cut = find_due_cut(policy, window)
+    if cut is None or cut.first_kept <= cut.start:
         return TimelineCompaction(cut, (), before, None, None)
     gone = tuple(item for item in window.open_to_cut if item.place < cut.first_kept)
     material = _material(window, policy, gone, cut)

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from datetime import UTC
 from typing import Any
 
+from pi_preparation import PiPreparation
+
 from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary
-from cutbank.domain.policies.cutting.pi_preparation import PiPreparation
 
 Named = Callable[[int], str]
 """The id of the entry that holds a block, by its position."""

@@ -8,7 +8,7 @@ from cutbank.domain.blocks import Kind, ToolCall
 from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.item import Item
 from cutbank.domain.messages import group_messages
-from cutbank.domain.summaries.plain_parts import list_text_parts
+from cutbank.domain.summaries.templates import list_text_parts
 
 HEADER = "[Compaction summary]"
 FLAG = "compaction_summary"

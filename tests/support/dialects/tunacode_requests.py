@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cutbank.domain.counting.estimators import TUNACODE_ESTIMATOR
 from cutbank.domain.item import Item
-from cutbank.domain.policies.measuring.text_measure import Rounding, SizeUnit, TextMeasure
+from cutbank.domain.messages import iter_message_spans_back
 from cutbank.domain.policies.retention_window import (
     FORCED_TRIGGERS,
     RetentionWindow,
-    iter_message_spans_back,
 )
-from cutbank.domain.summaries.forms.tunacode import TunacodeTemplate
+from cutbank.domain.summaries.templates import TunacodeTemplate
 from cutbank.domain.window import Window
 
 from .tunacode import CompactionRecord
@@ -34,7 +34,6 @@ class Reason(StrEnum):
     AUTO_OFF = "auto_compaction_disabled"
     BELOW = "below_threshold"
     NO_BOUNDARY = "no_valid_boundary"
-    NOTHING_TO_LEAVE = "no_compactable_messages"
     UNSUPPORTED = "unsupported_provider"
     NO_KEY = "missing_api_key"
     FAILED = "summarization_failed"
@@ -102,12 +101,9 @@ class Controller:
         skip = self._skip(window, was_tried=was_tried, may_by_threshold=may_by_threshold)
         if skip is not None:
             return ended(Status.SKIPPED, skip, was_tried=was_tried)
-        cut = self.policy.find_cut(window)
-        if cut is None:
-            return ended(Status.SKIPPED, Reason.NO_BOUNDARY)
-        gone = tuple(item for item in items if item.place < cut)
+        gone = items[: self.policy.find_cut(window)]
         if not gone:
-            return ended(Status.SKIPPED, Reason.NOTHING_TO_LEAVE)
+            return ended(Status.SKIPPED, Reason.NO_BOUNDARY)
         try:
             text = self._written(gone, record)
         except CannotSummariseError as error:
@@ -147,12 +143,11 @@ class Controller:
         before: CompactionRecord | None,
         now: str,
     ) -> CompactionRecord:
-        measure = TextMeasure(SizeUnit.CODE_POINTS, Rounding(self.policy.rounding))
         return CompactionRecord(
             summary=text,
             compacted_message_count=sum(1 for _ in iter_message_spans_back(gone)),
             tokens_before=self._tokens((*gone, *kept)),
-            tokens_after=self._tokens(kept) + measure.count_tokens(text),
+            tokens_after=self._tokens(kept) + TUNACODE_ESTIMATOR.count_text(text),
             compaction_count=before.compaction_count + 1 if before else 1,
             previous_summary=before.summary if before else None,
             last_compacted_at=now,

@@ -18,7 +18,7 @@ from .....domain.backtest.totals import (
     list_limits,
 )
 from .....domain.fidelity.scores import Scores, divide
-from .....domain.pricing_text import format_dollars
+from .....domain.pricing import format_dollars
 from ...pages.templates import render_page
 from ..backtest_text import (
     CAVEATS,

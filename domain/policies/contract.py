@@ -1,0 +1,279 @@
+"""Defines the contract between a policy and the store, and checks any policy against it."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from ..compaction_events import Trigger
+from ..errors import CutbankError, InvalidSettingError, NothingToCompactError
+from ..settlement import Settlement, settle_plan
+from ..window import Plan, Window
+from .policy import Policy, configure_policy, get_presets, is_due, list_settings
+from .sample_windows import compact_window, iter_sample_windows
+
+_MAX_ROUNDS = 20
+"""How often in a row an unchanged view may be compacted."""
+_MAX_MANUAL_ROUNDS = 3
+_MIN_GAIN = 0.1
+"""The share that the store by default wants an automatic compaction to save."""
+_MAX_FAULTS_SHOWN = 20
+
+
+def check_policy(policy: Policy | type[Policy]) -> None:
+    """Raise AssertionError, listing every fault, unless the policy keeps the contract.
+
+    For a class, its defaults and all of its presets are checked; for a value, its own settings.
+    Speed is not checked.
+    """
+    policy_class = policy if isinstance(policy, type) else type(policy)
+    broken = [f"{policy_class.__name__}: {fault}" for fault in find_shape_faults(policy_class)]
+    if not broken:
+        every = (
+            _iter_configurations(policy) if isinstance(policy, type) else [(policy.name, policy)]
+        )
+        broken = [f"{name}: {fault}" for name, one in every for fault in _find_faults(one)]
+    if broken:
+        more = (
+            [f"... and {len(broken) - _MAX_FAULTS_SHOWN:,} more"]
+            if len(broken) > _MAX_FAULTS_SHOWN
+            else []
+        )
+        raise AssertionError("\n".join([*broken[:_MAX_FAULTS_SHOWN], *more]))
+
+
+def _iter_configurations(policy_class: type[Policy]) -> Iterator[tuple[str, Policy]]:
+    """Yield the policy with its defaults and each preset, unless required settings are missing."""
+    required = {one.name for one in list_settings(policy_class) if one.default is MISSING}
+    if not required:
+        yield policy_class.name, configure_policy(policy_class, {})
+    for preset, settings in get_presets(policy_class).items():
+        if required <= set(settings):
+            yield f"{policy_class.name}@{preset}", configure_policy(policy_class, settings)
+
+
+def _find_faults(policy: Policy) -> Iterator[str]:
+    yield from _check_as_value(policy)
+    for name, window in iter_sample_windows():
+        for fault in _check_on_window(policy, window):
+            yield f"{name}: {fault}"
+
+
+def _check_as_value(policy: Policy) -> Iterator[str]:
+    """Check that the settings survive JSON, since requests store policies by name and settings."""
+    try:
+        read = json.loads(json.dumps(asdict(policy)))
+    except (TypeError, ValueError) as error:
+        yield f"its settings are not JSON: {error}"
+        return
+    if configure_policy(type(policy), read) != policy:
+        yield "it is another one when it is read back from its settings as JSON"
+    for setting in list_settings(policy):
+        try:
+            replace(policy, **{setting.name: [None]})
+        except InvalidSettingError:
+            continue
+        except Exception as error:  # noqa: BLE001 - anything but InvalidSettingError is a fault
+            yield (
+                f"{setting.name} = [None] raises {_describe_error(error)}, not InvalidSettingError"
+            )
+        else:
+            yield f"{setting.name} may be [None]: call check(self) in __post_init__"
+
+
+def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
+    """Yield the faults of the answer to a window, and to the windows that follow from it.
+
+    A view that is compacted repeatedly without new blocks must become small enough in the end;
+    manual requests may go on for longer than is tried here.
+    """
+    is_asked = window.trigger in {Trigger.MANUAL, Trigger.OVERFLOW}
+    least, rounds = (0.0, _MAX_MANUAL_ROUNDS) if is_asked else (_MIN_GAIN, _MAX_ROUNDS)
+    for generation in range(1, rounds + 1):
+        answer, faults = _check_answer(policy, window)
+        yield from faults
+        settlement = _settle(answer, window) if isinstance(answer, Plan) else None
+        if faults or settlement is None:
+            return
+        smaller = compact_window(window, settlement, generation)
+        if window.tokens - smaller.tokens <= least * (window.tokens - window.request_tokens):
+            return
+        window = smaller
+    if not is_asked:
+        yield f"after {rounds} compactions one upon the other it wants another one"
+
+
+def _check_answer(policy: Policy, window: Window) -> "tuple[_Answer, list[str]]":
+    before = replace(window, items=list(window.items), hides=dict(window.hides))
+    answer = _ask_for_plan(policy, window)
+    faults = []
+    if window != before:
+        faults.append("it changes the window")
+    elif not _is_same(_ask_for_plan(policy, before), answer):
+        faults.append("it answers otherwise when it is asked again")
+    if isinstance(answer, BaseException):
+        faults.append(f"plan raises {_describe_error(answer)}; it may raise NothingToCompactError")
+    if isinstance(answer, Plan):
+        faults += _find_form_faults(answer, window)
+        faults += _find_settlement_faults(answer, window)
+    return answer, [*faults, *_find_threshold_faults(policy, window, answer)]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, BaseException) and isinstance(other, BaseException):
+        return _describe_error(one) == _describe_error(other)
+    return bool(one == other)
+
+
+_Answer = Plan | str | BaseException | None
+"""A plan, the reason why there is none, or an error that must not be raised."""
+
+
+def _ask_for_plan(policy: Policy, window: Window) -> Any:
+    try:
+        answer = policy.plan(window)
+    except NothingToCompactError as nothing:
+        return str(nothing)
+    except Exception as error:  # noqa: BLE001 - reported to the policy's author
+        return error
+    if answer is not None and not isinstance(answer, Plan):
+        return TypeError(f"it answers with {type(answer).__name__}, not with a Plan or None")
+    return answer
+
+
+def _find_form_faults(plan: Plan, window: Window) -> Iterator[str]:
+    seen = {item.position for item in window.items}
+    if plan.cut is not None and not 1 <= plan.cut <= window.after + 1:
+        yield f"it cuts at {plan.cut}, outside the window"
+    if not plan.reason.strip() or "\n" in plan.reason:
+        yield "its plan gives no reason of one line"
+    if min(plan.summary_tokens, plan.turn_tokens) < 0:
+        yield "its plan has a summary of less than 0 tokens"
+    if strange := sorted({trim.position for trim in plan.trims} - seen):
+        yield f"it shortens #{strange[0]}, which is not in the window"
+    if strange := sorted(set(plan.drops) - seen):
+        yield f"it drops #{strange[0]}, which is not in the window"
+
+
+def _find_settlement_faults(plan: Plan, window: Window) -> Iterator[str]:
+    settlement = _settle(plan, window)
+    if settlement is None:
+        return
+    kept, standing = settlement.kept, {item.position: item for item in window.items}
+    for item in standing.values():
+        is_kept = item.position in kept
+        if not is_kept and (item.is_pinned or item.is_open):
+            yield f"#{item.position} leaves, which is {'pinned' if item.is_pinned else 'open'}"
+        if not is_kept and item.position not in settlement.covers:
+            yield f"#{item.position} leaves, and no summary stands for it"
+        if item.call in standing and is_kept != (item.call in kept):
+            yield f"#{item.position} is parted from its call"
+    if window.items and not kept:
+        yield "nothing is left of the view"
+
+
+def _settle(plan: Plan, window: Window) -> Settlement | None:
+    try:
+        return settle_plan(window, plan)
+    except NothingToCompactError:
+        return None
+
+
+def _find_threshold_faults(policy: Policy, window: Window, answer: _Answer) -> Iterator[str]:
+    """Check that `fires` and `plan` agree on the threshold."""
+    if not hasattr(policy, "fires") or isinstance(answer, BaseException):
+        return
+    try:
+        fires: Any = is_due(policy, window)
+    except Exception as error:  # noqa: BLE001 - reported to the policy's author
+        yield f"fires raises {_describe_error(error)}"
+        return
+    if not isinstance(fires, bool):
+        yield f"fires answers with {fires!r}, not with True or False"
+    elif isinstance(answer, Plan) and window.trigger is Trigger.THRESHOLD and not fires:
+        yield "it has a plan and says that it does not fire: the plan would never be used"
+    elif answer is None and window.trigger is Trigger.THRESHOLD and fires:
+        asked = replace(window, trigger=Trigger.MANUAL)
+        if isinstance(_ask_for_plan(policy, asked), Plan):
+            yield "it fires, and has no plan but where it is asked: it would fire again and again"
+
+
+def _describe_error(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+_NAME = re.compile(r"[a-z][a-z0-9_.-]*")
+"""The names allowed for a policy, an alias or a preset, since `@` separates them."""
+_SETTING_TYPES = (int, float, bool, str)
+"""The types of settings that files and command lines can give."""
+
+
+def find_shape_faults(policy_class: Any) -> Iterator[str]:
+    """Yield the faults of the class, one line each; its behavior is not checked."""
+    if not isinstance(policy_class, type):
+        yield f"{policy_class!r} is no class"
+        return
+    if not _is_frozen(policy_class):
+        yield f"{policy_class.__name__} is no @dataclass(frozen=True)"
+        return
+    yield from _find_name_faults(policy_class)
+    if not callable(getattr(policy_class, "plan", None)):
+        yield "it has no method plan(window)"
+    undescribed = [
+        declared.name
+        for declared in fields(policy_class)
+        if not {"unit", "help"} <= declared.metadata.keys()
+    ]
+    if undescribed:
+        yield f"{', '.join(undescribed)}: declare each as setting(default, help=...)"
+        return
+    try:
+        yield from _find_setting_faults(policy_class)
+    except NameError as error:
+        yield f"the types of its settings cannot be read: {error}"
+
+
+def _is_frozen(policy_class: type) -> bool:
+    made = getattr(policy_class, "__dataclass_params__", None)
+    return is_dataclass(policy_class) and made is not None and made.frozen
+
+
+def _find_name_faults(policy_class: type) -> Iterator[str]:
+    name, alias = getattr(policy_class, "name", None), getattr(policy_class, "alias", None)
+    for what, word in (("name", name), ("alias", alias)):
+        if what == "alias" and word is None:
+            continue
+        if not isinstance(word, str) or not _NAME.fullmatch(word):
+            yield f"its {what} is {word!r}; it takes small letters, digits, '.', '_' and '-'"
+
+
+def _find_setting_faults(policy_class: type[Policy]) -> Iterator[str]:
+    known = {setting.name: setting for setting in list_settings(policy_class)}
+    hints = get_type_hints(policy_class)
+    for setting in known.values():
+        hint = hints[setting.name]
+        kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+        if not set(kinds) <= {*_SETTING_TYPES, NoneType} or len(set(kinds) - {NoneType}) != 1:
+            yield f"{setting.name} is {hint}; a setting is an int, float, bool or str, or none"
+        elif setting.default is not MISSING and not setting.is_valid(setting.default):
+            yield (
+                f"{setting.name} is {setting.default!r} by default; it takes "
+                f"{setting.accepted_values}"
+            )
+        if not setting.help.strip() or "\n" in setting.help:
+            yield f"{setting.name} has no help of one line"
+    if not isinstance(get_presets(policy_class), Mapping):
+        yield "its presets are no mapping of names to settings"
+        return
+    required = [one.name for one in known.values() if one.default is MISSING]
+    for preset, values in get_presets(policy_class).items():
+        if not isinstance(preset, str) or not _NAME.fullmatch(preset):
+            yield f"its preset is called {preset!r}; it takes small letters, digits and '_'"
+        try:
+            # A preset need not give all required settings.
+            if set(required) <= set(values):
+                configure_policy(policy_class, values)
+        except CutbankError as error:
+            yield f"its preset @{preset} is refused: {error}"

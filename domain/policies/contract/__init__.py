@@ -1,1 +1,0 @@
-"""Defines the contract between a policy and the store, and checks it."""

@@ -1,1 +1,0 @@
-"""Measures messages: by the store's token counts, or by the length of their texts."""

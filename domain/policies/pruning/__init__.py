@@ -1,1 +1,0 @@
-"""Chooses which messages leave by their score, and which results are shortened."""

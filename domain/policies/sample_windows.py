@@ -1,0 +1,162 @@
+"""Makes windows that any policy must handle: empty, tiny, huge, pinned, open, far too full.
+
+The texts of blocks have the size that the blocks claim, so that policies may measure them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from ..blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from ..compaction_events import CompactBoundary, Summary, Trigger
+from ..item import Item
+from ..ranges import Ranges
+from ..settlement import Settlement
+from ..token_estimate import CHARS_PER_TOKEN
+from ..window import Window
+
+_LIMIT = 20_000
+_LIMITS = (_LIMIT, 500, 0)
+"""Context sizes: enough for a policy's defaults, almost nothing, and unknown."""
+_SUMMARY_TOKENS = 300
+
+_ENVELOPE = {
+    "originator_id": UUID(int=0),
+    "timestamp": datetime(2000, 1, 1, tzinfo=UTC),
+    "subject": "somebody",
+}
+
+
+@dataclass
+class _SampleHistory:
+    """A history that is built block by block."""
+
+    items: list[Item] = field(default_factory=list)
+    turn: int = 0
+
+    def add_user(self, tokens: int, *, is_pinned: bool = False) -> None:
+        self.turn += 1
+        self._add(Block(kind=Kind.USER, text=_make_text(tokens)), tokens, is_pinned=is_pinned)
+
+    def add_assistant(self, tokens: int, *, is_unfinished: bool = False) -> None:
+        self._add(
+            Block(kind=Kind.ASSISTANT, text=_make_text(tokens)), tokens, is_unfinished=is_unfinished
+        )
+
+    def add_calls(self, *sizes: int | None) -> None:
+        """Add one message of calls, and a result for each; None leaves a call open."""
+        message, calls = f"message-{len(self.items)}", []
+        self._add(Block(kind=Kind.THINKING, text=_make_text(40), message_id=message), 40)
+        for number, size in enumerate(sizes):
+            id = f"{message}-{number}"
+            call = ToolCall(tool_call_id=id, name="read", message_id=message)
+            calls.append((id, size, len(self.items) + 1))
+            self._add(call, 20, is_open=size is None)
+        for id, size, position in calls:
+            if size is not None:
+                self._add(
+                    ToolResult(tool_call_id=id, content=_make_text(size)), size, call=position
+                )
+
+    def _add(self, block: AnyBlock, tokens: int, *, call: int | None = None, **is_: bool) -> None:
+        position = len(self.items) + 1
+        self.items.append(Item(position, block, self.turn, tokens, call, **is_))
+
+    def make_window(self, **more: object) -> Window:
+        in_use = sum(item.tokens for item in self.items) + 100
+        given: dict[str, object] = {"limit": _LIMIT, "in_use": in_use, **more}
+        pinned = Ranges.of(item.position for item in self.items if item.is_pinned)
+        return Window(list(self.items), after=len(self.items), pinned=pinned, **given)  # type: ignore[arg-type]
+
+
+def iter_sample_windows() -> Iterator[tuple[str, Window]]:
+    """Yield every sample with its description, for each trigger and each context size."""
+    for name, talk in _iter_sample_histories():
+        for limit in _LIMITS:
+            for trigger in Trigger:
+                held = f"a limit of {limit:,}" if limit else "no known limit"
+                yield (
+                    f"{name}, {held}, by {trigger}",
+                    talk.make_window(limit=limit, trigger=trigger),
+                )
+
+
+def _iter_sample_histories() -> Iterator[tuple[str, _SampleHistory]]:
+    yield "an empty window", _SampleHistory()
+    tiny = _SampleHistory()
+    tiny.add_user(5)
+    tiny.add_assistant(5)
+    yield "a tiny window", tiny
+    yield "a long window", make_long_history(12)
+    yield "a huge window", make_long_history(200)
+    pinned, open_ = _SampleHistory(), _SampleHistory()
+    for _ in range(30):
+        pinned.add_user(900, is_pinned=True)
+    yield "only pinned blocks", pinned
+    open_.add_calls(*[None] * 900)
+    yield "only open calls", open_
+    prompt, result = make_long_history(2), make_long_history(2)
+    prompt.add_user(2 * _LIMIT)
+    yield "a prompt larger than the limit", prompt
+    result.add_user(20)
+    result.add_calls(2 * _LIMIT, 30)
+    yield "a last result larger than the limit", result
+    broken = make_long_history(9)
+    broken.add_user(50)
+    broken.add_assistant(9_000, is_unfinished=True)
+    yield "an answer that was broken off", broken
+
+
+def make_long_history(turns: int) -> _SampleHistory:
+    """Return turns with prompts, thinking, parallel calls, results and answers."""
+    talk = _SampleHistory()
+    for turn in range(turns):
+        talk.add_user(80)
+        talk.add_calls(*[400, 900, 150][: turn % 4])
+        talk.add_calls(600)
+        talk.add_assistant(250)
+    return talk
+
+
+def compact_window(window: Window, settlement: Settlement, generation: int) -> Window:
+    """Return the window once the settlement was recorded, with no new blocks."""
+    boundary = CompactBoundary(
+        **_ENVELOPE,
+        originator_version=generation,
+        after=settlement.after,
+        first_kept=settlement.first_kept,
+        kept=settlement.kept,
+        pinned=settlement.pinned,
+        hidden=settlement.hidden,
+        trims=settlement.trims,
+        replacements=settlement.replacements,
+        trigger=window.trigger,
+        policy="sample",
+        pre_tokens=window.tokens,
+        post_tokens=settlement.kept_tokens,
+    )
+    summary = Summary(
+        **_ENVELOPE,
+        originator_version=generation,
+        boundary=generation,
+        text=_make_text(_SUMMARY_TOKENS),
+        covers=settlement.covers,
+        summariser="sample",
+        tokens=_SUMMARY_TOKENS,
+    )
+    return Window(
+        items=[item for item in window.items if item.position in settlement.kept],
+        after=window.after,
+        limit=window.limit,
+        trigger=window.trigger,
+        in_use=100 + _SUMMARY_TOKENS + settlement.kept_tokens,
+        boundary=boundary,
+        summary=summary,
+        pinned=window.pinned,
+        since_boundary_s=3_600.0,
+    )
+
+
+def _make_text(tokens: int) -> str:
+    return ("silt and clay. " * (tokens * CHARS_PER_TOKEN // 15 + 1))[: tokens * CHARS_PER_TOKEN]

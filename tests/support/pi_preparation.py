@@ -1,0 +1,82 @@
+"""What pi would carry out, without repairs: its cut, what is summed up, and what stays."""
+
+from dataclasses import dataclass
+
+from cutbank.domain.compaction_events import Digest
+from cutbank.domain.item import Item
+from cutbank.domain.messages import Role, find_message_start, find_role
+from cutbank.domain.policies.pi import Pi
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.summarizer import Material
+from cutbank.domain.summaries.templates import add_touched_files
+from cutbank.domain.window import Window
+
+
+@dataclass(frozen=True)
+class PiCut:
+    first_kept: int | None
+    """Position of the first block to keep; None if there is nothing to cut."""
+    turn_start: int | None = None
+    """Where the turn begins that the cut splits, if it splits one."""
+
+
+@dataclass(frozen=True)
+class PiPreparation:
+    first_kept: int
+    is_split_turn: bool
+    tokens_before: int
+    previous_summary: str | None
+    history: tuple[Item, ...]
+    """The items to summarize, except the beginning of a split turn."""
+    prefix: tuple[Item, ...]
+    kept: tuple[Item, ...]
+    digest: Digest
+    """The files that pi's own tools touched, in everything that has left so far."""
+
+    def make_material(self, budget: int, turn_budget: int) -> Material:
+        return Material(
+            removed_items=(*self.history, *self.prefix),
+            covers=Ranges.span(1, self.first_kept - 1),
+            budget=budget,
+            turn_budget=turn_budget,
+            prefix=Ranges.of(item.position for item in self.prefix),
+            previous=self.previous_summary,
+            digest=self.digest,
+        )
+
+
+def find_pi_cut(policy: Pi, window: Window) -> PiCut:
+    """The original's answer, even if it removes nothing."""
+    items, start, at = window.open_to_cut, policy.find_start(window), policy.find_first_kept(window)
+    if at == len(items):
+        return PiCut(None)
+    if find_role(items[at]) is Role.USER:
+        return PiCut(items[at].position)
+    asked = (i for i in range(at, start - 1, -1) if find_role(items[i]) in _ASKING)
+    turn = next((max(start, find_message_start(items, i)) for i in asked), None)
+    return PiCut(items[at].position, None if turn is None else items[turn].position)
+
+
+_ASKING = {Role.USER, Role.DEVELOPER}
+
+
+def prepare_like_pi(policy: Pi, window: Window) -> PiPreparation | None:
+    """The preparation; None if there is nothing to cut, as right after a compaction."""
+    cut, items = find_pi_cut(policy, window), window.open_to_cut[policy.find_start(window) :]
+    if cut.first_kept is None:
+        return None
+    until = cut.first_kept if cut.turn_start is None else cut.turn_start
+    history = tuple(item for item in items if item.place < until)
+    prefix = tuple(item for item in items if until <= item.place < cut.first_kept)
+    return PiPreparation(
+        first_kept=cut.first_kept,
+        is_split_turn=cut.turn_start is not None,
+        tokens_before=policy.measure_items(window, items).tokens,
+        previous_summary=window.summary.text if window.summary else None,
+        history=history,
+        prefix=prefix,
+        kept=tuple(item for item in items if item.place >= cut.first_kept),
+        digest=add_touched_files(
+            (*history, *prefix), window.summary.digest if window.summary else Digest()
+        ),
+    )
