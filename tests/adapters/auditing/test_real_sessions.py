@@ -15,9 +15,9 @@ SEVERAL = 3
 
 
 def some_of_them() -> list[Path]:
-    """Evenly from small ones to large ones, but for the largest half."""
+    """Evenly from the smaller third."""
     sized = sorted(real(), key=lambda path: (path.stat().st_size if path.is_file() else 0, path))
-    chosen = sized[: len(sized) // 2]
+    chosen = sized[: len(sized) // 3]
     return chosen[:: max(1, len(chosen) // SEVERAL)]
 
 

@@ -11,10 +11,12 @@ import pytest
 from backtests import cell, measured, setup, some_measured, told_apart
 from html_pages import Page
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from plotly import io as plotly_io
 
 from cutbank.adapters.analysis.backtest.backtest_text import NO_TEXTS
 from cutbank.adapters.analysis.backtest.report import report_page
+from cutbank.adapters.analysis.backtest.report.curves import thin_points
 from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.domain.backtest.cell import MissedFact
 from cutbank.domain.backtest.result import BacktestResult
@@ -163,6 +165,22 @@ def test_long_sessions_do_not_make_a_page_too_large_to_open() -> None:
 
     assert sum(map(len, found.documents.values())) < 2_000_000
     assert len(found.named("option")) == 12
+
+
+@given(st.lists(st.integers(0, 1_000), max_size=300), st.integers(4, 60))
+def test_a_thinned_curve_is_bounded_and_keeps_its_ends_and_extremes(
+    values: list[int], points: int
+) -> None:
+    kept = thin_points(values, points)
+
+    assert kept == sorted(set(kept))
+    if len(values) <= points:
+        assert kept == list(range(len(values)))
+    else:
+        shown = [values[index] for index in kept]
+        assert len(kept) <= points
+        assert (kept[0], kept[-1]) == (0, len(values) - 1)
+        assert (min(shown), max(shown)) == (min(values), max(values))
 
 
 def test_the_same_measurements_give_the_same_bytes_however_long_they_took(tmp_path: Path) -> None:
