@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from opened_stores import store_of
 from transcripts import import_file, samples
 
 import cutbank
@@ -115,6 +116,7 @@ def test_a_coordinate_that_never_was_is_not_provable(session: StoredSession) -> 
     assert call.shown.proof is RequestProof.NOT_PROVABLE
     assert call.shown.why == "lineage 'main' has no version 7: it ends at 0"
     assert (call.view, call.request()) == (None, None)
+    assert [one.rule for one in verify(store_of(session), session).violations] == ["fingerprint"]
     (asked,) = [
         one for one in cutbank.audit(session).read_between() if isinstance(one, ModelCallEntry)
     ]
