@@ -111,9 +111,9 @@ if TYPE_CHECKING:
     from .domain.summaries.summarizer import Summarizer as Summarizer
     from .domain.window import Plan as Plan
     from .domain.window import Window as Window
-    from .projections.diffing.view_diff import ViewDiff as ViewDiff
     from .projections.history_view import HistoryView as HistoryView
     from .projections.lineage_tree import LineageTree as LineageTree
+    from .projections.view_diff import ViewDiff as ViewDiff
 
     __version__: str
 
@@ -181,9 +181,9 @@ _NAMES = {
     "domain.summaries.extractive": "ExtractiveSummarizer",
     "domain.summaries.summarizer": "Draft Material Summarizer",
     "domain.window": "Plan Window",
-    "projections.diffing.view_diff": "ViewDiff",
     "projections.history_view": "HistoryView",
     "projections.lineage_tree": "LineageTree",
+    "projections.view_diff": "ViewDiff",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -3,9 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from ..domain.compaction_events import (
     BoundaryActivated,
@@ -20,6 +22,7 @@ from ..domain.compaction_events import (
 from ..domain.event import Event
 from ..domain.ranges import Ranges
 from ..domain.token_estimate import PromptSizeChange
+<<<<<<< HEAD
 
 _PHRASE_WORDS = 4
 """A run of words that two summaries hardly share by chance."""
@@ -55,7 +58,14 @@ def find_phrases(text: str) -> frozenset[_Phrase]:
     last = max(1, len(words) - _PHRASE_WORDS + 1)
     return frozenset(tuple(words[at : at + _PHRASE_WORDS]) for at in range(last))
 
+=======
+>>>>>>> small-2
 
+_PHRASE_WORDS = 4
+"""A run of words that two summaries hardly share by chance."""
+_WORD = re.compile(r"\w+")
+
+Phrase = tuple[str, ...]
 FirstCallFinder = Callable[[BoundaryActivated], int | None]
 """Returns the number of the first call that was sent the activated view; None if there was none."""
 
@@ -152,10 +162,11 @@ class LineageTree:
 
     def find_node(self, number: int) -> BoundaryNode:
         """Return a boundary's node; raise KeyError if the lineage has no such boundary."""
-        found = next((node for node in self.nodes if node.number == number), None)
-        if found is None:
-            raise KeyError(number)
-        return found
+        return self._by_number[number]
+
+    @cached_property
+    def _by_number(self) -> dict[int, BoundaryNode]:
+        return {node.number: node for node in self.nodes}
 
     def find_compaction_number(self, number: int) -> int:
         """Return the boundary's number among the lineage's compactions, from 1 on."""
@@ -163,12 +174,11 @@ class LineageTree:
 
     def list_path(self, number: int | None = None) -> list[BoundaryNode]:
         """Return a boundary and those beneath it, oldest first; by default the served one."""
-        by_number = {node.number: node for node in self.nodes}
         found: list[BoundaryNode] = []
         at = self.served if number is None else number
         while at:
-            found.append(by_number[at])
-            at = by_number[at].previous or 0
+            found.append(self.find_node(at))
+            at = found[-1].previous or 0
         return found[::-1]
 
     def list_children(self, number: int) -> list[BoundaryNode]:
@@ -208,7 +218,7 @@ def grow_tree(
     `decisions` are all its events in order, including inherited ones; `served` is the boundary at
     which its newest view begins.
     """
-    fold = _LineageFold(session, lineage)
+    fold = _LineageFold(session)
     for event in decisions:
         fold.apply(event)
     return LineageTree(
@@ -228,7 +238,6 @@ class _LineageFold:
     """The state of a lineage after the events so far."""
 
     session: str
-    lineage: str
     version: int = 0
     active: int = 0
     prepared: int = 0
@@ -269,16 +278,17 @@ class _LineageFold:
     def iter_nodes(
         self, served: int, first_call: FirstCallFinder, sizes: Mapping[int, PromptSizeChange]
     ) -> Iterator[BoundaryNode]:
-        words: dict[int, PhraseOrigins] = {}
-        alive = self._find_ancestors(served)
+        origins: dict[int, Mapping[Phrase, int]] = {0: {}}
+        in_use: set[int] = set()
+        at = served
+        while at:
+            in_use.add(at)
+            at = self.boundaries[at][0].previous or 0
         for number, (boundary, where) in self.boundaries.items():
             summary = self.summaries.get(number)
             before = self.summaries.get(boundary.previous or 0)
-            known = words.get(boundary.previous or 0)
-            if summary is not None:
-                words[number] = PhraseOrigins.from_summary(number, summary.text, known)
-            elif known is not None:
-                words[number] = known
+            known = origins.get(boundary.previous or 0, {})
+            origins[number] = trace_phrases(number, summary.text, known) if summary else known
             covers = summary.covers if summary else Ranges()
             inherited = covers & before.covers if before else Ranges()
             activated = self.activated.get(number)
@@ -286,20 +296,22 @@ class _LineageFold:
                 boundary=boundary,
                 summary=summary,
                 lineage=where,
-                status=self._find_status(number, served, alive),
+                status=self._find_status(number, served, in_use),
                 new_blocks=covers - inherited,
                 inherited_blocks=inherited,
-                word_origins=words[number].count_by_boundary() if summary else {},
+                word_origins=dict(sorted(Counter(origins[number].values()).items()))
+                if summary
+                else {},
                 served_from=activated.effective_from if activated else None,
                 first_call=first_call(activated) if activated else None,
                 sizes=sizes[number],
                 ended_by=self.ended.get(number),
             )
 
-    def _find_status(self, number: int, served: int, alive: frozenset[int]) -> BoundaryStatus:
+    def _find_status(self, number: int, served: int, in_use: Container[int]) -> BoundaryStatus:
         if number == served:
             return BoundaryStatus.SERVED
-        if number in alive:
+        if number in in_use:
             return BoundaryStatus.BUILT_UPON
         if number in self.activated:
             is_reverted = isinstance(self.ended.get(number), CompactionReverted)
@@ -308,9 +320,14 @@ class _LineageFold:
             return BoundaryStatus.DROPPED
         return BoundaryStatus.PREPARED if number == self.prepared else BoundaryStatus.OVERTAKEN
 
-    def _find_ancestors(self, number: int) -> frozenset[int]:
-        found: set[int] = set()
-        while number:
-            found.add(number)
-            number = self.boundaries[number][0].previous or 0
-        return frozenset(found)
+
+def trace_phrases(boundary: int, text: str, known: Mapping[Phrase, int]) -> dict[Phrase, int]:
+    """Return the phrases of a summary, each with the boundary whose summary contained it first.
+
+    `known` are those of the summary that it was written from. A phrase is a run of words in lower
+    case; a shorter text is one phrase.
+    """
+    words = [word.casefold() for word in _WORD.findall(text)]
+    last = max(1, len(words) - _PHRASE_WORDS + 1) if words else 0
+    phrases = (tuple(words[at : at + _PHRASE_WORDS]) for at in range(last))
+    return {phrase: known.get(phrase, boundary) for phrase in phrases}

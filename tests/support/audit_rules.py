@@ -11,14 +11,14 @@ from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import BlockStatuses
-from cutbank.projections.audit.audit_entries import (
+from cutbank.projections.audit_entries import (
     AuditedBlock,
     AuditedDecision,
     AuditedEvent,
     ModelCallEntry,
+    RequestProof,
 )
-from cutbank.projections.audit.sent_view import RequestProof
-from cutbank.projections.audit.view_epochs import find_view_epoch
+from cutbank.projections.block_statuses import find_view_epoch
 from cutbank.projections.rendering.catalog import render_view
 
 Sent = dict[tuple[str, str], tuple[str, bytes]]

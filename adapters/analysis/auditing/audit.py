@@ -2,10 +2,8 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
-from uuid import UUID
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError
@@ -13,38 +11,32 @@ from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlocksRetracted, ModelCalled, ToolReturned
 from ....domain.token_estimate import PromptSizeChange
-from ....projections.audit.audit_entries import (
+from ....projections.audit.block_statuses import StatusIndex
+from ....projections.audit.decision_places import place_decisions
+from ....projections.audit.view_epochs import ViewEpoch, list_view_epochs
+from ....projections.audit_entries import (
     AuditedBlock,
     AuditedDecision,
     AuditedEvent,
     AuditEntry,
     ModelCallEntry,
+    find_source_time,
+    place_decisions,
 )
-from ....projections.audit.block_statuses import StatusIndex
-from ....projections.audit.decision_places import place_decisions
-from ....projections.audit.view_epochs import ViewEpoch, list_view_epochs
+from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epochs
+from ....projections.recorded_event import RecordedEvent
 from ....projections.replay.call_numbers import NumberedCall
 from ....projections.view_content import Coordinate
-from ....projections.view_content import RecordedEvent as Logged
 from ...runtime.sessions.recall import make_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.view_reader import ViewReader
-from .audited_call import find_call_lineage, find_witness
 from .call_index import find_calls
 from .diffs import list_boundaries
-from .owners import Owner, find_owners
-from .sent_views import SentViews
-from .source_times import find_source_time
+from .sent_views import SentViews, find_witness
 
 _PAGE_EVENTS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class _IndexedCall:
-    number: int
-    call: NumberedCall
 
 
 class Audit:
@@ -90,8 +82,8 @@ class Audit:
     def number_compactions(self, lineage: str) -> dict[int, int]:
         """Number the compactions of another lineage of the session in the same way."""
         if lineage not in self._counts:
-            drawn = list_boundaries(self.session, lineage)
-            self._counts[lineage] = {number: count for count, number in enumerate(drawn, 1)}
+            boundaries = list_boundaries(self.session, lineage)
+            self._counts[lineage] = {number: count for count, number in enumerate(boundaries, 1)}
         return self._counts[lineage]
 
     @cached_property
@@ -126,50 +118,48 @@ class Audit:
             )
         if first > end:
             raise InvalidPositionError(f"nothing lies between: #{first} comes after #{end}")
-        return self._read_story(first, end)
+        return self._read_entries(first, end)
 
-    def _read_story(self, first: int, last: int) -> Iterator[AuditEntry]:
-        decided = [one for one in self._read_decisions() if first <= one.position <= last]
-        showings = SentViews(self._store)
+    def _read_entries(self, first: int, last: int) -> Iterator[AuditEntry]:
+        placed = place_decisions(self.decisions, self.position)
+        decisions = [one for one in placed if first <= one.position <= last]
+        views = SentViews(self._store, self.session.namespace, self.session.key)
         for begin in range(first, last + 1, _PAGE_EVENTS):
             end = min(last, begin + _PAGE_EVENTS - 1)
             page = self._store.read(self._chain, Ranges.span(begin, end))
-            asked = list(self._find_calls(begin, end, showings))
+            calls = list(self._read_calls(begin, end, views))
             for recorded in page:
-                if (happening := self._make_story_event(recorded)) is not None:
-                    yield happening
-                while asked and asked[0].numbered_call.last_seen_position == recorded.position:
-                    call = asked.pop(0)
-                    while decided and self._comes_before(decided[0], call):
-                        yield decided.pop(0)
+                if (entry := self._make_entry(recorded)) is not None:
+                    yield entry
+                while calls and _get_place(calls[0]) == recorded.position:
+                    call = calls.pop(0)
+                    while decisions and self._comes_before(decisions[0], call):
+                        yield decisions.pop(0)
                     yield call
-                while decided and decided[0].position == recorded.position:
-                    yield decided.pop(0)
+                while decisions and decisions[0].position == recorded.position:
+                    yield decisions.pop(0)
 
-    def _read_decisions(self) -> Iterator[AuditedDecision]:
-        return place_decisions(self.decisions, self.position)
-
-    def _comes_before(self, decided: AuditedDecision, call: ModelCallEntry) -> bool:
+    def _comes_before(self, decision: AuditedDecision, call: ModelCallEntry) -> bool:
         """Return whether a decision at the same position was made before the call was sent."""
-        if decided.position != call.numbered_call.last_seen_position:
-            return decided.position < call.numbered_call.last_seen_position
+        if decision.position != _get_place(call):
+            return decision.position < _get_place(call)
         reported = call.reported
         if reported and reported.fingerprint and reported.lineage == self.coordinate.lineage:
             # A call that cutbank served names its lineage version.
-            return decided.version <= reported.lineage_version
+            return decision.version <= reported.lineage_version
         return True
 
-    def _make_story_event(self, recorded: Logged) -> AuditEntry | None:
+    def _make_entry(self, recorded: RecordedEvent) -> AuditEntry | None:
         position, event = recorded.position, recorded.event
-        said = make_recalled(recorded)
-        if said is None:
+        recalled = make_recalled(recorded)
+        if recalled is None:
             if position in self._records:
                 return None  # the call itself reports it
             return AuditedEvent(position, event, is_superseded=isinstance(event, ModelCalled))
         return AuditedBlock(
             position=position,
-            turn=said.turn,
-            block=said.block,
+            turn=recalled.turn,
+            block=recalled.block,
             tokens=recorded.tokens,
             time=find_source_time(event),
             status=self.block_statuses.find(position),
@@ -180,48 +170,28 @@ class Audit:
     @cached_property
     def _records(self) -> frozenset[int]:
         """The positions of the newest records of the calls that the audit includes."""
-        told = (call.record for call in self.calls if self._is_included(call))
-        return frozenset(one.originator_version for one in told if one)
+        records = (call.record for call in self.calls if self._is_included(call))
+        return frozenset(record.originator_version for record in records if record)
 
     def _is_included(self, call: NumberedCall) -> bool:
         """Return whether the log held any part of the call at the coordinate."""
         at = [*call.answer[:1], *([call.record.originator_version] if call.record else [])]
         return call.last_seen_position <= self.position and min(at) <= self.position
 
-    def _find_calls(self, first: int, last: int, showings: SentViews) -> Iterator[ModelCallEntry]:
+    def _read_calls(self, first: int, last: int, views: SentViews) -> Iterator[ModelCallEntry]:
         """Yield the calls whose newest visible position is in this range."""
         calls = self.calls
         begin = bisect_left(calls, first, key=lambda call: call.last_seen_position)
         end = bisect_right(calls, last, key=lambda call: call.last_seen_position)
-        placed = [
-            _IndexedCall(number, calls[number - 1])
-            for number in range(begin + 1, end + 1)
-            if self._is_included(calls[number - 1])
-        ]
-        wanted = Ranges.of(find_witness(one.call) for one in placed)
+        included = {
+            number: call
+            for number, call in enumerate(calls[begin:end], start=begin + 1)
+            if self._is_included(call)
+        }
+        wanted = Ranges.of(map(find_witness, included.values()))
         log = {recorded.position: recorded for recorded in self._store.read(self._chain, wanted)}
-        for one in placed:
-            yield self._describe_call(one, log[find_witness(one.call)].event, showings)
-
-    def _describe_call(
-        self, placed: _IndexedCall, event: Event, showings: SentViews
-    ) -> ModelCallEntry:
-        call = placed.call
-        reported = event if isinstance(event, ModelCalled) else None
-        owner = self._owners[reported.originator_id] if reported else self._own_name
-        lineage = find_call_lineage(event)
-        version = reported.lineage_version if reported else None
-        fingerprint = reported.fingerprint if reported else None
-        shown = showings.rebuild(owner, lineage, version, call.last_seen_position, fingerprint)
-        return ModelCallEntry(placed.number, call, reported, lineage, version, shown)
-
-    @property
-    def _own_name(self) -> Owner:
-        return Owner(self.session.namespace, self.session.key)
-
-    @cached_property
-    def _owners(self) -> dict[UUID, Owner]:
-        return find_owners(self._store, *self._own_name)
+        for number, call in included.items():
+            yield views.describe(number, call, log[find_witness(call)].event)
 
     def _read_retractions(self, newest: int) -> list[BlocksRetracted]:
         """Return all retractions, oldest first; each names the one before it."""
@@ -250,3 +220,8 @@ def audit(
     with translate_storage_errors(session.log.context.name):
         session.log.check_lineage(lineage)
         return Audit(session, lineage, at, lineage_version)
+
+
+def _get_place(call: ModelCallEntry) -> int:
+    """Return the position that a call follows."""
+    return call.numbered_call.last_seen_position

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.errors import InvalidPositionError, NotFoundError
-from ....domain.event import Event
 from ....domain.ranges import Ranges
-from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
+from ....domain.session_events import ModelCalled
 from ....domain.token_estimate import PromptSize, SizeBasis
-from ....projections.audit.sent_view import SentView
+from ....projections.audit_entries import SentView
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS_BY_LABEL, render_view
 from ....projections.rendering.sendable_json import JsonObject
@@ -16,8 +14,7 @@ from ....projections.replay.call_numbers import NumberedCall
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
 from .call_index import find_calls
-from .owners import Owner, find_owners
-from .sent_views import SentViews
+from .sent_views import SentViews, find_witness
 
 
 @dataclass(frozen=True)
@@ -72,41 +69,17 @@ def audit_call(
     """
     with translate_storage_errors(session.log.context.name):
         if at is not None:
-            return find_call_by_handle(session, at)
+            return _find_call_at(session, at)
         if number is None:
             raise InvalidPositionError("no call was named: give its number, or a handle with `at`")
-        return find_call_by_number(session, number)
-
-
-def find_call_by_number(session: StoredSession, number: int) -> AuditedCall:
-    """Return the call with that number. Raises NotFoundError if there is none."""
-    calls = find_calls(session).read_calls()
-    if not calls:
-        raise NotFoundError(f"session {session.key!r} tells of no call of a model")
-    if not 1 <= number <= len(calls):
-        raise NotFoundError(
-            f"session {session.key!r} has no call {number}: they go from 1 to {len(calls)}"
-        )
-    return _make_audited_call(session, number, calls[number - 1])
-
-
-def find_call_by_handle(session: StoredSession, position: int) -> AuditedCall:
-    """Return the call whose record, or a block of whose answer, is at a position."""
-    events = session.log.events
-    chain = events.find_session_chain(session.namespace, session.key)
-    head = events.read_head(chain)[0]
-    if not 1 <= position <= head:
-        raise InvalidPositionError(f"#{position} does not exist: the session ends at #{head}")
-    event = events.read(chain, Ranges.of([position]))[0].event
-    if isinstance(event, ModelCalled):
-        return _make_audited_call(session, None, NumberedCall(event.position, (), event))
-    calls = find_calls(session).read_calls()
-    for number, call in enumerate(calls, start=1):
-        if position in call.answer:
-            return _make_audited_call(session, number, call)
-    raise InvalidPositionError(
-        f"#{position} is neither a model's answer nor the record of a call of one"
-    )
+        calls = find_calls(session).read_calls()
+        if not calls:
+            raise NotFoundError(f"session {session.key!r} tells of no call of a model")
+        if not 1 <= number <= len(calls):
+            raise NotFoundError(
+                f"session {session.key!r} has no call {number}: they go from 1 to {len(calls)}"
+            )
+        return _audit_call(session, number, calls[number - 1])
 
 
 def measure_call(reported: ModelCalled | None, estimated: int) -> PromptSize:
@@ -116,38 +89,35 @@ def measure_call(reported: ModelCalled | None, estimated: int) -> PromptSize:
     return PromptSize(estimated, SizeBasis.ESTIMATED)
 
 
-def find_witness(call: NumberedCall) -> int:
-    """Return the position that identifies a call: its record, else the start of its answer."""
-    return call.record.originator_version if call.record else call.answer[0]
-
-
-def find_call_lineage(told: Event) -> str:
-    """Return the lineage whose view a call saw; for an imported call, the one recorded by its
-    source.
-    """
-    match told:
-        case ModelCalled(lineage=lineage):
-            return lineage
-        case BlockAppended(block=block) | ToolCalled(block=block) if block.origin is not None:
-            return RECORDED_LINEAGE
-        case _:
-            return MAIN_LINEAGE
-
-
-def _make_audited_call(
-    session: StoredSession, number: int | None, call: NumberedCall
-) -> AuditedCall:
+def _find_call_at(session: StoredSession, position: int) -> AuditedCall:
+    """Return the call whose record, or a block of whose answer, is at a position."""
     events = session.log.events
     chain = events.find_session_chain(session.namespace, session.key)
-    told = events.read(chain, Ranges.of([find_witness(call)]))[0].event
-    reported = told if isinstance(told, ModelCalled) else None
-    owner = Owner(session.namespace, session.key)
-    if reported is not None:
-        owner = find_owners(events, *owner)[reported.originator_id]
-    showings = SentViews(events)
-    lineage = find_call_lineage(told)
-    version = reported.lineage_version if reported else None
-    fingerprint = reported.fingerprint if reported else None
-    shown = showings.rebuild(owner, lineage, version, call.last_seen_position, fingerprint)
-    view = showings.rebuild_view(owner, lineage)
-    return AuditedCall(number, call.last_seen_position, call.answer, reported, shown, view)
+    head = events.read_head(chain)[0]
+    if not 1 <= position <= head:
+        raise InvalidPositionError(f"#{position} does not exist: the session ends at #{head}")
+    event = events.read(chain, Ranges.of([position]))[0].event
+    if isinstance(event, ModelCalled):
+        return _audit_call(session, None, NumberedCall(event.position, (), event))
+    for number, call in enumerate(find_calls(session).read_calls(), start=1):
+        if position in call.answer:
+            return _audit_call(session, number, call)
+    raise InvalidPositionError(
+        f"#{position} is neither a model's answer nor the record of a call of one"
+    )
+
+
+def _audit_call(session: StoredSession, number: int | None, call: NumberedCall) -> AuditedCall:
+    events = session.log.events
+    chain = events.find_session_chain(session.namespace, session.key)
+    witness = events.read(chain, Ranges.of([find_witness(call)]))[0].event
+    views = SentViews(events, session.namespace, session.key)
+    entry = views.describe(number or 0, call, witness)
+    return AuditedCall(
+        number,
+        call.last_seen_position,
+        call.answer,
+        entry.reported,
+        entry.sent_view,
+        views.find_view(entry),
+    )

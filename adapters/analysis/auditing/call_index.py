@@ -21,8 +21,7 @@ from ...storage.event_log.event_mapper import load_json
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.stored_row import StoredRow
 from ...storage.process_forks import reopen_in_children
-from .call_table import CallRecordRow, CallTable
-from .saved_calls import SavedCalls, SavedCount
+from .call_table import CallRecordRow, CallTable, SavedCount, load_count, save_count
 
 _PAGE_ROWS = 2_000
 MIN_CALLS_TO_SAVE = 10_000
@@ -51,8 +50,8 @@ class CallIndex:
     def __init__(self, session: StoredSession) -> None:
         self.store = session.log.events
         self.namespace, self.key = session.namespace, session.key
-        self._kept = SavedCalls(session.log)
-        self._kept_upto = 0
+        self._log = session.log
+        self._saved_upto = 0
         self._position = 0
         self._calls = CallTable()
         self._tally: _CallCounter | SavedCount = _CallCounter()
@@ -87,14 +86,14 @@ class CallIndex:
 
     def _restart(self) -> None:
         self._tally, self._calls = _CallCounter(), CallTable()
-        self._position = self._kept_upto = 0
+        self._position = self._saved_upto = 0
 
     def _resume(self, chain: Chain, head: int) -> None:
         """Start from the saved count if it was made from this log."""
-        kept = self._kept.load_newest()
+        kept = load_count(self._log)
         if kept and kept.position <= head and kept.digest == self._digest(chain, kept.position):
             self._tally, self._calls = kept, kept.calls
-            self._position = self._kept_upto = kept.position
+            self._position = self._saved_upto = kept.position
 
     def _read_new(self, chain: Chain, head: int) -> None:
         tally = (
@@ -102,7 +101,7 @@ class CallIndex:
             if isinstance(self._tally, _CallCounter)
             else _CallCounter.from_saved(self._tally)
         )
-        seen, kept_upto = self._position, self._kept_upto
+        seen, saved_upto = self._position, self._saved_upto
         self._restart()  # after a failed read, the state is incomplete
         for segment in chain.segments:
             last = head if segment.last is None else min(head, segment.last)
@@ -112,10 +111,16 @@ class CallIndex:
                 ):
                     tally.add_row(row, self.store)
         self._tally, self._calls, self._position = tally, tally.make_table(), head
-        if head - kept_upto >= MIN_CALLS_TO_SAVE:
-            self._kept.save(head, self._digest(chain, head), self._calls, tally.answers.open_joins)
-            kept_upto = head
-        self._kept_upto = kept_upto
+        if head - saved_upto >= MIN_CALLS_TO_SAVE:
+            save_count(
+                self._log,
+                head,
+                self._digest(chain, head),
+                self._calls,
+                tally.answers.open_joins,
+            )
+            saved_upto = head
+        self._saved_upto = saved_upto
 
     def _digest(self, chain: Chain, position: int) -> bytes:
         stream = chain.find_stream(position)

@@ -1,17 +1,25 @@
-"""Stores calls in order as columns of numbers, which are small and can be saved as they are."""
+"""Stores calls in order as columns of numbers, and saves them as they are among the read models."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from sys import byteorder
 from typing import NamedTuple, overload
 
-from ....projections.replay.call_numbers import NumberedCall
+from ....domain.errors import StorageError
+from ....projections.fingerprint import encode_text
+from ....projections.replay.call_numbers import AnswerJoins, NumberedCall
 from ....projections.view_content import encode_text
-from ...storage.event_log.event_mapper import decode_body
+from ...runtime.sessions.session_log import SessionLog
+from ...storage.event_log.event_mapper import decode_body, dump_json, load_json
+from ...storage.read_models.location import find_read_models, read_saved_row
 
-CALL_TABLE_FORMAT = f"1 {byteorder}"
+_FORMAT = f"1 {byteorder}"
 """The format of packed calls, whose columns have this machine's byte order."""
+_NEWEST_QUERY = (
+    "SELECT position, digest, calls, joins FROM counted_calls WHERE stream = ? AND format = ?"
+)
 
 
 class CallRecordRow(NamedTuple):
@@ -104,3 +112,48 @@ class CallTable(Sequence[NumberedCall]):
 
 def _end_offsets(lengths: Iterable[int]) -> "array[int]":
     return array("q", accumulate(lengths, initial=0))
+
+
+class SavedCount(NamedTuple):
+    """The calls up to a position, and the state needed to continue counting."""
+
+    position: int
+    digest: bytes
+    """The digest of the event at that position; it detects a log that was restored since."""
+    packed_calls: bytes
+    packed_joins: bytes
+
+    @property
+    def calls(self) -> CallTable:
+        return CallTable.unpack(self.packed_calls)
+
+    @property
+    def joins(self) -> AnswerJoins:
+        """The state that joins later blocks to calls; it takes longer to load than the calls."""
+        messages, *rest = load_json(self.packed_joins)
+        return AnswerJoins({(turn, name): answer for turn, name, answer in messages}, *rest)
+
+
+def load_count(log: SessionLog) -> SavedCount | None:
+    """Return the newest saved count of a session's calls, or None."""
+    try:
+        name = find_read_models(log.context.name)
+    except StorageError:
+        return None  # this store has no read models
+    row = read_saved_row(name, _NEWEST_QUERY, (str(log.id), _FORMAT))
+    return SavedCount(*row) if row else None
+
+
+def save_count(
+    log: SessionLog, position: int, digest: bytes, calls: CallTable, joins: AnswerJoins
+) -> None:
+    """Save a count, replacing the earlier one."""
+    messages = [(turn, name, answer) for (turn, name), answer in joins.messages.items()]
+    packed = dump_json([messages, *joins[1:]])
+    # A saved count only saves time, so a failure to save is ignored.
+    with suppress(StorageError):
+        models = log.context.read_models
+        # The table exists by now; reading does not need the code that updates them.
+        from ...storage.read_models.read_models import SavedState  # noqa: PLC0415
+
+        models.save_calls(log.id, SavedState(position, digest, _FORMAT), calls.pack(), packed)

@@ -1,22 +1,68 @@
 """Compares views of a stored session: around a boundary, or between any two coordinates."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import BoundaryActivated, CompactBoundary, Summary
-from ....domain.errors import InvalidSettingError, NotFoundError
+from ....domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from ....domain.token_estimate import PromptSizeChange, SizeBasis
-from ....projections.diffing.session_text import SessionText
-from ....projections.diffing.view_diff import ViewDiff, compare_views
 from ....projections.history_view import HistoryView
 from ....projections.replay.recorded_rows import make_session_rows
 from ....projections.view_content import Coordinate
+from ....projections.view_diff import ViewDiff, compare_views
+from ....projections.view_text import SessionText
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.view_reader import ViewReader
 from ..replaying.recordings import read_decisions, read_recording
-from .view_reference import ViewReference, read_view_reference
+
+REFERENCE_SYNTAX = "write [LINEAGE][@VERSION][#POSITION], as main@3#120, or recorded, or #120"
+_REFERENCE = re.compile(
+    r"(?P<lineage>.*?)(?:@(?P<version>[0-9]{1,15}))?(?:#(?P<position>last(?:-[0-9]+)?|[0-9]{1,15}))?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewReference:
+    """A reference to a view; None means the newest."""
+
+    lineage: str = MAIN_LINEAGE
+    version: int | None = None
+    """Version 0 is a lineage without decisions: all of the log."""
+    position: int | None = None
+
+    @classmethod
+    def parse(
+        cls, text: str, lineage: str = MAIN_LINEAGE, position: Callable[[str], int] = int
+    ) -> "ViewReference":
+        """Parse a reference; `lineage` is used if the text names none.
+
+        `position` parses the part after `#`. Raises InvalidPositionError.
+        """
+        found = _REFERENCE.fullmatch(text.strip())
+        if found is None or not text.strip() or "#" in found["lineage"]:
+            raise InvalidPositionError(f"{text!r} names no view: {REFERENCE_SYNTAX}")
+        at = found["position"]
+        return cls(
+            lineage=found["lineage"] or lineage,
+            version=int(found["version"]) if found["version"] else None,
+            position=position(at) if at else None,
+        )
+
+
+def read_view_reference(
+    session: StoredSession, named: str, lineage: str, position: Callable[[str], int] = int
+) -> ViewReference:
+    """Return the view reference of `named`; an existing lineage may have any name."""
+    return (
+        ViewReference(named)
+        if named in session.log.lineages
+        else ViewReference.parse(named, lineage, position)
+    )
 
 
 def read_fact_log(session: StoredSession) -> SessionText:
@@ -58,9 +104,10 @@ def compare(
     """
     session.log.check_lineage(lineage)
     if before is None and after is None:
-        number = find_newest_boundary(session, lineage) if boundary is None else boundary
+        number = _find_newest_boundary(session, lineage) if boundary is None else boundary
         old, new = read_views_around(session, number, lineage)
-        sizes = compaction_sizes(session, lineage, only=[number])[number]
+        decisions = read_decisions(session, lineage)
+        sizes = measure_compactions(session.log.events, decisions, [number])[number]
     elif boundary is not None:
         raise InvalidSettingError("a boundary names both views: name it, or the views, not both")
     else:
@@ -77,19 +124,7 @@ def compare(
     return compare_views(old, new, log or read_fact_log(session), sizes)
 
 
-def compaction_sizes(
-    session: StoredSession, lineage: str = MAIN_LINEAGE, *, only: Collection[int] | None = None
-) -> dict[int, PromptSizeChange]:
-    """Return the prompt tokens before and after each boundary of a lineage, by its number.
-
-    The provider's reports of the calls before and after are used, else estimates. `only` limits
-    this to some boundaries.
-    """
-    with translate_storage_errors(session.log.context.name):
-        return measure_compactions(session.log.events, read_decisions(session, lineage), only)
-
-
-def find_newest_boundary(session: StoredSession, lineage: str) -> int:
+def _find_newest_boundary(session: StoredSession, lineage: str) -> int:
     numbers = list_boundaries(session, lineage)
     if not numbers:
         raise NotFoundError(

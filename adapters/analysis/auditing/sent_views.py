@@ -1,79 +1,129 @@
 """Rebuilds what calls were sent, in order; a view that only grew is not read again."""
 
-from typing import cast
+from typing import Any, NamedTuple, cast
+from uuid import UUID
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
 
+from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.errors import NotFoundError
+from ....domain.event import Event
 from ....domain.ranges import Ranges
+from ....domain.session import derive_session_id
 from ....domain.session_events import (
+    BlockAppended,
     BlocksRetracted,
+    ModelCalled,
     RequestSettingsSet,
     SystemPromptSet,
+    ToolCalled,
     ToolsSet,
 )
 from ....domain.token_estimate import estimate_text
 from ....projections.audit.sent_view import RequestProof, SentView
+from ....projections.audit_entries import ModelCallEntry, RequestProof, SentView
+from ....projections.fingerprint import Fingerprint
 from ....projections.history_view import HistoryFold, HistoryView
+from ....projections.recorded_event import RecordedEvent
+from ....projections.replay.call_numbers import NumberedCall
 from ....projections.view_content import Fingerprint
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
-from .checked_reads import CheckedReads
-from .owners import Owner
 
-_REQUEST_EVENTS = (SystemPromptSet, ToolsSet, RequestSettingsSet)
+_RESTARTS = (SystemPromptSet, ToolsSet, RequestSettingsSet, BlocksRetracted)
+"""Events after which a fingerprint has to be computed again."""
+
+
+class Owner(NamedTuple):
+    """The namespace and key of a session."""
+
+    namespace: str
+    key: str
+
+
+def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner]:
+    """Return the owner of each stream of a session: itself, and its fork parents.
+
+    What a fork inherits belongs to its parent.
+    """
+    found: dict[UUID, Owner] = {}
+    at: Owner | None = Owner(namespace, key)
+    while at is not None:
+        found[derive_session_id(*at)] = at
+        fork = store.read_opening(*at).fork
+        at = Owner(fork.namespace, fork.key) if fork else None
+    return found
+
+
+def find_witness(call: NumberedCall) -> int:
+    """Return the position that identifies a call: its record, else the start of its answer."""
+    return call.record.originator_version if call.record else call.answer[0]
 
 
 class SentViews:
     """The views that calls of one session were sent; it is fastest to ask in call order."""
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, store: EventStore, namespace: str, key: str) -> None:
         self.store = store
+        self._own = Owner(namespace, key)
+        self._owners: dict[UUID, Owner] = {}
         self._views: dict[tuple[Owner, str], _GrowingView] = {}
 
-    def rebuild(
-        self,
-        owner: Owner,
-        lineage: str,
-        lineage_version: int | None,
-        position: int,
-        recorded: str | None,
-    ) -> SentView:
-        """Rebuild what a call saw at its owner's coordinate; `recorded` is its fingerprint."""
-        view = self._views.get((owner, lineage))
-        if view is None:
-            view = self._views[owner, lineage] = _GrowingView(self.store, owner, lineage)
+    def describe(self, number: int, call: NumberedCall, witness: Event) -> ModelCallEntry:
+        """Return what a call was sent; `witness` is the event at `find_witness(call)`."""
+        reported = witness if isinstance(witness, ModelCalled) else None
+        version = reported.lineage_version if reported else None
+        recorded = reported.fingerprint if reported else None
+        name = self._find_owner(reported), _find_lineage(witness)
+        view = self._views.pop(name, None) or _GrowingView(self.store, *name)
         try:
-            view.advance(position, lineage_version)
+            view.advance(call.last_seen_position, version)
         except NotFoundError as error:
-            del self._views[owner, lineage]
-            return SentView(RequestProof.NOT_PROVABLE, str(error))
+            sent = SentView(RequestProof.NOT_PROVABLE, str(error))
         except (MapperDeserialisationError, PersistenceError) as error:
-            del self._views[owner, lineage]
-            return SentView(
-                RequestProof.NOT_EQUAL if recorded else RequestProof.NOT_PROVABLE,
-                " ".join(str(error).split()),
-            )
-        return view.check_fingerprint(recorded)
+            proof = RequestProof.NOT_EQUAL if recorded else RequestProof.NOT_PROVABLE
+            sent = SentView(proof, " ".join(str(error).split()))
+        else:
+            self._views[name] = view
+            sent = view.check_fingerprint(recorded)
+        return ModelCallEntry(number, call, reported, name[1], version, sent)
 
-    def rebuild_view(self, owner: Owner, lineage: str) -> HistoryView | None:
-        """Return the last rebuilt view of a lineage; None if it cannot be rebuilt."""
-        view = self._views.get((owner, lineage))
+    def find_view(self, entry: ModelCallEntry) -> HistoryView | None:
+        """Return the view of the call described last; None if it cannot be rebuilt."""
+        view = self._views.get((self._find_owner(entry.reported), entry.lineage))
         return view.make_view() if view else None
+
+    def _find_owner(self, reported: ModelCalled | None) -> Owner:
+        if reported is None:
+            return self._own
+        if not self._owners:
+            self._owners = find_owners(self.store, *self._own)
+        return self._owners[reported.originator_id]
+
+
+def _find_lineage(witness: Event) -> str:
+    """Return the lineage whose view a call saw; of an imported call, what its source recorded."""
+    match witness:
+        case ModelCalled(lineage=lineage):
+            return lineage
+        case BlockAppended(block=block) | ToolCalled(block=block) if block.origin is not None:
+            return RECORDED_LINEAGE
+        case _:
+            return MAIN_LINEAGE
 
 
 class _GrowingView:
     """The view of one lineage, advanced from call to call; all that it reads is checked."""
 
     def __init__(self, store: EventStore, owner: Owner, lineage: str) -> None:
-        self.checked = CheckedReads(store)
+        self.checked = _CheckedReads(store)
         self.reader = ViewReader(cast(EventStore, self.checked), *owner, lineage)
         self.history = HistoryFold()
         self._begins: tuple[int, int, int] | None = None
         self._position = 0
         self._fingerprint: Fingerprint | None = None
-        self._besides: tuple[tuple[int, int, int], int] = ((0, 0, 0), 0)
+        self._request_tokens: tuple[tuple[int, int, int], int] = ((0, 0, 0), 0)
 
     def advance(self, position: int, lineage_version: int | None) -> None:
         """Move forward or back to a coordinate."""
@@ -111,8 +161,7 @@ class _GrowingView:
 
     def make_view(self) -> HistoryView:
         """Return the whole view as it was served."""
-        reader = self.reader
-        return reader.make_view(self.history, self._coordinate)
+        return self.reader.make_view(self.history, self._coordinate)
 
     def _compute_fingerprint(self) -> str:
         if self._fingerprint is None:
@@ -128,12 +177,12 @@ class _GrowingView:
         """Estimate the tokens of the whole view, as HistoryView does."""
         history = self.history
         known = (id(history.system), id(history.tools), id(history.summary))
-        if self._besides[0] != known:
+        if self._request_tokens[0] != known:
             system = estimate_text(history.system.event.text) if history.system else 0  # type: ignore[attr-defined]
             tools = estimate_text(str(history.tools.event.tools)) if history.tools else 0  # type: ignore[attr-defined]
             summary = history.summary.tokens if history.summary else 0
-            self._besides = (known, system + tools + summary)
-        return history.tokens + self._besides[1]
+            self._request_tokens = (known, system + tools + summary)
+        return history.tokens + self._request_tokens[1]
 
     def _begin(self, position: int, lineage_version: int | None) -> None:
         self._begins = None
@@ -146,7 +195,7 @@ class _GrowingView:
         self._begins = None  # after a failed read, the state is incomplete
         for recorded in store.read(self._chain, news):
             history.apply(recorded)
-            if isinstance(recorded.event, (*_REQUEST_EVENTS, BlocksRetracted)):
+            if isinstance(recorded.event, _RESTARTS):
                 self._fingerprint = None
             elif self._fingerprint and (entry := history.entries.get(recorded.position)):
                 self._fingerprint.add(entry)
@@ -156,3 +205,50 @@ class _GrowingView:
     @property
     def _chain(self) -> Chain:
         return self.reader.store.find_session_chain(self.reader.namespace, self.reader.key)
+
+
+class _CheckedReads:
+    """A read-only event store that records which events have changed content.
+
+    Fingerprints are computed from the digests stored with events, so they do not detect content
+    that no longer matches its digest.
+    """
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self.found: dict[tuple[UUID, int], str] = {}
+        """The problems, by stream and version."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def read(self, chain: Chain, positions: Ranges) -> list[RecordedEvent]:
+        """Return the events at these positions, in order, as EventStore does."""
+        read: list[RecordedEvent] = []
+        for originator, runs in chain.split_by_stream(positions):
+            for row in self._store.recorder.select_runs(originator, runs):
+                for complaint in self._store.find_row_problems(row):
+                    self.found[originator, row.originator_version] = complaint
+                read.append(self._store.make_recorded(row))
+        return read
+
+    def find_problems(self, history: HistoryFold, session: Chain, lineage: Chain) -> list[str]:
+        """Return the problems with what a view shows: its blocks, its request and its summary."""
+        if not self.found:
+            return []
+        request = (history.system, history.tools, history.settings)
+        shown = {*history.entries, *(one.position for one in request if one)}
+        problems = [
+            f"#{at}: {self.found[session.find_stream(at), at]}"
+            for at in sorted(shown)
+            if (session.find_stream(at), at) in self.found
+        ]
+        if history.boundary is not None:
+            number = history.boundary.originator_version
+            stream = lineage.find_stream(number)
+            problems += [
+                f"version {at} of the lineage: {self.found[stream, at]}"
+                for at in (number, number + 1)
+                if (stream, at) in self.found
+            ]
+        return problems

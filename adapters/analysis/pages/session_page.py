@@ -9,22 +9,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, NativePart, ToolResult
+from ....domain.blocks import UNSENT_KINDS, Kind
 from ....domain.compaction_events import CompactionFailed
 from ....domain.models import ModelOverride
 from ....domain.ranges import Ranges
 from ....domain.session_events import ModelCalled
 from ....domain.settlement import BlockStatus
 from ....domain.token_estimate import SizeBasis
-from ....projections.audit.audit_entries import AuditedBlock
-from ....projections.diffing.view_diff import make_first_line
+from ....projections.audit_entries import AuditedBlock, find_source_time
 from ....projections.read_models.timestamps import format_timestamp
+from ....projections.view_diff import make_first_line
 from ...models.context_limits import make_overrides
 from ...models.model_catalog import compute_call_cost
 from ...runtime.exporting.new_file import open_new_path
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.private_files import open_new
-from ..auditing.source_times import find_source_time
 from .session_chart import draw_context, draw_statuses
 from .session_story import PageBoundary, PageCall, PageStory, read_page_story
 from .templates import format_plural, render_page
@@ -35,16 +34,6 @@ MAX_PAGE_BLOCKS = 4_000
 MAX_PAGE_CALLS = 1_000
 _MAX_TITLE_CHARACTERS = 100
 _MAX_RANGE_LINKS = 24
-
-
-@dataclass(frozen=True, slots=True)
-class PageReport:
-    """The size of a page, and what it leaves out."""
-
-    path: Path
-    size: int
-    """Bytes."""
-    omissions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +54,7 @@ def write_page(
     *,
     lineage: str | None = None,
     is_full: bool = False,
-) -> PageReport:
+) -> None:
     """Write a new file that any browser shows without a network.
 
     Block statuses are those of `lineage`, by default `main`. The page leaves out, and lists, what
@@ -74,14 +63,11 @@ def write_page(
     """
     if lineage is not None:
         session.log.check_lineage(lineage)
-    target = Path(path)
-    with open_new_path(target) as beside:
+    with open_new_path(Path(path)) as beside:
         story = read_page_story(session, lineage)
-        selection = select_content(story, is_full=is_full)
-        content = render_session_page(story, selection).encode("utf-8")
+        content = render_session_page(story, select_content(story, is_full=is_full))
         with open_new(beside) as file:
-            file.write(content)
-    return PageReport(target, len(content), selection.omissions)
+            file.write(content.encode("utf-8"))
 
 
 def select_content(story: PageStory, *, is_full: bool) -> PageSelection:
@@ -129,15 +115,14 @@ def render_session_page(story: PageStory, selection: PageSelection) -> str:
         statuses=draw_statuses(story),
         marks=make_page_data(story, selection),
         link_ranges=link_ranges,
-        describe_call=lambda call: _describe_call(call, story.boundaries.get(call.boundary)),
+        find_whole=_find_whole,
         describe_status=_describe_status,
         shorten=lambda text: shorten_text(text, selection.max_text_characters),
-        list_media=lambda block: list(_list_media(block)),
         first_line=make_first_line,
         when=lambda event: format_timestamp(find_source_time(event) or event.timestamp),
         timestamp=format_timestamp,
         count_kinds=lambda facts: Counter(str(fact.kind) for fact in facts).most_common(),
-        ranges_of=lambda position: Ranges.of([position] if position else []),
+        ranges_of=Ranges.of,
         has_failed=lambda event: isinstance(event, CompactionFailed),
     )
 
@@ -272,30 +257,11 @@ def _list_used_again(story: PageStory) -> tuple[int, list[str]]:
     return len(lost), [fact.text for fact in lost.values() if fact.later_uses]
 
 
-def _describe_call(
-    call: PageCall, boundary: PageBoundary | None
-) -> Iterator[tuple[str, str | Ranges]]:
-    """Yield the name and value of each detail of a call; handles are ranges."""
-    seen, reported = call.last_seen_position, call.entry.reported
-    statuses = boundary.statuses if boundary else {}
-    for status, positions in statuses.items():
-        if status is not BlockStatus.VISIBLE:
-            yield str(status), positions
+def _find_whole(call: PageCall, boundary: PageBoundary | None) -> Ranges:
+    """Return the positions that a call saw whole."""
+    visible = boundary.statuses.get(BlockStatus.VISIBLE, Ranges()) if boundary else Ranges()
     first = boundary.node.boundary.after + 1 if boundary else 1
-    visible = statuses.get(BlockStatus.VISIBLE, Ranges()) & Ranges.span(1, first - 1)
-    yield "sent whole", visible | Ranges.span(first, seen)
-    yield "answer", Ranges.of(call.entry.numbered_call.answer)
-    if call.entry.sent_view.why is not None:
-        yield "what speaks against it", call.entry.sent_view.why
-    if reported is None:
-        return
-    if reported.context is not None:
-        yield "estimated prompt", f"{call.entry.sent_view.tokens:,} tokens"
-    if reported.cost_usd is not None:
-        yield "cost", f"${reported.cost_usd:.4f}"
-    if reported.fingerprint is not None:
-        yield "fingerprint", reported.fingerprint
-        yield "coordinate", f"{reported.lineage}@{reported.lineage_version}#{reported.position}"
+    return (visible & Ranges.span(1, first - 1)) | Ranges.span(first, call.last_seen_position)
 
 
 def _describe_status(one: AuditedBlock) -> str:
@@ -303,18 +269,3 @@ def _describe_status(one: AuditedBlock) -> str:
     if one.block.kind in UNSENT_KINDS and status is not BlockStatus.RETRACTED:
         return "never-sent"
     return str(status or "lost")
-
-
-def _list_media(block: AnyBlock) -> Iterator[str]:
-    """Yield a line for each image, document and other item that is not text."""
-    parts: Sequence[object] = ()
-    if isinstance(block, Block):
-        parts = (block.media,)
-    elif isinstance(block, ToolResult) and not isinstance(block.content, str):
-        parts = block.content
-    for part in parts:
-        if isinstance(part, Media):
-            where = f", at {part.url}" if part.url else ""
-            yield f"[{part.type} {part.mime}, {len(part.data):,} bytes{where}]"
-        elif isinstance(part, NativePart):
-            yield f"[{part.native.provider} item, {len(part.native.item):,} characters]"

@@ -1,6 +1,7 @@
 """Renders the templates of this folder; autoescape is the one place where HTML is escaped."""
 
 import re
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -42,6 +43,7 @@ def _finalize(value: Any) -> Any:
     return value if isinstance(value, Markup) else show_hidden_characters(str(value))
 
 
+@cache
 def make_template_environment() -> Environment:
     """Return the environment of the pages: every value that is not `Markup` is escaped."""
     environment = Environment(

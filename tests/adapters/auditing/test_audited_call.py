@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from opened_stores import store_of
 from transcripts import import_file, samples
 
 import cutbank
@@ -15,8 +16,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import InvalidPositionError, NotFoundError
-from cutbank.projections.audit.audit_entries import ModelCallEntry
-from cutbank.projections.audit.sent_view import RequestProof
+from cutbank.projections.audit_entries import ModelCallEntry, RequestProof
 from cutbank.projections.rendering.catalog import render_view
 
 LONG = "silt and sand and clay " * 1_000
@@ -116,6 +116,7 @@ def test_a_coordinate_that_never_was_is_not_provable(session: StoredSession) -> 
     assert call.shown.proof is RequestProof.NOT_PROVABLE
     assert call.shown.why == "lineage 'main' has no version 7: it ends at 0"
     assert (call.view, call.request()) == (None, None)
+    assert [one.rule for one in verify(store_of(session), session).violations] == ["fingerprint"]
     (asked,) = [
         one for one in cutbank.audit(session).read_between() if isinstance(one, ModelCallEntry)
     ]

@@ -1,6 +1,7 @@
 """What left a view, what stands for it, and which facts are told no more."""
 
-from itertools import product
+from itertools import combinations_with_replacement
+from typing import Any
 
 import pytest
 from clock import Clock
@@ -11,25 +12,26 @@ from lived import LIMIT, POLICY, Act, acts, live
 import cutbank
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.auditing.diffs import (
+    ViewReference,
     compare,
     diff,
     list_boundaries,
     read_fact_log,
     read_views_around,
 )
-from cutbank.adapters.analysis.auditing.view_reference import ViewReference
+from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction import check_lineage_syntax
 from cutbank.domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
-from cutbank.projections.diffing.lost_facts import CONSTRAINT, DECISION, LostFact
-from cutbank.projections.diffing.view_diff import ViewDiff
-from cutbank.projections.diffing.view_text import ViewText
+from cutbank.projections.lost_facts import CONSTRAINT, DECISION, LostFact
+from cutbank.projections.view_diff import ViewDiff
+from cutbank.projections.view_text import ViewText
 
 
 class Terse:
-    """A summariser that says one thing whatever left."""
+    """A summarizer that says one thing whatever left."""
 
     name = "terse"
 
@@ -40,29 +42,42 @@ class Terse:
         return Draft(self.text)
 
 
-def compacted(session: StoredSession, text: str = "They talked.") -> ViewDiff:
-    session.compact(POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[Terse(text)]))
-    return cutbank.diff(session)
+FILLER = "silt and clay and gravel\n" * 60
+BED = "src/river/bed.py"
+
+
+def looked(path: str = BED, text: str = "") -> list[AnyBlock]:
+    call = f"look at {path}"
+    return [
+        ToolCall(tool_call_id=call, name="read", arguments={"path": path}),
+        ToolResult(tool_call_id=call, content=text or "raise SiltError()\n" + FILLER * 3),
+    ]
+
+
+def talk(session: StoredSession, *blocks: AnyBlock, user: str = "Go.") -> int:
+    """Say something that the next compaction takes out; return its first handle."""
+    first = session.append(Block.user(user), *blocks).first
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    return first
+
+
+def compacted(session: StoredSession, text: str = "They talked.", **options: Any) -> ViewDiff:
+    more = CompactionOptions(summarizers=[Terse(text)], **options)
+    session.compact(POLICY, limit=LIMIT, options=more)
+    return cutbank.diff(session, lineage=more.lineage)
 
 
 def lost(found: ViewDiff) -> dict[str, LostFact]:
     return {fact.text: fact for fact in found.lost_facts}
 
 
-FILLER = "silt and clay and gravel\n" * 60
-
-
 def test_what_left_is_listed_with_what_stands_for_it(session: StoredSession) -> None:
-    first = session.append(Block.user("Look at src/river/bed.py, please."), *_looked())
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    first = talk(session, *looked(), user="Look at it.")
 
     found = compacted(session, "They looked at a file.")
 
-    assert first.first in found.handles
-    assert (found.removed[0].kind, found.removed[0].line) == (
-        "user",
-        "Look at src/river/bed.py, please.",
-    )
+    assert first in found.handles
+    assert (found.removed[0].kind, found.removed[0].line) == ("user", "Look at it.")
     assert found.summary is not None
     assert found.summary.text == "They looked at a file."
     assert found.summarized_blocks == found.handles
@@ -74,14 +89,13 @@ def test_what_left_is_listed_with_what_stands_for_it(session: StoredSession) -> 
 def test_a_fact_that_no_view_tells_any_more_is_lost_with_its_handles(
     session: StoredSession,
 ) -> None:
-    at = session.append(Block.user("Look at src/river/bed.py, please."), *_looked())
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    at = talk(session, *looked(), user=f"Look at {BED}, please.")
 
     facts = lost(compacted(session))
 
-    assert facts["src/river/bed.py"].kind is AnchorKind.PATH
-    assert facts["src/river/bed.py"].handles == Ranges.of([at.first, at.first + 1])
-    assert facts["src/river/bed.py"].by_user
+    assert facts[BED].kind is AnchorKind.PATH
+    assert facts[BED].handles == Ranges.of([at, at + 1])
+    assert facts[BED].by_user
     assert facts["SiltError"].kind is AnchorKind.ERROR
     assert not facts["SiltError"].by_user
 
@@ -89,23 +103,29 @@ def test_a_fact_that_no_view_tells_any_more_is_lost_with_its_handles(
 def test_a_fact_that_the_summary_tells_is_not_lost_be_it_as_a_part(
     session: StoredSession,
 ) -> None:
-    session.append(Block.user("Look at river/bed.py, please."), *_looked("river/bed.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    talk(session, *looked("river/bed.py"))
 
-    facts = lost(compacted(session, "They read src/river/bed.py and met a SiltError."))
+    facts = lost(compacted(session, f"They read {BED} and met a SiltError."))
 
     assert not {"river/bed.py", "SiltError"} & facts.keys()
+
+
+def test_what_all_projects_share_and_what_tools_are_called_is_no_loss(
+    session: StoredSession,
+) -> None:
+    call = ToolCall(tool_call_id="c", name="read_some_file", arguments={"path": "README.md"})
+    result = ToolResult(tool_call_id="c", content=FILLER * 4)
+    talk(session, call, result, user="Use read_some_file.")
+
+    assert not {"read_some_file", "README.md"} & lost(compacted(session)).keys()
 
 
 def test_a_rule_and_a_decision_are_lost_unless_they_are_said_nearly_so(
     session: StoredSession,
 ) -> None:
-    session.append(
-        Block.user("You must never drain the northern reservoir. Always ask the keeper first."),
-        Block.assistant("We decided to dredge by hand because machines stir up the mud."),
-        *_looked(),
-    )
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    rules = "You must never drain the northern reservoir. Always ask the keeper first."
+    decision = Block.assistant("We decided to dredge by hand because machines stir up the mud.")
+    talk(session, decision, *looked(), user=rules)
 
     facts = lost(compacted(session, "Rule: never drain the northern reservoir; you must not."))
 
@@ -116,11 +136,8 @@ def test_a_rule_and_a_decision_are_lost_unless_they_are_said_nearly_so(
 
 
 def test_a_fact_is_told_in_the_words_that_the_view_told_it_first(session: StoredSession) -> None:
-    session.append(
-        Block.user("Go."),
-        *_looked("src/one.py", "--- a/src/two.py\n112 lines, 7ms; 112lines, 7 ms\n" + FILLER * 4),
-    )
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    seen = "--- a/src/two.py\n112 lines, 7ms; 112lines, 7 ms\n" + FILLER * 4
+    talk(session, *looked("src/one.py", seen))
 
     facts = {fact.key: fact.text for fact in compacted(session).lost_facts}
 
@@ -129,30 +146,30 @@ def test_a_fact_is_told_in_the_words_that_the_view_told_it_first(session: Stored
     assert facts["src/one.py"] == "src/one.py"
 
 
-def test_what_the_agent_used_again_comes_first(session: StoredSession) -> None:
-    session.append(Block.user("Go."), *_looked("src/one.py"), *_looked("src/two.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
-    session.compact(
-        POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[Terse("They went.")])
-    )
-    later = session.append(Block.assistant("I look into src/two.py once more.")).first
+def test_what_the_agent_used_again_comes_first_unless_it_was_told_anew_before(
+    session: StoredSession,
+) -> None:
+    talk(session, *looked("src/one.py"), *looked("src/two.py"), *looked("src/three.py"))
+    compacted(session)
+    again = session.append(Block.user("I meant src/three.py.")).first
+    later = session.append(Block.assistant("I look into src/two.py and src/three.py.")).first
 
     found = cutbank.diff(session)
 
+    facts = lost(found)
     assert found.lost_facts[0].text == "src/two.py"
-    assert found.lost_facts[0].later_uses == Ranges.of([later])
-    assert lost(found)["src/one.py"].later_uses == Ranges()
+    assert {text: (facts[text].later_uses, facts[text].repeated_at) for text in facts} == {
+        "src/one.py": (Ranges(), None),
+        "src/two.py": (Ranges.of([later]), None),
+        "src/three.py": (Ranges(), again),
+        "SiltError": (Ranges(), None),
+    }
 
 
 def test_what_the_agent_used_comes_before_what_it_only_saw(session: StoredSession) -> None:
     seen = "src/seen.py\n" + FILLER
-    session.append(
-        Block.user("Go."),
-        *_looked("src/one.py", seen),
-        *_looked("src/three.py", seen),
-        Block.assistant("I mean src/one.py."),
-    )
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    one, three = looked("src/one.py", seen), looked("src/three.py", seen)
+    talk(session, *one, *three, Block.assistant("I mean src/one.py."))
 
     found = compacted(session)
 
@@ -160,24 +177,8 @@ def test_what_the_agent_used_comes_before_what_it_only_saw(session: StoredSessio
     assert [fact.uses for fact in found.lost_facts] == [2, 1, 0]
 
 
-def test_what_was_told_anew_before_the_agent_used_it_was_not_missed(
-    session: StoredSession,
-) -> None:
-    session.append(Block.user("Go."), *_looked("src/two.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
-    session.compact(
-        POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[Terse("They went.")])
-    )
-    again = session.append(Block.user("I meant src/two.py.")).first
-    session.append(Block.assistant("Then I look into src/two.py."))
-
-    fact = lost(cutbank.diff(session))["src/two.py"]
-
-    assert (fact.repeated_at, fact.later_uses) == (again, Ranges())
-
-
 def test_a_shortened_result_is_told_as_shown_otherwise(session: StoredSession) -> None:
-    session.append(Block.user("Go."), *_looked("src/two.py", FILLER * 40), Block.assistant("Ah."))
+    session.append(Block.user("Go."), *looked("src/two.py", FILLER * 40), Block.assistant("Ah."))
     session.compact("scored-pruning", limit=4_000)
 
     found = cutbank.diff(session, before="main@0")
@@ -191,8 +192,7 @@ def test_a_shortened_result_is_told_as_shown_otherwise(session: StoredSession) -
 def test_what_a_summary_invents_is_found_out_and_its_handles_and_tags_are_no_facts(
     session: StoredSession,
 ) -> None:
-    session.append(Block.user("Go."), *_looked("src/two.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    talk(session, *looked("src/two.py"))
 
     found = compacted(
         session, "They edited src/invented.py (#3, #4-5).\n<read-files>\nsrc/two.py\n</read-files>"
@@ -203,19 +203,12 @@ def test_what_a_summary_invents_is_found_out_and_its_handles_and_tags_are_no_fac
 
 
 def test_a_prepared_boundary_is_compared_as_if_it_were_served(session: StoredSession) -> None:
-    session.append(Block.user("Go."), *_looked("src/two.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
-    outcome = session.compact(
-        POLICY,
-        limit=LIMIT,
-        options=CompactionOptions(summarizers=[Terse("They went.")], activate=False),
-    )
+    talk(session, *looked("src/two.py"))
 
-    found = cutbank.diff(session)
+    found = compacted(session, activate=False)
 
     assert session.view().boundary is None
     assert found.boundary is not None
-    assert found.boundary.originator_version == outcome.boundary
     assert "src/two.py" in lost(found)
     session.activate()
     assert cutbank.diff(session).lost_facts == found.lost_facts
@@ -224,14 +217,9 @@ def test_a_prepared_boundary_is_compared_as_if_it_were_served(session: StoredSes
 def test_between_lineages_and_coordinates_any_two_views_can_be_compared(
     session: StoredSession,
 ) -> None:
-    session.append(Block.user("Go."), *_looked("src/two.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    talk(session, *looked("src/two.py"))
     at = session.position
-    session.compact(
-        POLICY,
-        limit=LIMIT,
-        options=CompactionOptions(summarizers=[Terse("They went.")], lineage="what-if"),
-    )
+    compacted(session, lineage="what-if")
 
     whole = cutbank.diff(session, after="what-if")
     sideways = cutbank.diff(session, before="main", after="what-if")
@@ -249,8 +237,7 @@ def test_a_boundary_that_does_not_exist_is_refused_with_those_that_do(
 ) -> None:
     with pytest.raises(NotFoundError, match="nothing was compacted"):
         cutbank.diff(session)
-    session.append(Block.user("Go."), *_looked("src/two.py"))
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    talk(session, *looked())
     compacted(session)
 
     with pytest.raises(NotFoundError, match=r"no boundary 9 \(there is: 3\)"):
@@ -331,7 +318,7 @@ def test_every_block_that_left_or_came_is_listed_once_and_backwards_it_is_mirror
     with cutbank.open(":memory:", clock=Clock()) as store:
         session = live(store.session("s"), what)
         log = read_fact_log(session)
-        for before, after in product(_views(session), repeat=2):
+        for before, after in combinations_with_replacement(_views(session), 2):
             there = compare(session, None, "main", before=before, after=after, log=log)
             back = compare(session, None, "main", before=after, after=before, log=log)
             old, new = (
@@ -351,25 +338,3 @@ def test_every_block_that_left_or_came_is_listed_once_and_backwards_it_is_mirror
             assert [one.position for one in there.changed] == [one.position for one in back.changed]
             assert there.is_empty == back.is_empty
             assert there.is_empty or before != after
-
-
-def _looked(path: str = "src/river/bed.py", text: str = "") -> list[ToolCall | ToolResult]:
-    call = f"look at {path}"
-    return [
-        ToolCall(tool_call_id=call, name="read", arguments={"path": path}),
-        ToolResult(tool_call_id=call, content=text or "raise SiltError()\n" + FILLER * 3),
-    ]
-
-
-def test_what_all_projects_share_and_what_tools_are_called_is_no_loss(
-    session: StoredSession,
-) -> None:
-    call = ToolCall(tool_call_id="c", name="read_some_file", arguments={"path": "README.md"})
-    session.append(
-        Block.user("Use read_some_file."), call, ToolResult(tool_call_id="c", content=FILLER * 4)
-    )
-    session.append(Block.user("And now?"), Block.assistant(FILLER))
-
-    facts = lost(compacted(session))
-
-    assert not {"read_some_file", "README.md"} & facts.keys()

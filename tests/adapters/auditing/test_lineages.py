@@ -1,5 +1,7 @@
 """Which summary stands for what, through repeated compaction."""
 
+from typing import Any
+
 import pytest
 from clock import Clock
 from hypothesis import given
@@ -23,11 +25,20 @@ def talk(session: StoredSession, turns: int) -> None:
         session.append(*exchange(session.position, n))
 
 
+def compacted(session: StoredSession, turns: int = 0, **options: Any) -> int:
+    """Talk and compact; return the boundary."""
+    talk(session, turns)
+    done = session.compact(POLICY, limit=LIMIT, options=CompactionOptions(**options))
+    assert done.boundary
+    return done.boundary
+
+
+def statuses(session: StoredSession) -> list[BoundaryStatus]:
+    return [node.status for node in cutbank.lineage_tree(session).nodes]
+
+
 def test_a_second_summary_takes_over_what_the_first_stood_for(session: StoredSession) -> None:
-    talk(session, 6)
-    first = session.compact(POLICY, limit=LIMIT).boundary
-    talk(session, 6)
-    second = session.compact(POLICY, limit=LIMIT).boundary
+    first, second = compacted(session, 6), compacted(session, 6)
 
     tree = cutbank.lineage_tree(session)
 
@@ -45,38 +56,26 @@ def test_a_second_summary_takes_over_what_the_first_stood_for(session: StoredSes
 
 
 def test_a_reverted_boundary_is_told_and_stands_for_nothing(session: StoredSession) -> None:
-    talk(session, 6)
-    first = session.compact(POLICY, limit=LIMIT).boundary
-    talk(session, 6)
-    second = session.compact(POLICY, limit=LIMIT).boundary
+    first, second = compacted(session, 6), compacted(session, 6)
     session.revert()
-    third = session.compact(POLICY, limit=LIMIT).boundary
+    third = compacted(session)
 
     tree = cutbank.lineage_tree(session)
 
-    assert [node.status for node in tree.nodes] == [
-        BoundaryStatus.BUILT_UPON,
-        BoundaryStatus.REVERTED,
-        BoundaryStatus.SERVED,
-    ]
-    assert [node.number for node in tree.list_children(first or 0)] == [second, third]
+    assert statuses(session) == ["built upon", "reverted", "served"]
+    assert [node.number for node in tree.list_children(first)] == [second, third]
     assert {one.summary for one in tree.list_summarized_blocks()} == {third}
 
 
 def test_a_boundary_that_waits_is_prepared_and_one_that_was_drawn_over_is_overtaken(
     session: StoredSession,
 ) -> None:
-    talk(session, 6)
-    session.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
-    talk(session, 2)
-    session.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
+    compacted(session, 6, activate=False)
+    compacted(session, 2, activate=False)
 
     overtaken, prepared = cutbank.lineage_tree(session).nodes
 
-    assert (overtaken.status, prepared.status) == (
-        BoundaryStatus.OVERTAKEN,
-        BoundaryStatus.PREPARED,
-    )
+    assert (overtaken.status, prepared.status) == ("overtaken", "prepared")
     assert prepared.served_from is prepared.first_call is None
 
 
@@ -92,20 +91,15 @@ def test_a_retraction_behind_a_boundary_undoes_it(session: StoredSession) -> Non
     assert tree.nodes[0].status is BoundaryStatus.UNDONE
     assert tree.list_summarized_blocks() == []
 
-    session.compact(POLICY, limit=LIMIT)
+    compacted(session)
 
-    assert [node.status for node in cutbank.lineage_tree(session).nodes] == [
-        BoundaryStatus.UNDONE,
-        BoundaryStatus.SERVED,
-    ]
+    assert statuses(session) == ["undone", "served"]
 
 
 def test_a_fork_tells_whose_boundaries_it_goes_on_from(session: StoredSession) -> None:
-    talk(session, 6)
-    session.compact(POLICY, limit=LIMIT)
+    compacted(session, 6)
     fork = session.fork("a fork")
-    talk(fork, 6)
-    fork.compact(POLICY, limit=LIMIT)
+    compacted(fork, 6)
 
     tree = cutbank.lineage_tree(fork)
 
@@ -118,7 +112,7 @@ def test_what_a_fork_inherits_is_told_though_nobody_compacted_in_it(
 ) -> None:
     talk(session, 8)
     untouched = session.fork("before anything")
-    session.compact(POLICY, limit=LIMIT)
+    compacted(session)
     fork = session.fork("a fork")
 
     assert list_session_lineages(untouched) == []
@@ -126,7 +120,7 @@ def test_what_a_fork_inherits_is_told_though_nobody_compacted_in_it(
     (tree,) = read_lineage_trees(fork, list_session_lineages(fork))
     assert tree.served == 3
 
-    fork.compact(POLICY, limit=LIMIT, options=CompactionOptions(lineage="what-if"))
+    compacted(fork, lineage="what-if")
 
     assert list_session_lineages(fork) == ["main", "what-if"]
 
@@ -190,8 +184,7 @@ def test_calls_that_were_sent_an_older_view_later_are_not_the_first_that_saw_a_b
     session: StoredSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lineages, "CALLS_PER_READ", 2)
-    talk(session, 6)
-    session.compact(POLICY, limit=LIMIT)
+    compacted(session, 6)
     for number in range(5):
         session.append(Block.user("Go on."))
         session.record_call(session.view(lineage_version=0), call_id=f"old {number}")

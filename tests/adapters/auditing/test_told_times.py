@@ -10,9 +10,8 @@ from transcripts import import_file, samples
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.auditing.source_times import find_source_time
 from cutbank.domain.blocks import Origin
-from cutbank.projections.audit.audit_entries import AuditedBlock, ModelCallEntry
+from cutbank.projections.audit_entries import AuditedBlock, ModelCallEntry, find_source_time
 
 IMPORTED = datetime(2099, 1, 1, tzinfo=UTC)
 """No source tells of so late a time."""

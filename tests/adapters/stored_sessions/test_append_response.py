@@ -26,7 +26,7 @@ from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.errors import InvalidResponseError
 from cutbank.domain.session_events import ModelCalled
-from cutbank.projections.audit.sent_view import RequestProof
+from cutbank.projections.audit_entries import RequestProof
 from cutbank.projections.rendering.catalog import render_view
 from cutbank.projections.view_content import ViewEntry
 

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
@@ -16,7 +17,7 @@ from .....domain.backtest.totals import (
     compute_totals,
     list_limits,
 )
-from .....domain.fidelity.scores import Scores, divide
+from .....domain.fidelity.scores import divide
 from .....domain.pricing import format_dollars
 from ...pages.templates import render_page
 from ..backtest_text import (
@@ -37,8 +38,6 @@ from .curves import make_curves
 from .figures import FIGURE_LABELS
 
 _MAX_FACTS = 15
-MAX_TABLE_ROWS = 200
-"""Failures and skipped sessions shown; the Parquet tables have all."""
 
 _Item = TypeVar("_Item")
 Value = str | int | float | None
@@ -103,7 +102,8 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
         is_priced=is_priced,
         differences=[
             _tabulate(f"Against {here[0].against.label}, limit {limit:,}", _DIFFERENCES, here)
-            for limit, here in _group_by_limit(differences)
+            for limit in by_limit
+            if (here := [one for one in differences if one.setup.limit == limit])
         ],
         differences_drawing=figures.draw_differences(differences, styles),
         curves=make_curves(measured, styles),
@@ -113,13 +113,9 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
         has_budgets=any(setup.budget is not None for setup in measured.setups),
         budgets_drawing=figures.draw_budgets(scored, controls, styles),
         trouble=_tabulate("What would have gone wrong", _TROUBLE, totals),
-        failed=_tabulate("Failed", _FAILED, failed[:MAX_TABLE_ROWS]),
-        more_failed=max(0, len(failed) - MAX_TABLE_ROWS),
+        failed=_tabulate("Failed", _FAILED, failed),
         remarks=_group_remarks(measured),
-        skipped=Table(
-            "Sessions left out", ("session", "why"), list(measured.skipped.items())[:MAX_TABLE_ROWS]
-        ),
-        more_skipped=max(0, len(measured.skipped) - MAX_TABLE_ROWS),
+        skipped=Table("Sessions left out", ("session", "why"), list(measured.skipped.items())),
         caveats=CAVEATS,
     )
 
@@ -160,13 +156,6 @@ def _make_headlines(totals: Sequence[SetupTotal]) -> Iterator[Table]:
     yield _tabulate(f"What it costs, {limit}", _COSTS, totals)
     if scored := [one for one in totals if has_texts(one.setup)]:
         yield _tabulate(f"What it keeps, {limit}", _FIDELITY, scored)
-
-
-def _group_by_limit(
-    found: Sequence[SetupDifference],
-) -> Iterator[tuple[int, list[SetupDifference]]]:
-    for limit in dict.fromkeys(one.setup.limit for one in found):
-        yield limit, [one for one in found if one.setup.limit == limit]
 
 
 def _count_lost_kinds(totals: Sequence[SetupTotal]) -> Table:
@@ -242,98 +231,86 @@ def _sum(name: str, *, needs_texts: bool = False) -> Callable[[SetupTotal], Valu
     )
 
 
-def _score(name: str) -> Callable[[Scores], str]:
-    return lambda scores: format_part(getattr(scores, name))
+def _part(path: str) -> Callable[[Any], Value]:
+    """Return what formats the ratio at a path of attributes."""
+    value = attrgetter(path)
+    return lambda one: format_part(value(one))
 
 
-def _share(part: str, whole: str) -> Callable[[Scores], str]:
-    return lambda scores: format_part(divide(getattr(scores, part), getattr(scores, whole)))
+def _share(scores: str, part: str, whole: str) -> Callable[[Any], Value]:
+    """Return what formats the ratio of two counts of some scores."""
+    counts = attrgetter(f"{scores}.{part}", f"{scores}.{whole}")
+    return lambda one: format_part(divide(*counts(one)))
 
 
-_SCORES: _Columns[Scores] = {
-    FIGURE_LABELS["C"]: _score("context"),
-    FIGURE_LABELS["P"]: _score("prose"),
-    FIGURE_LABELS["F3"]: _score("f3"),
-}
-_HARD_SCORES: _Columns[Scores] = {
-    **_SCORES,
-    FIGURE_LABELS["hard R"]: _share("hard_hits", "hard_stakes"),
-}
-_CANONICAL: _Columns[Scores] = {
-    FIGURE_LABELS["R"]: _score("recall"),
-    **_HARD_SCORES,
-    "modified files named": _share("modified_named", "modified"),
-    "read files named": _share("read_named", "read"),
-    "constraints kept": _share("constraints_kept", "constraints"),
-    "re-reads named": _share("rereads_named", "rereads"),
-    "facts invented": lambda scores: scores.novel,
-    "facts that were needed": _score("precision"),
-}
+def _score_columns(scores: str) -> _Columns[Any]:
+    return {FIGURE_LABELS[name]: _part(f"{scores}.{field}") for name, field in _SCORES.items()}
 
 
-def _score_columns(
-    columns: _Columns[Scores], scores: Callable[[_Item], Scores]
-) -> dict[str, Callable[[_Item], Value]]:
-    def compose(value: Callable[[Scores], Value]) -> Callable[[_Item], Value]:
-        return lambda one: value(scores(one))
-
-    return {name: compose(value) for name, value in columns.items()}
-
-
+_SCORES = {"C": "context", "P": "prose", "F3": "f3"}
 _COSTS: _Columns[SetupTotal] = {
-    "policy": lambda one: one.setup.label,
+    "policy": attrgetter("setup.label"),
     "sessions": lambda one: f"{len(one.cells)}/{one.sessions}",
     "compactions": _sum("compactions"),
     "tokens a call": lambda one: (
         None if one.tokens_per_call is None else round(one.tokens_per_call)
     ),
-    "prompt tokens": lambda one: one.bill.prompt_tokens,
+    "prompt tokens": attrgetter("bill.prompt_tokens"),
     "cost": _format_cost,
     "prompts without cache": lambda one: _format_known(one, "uncached_usd"),
     "cost of summaries": lambda one: _format_known(one, "summaries_usd"),
-    "tokens written again": lambda one: one.bill.rewritten_tokens,
+    "tokens written again": attrgetter("bill.rewritten_tokens"),
     "prompts refused": _sum("refused"),
 }
 _FIDELITY: _Columns[SetupTotal] = {
-    "policy": lambda one: one.setup.label,
-    **_score_columns(_CANONICAL, lambda one: one.canonical),
+    "policy": attrgetter("setup.label"),
+    FIGURE_LABELS["R"]: _part("canonical.recall"),
+    **_score_columns("canonical"),
+    FIGURE_LABELS["hard R"]: _share("canonical", "hard_hits", "hard_stakes"),
+    "modified files named": _share("canonical", "modified_named", "modified"),
+    "read files named": _share("canonical", "read_named", "read"),
+    "constraints kept": _share("canonical", "constraints_kept", "constraints"),
+    "re-reads named": _share("canonical", "rereads_named", "rereads"),
+    "facts invented": attrgetter("canonical.novel"),
+    "facts that were needed": _part("canonical.precision"),
 }
 _OWN_BOUNDARIES: _Columns[SetupTotal] = {
-    "policy": lambda one: one.setup.label,
-    "boundaries": lambda one: one.own.boundaries,
-    "facts at stake": lambda one: one.own.stakes,
-    FIGURE_LABELS["R"]: lambda one: format_part(one.own.recall),
-    "most that could be kept": lambda one: format_part(one.own_bound),
-    **_score_columns(_SCORES, lambda one: one.own),
+    "policy": attrgetter("setup.label"),
+    "boundaries": attrgetter("own.boundaries"),
+    "facts at stake": attrgetter("own.stakes"),
+    FIGURE_LABELS["R"]: _part("own.recall"),
+    "most that could be kept": _part("own_bound"),
+    **_score_columns("own"),
 }
 _CONTROLS: _Columns[ControlTotal] = {
-    "control": lambda one: one.name,
-    "limit": lambda one: one.limit,
-    "budget": lambda one: one.budget,
-    FIGURE_LABELS["R"]: lambda one: format_part(one.recall),
-    **_score_columns(_HARD_SCORES, lambda one: one.scores),
+    "control": attrgetter("name"),
+    "limit": attrgetter("limit"),
+    "budget": attrgetter("budget"),
+    FIGURE_LABELS["R"]: _part("recall"),
+    **_score_columns("scores"),
+    FIGURE_LABELS["hard R"]: _share("scores", "hard_hits", "hard_stakes"),
 }
 _DIFFERENCES: _Columns[SetupDifference] = {
-    "policy": lambda one: one.setup.label,
+    "policy": attrgetter("setup.label"),
     "figure": lambda one: FIGURE_LABELS.get(one.metric.value, one.metric.value),
     "all sessions together [95 %]": format_difference,
-    "verdict": lambda one: one.verdict.value,
-    "sessions it bears on": lambda one: one.sessions,
+    "verdict": attrgetter("verdict.value"),
+    "sessions it bears on": attrgetter("sessions"),
     "mean over sessions [95 %]": format_mean_difference,
-    "sessions in the mean": lambda one: one.session_mean_count,
+    "sessions in the mean": attrgetter("session_mean_count"),
 }
 _LOST_FACTS: _Columns[MissedOften] = {
-    "fact": lambda one: one.first.key,
-    "kind": lambda one: one.first.kind,
-    "missed": lambda one: one.times,
+    "fact": attrgetter("first.key"),
+    "kind": attrgetter("first.kind"),
+    "missed": attrgetter("times"),
     "session": lambda one: format_cell_session(one.cell),
     "handle": lambda one: f"#{one.first.position}",
-    "used by call": lambda one: one.first.call,
+    "used by call": attrgetter("first.call"),
     "to see it": lambda one: make_recall_command(one.cell, one.first.position),
 }
 _TROUBLE: _Columns[SetupTotal] = {
-    "policy": lambda one: one.setup.label,
-    "limit": lambda one: one.setup.limit,
+    "policy": attrgetter("setup.label"),
+    "limit": attrgetter("setup.limit"),
     "calls": _sum("calls"),
     "compactions": _sum("compactions"),
     "prompts refused": _sum("refused"),
@@ -346,8 +323,8 @@ _TROUBLE: _Columns[SetupTotal] = {
 }
 _FAILED: _Columns[Cell] = {
     "session": format_cell_session,
-    "policy": lambda one: one.setup.label,
-    "limit": lambda one: one.setup.limit,
-    "outcome": lambda one: one.outcome.value,
-    "why": lambda one: one.why,
+    "policy": attrgetter("setup.label"),
+    "limit": attrgetter("setup.limit"),
+    "outcome": attrgetter("outcome.value"),
+    "why": attrgetter("why"),
 }

@@ -5,89 +5,43 @@ import os
 import re
 import shlex
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from backtests import cell, measured, setup, some_measured, told_apart
+from html_pages import Page
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from plotly import io as plotly_io
 
 from cutbank.adapters.analysis.backtest.backtest_text import NO_TEXTS
 from cutbank.adapters.analysis.backtest.report import report_page
+from cutbank.adapters.analysis.backtest.report.curves import thin_points
 from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.domain.backtest.cell import BacktestResult, MissedFact
 from cutbank.domain.errors import ExportError
 
-VOID = {"meta", "br"}
 
-
-class Read(HTMLParser):
-    """What a browser makes of a page, and a complaint where it would have to guess."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str]]] = []
-        self.scripts: dict[str, str] = {}
-        self.words: list[str] = []
-        self._script: str | None = None
-        self.feed(html)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.tags.append((tag, found))
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "script":
-            self._script = found.get("id", f"script-{len(self.scripts)}")
-            self.scripts[self._script] = ""
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-        self._script = None
-
-    def handle_data(self, data: str) -> None:
-        if self._script is None:
-            self.words.append(data)
-        else:
-            self.scripts[self._script] += data
-
-    def all(self, tag: str) -> list[dict[str, str]]:
-        return [attributes for name, attributes in self.tags if name == tag]
-
-    @property
-    def said(self) -> str:
-        return "".join(self.words)
-
-    @property
-    def documents(self) -> dict[str, str]:
-        return {name: text for name, text in self.scripts.items() if "script-" not in name}
-
-
-def read(found: BacktestResult) -> Read:
+def read(found: BacktestResult) -> Page:
     """The page without the program that draws, which is not ours."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report_page, "get_plotlyjs", str)
-        return Read(report_page.render_report_page(found, "cutbank backtest all"))
+        return Page(report_page.render_report_page(found, "cutbank backtest all"))
 
 
 def test_the_page_is_whole_and_asks_no_network() -> None:
     html = report_page.render_report_page(told_apart(), "cutbank backtest all")
 
-    found = Read(html)
+    found = Page(html)
 
     assert html.startswith("<!doctype html>")
-    assert found.all("html") == [{"lang": "en"}]
-    assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in found.tags}
-    assert not any({"src", "href"} & set(attributes) for _, attributes in found.tags)
+    assert found.named("html") == [{"lang": "en"}]
+    assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in found.elements}
+    assert not any({"src", "href"} & set(attributes) for _, attributes in found.elements)
     assert "default-src 'none'" in next(
-        one["content"] for one in found.all("meta") if "http-equiv" in one
+        one["content"] for one in found.named("meta") if "http-equiv" in one
     )
-    ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
-    assert len(ids) == len(set(ids))
+    assert len(found.ids) == len(set(found.ids))
     assert len(re.findall(r"plotly\.js v\d", html)) == 1
     assert "rolling-timeline failed at call 3" in found.said
     style = html.partition("</style>")[0]
@@ -98,7 +52,7 @@ def test_the_page_is_whole_and_asks_no_network() -> None:
 def test_each_drawing_is_valid_and_can_be_read_by_who_does_not_see_it() -> None:
     found = read(told_apart())
 
-    places = [one for one in found.all("div") if one.get("class") == "drawing"]
+    places = [one for one in found.named("div") if one.get("class") == "drawing"]
     assert {one["id"] for one in places} == {
         "front-drawing",
         "apart-drawing",
@@ -147,12 +101,15 @@ def test_no_text_of_a_session_becomes_part_of_the_page() -> None:
         )
     )
 
-    assert len(found.all("script")) == len(found.documents) + 2
-    assert not found.all("img")
+    assert len(found.named("script")) == len(found.documents) + 2
+    assert not found.named("img")
     assert wild in found.said
-    for document in found.documents.values():
-        json.loads(document)
+    for name, document in found.documents.items():
         assert "<" not in document
+        drawing = json.loads(document)
+        # Plotly obeys tags in labels; a session's name stands in a list of the page instead.
+        labels = drawing["sessions"][0]["curves"] if name == "curves-all" else drawing
+        assert "<img" not in str(labels)
 
 
 @settings(max_examples=8, deadline=None)
@@ -164,7 +121,7 @@ def test_whatever_was_measured_gives_a_page_that_parses(found: BacktestResult) -
         drawing = json.loads(document)
         if name.endswith("-data"):
             plotly_io.from_json(json.dumps(drawing), skip_invalid=False)
-    assert {tag for tag, _ in parsed.tags} <= {
+    assert {tag for tag, _ in parsed.elements} <= {
         *("html", "head", "title", "style", "meta", "body", "main", "h1"),
         *("section", "h2", "p", "div", "table", "caption", "thead", "tbody", "tr", "th", "td"),
         *("figure", "figcaption", "script", "details", "summary", "dl", "dt", "dd", "ul", "li"),
@@ -209,7 +166,23 @@ def test_long_sessions_do_not_make_a_page_too_large_to_open() -> None:
     found = read(measured(*cells))
 
     assert sum(map(len, found.documents.values())) < 2_000_000
-    assert len(found.all("option")) == 12
+    assert len(found.named("option")) == 12
+
+
+@given(st.lists(st.integers(0, 1_000), max_size=300), st.integers(4, 60))
+def test_a_thinned_curve_is_bounded_and_keeps_its_ends_and_extremes(
+    values: list[int], points: int
+) -> None:
+    kept = thin_points(values, points)
+
+    assert kept == sorted(set(kept))
+    if len(values) <= points:
+        assert kept == list(range(len(values)))
+    else:
+        shown = [values[index] for index in kept]
+        assert len(kept) <= points
+        assert (kept[0], kept[-1]) == (0, len(values) - 1)
+        assert (min(shown), max(shown)) == (min(values), max(values))
 
 
 def test_the_same_measurements_give_the_same_bytes_however_long_they_took(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Compares two views of a session: blocks that left or came, summaries, and lost facts."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...domain.blocks import Block, Kind, ToolCall
@@ -8,10 +7,18 @@ from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.item import Item
 from ...domain.ranges import Ranges
 from ...domain.token_estimate import KindShare, PromptSizeChange, compute_kind_shares
+from ..domain.blocks import Block, Kind, ToolCall
+from ..domain.compaction_events import CompactBoundary, Summary
+from ..domain.item import Item
+from ..domain.ranges import Ranges
+from ..domain.token_estimate import KindShare, PromptSizeChange, compute_kind_shares
 from ..history_view import HistoryView
 from ..view_content import Coordinate, ViewEntry
+from .history_view import HistoryView
 from .lost_facts import LostFact, find_lost_facts
-from .session_text import SessionText
+from .view_content import Coordinate
+from .view_entry import ViewEntry
+from .view_text import SessionText
 
 _EXCERPT_CHARS = 200
 """The most characters of a block's first line."""
@@ -85,7 +92,8 @@ class ViewDiff:
 
     @property
     def has_new_summary(self) -> bool:
-        return _get_text(self.summary) != _get_text(self.summary_before)
+        old, new = self.summary_before, self.summary
+        return (new and new.text) != (old and old.text)
 
     @property
     def summarized_blocks(self) -> Ranges:
@@ -113,6 +121,7 @@ def compare_views(
     new = {entry.position: entry for entry in after.entries}
     left = [entry for position, entry in old.items() if position not in new]
     came = [entry for position, entry in new.items() if position not in old]
+    both = [(old[position], entry) for position, entry in new.items() if position in old]
     return ViewDiff(
         session=after.session,
         namespace=after.namespace,
@@ -125,7 +134,11 @@ def compare_views(
         summary=after.summary,
         removed=tuple(map(_make_diffed_block, left)),
         added=tuple(map(_make_diffed_block, came)),
-        changed=tuple(_list_changed_blocks(old, new)),
+        changed=tuple(
+            ChangedBlock(now.position, now.block.kind, then.tokens, now.tokens)
+            for then, now in both
+            if then.shown != now.shown
+        ),
         lost_facts=find_lost_facts(before, after, map(_make_item, left), log),
         gained_facts=find_lost_facts(after, before, map(_make_item, came), log),
         is_request_changed=_list_request_parts(before) != _list_request_parts(after),
@@ -143,24 +156,9 @@ def _make_diffed_block(entry: ViewEntry) -> DiffedBlock:
     return DiffedBlock(entry.position, entry.turn, block.kind, name, entry.tokens, line)
 
 
-def _list_changed_blocks(
-    old: Mapping[int, ViewEntry], new: Mapping[int, ViewEntry]
-) -> list[ChangedBlock]:
-    both = ((old[position], entry) for position, entry in new.items() if position in old)
-    return [
-        ChangedBlock(now.position, now.block.kind, then.tokens, now.tokens)
-        for then, now in both
-        if then.shown != now.shown
-    ]
-
-
 def _make_item(entry: ViewEntry) -> Item:
     return Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
 
 
 def _list_request_parts(view: HistoryView) -> tuple[object, ...]:
     return view.system_prompt, view.tool_definitions, view.request_settings
-
-
-def _get_text(summary: Summary | None) -> str | None:
-    return summary.text if summary else None

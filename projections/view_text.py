@@ -1,19 +1,66 @@
-"""Finds facts in the text of a view."""
+"""Finds facts in the texts of a session and of its views."""
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
+from typing import Any
 
 from ...domain.fidelity.anchors import AnchorKind
+from ..domain.fidelity.anchors import AnchorKind
+from ..domain.fidelity.rows import FidelityRow, SessionRows
+from ..domain.fidelity.word_facts import WordFacts
 from ..history_view import HistoryView
 from ..view_content import ViewEntry
+from .history_view import HistoryView
 from .session_text import SessionText
+from .view_entry import ViewEntry
 
+_MIN_OFTEN_CALLS, _OFTEN_SHARE = 10, 0.1
+"""The least number of calls, and share of all calls, that contain a word of their form."""
 _MIN_SHARED_SHARE = 0.8
 """A sentence is still present if one line has this share of its longer words."""
 _HANDLE = re.compile(r"#[0-9]{1,15}")
 _LONG_WORD = re.compile(r"\w{4,}")
+
+
+class SessionText:
+    """A session's text, to find where a fact occurs and whether it was used again.
+
+    The facts of each text are found once, for any number of comparisons of the session's views.
+    """
+
+    def __init__(self, rows: SessionRows) -> None:
+        self.rows = rows
+        words = WordFacts(rows.roots)
+        self.find_anchors = words.find_anchors
+        self.find_facts = cache(words.find_facts)
+        self.find_carried_keys = cache(lambda text: frozenset[str](words.find_carried_keys(text)))
+        """Returns the keys that the facts in a text carry."""
+        self.map_spellings = cache(self._map_spellings)
+        self.tool_names = frozenset(row.tool for row in rows.rows if row.tool)
+        self.by_position: Mapping[int, FidelityRow] = {row.position: row for row in rows.rows}
+
+    @cached_property
+    def call_words(self) -> frozenset[str]:
+        """Words in the form of tool calls: argument names, and words in a tenth of all calls."""
+        calls = [row for row in self.rows.rows if row.tool]
+        often = Counter(key for row in calls for key in self.find_carried_keys(row.text))
+        least = max(_MIN_OFTEN_CALLS, len(calls) * _OFTEN_SHARE)
+        words = {key for key, times in often.items() if times >= least}
+        return frozenset(words.union(*(_collect_field_names(row.arguments) for row in calls)))
+
+    @cached_property
+    def carried_keys(self) -> Mapping[int, frozenset[str]]:
+        return {row.position: self.find_carried_keys(row.text) for row in self.rows.rows}
+
+    def _map_spellings(self, text: str) -> Mapping[str, str]:
+        """Return the first spelling of each fact in a text."""
+        spelled: dict[str, str] = {}
+        for key, _, start, end in self.find_anchors(text):
+            spelled.setdefault(key, text[start:end])
+        return spelled
 
 
 class ViewText:
@@ -30,37 +77,39 @@ class ViewText:
         row = self._log.by_position.get(entry.position)
         return row.text if row else entry.text
 
-    def iter_texts(self) -> Iterator[str]:
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The summary's text first, which is empty if there is no summary."""
         view = self._view
-        yield view.summary.text if view.summary else ""
-        yield view.system_prompt or ""
-        yield str(view.tool_definitions) if view.tool_definitions else ""
-        yield from map(self.render_entry, view.entries)
+        return (
+            view.summary.text if view.summary else "",
+            view.system_prompt or "",
+            str(view.tool_definitions) if view.tool_definitions else "",
+            *map(self.render_entry, view.entries),
+        )
 
     @cached_property
     def facts(self) -> Mapping[str, AnchorKind]:
+        summary, *texts = self.texts
         found: dict[str, AnchorKind] = {}
-        summary, *texts = self.iter_texts()
-        for key, kind in chain(self._iter_summary_facts(summary), *map(self._iter_facts, texts)):
+        others = (self._log.find_facts(text).items() for text in texts)
+        for key, kind in chain(self._iter_summary_facts(summary), *others):
             found.setdefault(key, kind)
         return found
 
-    def _iter_facts(self, text: str) -> Iterable[tuple[str, AnchorKind]]:
-        return self._log.find_facts(text).items()
-
     def _iter_summary_facts(self, text: str) -> Iterator[tuple[str, AnchorKind]]:
         """Yield a summary's facts without its tags and handles."""
-        for key, kind, start, _ in self._log.iter_anchors(text):
+        for key, kind, start, _ in self._log.find_anchors(text):
             if not _HANDLE.fullmatch(key) and text[start - 1 : start] != "<":
                 yield key, kind
 
     @cached_property
     def carried_keys(self) -> frozenset[str]:
-        return frozenset[str]().union(*map(self._log.find_carried_keys, self.iter_texts()))
+        return frozenset[str]().union(*map(self._log.find_carried_keys, self.texts))
 
     @cached_property
     def full_text(self) -> str:
-        return "\n".join(self.iter_texts())
+        return "\n".join(self.texts)
 
     @cached_property
     def folded_text(self) -> str:
@@ -78,7 +127,7 @@ class ViewText:
         """Return the first spelling of each fact."""
         missing = set(keys)
         found: dict[str, str] = {}
-        for text in self.iter_texts():
+        for text in self.texts:
             if here := missing & self._log.find_facts(text).keys():
                 spelled = self._log.map_spellings(text)
                 found |= {key: spelled[key] for key in here}
@@ -102,6 +151,14 @@ class ViewText:
             if not words
             or not any(len(words & line) >= _MIN_SHARED_SHARE * len(words) for line in telling)
         )
+
+
+def _collect_field_names(value: Any) -> set[str]:
+    if isinstance(value, Mapping):
+        return set(value).union(*map(_collect_field_names, value.values()))
+    if isinstance(value, list | tuple):
+        return set[str]().union(*map(_collect_field_names, value))
+    return set()
 
 
 def _fold_case(text: str) -> str:

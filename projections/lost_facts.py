@@ -4,18 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ...domain.fidelity.anchors import AnchorKind
-from ...domain.fidelity.generic_keys import GENERIC_KEYS
-from ...domain.fidelity.rows import AGENT_KINDS, RowKind
-from ...domain.item import Item
-from ...domain.ranges import Ranges
-from ...domain.summaries.earlier_summary import read_earlier_lines
-from ...domain.summaries.findings import iter_remarks, iter_rules
-from ...domain.summaries.layout import SummaryLine, SummarySection
-from ...domain.summaries.memo import Memo
-from ..history_view import HistoryView
-from .session_text import SessionText
-from .view_text import ViewText
+from ..domain.fidelity.anchors import AnchorKind
+from ..domain.fidelity.generic_keys import GENERIC_KEYS
+from ..domain.fidelity.rows import AGENT_KINDS, RowKind
+from ..domain.item import Item
+from ..domain.ranges import Ranges
+from ..domain.summaries.earlier_summary import read_earlier_lines
+from ..domain.summaries.findings import iter_remarks, iter_rules
+from ..domain.summaries.layout import SummaryLine, SummarySection
+from ..domain.summaries.memo import Memo
+from .history_view import HistoryView
+from .view_text import SessionText, ViewText
 
 SentenceKind = Literal["constraint", "decision"]
 CONSTRAINT: SentenceKind = "constraint"

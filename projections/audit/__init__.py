@@ -1,1 +1,0 @@
-"""Reports the status of every block of a session, and what its models were sent."""

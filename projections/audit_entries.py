@@ -1,0 +1,176 @@
+"""Defines the entries of an audit: blocks, calls with their proof, decisions, and other events."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from ..domain.blocks import AnyBlock, Block, Kind
+from ..domain.compaction import RECORDED_LINEAGE
+from ..domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    CompactionFailed,
+    CompactionRequested,
+    CompactionReverted,
+)
+from ..domain.event import Event
+from ..domain.session_events import Ends, ModelCalled
+from ..domain.source_time import parse_source_time
+from .block_statuses import StatusSince
+from .read_models.timestamps import get_event_block
+from .replay.call_numbers import NumberedCall
+
+
+class RequestProof(StrEnum):
+    """The evidence that a model was sent the view that the record of its call names."""
+
+    PROVED = "proved"
+    """Rebuilt, it has the recorded fingerprint, and no content of it was changed."""
+    NOT_EQUAL = "not equal"
+    """It was recorded with a fingerprint, but the rebuilt view has another."""
+    RECONSTRUCTED = "reconstructed"
+    """The request was not recorded; this is the view at the place of the call."""
+    NOT_PROVABLE = "not provable"
+    """The recorded coordinate does not exist."""
+
+
+REFUTED_PROOFS = frozenset({RequestProof.NOT_EQUAL, RequestProof.NOT_PROVABLE})
+"""The log contradicts the record of the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentView:
+    """What a call was sent, as far as the log shows."""
+
+    proof: RequestProof
+    why: str | None = None
+    """The contradiction; None if there is none."""
+    boundary: int | None = None
+    blocks: int = 0
+    tokens: int = 0
+    """Estimated tokens of the view."""
+    fingerprint: str | None = None
+
+    @property
+    def is_refuted(self) -> bool:
+        return self.proof in REFUTED_PROOFS
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedBlock:
+    """A block and its status."""
+
+    position: int
+    turn: int
+    block: AnyBlock
+    tokens: int
+    time: datetime | None
+    """When it was written; None if an imported source has no time."""
+    status: StatusSince
+    is_open: bool = False
+    """Whether it is a tool call without an answer."""
+    ends: Ends | None = None
+    """The part that views show of a result too large for any of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallEntry:
+    """A call of a model, placed right after the last block that it saw."""
+
+    number: int
+    numbered_call: NumberedCall
+    reported: ModelCalled | None
+    """The record of the call; None if the source has only the answer."""
+    lineage: str
+    lineage_version: int | None
+    """The coordinate of what it was sent; None if none was recorded, which means the newest."""
+    sent_view: SentView
+
+    @property
+    def record_position(self) -> int | None:
+        """The position of the record."""
+        return self.reported.originator_version if self.reported else None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedEvent:
+    """Any other event of the session."""
+
+    position: int
+    event: Event
+    is_superseded: bool = False
+    """Whether it records a call that was recorded again later; the last one counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedDecision:
+    """A decision on the lineage, or an event that leads to one."""
+
+    version: int
+    position: int
+    """The session's position at that time."""
+    event: Event
+
+
+AuditEntry = AuditedBlock | ModelCallEntry | AuditedEvent | AuditedDecision
+
+
+def place_decisions(decisions: Iterable[Event], position: int) -> Iterator[AuditedDecision]:
+    """Yield each decision with the session's position at that time, as far as the event says.
+
+    Clocks never order streams: an event without a position is placed with the one before it. No
+    position exceeds `position`, where the audit ends.
+    """
+    place = 1
+    for event in decisions:
+        match event:
+            case (
+                CompactionRequested(after=at)
+                | CompactBoundary(after=at)
+                | CompactionFailed(after=at)
+                | BoundaryActivated(effective_from=at)
+                | CompactionReverted(effective_from=at)
+            ):
+                place = min(max(place, at), position)
+            case _:
+                pass
+        yield AuditedDecision(event.originator_version, place, event)
+
+
+def find_source_time(event: Event) -> datetime | None:
+    """Return the time of an event, for an imported one by the clock of its source.
+
+    Return None if only the time of its import is known.
+    """
+    match event:
+        case CompactBoundary(source_time=time) | ModelCalled(source_time=time) if time:
+            return parse_source_time(time)
+        case ModelCalled(lineage=lineage) if lineage == RECORDED_LINEAGE:
+            return None
+        case _:
+            block = get_event_block(event)
+            if block is None or block.origin is None:
+                return event.timestamp
+            time = block.origin.time or _find_entry_time(block)
+            return parse_source_time(time) if time else None
+
+
+def _find_entry_time(block: AnyBlock) -> str | None:
+    """Return the time in a note's raw source entry."""
+    if not isinstance(block, Block) or block.kind is not Kind.NOTE:
+        return None
+    try:
+        entry = json.loads(block.text)
+    except (ValueError, RecursionError):
+        return None  # the source has another notation
+    time = _get_field(entry, "timestamp") or _get_field(
+        _get_field(_get_field(entry, "info"), "time"), "created"
+    )
+    return str(time) if isinstance(time, str | int | float) else None
+
+
+def _get_field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None

@@ -1,1 +1,0 @@
-"""Compares two views of a session."""
