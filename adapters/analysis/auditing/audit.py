@@ -11,9 +11,6 @@ from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlocksRetracted, ModelCalled, ToolReturned
 from ....domain.token_estimate import PromptSizeChange
-from ....projections.audit.block_statuses import StatusIndex
-from ....projections.audit.decision_places import place_decisions
-from ....projections.audit.view_epochs import ViewEpoch, list_view_epochs
 from ....projections.audit_entries import (
     AuditedBlock,
     AuditedDecision,
@@ -24,9 +21,8 @@ from ....projections.audit_entries import (
     place_decisions,
 )
 from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epochs
-from ....projections.recorded_event import RecordedEvent
 from ....projections.replay.call_numbers import NumberedCall
-from ....projections.view_content import Coordinate
+from ....projections.view_content import Coordinate, RecordedEvent
 from ...runtime.sessions.recall import make_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions

@@ -8,7 +8,6 @@ from sys import byteorder
 from typing import NamedTuple, overload
 
 from ....domain.errors import StorageError
-from ....projections.fingerprint import encode_text
 from ....projections.replay.call_numbers import AnswerJoins, NumberedCall
 from ....projections.view_content import encode_text
 from ...runtime.sessions.session_log import SessionLog

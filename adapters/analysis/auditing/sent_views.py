@@ -20,13 +20,10 @@ from ....domain.session_events import (
     ToolsSet,
 )
 from ....domain.token_estimate import estimate_text
-from ....projections.audit.sent_view import RequestProof, SentView
 from ....projections.audit_entries import ModelCallEntry, RequestProof, SentView
-from ....projections.fingerprint import Fingerprint
 from ....projections.history_view import HistoryFold, HistoryView
-from ....projections.recorded_event import RecordedEvent
 from ....projections.replay.call_numbers import NumberedCall
-from ....projections.view_content import Fingerprint
+from ....projections.view_content import Fingerprint, RecordedEvent
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader

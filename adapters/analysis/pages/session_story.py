@@ -7,14 +7,10 @@ from ....domain.compaction import MAIN_LINEAGE
 from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
 from ....domain.token_estimate import PromptSize
-from ....projections.audit.audit_entries import AuditedBlock, ModelCallEntry
 from ....projections.audit.block_statuses import compute_status_ranges
 from ....projections.audit_entries import AuditedBlock, ModelCallEntry
-from ....projections.diffing.session_text import SessionText
-from ....projections.diffing.view_diff import ViewDiff
 from ....projections.history_view import HistoryView
 from ....projections.lineage_tree import BoundaryNode, LineageTree
-from ....projections.status_ranges import compute_status_ranges
 from ....projections.view_diff import ViewDiff
 from ....projections.view_text import SessionText
 from ...runtime.sessions.stored_session import StoredSession

@@ -7,7 +7,7 @@ from ....domain.errors import InvalidSettingError
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS, render_view
 from ....projections.view_content import Coordinate, ViewEntry
-from ...analysis.auditing.view_reference import ViewReference, read_view_reference
+from ...analysis.auditing.diffs import ViewReference, read_view_reference
 from ...runtime.sessions.stored_session import StoredSession
 from .blocks import format_block_body, format_block_heading
 from .handles import find_position

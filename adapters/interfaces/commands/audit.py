@@ -16,19 +16,20 @@ from ....domain.event import Event
 from ....domain.session_events import SessionOpened, TurnStarted
 from ....domain.settlement import BlockStatus
 from ....domain.token_estimate import PromptSizeChange, SizeBasis, estimate_text
-from ....projections.audit.audit_entries import (
+from ....projections.audit_entries import (
+    REFUTED_PROOFS,
     AuditedBlock,
     AuditedDecision,
     AuditedEvent,
     AuditEntry,
     ModelCallEntry,
+    RequestProof,
+    find_source_time,
 )
-from ....projections.audit.sent_view import REFUTED_PROOFS, RequestProof
 from ....projections.read_models.timestamps import format_timestamp
 from ....projections.rendering.neutral import MESSAGE_ROLES
 from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audit import audit as audit_session
-from ...analysis.auditing.source_times import find_source_time
 from ..command_line.blocks import format_block_heading
 from ..command_line.handles import find_position
 from ..command_line.options import (

@@ -8,14 +8,12 @@ import typer
 
 from ....domain.errors import InvalidSettingError
 from ....domain.session_events import ModelCalled
-from ....projections.audit.audit_entries import ModelCallEntry
-from ....projections.audit.sent_view import SentView
+from ....projections.audit_entries import ModelCallEntry, SentView, find_source_time
 from ....projections.read_models.timestamps import format_timestamp
 from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audited_call import AuditedCall, audit_call, measure_call
 from ...analysis.auditing.call_index import find_calls
 from ...analysis.auditing.diffs import find_compaction_number
-from ...analysis.auditing.source_times import find_source_time
 from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.handles import parse_handle
 from ..command_line.printing import INDENT, format_count, pick, print_json, print_text

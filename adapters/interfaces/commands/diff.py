@@ -7,11 +7,11 @@ from typing import Any
 
 from ....domain.compaction_events import CompactBoundary, Digest, Summary
 from ....domain.ranges import Ranges
-from ....projections.diffing.lost_facts import LostFact
-from ....projections.diffing.view_diff import DiffedBlock, ViewDiff
+from ....projections.lost_facts import LostFact
 from ....projections.view_content import Coordinate
+from ....projections.view_diff import DiffedBlock, ViewDiff
 from ...analysis.auditing import diffs
-from ...analysis.auditing.view_reference import REFERENCE_SYNTAX
+from ...analysis.auditing.diffs import REFERENCE_SYNTAX
 from ..command_line.options import FULL, HTML, LINEAGE, SESSION, write_session_page
 from ..command_line.printing import (
     INDENT,
