@@ -1,7 +1,7 @@
 """Finds the status of every block at a coordinate, and since when, from the view epochs."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -15,7 +15,6 @@ from ..domain.event import Event
 from ..domain.ranges import Ranges
 from ..domain.session_events import BlocksRetracted
 from ..domain.settlement import BlockStatus
-from .status_ranges import compute_status_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +157,44 @@ def _add_epoch(epochs: list[ViewEpoch], epoch: ViewEpoch) -> None:
         epochs.pop()
     if not epochs or epoch.number != epochs[-1].number:
         epochs.append(epoch)
+
+
+def compute_status_ranges(
+    boundary: CompactBoundary | None, summary: Summary | None, retracted: Ranges, upto: int
+) -> Mapping[BlockStatus, Ranges]:
+    """Return the positions up to `upto` by status; positions without a status are in none.
+
+    As in a boundary, the ranges may include positions that hold no block.
+    """
+    every = Ranges.span(1, upto)
+    if boundary is None:
+        return _split_by_claims(
+            [(BlockStatus.RETRACTED, retracted), (BlockStatus.VISIBLE, every)], every
+        )
+    replaced = Ranges.of(replacement.position for replacement in boundary.replacements)
+    decided = Ranges.span(1, boundary.after)
+    return _split_by_claims(
+        [
+            (BlockStatus.RETRACTED, retracted),
+            (BlockStatus.VISIBLE, every - decided),
+            (BlockStatus.PINNED, boundary.pinned),
+            (BlockStatus.HIDDEN, boundary.hidden | replaced),
+            (BlockStatus.TRIMMED, Ranges.of(trim.position for trim in boundary.trims)),
+            (BlockStatus.SUMMARIZED, summary.covers if summary else Ranges()),
+            (BlockStatus.VISIBLE, boundary.kept),
+        ],
+        every,
+    )
+
+
+def _split_by_claims(
+    claims: list[tuple[BlockStatus, Ranges]], every: Ranges
+) -> dict[BlockStatus, Ranges]:
+    """Assign each position to the first claim that includes it."""
+    fates: dict[BlockStatus, Ranges] = {}
+    for fate, claimed in claims:
+        taken = every & claimed
+        if taken:
+            fates[fate] = fates.get(fate, Ranges()) | taken
+            every -= taken
+    return fates

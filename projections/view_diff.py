@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from ...domain.blocks import Block, Kind, ToolCall
-from ...domain.compaction_events import CompactBoundary, Summary
-from ...domain.item import Item
-from ...domain.ranges import Ranges
-from ...domain.token_estimate import KindShare, PromptSizeChange, compute_kind_shares
-from ..history_view import HistoryView
-from ..view_content import Coordinate, ViewEntry
+from ..domain.blocks import Block, Kind, ToolCall
+from ..domain.compaction_events import CompactBoundary, Summary
+from ..domain.item import Item
+from ..domain.ranges import Ranges
+from ..domain.token_estimate import KindShare, PromptSizeChange, compute_kind_shares
+from .history_view import HistoryView
 from .lost_facts import LostFact, find_lost_facts
+from .view_content import Coordinate, ViewEntry
 from .view_text import SessionText
 
 _EXCERPT_CHARS = 200

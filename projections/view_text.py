@@ -7,12 +7,11 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import Any
 
-from ...domain.fidelity.anchors import AnchorKind
+from ..domain.fidelity.anchors import AnchorKind
 from ..domain.fidelity.rows import FidelityRow, SessionRows
 from ..domain.fidelity.word_facts import WordFacts
-from ..history_view import HistoryView
-from ..view_content import ViewEntry
-from .view_text import SessionText
+from .history_view import HistoryView
+from .view_content import ViewEntry
 
 _MIN_OFTEN_CALLS, _OFTEN_SHARE = 10, 0.1
 """The least number of calls, and share of all calls, that contain a word of their form."""

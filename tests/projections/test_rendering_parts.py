@@ -14,8 +14,7 @@ from cutbank.domain.compaction_events import Replacement
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import BlockStatus
-from cutbank.projections.audit.block_statuses import compute_status_ranges
-from cutbank.projections.lineage_tree import PhraseOrigins, find_phrases
+from cutbank.projections.block_statuses import compute_status_ranges
 from cutbank.projections.rendering import summary_message
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 
@@ -291,25 +290,6 @@ def test_an_older_version_says_a_view_as_it_was_said_then() -> None:
         )
         assert json.dumps(forged)[1:-1] in then
         assert json.dumps(forged)[1:-1] not in now
-
-
-def test_words_that_an_earlier_summary_had_are_that_ones() -> None:
-    first = PhraseOrigins.from_summary(2, "The user wants a brown river and no silt.")
-    second = PhraseOrigins.from_summary(5, "The user wants a brown river. It runs north.", first)
-    third = PhraseOrigins.from_summary(8, "Brown river. It runs north! A delta was found.", second)
-
-    assert first.count_by_boundary() == {2: 6}
-    assert second.count_by_boundary() == {2: 3, 5: 3}
-    assert third.count_by_boundary() == {5: 2, 8: 4}
-
-
-def test_case_and_punctuation_make_no_other_words() -> None:
-    assert find_phrases("A, b: c (d)") == find_phrases("a b C D") == {("a", "b", "c", "d")}
-
-
-def test_a_text_of_few_words_is_one_phrase_and_one_of_none_has_none() -> None:
-    assert find_phrases("two words") == {("two", "words")}
-    assert find_phrases(" ... ") == frozenset()
 
 
 @given(chapters)

@@ -7,8 +7,8 @@ from ....domain.compaction import MAIN_LINEAGE
 from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
 from ....domain.token_estimate import PromptSize
-from ....projections.audit.block_statuses import compute_status_ranges
 from ....projections.audit_entries import AuditedBlock, ModelCallEntry
+from ....projections.block_statuses import compute_status_ranges
 from ....projections.history_view import HistoryView
 from ....projections.lineage_tree import BoundaryNode, LineageTree
 from ....projections.view_diff import ViewDiff
