@@ -30,11 +30,6 @@ class LazySequence(Sequence[_T]):
     def __init__(self, make: Callable[[], Iterable[_T]]) -> None:
         self._make = make
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether anybody has looked."""
-        return "_items" in vars(self)
-
     @cached_property
     def _items(self) -> tuple[_T, ...]:
         return tuple(self._make())
