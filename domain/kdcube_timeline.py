@@ -116,11 +116,9 @@ def render_shown_text(block: AnyBlock) -> str:
 
 def map_replaced_texts(window: Window) -> dict[int, str]:
     """Return the texts by position that replace blocks now or from the next boundary on."""
-    earlier = window.boundary.replacements if window.boundary else ()
-    texts = {replacement.position: replacement.text for replacement in earlier}
+    texts = dict(window.earlier_replacements)
     texts |= {at: text for at, text in window.hides.items() if text and not text.isspace()}
-    trims = window.boundary.trims if window.boundary else ()
-    cut = {trim.position: trim for trim in trims}
+    cut = window.earlier_trims
     for item in window.items if cut else ():
         if (trim := cut.get(item.position)) and trim.head + trim.tail < len(item.block.text):
             text = item.block.text
@@ -148,11 +146,8 @@ def _read_meta(known: dict[str, Any]) -> dict[str, Any]:
 def _parse_entry(entry: str) -> dict[str, Any]:
     try:
         known = json.loads(entry)
-    except (
-        ValueError,
-        RecursionError,
-    ):  # an import may keep any text here
-        return {}
+    except (ValueError, RecursionError):
+        return {}  # an import may keep any text here
     return known if isinstance(known, dict) else {}
 
 

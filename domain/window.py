@@ -212,6 +212,22 @@ class Window:
         )
 
     @cached_property
+    def earlier_trims(self) -> dict[int, Trim]:
+        """The trims of earlier boundaries by position."""
+        return {trim.position: trim for trim in self.boundary.trims} if self.boundary else {}
+
+    @cached_property
+    def earlier_replacements(self) -> dict[int, str]:
+        """The texts by position that replace blocks since earlier boundaries."""
+        return (
+            {one.position: one.text for one in self.boundary.replacements} if self.boundary else {}
+        )
+
+    @property
+    def earlier_hidden(self) -> Ranges:
+        return self.boundary.hidden if self.boundary else Ranges()
+
+    @cached_property
     def groups(self) -> list[list[Item]]:
         """The items in groups that leave or stay together: pairs, and pieces of one message."""
         return group_blocks(self.items)
