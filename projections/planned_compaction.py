@@ -15,7 +15,7 @@ from ..domain.fitting import (
     settle_plan_to_fit,
     size_summary_call,
 )
-from ..domain.inventory import build_inventory
+from ..domain.digest import build_inventory
 from ..domain.item import Item
 from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
 from ..domain.pricing import describe_pricing

@@ -4,7 +4,7 @@ import json
 
 from cutbank.domain.blocks import AnyBlock, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, HiddenBlock
-from cutbank.domain.inventory import build_inventory
+from cutbank.domain.digest import build_inventory
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 
@@ -36,6 +36,21 @@ def test_of_a_path_that_was_made_again_the_newest_result_is_told() -> None:
     digest = build_inventory(made("a", 3), build_inventory(made("a", 1), Digest()))
 
     assert [(one.path, one.position) for one in digest.artifacts] == [("a", 4)]
+
+
+def test_an_artifact_is_listed_once_and_without_its_call_by_no_tool() -> None:
+    told = json.dumps({"physical_path": "out/a.pdf", "visibility": "external"})
+    answers = items(
+        ToolResult(tool_call_id="gone", content=told),
+        ToolCall(tool_call_id="c", name="infra.write"),
+        ToolResult(tool_call_id="c", content=told),
+        ToolResult(tool_call_id="d", content='{"artifact_path": '),
+        ToolResult(tool_call_id="e", content='["artifact_path"]'),
+    )
+
+    (artifact,) = build_inventory(answers, Digest()).artifacts
+
+    assert (artifact.path, artifact.tool, artifact.visibility) == ("out/a.pdf", None, "external")
 
 
 def test_commands_are_named_by_their_calls() -> None:
