@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from .adapters.runtime.compaction.options import LoopOptions as LoopOptions
     from .adapters.runtime.compaction.outcome import CompactionOutcome as CompactionOutcome
     from .adapters.runtime.exporting.exporter import export as export
-    from .adapters.runtime.idle.current_status import get_idle_status as get_idle_status
     from .adapters.runtime.idle.idle_scheduler import IdleScheduler as IdleScheduler
     from .adapters.runtime.idle.idle_scheduler import start_scheduler as start_scheduler
+    from .adapters.runtime.idle.idle_status import get_idle_status as get_idle_status
     from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
     from .adapters.runtime.maintenance.maintenance import run_maintenance as run_maintenance
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.stored_session import AppendResult as AppendResult
     from .adapters.runtime.sessions.stored_session import SessionInfo as SessionInfo
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
+    from .adapters.settings.idle_settings import MaintenanceSettings as MaintenanceSettings
     from .adapters.settings.load_settings import load_settings as load_settings
-    from .adapters.settings.maintenance_settings import MaintenanceSettings as MaintenanceSettings
     from .adapters.settings.policy_catalog import get_policy as get_policy
     from .adapters.settings.settings import Settings as Settings
     from .adapters.transcripts.reports import ExportReport as ExportReport
@@ -136,8 +136,8 @@ _NAMES = {
     "adapters.runtime.compaction.options": "CompactionOptions LoopOptions",
     "adapters.runtime.compaction.outcome": "CompactionOutcome",
     "adapters.runtime.exporting.exporter": "export",
-    "adapters.runtime.idle.current_status": "get_idle_status",
     "adapters.runtime.idle.idle_scheduler": "IdleScheduler start_scheduler",
+    "adapters.runtime.idle.idle_status": "get_idle_status",
     "adapters.runtime.importing.importer": "import_transcripts",
     "adapters.runtime.maintenance.maintenance": "run_maintenance",
     "adapters.runtime.sessions.context_meter": (
@@ -146,8 +146,8 @@ _NAMES = {
     "adapters.runtime.sessions.recall": "RecalledBlock",
     "adapters.runtime.sessions.session_store": "SessionStore",
     "adapters.runtime.sessions.stored_session": "AppendResult SessionInfo StoredSession",
+    "adapters.settings.idle_settings": "MaintenanceSettings",
     "adapters.settings.load_settings": "load_settings",
-    "adapters.settings.maintenance_settings": "MaintenanceSettings",
     "adapters.settings.policy_catalog": "get_policy",
     "adapters.settings.settings": "Settings",
     "adapters.transcripts.reports": "ExportReport FileReport",

@@ -8,6 +8,7 @@ from typing import Any
 from ..domain.compaction import UNSHOWN_SUMMARIZER
 from ..domain.compaction_events import Digest
 from ..domain.compaction_terms import CompactionTerms
+from ..domain.digest import build_inventory
 from ..domain.errors import NothingToCompactError, PolicyFailedError
 from ..domain.fitting import (
     compute_summary_budget,
@@ -15,15 +16,13 @@ from ..domain.fitting import (
     settle_plan_to_fit,
     size_summary_call,
 )
-from ..domain.digest import build_inventory
 from ..domain.item import Item
 from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
 from ..domain.pricing import describe_pricing
 from ..domain.ranges import Ranges
 from ..domain.settlement import Settlement, list_newly_hidden
-from ..domain.summaries.notice import HIDDEN_TEXT, NoticeSummarizer
+from ..domain.summaries.simple_summarizers import HIDDEN_TEXT, NoticeSummarizer
 from ..domain.summaries.summarizer import Draft, Material
-from ..domain.summaries.template import get_touch_rule
 from ..domain.token_estimate import estimate_text
 from ..domain.window import Plan, Window
 from .history_view import HistoryView
@@ -151,7 +150,7 @@ def _make_material(
             gone,
             before.digest if before else Digest(),
             list_newly_hidden(window, settlement),
-            touches=get_touch_rule(plan.template),
+            touches=getattr(plan.template, "find_touches", None),
             tracked=terms.tracked_files() if terms.tracked_files else (),
         ),
         instructions=terms.instructions,

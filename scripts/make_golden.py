@@ -39,15 +39,14 @@ import cutbank.domain
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.adapters.settings.context_settings import ContextSettings
+from cutbank.adapters.settings.compaction_settings import ContextSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.storage.event_log.event_mapper import (
     MIN_BODY_BYTES,
     EventMapper,
     ZstdCompressor,
 )
-from cutbank.adapters.storage.event_log.recorder import ImportRow
-from cutbank.adapters.storage.event_log.stored_row import StoredRow
+from cutbank.adapters.storage.event_log.stored_row import ImportRow, StoredRow
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.compaction_events import Summary, Trigger, Trim

@@ -69,6 +69,7 @@ LOADED_ON_DEMAND = {
     "apscheduler",
     "eventsourcing",
     "imagesize",
+    "jinja2",
     "openai",
     "opentelemetry",
     "genai_prices",

@@ -20,7 +20,7 @@ def test_the_invariants_hold_whatever_is_done(engine: str, request: pytest.Fixtu
     run_state_machine_as_test(
         on(engine, request),
         settings=settings(
-            max_examples=20 if engine == "sqlite" else 8, stateful_step_count=30, deadline=None
+            max_examples=12 if engine == "sqlite" else 5, stateful_step_count=30, deadline=None
         ),
     )
 

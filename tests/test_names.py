@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -31,9 +32,26 @@ PARTICIPLE = re.compile(
 NOT_PARTICIPLES = {"accept", "embed", "feed", "need", "proceed", "seed", "speed"}
 
 
-def definitions(file: Path) -> Iterator[tuple[str, ast.AST]]:
+@cache
+def parse_modules() -> dict[Path, ast.Module]:
+    return {file: ast.parse(file.read_text("utf-8")) for file in FILES}
+
+
+@cache
+def find_functions_classes_and_parameters() -> list[tuple[str, ast.AST, str]]:
+    """Return the place, the node and the name of each."""
+    return [
+        (f"{file.relative_to(ROOT)}:{node.lineno}", node, name)
+        for file, tree in parse_modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.arg)
+        and (name := node.arg if isinstance(node, ast.arg) else node.name)
+    ]
+
+
+def definitions(module: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """Yield what a module defines at its top level, by name."""
-    for node in ast.parse(file.read_text("utf-8")).body:
+    for node in module.body:
         match node:
             case (
                 ast.FunctionDef(name=name)
@@ -51,8 +69,8 @@ def definitions(file: Path) -> Iterator[tuple[str, ast.AST]]:
 
 def test_no_public_name_is_defined_in_two_modules() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for file in FILES:
-        for name, node in definitions(file):
+    for file, module in parse_modules().items():
+        for name, node in definitions(module):
             is_command = file.parent == COMMANDS and isinstance(node, ast.FunctionDef)
             if not name.startswith("_") and name not in SEAMS and not is_command:
                 places[name].append(str(file.relative_to(ROOT)))
@@ -62,12 +80,11 @@ def test_no_public_name_is_defined_in_two_modules() -> None:
 
 def test_no_function_is_a_bare_participle() -> None:
     found = [
-        f"{file.relative_to(ROOT)}:{node.lineno} {node.name}"
-        for file in FILES
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        f"{place} {name}"
+        for place, node, name in find_functions_classes_and_parameters()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and PARTICIPLE.fullmatch(node.name.strip("_"))
-        and node.name not in NOT_PARTICIPLES
+        and PARTICIPLE.fullmatch(name.strip("_"))
+        and name not in NOT_PARTICIPLES
     ]
 
     assert not found
@@ -75,11 +92,9 @@ def test_no_function_is_a_bare_participle() -> None:
 
 def test_no_function_class_or_parameter_uses_a_forbidden_stem() -> None:
     found = [
-        f"{file.relative_to(ROOT)}:{node.lineno} {name}"
-        for file in FILES
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.arg)
-        and FORBIDDEN.search(name := node.arg if isinstance(node, ast.arg) else node.name)
+        f"{place} {name}"
+        for place, _, name in find_functions_classes_and_parameters()
+        if FORBIDDEN.search(name)
     ]
 
     assert not found

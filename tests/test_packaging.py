@@ -44,6 +44,21 @@ def test_every_folder_of_code_is_packaged() -> None:
     assert sorted(listed) == sorted({"cutbank"} | expected)
 
 
+def test_every_file_that_is_no_code_is_packaged() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        globs = tomllib.load(file)["tool"]["setuptools"]["package-data"]
+    packaged = {
+        path.relative_to(ROOT).as_posix()
+        for package, patterns in globs.items()
+        for pattern in patterns
+        for path in ROOT.joinpath(*package.split(".")[1:]).glob(pattern)
+    }
+
+    tracked = {name for name in tracked_files() if name.split("/")[0] in RINGS}
+
+    assert {name for name in tracked if not name.endswith(".py")} == packaged - {"py.typed"}
+
+
 def test_the_tree_names_no_index_and_nobodys_home() -> None:
     found = [
         f"{file}: {name}"
@@ -72,7 +87,7 @@ def test_the_wheel_runs_on_its_own(tmp_path: Path) -> None:
     wheel = built_wheel(tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert "cutbank/py.typed" in names
+    assert {"cutbank/py.typed", "cutbank/adapters/analysis/pages/base.html"} <= set(names)
     assert not [name for name in names if "tests" in name or "/test_" in name]
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"cutbank"}

@@ -17,7 +17,6 @@ from ..runtime.sessions.stored_session import StoredSession
 from ..storage.event_log.chain import Chain
 from ..storage.event_log.event_mapper import load_json
 from ..storage.event_log.event_store import EventStore
-from ..storage.event_log.row_integrity import find_row_problems
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.event_log.stored_row import StoredRow
 from ..storage.view_reader import ViewReader
@@ -134,7 +133,7 @@ class _SessionVerifier:
             position = page[-1].originator_version
 
     def _check_unchanged(self, row: StoredRow) -> Iterator[Violation]:
-        for complaint in find_row_problems(self.store, row):
+        for complaint in self.store.find_row_problems(row):
             yield self._make_violation("log", complaint, row.originator_version)
 
     def _check_state(self, row: StoredRow, recorded: RecordedEvent) -> Iterator[Violation]:

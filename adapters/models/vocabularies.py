@@ -19,9 +19,10 @@ from types import FunctionType
 from typing import Any
 
 from ...domain.blocks import AnyBlock
+from ...domain.counting.estimators import ESTIMATORS
 from ...domain.counting.images import count_media_tokens, find_image_rule
 from ...domain.errors import InvalidSettingError, NotFoundError
-from ...domain.token_estimate import iter_pieces
+from ...domain.token_estimate import CharacterEstimate, Counter, iter_pieces
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
 MAX_STRETCH_CHARACTERS = 65_536
@@ -145,3 +146,19 @@ def _read(path: Path) -> bytes | None:
         return path.read_bytes()
     except (OSError, EOFError, gzip.zlib.error):  # type: ignore[attr-defined]
         return None
+
+
+def get_counter(name: str, model: str | None = None) -> Counter:
+    """Return the counter of that name; `model` decides how images are counted.
+
+    Raises NotFoundError if its vocabulary is not on this machine.
+    """
+    if name == CharacterEstimate.name:
+        return CharacterEstimate()
+    if name in VOCABULARIES:
+        load_encoding(name)  # report a missing vocabulary now, not at the first block
+        return TiktokenCounter(name, model)
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]
+    known = ", ".join((CharacterEstimate.name, *VOCABULARIES, *ESTIMATORS))
+    raise InvalidSettingError(f"there is no counter {name!r}; there are {known}")

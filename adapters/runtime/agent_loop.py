@@ -25,9 +25,7 @@ from ...projections.hook_payloads import context_warning
 from ...projections.rendering.catalog import RENDERERS
 from ..settings.policy_catalog import get_policy
 from ..storage.event_log.storage_errors import translate_storage_errors
-from .compaction.background_compaction import prepare_boundary
 from .compaction.cancellation import Cancellation
-from .compaction.compaction_request import CompactionRequest
 from .compaction.compactor import MAX_REPLANS
 from .compaction.from_settings import (
     make_compaction_request,
@@ -36,11 +34,11 @@ from .compaction.from_settings import (
     policy_by,
 )
 from .compaction.listeners import notify_listeners
-from .compaction.options import LoopHabits, LoopOptions
+from .compaction.options import CompactionRequest, LoopHabits, LoopOptions
 from .compaction.outcome import CompactionOutcome
 from .compaction.overflow_advice import make_overflow_error
-from .compaction.prepared_boundary import PreparedBoundaries, PreparedView
-from .compaction.session_snapshot import SessionSnapshot
+from .compaction.planner import SessionSnapshot
+from .compaction.prepared_boundary import PreparedBoundaries, PreparedView, prepare_boundary
 from .compaction.summary_chain import UnwrittenError
 from .sessions.session_log import SessionLog
 from .sessions.store_context import ShadowPolicies
@@ -58,7 +56,7 @@ def open_loop(
     """Open the loop of a session; see `StoredSession.loop`."""
     options = options or LoopOptions()
     settings, lineage = log.settings, options.lineage
-    order = make_compaction_request(
+    request = make_compaction_request(
         settings,
         model,
         log.logged_context(lineage, limit),
@@ -77,8 +75,8 @@ def open_loop(
     shadows = None
     names = settings.shadow.policies if options.shadows is None else options.shadows
     if names and lineage == MAIN_LINEAGE and log.context.start_shadows:
-        shadows = log.context.start_shadows(log, names, order, habits)
-    return AgentLoop(log, order, model=model, lineage=lineage, habits=habits, shadows=shadows)
+        shadows = log.context.start_shadows(log, names, request, habits)
+    return AgentLoop(log, request, model=model, lineage=lineage, habits=habits, shadows=shadows)
 
 
 class AgentLoop:
@@ -93,7 +91,7 @@ class AgentLoop:
     def __init__(
         self,
         log: SessionLog,
-        order: CompactionRequest,
+        request: CompactionRequest,
         *,
         model: str | None,
         lineage: str,
@@ -101,7 +99,7 @@ class AgentLoop:
         shadows: ShadowPolicies | None = None,
     ) -> None:
         self.log = log
-        self.order = order
+        self.request = request
         self.model = model
         self.lineage = lineage
         self.habits = habits
@@ -111,7 +109,7 @@ class AgentLoop:
         self._compactor = log.compactor(lineage)
         self._lineage_id = derive_lineage_id(log.namespace, log.key, lineage)
         self._swap = PreparedBoundaries(self._compactor)
-        self._unasked = replace(order, trigger=Trigger.THRESHOLD)
+        self._automatic = replace(request, trigger=Trigger.THRESHOLD)
         self._running: Cancellation | None = None
 
     @measure_preparation
@@ -122,9 +120,9 @@ class AgentLoop:
         reason. Raises CompactionCancelledError after `cancel()`.
         """
         with translate_storage_errors(self.log.context.name):
-            seen, view = self._read_snapshot()
-            if view.boundary == seen.view.boundary and self.habits.auto:
-                self._warn(seen)
+            snapshot, view = self._read_snapshot()
+            if view.boundary == snapshot.view.boundary and self.habits.auto:
+                self._warn(snapshot)
             if self.shadows:
                 self.shadows.decide(view.coordinate.position)
             return view
@@ -174,47 +172,47 @@ class AgentLoop:
         with translate_storage_errors(self.log.context.name):
             if overflow.limit:
                 self._lower_limit(overflow.limit)
-            order = replace(self.order, trigger=Trigger.OVERFLOW, usage=overflow.tokens)
-            seen = self._compactor.planner.take_snapshot(order)
-            if overflow.tokens is None and seen.window.used_tokens < order.limit:
+            request = replace(self.request, trigger=Trigger.OVERFLOW, usage=overflow.tokens)
+            snapshot = self._compactor.planner.take_snapshot(request)
+            if overflow.tokens is None and snapshot.window.used_tokens < request.limit:
                 # The error gives no token count, but the request was larger than our estimate.
-                order = replace(order, usage=order.limit)
-                seen = self._compactor.planner.take_snapshot(order)
-            at = seen.view.coordinate
+                request = replace(request, usage=request.limit)
+                snapshot = self._compactor.planner.take_snapshot(request)
+            at = snapshot.view.coordinate
             self.log.record_overflow(
                 overflow.message,
                 model=self.model,
                 lineage=at.lineage,
                 lineage_version=at.lineage_version,
             )
-            if seen.was_compacted_for(Trigger.OVERFLOW):
+            if snapshot.was_compacted_for(Trigger.OVERFLOW):
                 raise make_overflow_error(
-                    seen.window, overflow, self.model, "after it was compacted for it"
+                    snapshot.window, overflow, self.model, "after it was compacted for it"
                 )
             if self._wait_for_background():
-                seen = self._compactor.planner.take_snapshot(order)
-            if swapped := self._serve_prepared(seen, order):
+                snapshot = self._compactor.planner.take_snapshot(request)
+            if swapped := self._serve_prepared(snapshot, request):
                 if swapped.is_enough:
                     return self._compactor.reader.read_view()
-                order = replace(order, usage=swapped.window.used_tokens)
+                request = replace(request, usage=swapped.window.used_tokens)
             try:
-                done = self._compact(order)
+                done = self._compact(request)
             except (NothingToCompactError, CompactionVetoedError, UnwrittenError) as nothing:
-                if swapped and swapped.window.used_tokens < order.limit:
+                if swapped and swapped.window.used_tokens < request.limit:
                     return self._compactor.reader.read_view()
                 raise make_overflow_error(
-                    seen.window, overflow, self.model, str(nothing)
+                    snapshot.window, overflow, self.model, str(nothing)
                 ) from nothing
             if not done.compacted and done.post_tokens >= done.pre_tokens:
-                raise make_overflow_error(seen.window, overflow, self.model, done.reason)
+                raise make_overflow_error(snapshot.window, overflow, self.model, done.reason)
             return self._compactor.reader.read_view()
 
     def _lower_limit(self, limit: int) -> None:
         """Adopt the limit that a provider named if it is lower than the known one."""
-        if limit < self.order.limit:
+        if limit < self.request.limit:
             lower: dict[str, Any] = {"limit": limit, "limit_source": LimitSource.REFUSAL}
-            self.order = replace(self.order, **lower)
-            self._unasked = replace(self._unasked, **lower)
+            self.request = replace(self.request, **lower)
+            self._automatic = replace(self._automatic, **lower)
 
     def cancel(self) -> None:
         """Stop the compaction that another thread is running, if any; the view stays as it was."""
@@ -222,89 +220,92 @@ class AgentLoop:
             running.request()
 
     def _read_snapshot(self) -> tuple[SessionSnapshot, HistoryView]:
-        seen = self._compactor.planner.take_snapshot(self._unasked)
-        if seen.decided.requested and self._resume_request(seen):
-            seen = self._compactor.planner.take_snapshot(self._unasked)
+        snapshot = self._compactor.planner.take_snapshot(self._automatic)
+        if snapshot.decided.requested and self._resume_request(snapshot):
+            snapshot = self._compactor.planner.take_snapshot(self._automatic)
         if not self.habits.auto:
-            return seen, seen.view
-        if not self._is_due(seen):
-            if seen.decided.prepared:
-                self._swap.read_ahead(seen.decided.prepared)
+            return snapshot, snapshot.view
+        if not self._is_due(snapshot):
+            if snapshot.decided.prepared:
+                self._swap.read_ahead(snapshot.decided.prepared)
             else:
-                self._begin_background(seen)
-            return seen, seen.view
-        if self._wait_for_background() or self._compactor.decisions.read_state() != seen.decided:
+                self._begin_background(snapshot)
+            return snapshot, snapshot.view
+        if (
+            self._wait_for_background()
+            or self._compactor.decisions.read_state() != snapshot.decided
+        ):
             # The boundary may also have been finished between the snapshot above and the wait.
-            seen = self._compactor.planner.take_snapshot(self._unasked)
-        swapped = self._serve_prepared(seen, self._unasked)
-        if swapped is None and seen.decided.prepared:
-            seen = self._compactor.planner.take_snapshot(self._unasked)
-            if not self._is_due(seen):
-                return seen, seen.view  # another process served the prepared boundary
-        if swapped is None and not self._is_futile(seen):
-            self._compact_by_threshold(seen.decided.futile)
+            snapshot = self._compactor.planner.take_snapshot(self._automatic)
+        swapped = self._serve_prepared(snapshot, self._automatic)
+        if swapped is None and snapshot.decided.prepared:
+            snapshot = self._compactor.planner.take_snapshot(self._automatic)
+            if not self._is_due(snapshot):
+                return snapshot, snapshot.view  # another process served the prepared boundary
+        if swapped is None and not self._is_futile(snapshot):
+            self._compact_by_threshold(snapshot.decided.futile)
         elif swapped and not swapped.is_enough:
             self._compact_by_threshold(0)
-        return seen, self._compactor.reader.read_view()
+        return snapshot, self._compactor.reader.read_view()
 
-    def _warn(self, seen: SessionSnapshot) -> None:
+    def _warn(self, snapshot: SessionSnapshot) -> None:
         """Notify listeners of the context in use if the policy warns about it."""
         listeners = self._compactor.listeners
-        if listeners and (warning := find_warning(self.order.policy, seen.window)):
-            happening = CompactionEvent(
+        if listeners and (warning := find_warning(self.request.policy, snapshot.window)):
+            event = CompactionEvent(
                 CompactionEventKind.CONTEXT_WARNING,
                 self.log.key,
                 self.log.namespace,
                 self.lineage,
-                policy=self.order.policy.name,
+                policy=self.request.policy.name,
                 message=context_warning(warning),
             )
-            notify_listeners(listeners, happening)
+            notify_listeners(listeners, event)
 
-    def _is_due(self, seen: SessionSnapshot) -> bool:
+    def _is_due(self, snapshot: SessionSnapshot) -> bool:
         """Return whether this request may compact by threshold."""
         return (
-            is_due(self.order.policy, seen.window)
-            and not seen.history.is_same_request
-            and not self._was_this_turns(seen)
+            is_due(self.request.policy, snapshot.window)
+            and not snapshot.history.is_same_request
+            and not self._was_this_turns(snapshot)
             and self.log.parent is None
         )
 
-    def _was_this_turns(self, seen: SessionSnapshot) -> bool:
+    def _was_this_turns(self, snapshot: SessionSnapshot) -> bool:
         if not self.habits.once_a_turn:
             return False
-        if not seen.was_drawn_by(Trigger.THRESHOLD) and not self._was_prepared(seen):
+        if not snapshot.was_drawn_by(Trigger.THRESHOLD) and not self._was_prepared(snapshot):
             return False
-        return seen.find_turn_at(seen.history.effective_from) == seen.state.turn
+        return snapshot.find_turn_at(snapshot.history.effective_from) == snapshot.state.turn
 
-    def _was_prepared(self, seen: SessionSnapshot) -> bool:
+    def _was_prepared(self, snapshot: SessionSnapshot) -> bool:
         """Return whether the view served now came from a prepared boundary."""
-        switched = seen.decided.switched
+        switched = snapshot.decided.switched
         decision = self._compactor.reader.read_decision(switched) if switched else None
         return isinstance(decision, BoundaryActivated) and decision.trigger is Trigger.THRESHOLD
 
-    def _is_futile(self, seen: SessionSnapshot) -> bool:
+    def _is_futile(self, snapshot: SessionSnapshot) -> bool:
         """Return whether a compaction gained nothing before, with hardly any growth since."""
-        futile = seen.decided.futile
+        futile = snapshot.decided.futile
         if not futile:
             return False
-        if seen.window.request_tokens < self.order.limit < seen.window.used_tokens:
+        if snapshot.window.request_tokens < self.request.limit < snapshot.window.used_tokens:
             return False  # the provider would refuse it, and there may be more to take out
-        grown = seen.state.tokens - seen.read_state_at(futile).tokens
-        return grown < self.habits.regrowth * self.order.limit
+        grown = snapshot.state.tokens - snapshot.read_state_at(futile).tokens
+        return grown < self.habits.regrowth * self.request.limit
 
     def _serve_prepared(
-        self, seen: SessionSnapshot, order: CompactionRequest
+        self, snapshot: SessionSnapshot, request: CompactionRequest
     ) -> PreparedView | None:
         """Serve the prepared boundary if there is one that still fits; return None if not."""
         for _ in range(MAX_REPLANS):
-            if not seen.decided.prepared:
+            if not snapshot.decided.prepared:
                 return None
-            coming = self._swap.read_prepared_view(seen, order)
+            coming = self._swap.read_prepared_view(snapshot, request)
             try:
                 is_served = self._swap.serve(coming)
             except StalePlanError:  # another process decided at the same moment
-                seen = self._compactor.planner.take_snapshot(order)
+                snapshot = self._compactor.planner.take_snapshot(request)
                 continue
             if not is_served:
                 return None
@@ -315,31 +316,33 @@ class AgentLoop:
     def _compact_by_threshold(self, futile: int) -> None:
         """Compact; a compaction is known to gain nothing up to the position `futile`."""
         try:
-            self._compact(self._unasked)
+            self._compact(self._automatic)
         except NothingToCompactError as nothing:
             if self._compactor.decisions.read_state().futile == futile:
                 self._compactor.decisions.record_futile(nothing)
         except (CompactionVetoedError, StalePlanError, UnwrittenError):
             pass  # vetoed, overtaken or without a summary: keep the view
 
-    def _begin_background(self, seen: SessionSnapshot) -> None:
+    def _begin_background(self, snapshot: SessionSnapshot) -> None:
         """Start writing the next summary in the background if it is nearly due and not running."""
-        part, decided = self.habits.prepare_at, seen.decided
+        part, decided = self.habits.prepare_at, snapshot.decided
         if (
             part is None
             or self._compactor.decisions.is_held(decided.requested)
-            or self._is_futile(seen)
+            or self._is_futile(snapshot)
         ):
             return
-        preparations, size = self.log.context.preparations, seen.state.tokens
-        if preparations.is_futile(self._lineage_id, size, self.habits.regrowth * self.order.limit):
+        preparations, size = self.log.context.preparations, snapshot.state.tokens
+        if preparations.is_futile(
+            self._lineage_id, size, self.habits.regrowth * self.request.limit
+        ):
             return
-        used = ceil(seen.window.used_tokens / part)
-        larger = replace(seen.window, in_use=used, usage=used)
-        if not is_due(self.order.policy, larger) or self.log.parent is not None:
+        used = ceil(snapshot.window.used_tokens / part)
+        larger = replace(snapshot.window, in_use=used, usage=used)
+        if not is_due(self.request.policy, larger) or self.log.parent is not None:
             return
         ahead = replace(
-            self._unasked,
+            self._automatic,
             trigger=Trigger.IDLE,
             activate=False,
             by=f"prepare() of process {getpid()}",
@@ -355,39 +358,39 @@ class AgentLoop:
         finally:
             self._running = None
 
-    def _compact(self, order: CompactionRequest) -> CompactionOutcome:
+    def _compact(self, request: CompactionRequest) -> CompactionOutcome:
         self._running = running = Cancellation()
         try:
-            self.last = self._compactor.compact(order, running)
+            self.last = self._compactor.compact(request, running)
         finally:
             self._running = None
         return self.last
 
-    def _resume_request(self, seen: SessionSnapshot) -> bool:
+    def _resume_request(self, snapshot: SessionSnapshot) -> bool:
         """Carry out a request whose process has died; return whether there was one."""
-        requested = seen.decided.requested
+        requested = snapshot.decided.requested
         if self._compactor.decisions.is_held(requested):
             return False  # its process may still be working on it
-        request = cast(CompactionRequested, self._compactor.reader.read_decision(requested))
-        if not request.activate:
+        left = cast(CompactionRequested, self._compactor.reader.read_decision(requested))
+        if not left.activate:
             if self.log.context.preparations.is_running(self._lineage_id):
                 return False  # the work outlives its lease, e.g. after the machine was asleep
             self._compactor.decisions.give_up(
                 requested, "the process that prepared the boundary has died"
             )
             return True
-        if request.by is not None:
+        if left.by is not None:
             return False  # other workers take over later; this agent should not wait
         why = "the process that began it has died, and nothing has to be compacted now"
         try:
-            order = replace(
-                self.order,
-                policy=get_policy(request.policy, **request.settings),
-                trigger=request.trigger,
-                instructions=request.instructions,
-                idempotency_key=request.idempotency_key,
+            request = replace(
+                self.request,
+                policy=get_policy(left.policy, **left.settings),
+                trigger=left.trigger,
+                instructions=left.instructions,
+                idempotency_key=left.idempotency_key,
             )
-            self._compact(order)
+            self._compact(request)
         except (
             InvalidSettingError,
             NothingToCompactError,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Strict, ValidationInfo, field_validator
+from pydantic import AfterValidator, Strict, ValidationInfo, field_validator
 
 from ...domain.blocks import Kind
 from ...domain.errors import InvalidSettingError
@@ -11,12 +11,30 @@ from ...domain.models import CONTEXT_BY_BETA
 from ...domain.pins import PinRules
 from ...domain.policies.catalog import DEFAULT_POLICY
 from ...domain.policies.policy import get_presets, list_settings
-from .name_suggestions import describe_unknown_name
+from ...domain.policies.scored_pruning import ScoredPruning
+from ...domain.tool_result_size import MIN_SHOWN_TOKENS
 from .policy_catalog import find_policy_class, get_policy, list_policy_names, list_unusable
-from .section import VALUE_PLACEHOLDER, Section, TextTuple, make_contradiction, section_setting
-from .toml_lines import SettingPath
+from .section import (
+    VALUE_PLACEHOLDER,
+    Section,
+    SettingPath,
+    TextTuple,
+    describe_unknown_name,
+    make_contradiction,
+    section_setting,
+)
 
 Kinds = Annotated[tuple[Annotated[Kind, Strict(strict=False)], ...], Strict(strict=False)]
+
+
+def _check_beta(beta: str) -> str:
+    if beta not in CONTEXT_BY_BETA:
+        wrong = describe_unknown_name(beta, CONTEXT_BY_BETA, "beta that enlarges a window")
+        raise ValueError(f"{VALUE_PLACEHOLDER}, which {wrong}")
+    return beta
+
+
+Betas = Annotated[tuple[Annotated[str, AfterValidator(_check_beta)], ...], Strict(strict=False)]
 
 
 class CompactionSettings(Section):
@@ -30,7 +48,7 @@ class CompactionSettings(Section):
     limit: int | None = section_setting(
         None, unit="tokens", least=1, help="what the context holds; none is what the model holds"
     )
-    betas: TextTuple = section_setting(
+    betas: Betas = section_setting(
         (),
         help="what the agent's calls ask for: with context-1m-2025-08-07 a Sonnet holds 1,000,000",
     )
@@ -65,41 +83,16 @@ class CompactionSettings(Section):
     def _check_policy(cls, text: str) -> str:
         name, at, preset = text.partition("@")
         try:
-            policy = find_policy_class(name)
+            presets = get_presets(find_policy_class(name))
         except InvalidSettingError:
             broken = next((one for one in list_unusable() if one.entry == name), None)
-            why = (
-                f"; {broken}"
-                if broken
-                else f", which {describe_unknown_name(name, list_policy_names(), 'policy')}"
-            )
-            raise make_contradiction(((), VALUE_PLACEHOLDER + why)) from None
-        if at and preset not in get_presets(policy):
-            known = get_presets(policy)
-            raise make_contradiction(
-                (
-                    (),
-                    f"{VALUE_PLACEHOLDER}, and {preset!r} "
-                    + describe_unknown_name(preset, known, f"preset of {name}"),
-                )
-            )
+            wrong = f"which {describe_unknown_name(name, list_policy_names(), 'policy')}"
+            why = f"; {broken}" if broken else f", {wrong}"
+            raise ValueError(VALUE_PLACEHOLDER + why) from None
+        if at and preset not in presets:
+            wrong = describe_unknown_name(preset, presets, f"preset of {name}")
+            raise ValueError(f"{VALUE_PLACEHOLDER}, and {preset!r} {wrong}")
         return text
-
-    @field_validator("betas")
-    @classmethod
-    def _check_betas(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        found: list[tuple[SettingPath, str]] = [
-            (
-                (at,),
-                f"{VALUE_PLACEHOLDER}, which "
-                + describe_unknown_name(beta, CONTEXT_BY_BETA, "beta that enlarges a window"),
-            )
-            for at, beta in enumerate(given)
-            if beta not in CONTEXT_BY_BETA
-        ]
-        if found:
-            raise make_contradiction(*found)
-        return given
 
     @field_validator("settings")
     @classmethod
@@ -111,27 +104,53 @@ class CompactionSettings(Section):
             return given
         policy = find_policy_class(text.partition("@")[0])
         known = {one.name: one for one in list_settings(policy)}
-        found: list[tuple[SettingPath, str]] = [
-            ((key,), describe_unknown_name(key, known, f"setting of {policy.name}"))
-            for key in given
-            if key not in known
-        ]
+        found: list[tuple[SettingPath, str]] = []
         for key, value in given.items():
             one = known.get(key)
-            if one and not one.is_valid(one.parse(value) if isinstance(value, str) else value):
+            if one is None:
+                wrong = describe_unknown_name(key, known, f"setting of {policy.name}")
+                found.append(((key,), wrong))
+            elif not one.is_valid(one.parse(value) if isinstance(value, str) else value):
                 found.append(((key,), f"{VALUE_PLACEHOLDER}; it takes {one.accepted_values}"))
-        if not found:
-            try:
-                get_policy(text, **given)
-            except InvalidSettingError as error:
-                found.append(((), str(error)))
         if found:
             raise make_contradiction(*found)
+        try:
+            get_policy(text, **given)
+        except InvalidSettingError as error:
+            raise ValueError(str(error)) from None
         return given
 
     @property
     def has_own_policy(self) -> bool:
         return "policy" in self.model_fields_set
+
+
+class ContextSettings(Section):
+    """Old messages are pruned, by the policy scored-pruning; nothing is summed up."""
+
+    enabled: bool = section_setting(True, help="prune old messages when the context is nearly full")
+    compaction_threshold: float = section_setting(
+        0.80, unit="of the limit", least=0.05, most=1, help="in use from which on it prunes"
+    )
+    protected_turns: int = section_setting(
+        2, unit="turns", least=0, help="newest turns that are never pruned"
+    )
+    cooldown_seconds: float = section_setting(
+        60.0, unit="seconds", least=0, help="between two prunings by threshold"
+    )
+    max_tool_response_tokens: int | None = section_setting(
+        None,
+        unit="tokens",
+        least=MIN_SHOWN_TOKENS,
+        help="that are shown of a tool's answer; the log keeps all of it",
+    )
+
+    def make_policy_settings(self) -> dict[str, Any]:
+        """Return the policy's settings that this section contains."""
+        return {
+            name: getattr(self, name)
+            for name in self.model_fields_set & ScoredPruning.__dataclass_fields__.keys()
+        }
 
 
 class PinSettings(Section):
@@ -151,3 +170,23 @@ class PinSettings(Section):
 
     def make_rules(self) -> PinRules:
         return PinRules(self.first_prompt, frozenset(self.kinds), self.most)
+
+
+class ShadowSettings(Section):
+    """Which policies decide beside live sessions, and are never served."""
+
+    policies: TextTuple = section_setting(
+        (), help="each decides before each call on a lineage of its own: NAME or NAME@PRESET"
+    )
+
+    @field_validator("policies")
+    @classmethod
+    def _check_policies(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for at, text in enumerate(given):
+            try:
+                get_policy(text)
+            except InvalidSettingError as error:
+                raise make_contradiction(((at,), f"{VALUE_PLACEHOLDER}: {error}")) from None
+            if text in given[:at]:
+                raise make_contradiction(((at,), f"names {text} a second time: leave it out"))
+        return given

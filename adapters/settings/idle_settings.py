@@ -1,4 +1,4 @@
-"""Defines when and how sessions at rest are compacted, and what it may cost."""
+"""Defines what workers do: compact sessions at rest, keep the storage in order, make backups."""
 
 import re
 from datetime import time as time_of_day
@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import field_validator
 
 from ...domain.idle_rules import IdleRules, QuietHours
-from .name_suggestions import find_nearest
-from .section import VALUE_PLACEHOLDER, Section, TextTuple, make_contradiction, section_setting
+from .section import VALUE_PLACEHOLDER, Section, TextTuple, find_nearest, section_setting
 
 _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)(?: +(\S+))?")
 
@@ -62,29 +61,25 @@ class IdleSettings(Section):
     def _check_quiet_hours(cls, hours: str | None) -> str | None:
         if hours is None:
             return None
-        if not (said := _HOURS.fullmatch(hours.strip())):
-            raise make_contradiction(
-                ((), f"{VALUE_PLACEHOLDER}; it takes hours as 22:00-06:30 Europe/Berlin")
+        if not (found := _HOURS.fullmatch(hours.strip())):
+            raise ValueError(f"{VALUE_PLACEHOLDER}; it takes hours as 22:00-06:30 Europe/Berlin")
+        if found[1] + found[2] == found[3] + found[4]:
+            raise ValueError(
+                f"{VALUE_PLACEHOLDER}, which never ends: no work would be begun at all"
             )
-        if said[1] + said[2] == said[3] + said[4]:
-            raise make_contradiction(
-                ((), f"{VALUE_PLACEHOLDER}, which never ends: no work would be begun at all")
-            )
-        if said[5] and said[5] not in available_timezones():
-            near = find_nearest(said[5], available_timezones())
+        if found[5] and found[5] not in available_timezones():
+            near = find_nearest(found[5], available_timezones())
             meant = f"; did you mean {near}?" if near else ", as Europe/Berlin is one"
-            raise make_contradiction(
-                ((), f"{VALUE_PLACEHOLDER}, whose zone is no time zone{meant}")
-            )
+            raise ValueError(f"{VALUE_PLACEHOLDER}, whose zone is no time zone{meant}")
         return hours
 
     def parse_quiet_hours(self) -> QuietHours | None:
-        said = _HOURS.fullmatch((self.quiet_hours or "").strip())
-        if said is None:
+        found = _HOURS.fullmatch((self.quiet_hours or "").strip())
+        if found is None:
             return None
-        begins = time_of_day(int(said[1]), int(said[2]))
-        ends = time_of_day(int(said[3]), int(said[4]))
-        return QuietHours(begins, ends, ZoneInfo(said[5] or "UTC"))
+        begins = time_of_day(int(found[1]), int(found[2]))
+        ends = time_of_day(int(found[3]), int(found[4]))
+        return QuietHours(begins, ends, ZoneInfo(found[5] or "UTC"))
 
     def make_rules(self) -> IdleRules:
         return IdleRules(
@@ -100,3 +95,36 @@ class IdleSettings(Section):
             lease_s=self.lease,
             activate=self.serve == "now",
         )
+
+
+class MaintenanceSettings(Section):
+    """What a worker does for the storage in idle hours."""
+
+    enabled: bool = section_setting(True, help="keep the storage in order where a worker runs")
+    every: float = section_setting(
+        24.0, unit="hours", least=0.1, help="how often bodies and tables are looked after"
+    )
+    rest: float = section_setting(
+        60.0, unit="seconds", least=0, help="how long nobody must have written before a chore"
+    )
+    patience: float = section_setting(
+        24.0, unit="hours", least=0, help="how long a chore waits for that; then it is done"
+    )
+    cold_after: float | None = section_setting(
+        7.0, unit="days", least=0, help="when content is recompressed; none is never"
+    )
+    level: int = section_setting(
+        9, unit="levels of Zstandard", least=1, most=19, help="how hard content is recompressed"
+    )
+    checkpoint_every: float = section_setting(
+        1.0, unit="hours", least=0.1, help="how often a write-ahead log is cut off"
+    )
+    backup_folder: str | None = section_setting(
+        None, help="where backups are kept; it has to be there; none is no backups"
+    )
+    backup_every: float = section_setting(
+        24.0, unit="hours", least=0.1, help="how often one is made"
+    )
+    backup_keep: int = section_setting(
+        7, unit="backups", least=1, help="how many are kept, the newest"
+    )

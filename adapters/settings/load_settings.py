@@ -1,21 +1,32 @@
-"""Loads settings: defaults, then the file, then the environment; reports all mistakes together."""
+"""Loads settings: defaults, then the file, then the environment; reports all mistakes together.
+
+The variable `CUTBANK_SUMMARY_RETRIES=5` sets `retries` of `[summary]`. Two underscores descend into
+a table: `CUTBANK_COMPACTION_SETTINGS__KEEP_TOKENS=4000`. A table or list can be given as JSON.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import ValidationError
 
 from ...domain.errors import InvalidSettingError
-from .environment import VariableValue, read_variables
 from .mistakes import find_keys, find_mistakes, format_path
-from .origin import SettingOrigin
-from .secret_values import REFUSAL, hide_keys
+from .secret_values import REFUSAL, has_key, hide_keys, is_key_name
+from .section import (
+    Section,
+    SettingInfo,
+    SettingOrigin,
+    SettingPath,
+    SettingShape,
+    describe_setting,
+    find_nearest,
+)
 from .settings import Settings
 from .toml_file import TomlFile, read_toml_file
-from .toml_lines import SettingPath
+
+VARIABLE_PREFIX = "CUTBANK_"
 
 
 def load_settings(
@@ -29,21 +40,15 @@ def load_settings(
     environ = os.environ if environ is None else environ
     file = read_toml_file(path, environ)
     mistakes = _Mistakes(file)
-    tree = deepcopy(dict(file.document))
+    tree = dict(file.document)
     for found in find_keys(tree):
         mistakes.add(found, REFUSAL)
     origins = {
         found: SettingOrigin(file=file.name, line=file.lines[found]) for found in list_leaves(tree)
     }
-    for given in read_variables(environ, Settings):
-        if isinstance(given, str):
-            mistakes.of_environment.append(given)
-        elif _merge_variable(tree, origins, given):
-            mistakes.variables[given.path] = given.variable
-        else:
-            mistakes.of_environment.append(
-                f"{given.variable} sets nothing: {format_path(given.path[:-1])} is no table"
-            )
+    for variable, text in sorted(environ.items()):
+        if variable.startswith(VARIABLE_PREFIX) and text.strip():
+            _set_variable(tree, origins, mistakes, variable, text)
     settings = None
     try:
         settings = Settings.model_validate(tree)
@@ -68,33 +73,6 @@ def list_leaves(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
             yield from list_leaves(below, (*path, index))
 
 
-def _merge_variable(
-    tree: dict[str, Any], origins: dict[SettingPath, SettingOrigin], given: VariableValue
-) -> bool:
-    """Replace the file's value with a variable's; tables are merged.
-
-    Returns False if the path leads through something that is not a table.
-    """
-    *above, last = given.path
-    table: Any = tree
-    for step in above:
-        table = table.setdefault(step, {})
-        if not isinstance(table, dict):
-            return False
-    if isinstance(given.value, dict) and isinstance(table.get(last), dict):
-        for key, below in given.value.items():
-            # Its table exists, so this succeeds.
-            _merge_variable(tree, origins, VariableValue(given.variable, (*given.path, key), below))
-        return True
-    table[last] = given.value
-    length = len(given.path)
-    for path in [path for path in origins if path[:length] == given.path]:
-        del origins[path]
-    for path in list_leaves(given.value, given.path):
-        origins[path] = SettingOrigin(variable=given.variable)
-    return True
-
-
 class _Mistakes:
     """All mistakes, in the order of the file, then of the environment."""
 
@@ -106,35 +84,107 @@ class _Mistakes:
 
     def add(self, path: SettingPath, wrong: str) -> None:
         """Note a mistake at a path; only the first one there counts."""
-        for length in range(len(path), 0, -1):
-            if variable := self.variables.get(path[:length]):
-                what = variable if length == len(path) else f"{variable}: {format_path(path)}"
-                self.of_environment.append(f"{what} {wrong}")
-                return
+        above = [path[:length] for length in range(len(path), 0, -1)]
+        if place := next((place for place in above if place in self.variables), None):
+            variable = self.variables[place]
+            what = variable if place == path else f"{variable}: {format_path(path)}"
+            self.of_environment.append(f"{what} {wrong}")
+            return
         if path not in self.file.lines:
             # A variable may have set something below a value that is not a table.
             for place, variable in self.variables.items():
                 if place[: len(path)] == path:
                     self.of_environment.append(f"{variable}: {format_path(path)} {wrong}")
                     return
-        if not any(path[:length] in self.of_file for length in range(1, len(path) + 1)):
+        if not any(place in self.of_file for place in above):
             self.of_file[path] = f"{format_path(path)} {wrong}"
 
     def raise_all(self) -> None:
-        placed = sorted(
-            (self._find_line(path), sentence) for path, sentence in self.of_file.items()
-        )
-        said = [f"{self.file.name}:{line}: {sentence}" for line, sentence in placed]
-        if found := [*said, *self.of_environment]:
+        placed = sorted((self._find_line(path), text) for path, text in self.of_file.items())
+        found = [f"{self.file.name}:{line}: {text}" for line, text in placed]
+        if found := [*found, *self.of_environment]:
             raise InvalidSettingError(*map(hide_keys, found))
 
     def _find_line(self, path: SettingPath) -> int:
         """Return the line of a value, or of the table in which it is missing."""
-        return next(
-            (
-                self.file.lines[path[:length]]
-                for length in range(len(path), 0, -1)
-                if path[:length] in self.file.lines
-            ),
-            1,
+        above = (path[:length] for length in range(len(path), 0, -1))
+        return next((self.file.lines[place] for place in above if place in self.file.lines), 1)
+
+
+def _set_variable(
+    tree: dict[str, Any],
+    origins: dict[SettingPath, SettingOrigin],
+    mistakes: _Mistakes,
+    variable: str,
+    text: str,
+) -> None:
+    """Set what a variable sets; note one that sets nothing but probably should."""
+    first, *deeper = variable.removeprefix(VARIABLE_PREFIX).split("__")
+    name, _, field = first.lower().partition("_")
+    if name not in Settings.model_fields:
+        near = find_nearest(name, Settings.model_fields)
+        # Variables with this prefix may belong to other programs.
+        if near and (field or deeper):
+            mistakes.of_environment.append(
+                f"{variable} sets nothing; did you mean {near.upper()} for {name.upper()}?"
+            )
+        return
+    if is_key_name(variable) or has_key(text):
+        mistakes.of_environment.append(f"{variable} {REFUSAL}")
+        return
+    path, about = _follow_path(Settings, [key for key in (name, field, *deeper) if key])
+    value = about.parse(text) if about else text
+    if _merge(tree, origins, path, value, SettingOrigin(variable=variable)):
+        mistakes.variables[path] = variable
+    else:
+        mistakes.of_environment.append(
+            f"{variable} sets nothing: {format_path(path[:-1])} is no table"
         )
+
+
+def _follow_path(root: type[Section], keys: list[str]) -> tuple[SettingPath, SettingInfo | None]:
+    """Return the path of a variable's name, and what is known of the setting there."""
+    path: SettingPath = ()
+    section: type[Section] | None = root
+    about: SettingInfo | None = None
+    for key in keys:
+        if about and about.is_by_name:
+            # A name chosen by the user is taken literally; fields follow it.
+            path, about = (*path, key), None
+            continue
+        lowered = key.lower()
+        path = (*path, lowered)
+        is_known = section is not None and lowered in section.model_fields
+        about = describe_setting(section, lowered) if section and is_known else None
+        if about:
+            section = about.section if about.shape is SettingShape.TABLE else None
+    return path, about
+
+
+def _merge(
+    tree: dict[str, Any],
+    origins: dict[SettingPath, SettingOrigin],
+    path: SettingPath,
+    value: Any,
+    origin: SettingOrigin,
+) -> bool:
+    """Replace the value at a path; tables are merged.
+
+    Returns False if the path leads through something that is not a table.
+    """
+    *above, last = path
+    table: Any = tree
+    for step in above:
+        table = table.setdefault(step, {})
+        if not isinstance(table, dict):
+            return False
+    if isinstance(value, dict) and isinstance(table.get(last), dict):
+        for key, below in value.items():
+            # Its table exists, so this succeeds.
+            _merge(tree, origins, (*path, key), below, origin)
+        return True
+    table[last] = value
+    for replaced in [one for one in origins if one[: len(path)] == path]:
+        del origins[replaced]
+    origins |= dict.fromkeys(list_leaves(value, path), origin)
+    return True

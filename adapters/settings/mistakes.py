@@ -6,17 +6,18 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from .name_suggestions import describe_unknown_name, find_nearest
 from .secret_values import REFUSAL, has_key, is_key_name, show_value
 from .section import (
     CONTRADICTION_TYPE,
     VALUE_PLACEHOLDER,
     Section,
     SettingInfo,
+    SettingPath,
     SettingShape,
     describe_setting,
+    describe_unknown_name,
+    find_nearest,
 )
-from .toml_lines import SettingPath
 
 
 def format_path(path: SettingPath) -> str:
@@ -33,17 +34,12 @@ def format_path(path: SettingPath) -> str:
 
 def find_keys(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
     """Yield the paths of values that look like API keys."""
-    match value:
-        case Mapping():
-            for key, below in value.items():
-                yield from find_keys(below, (*path, key))
-        case list():
-            for index, below in enumerate(value):
-                yield from find_keys(below, (*path, index))
-        case _ if has_key(value):
-            yield path
-        case _:
-            pass
+    if isinstance(value, Mapping | list):
+        below = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, one in below:
+            yield from find_keys(one, (*path, key))
+    elif has_key(value):
+        yield path
 
 
 def find_mistakes(error: ValidationError, root: type[Section]) -> Iterator[tuple[SettingPath, str]]:
@@ -51,12 +47,14 @@ def find_mistakes(error: ValidationError, root: type[Section]) -> Iterator[tuple
     for one in error.errors(include_url=False):
         path: SettingPath = one["loc"]
         if one["type"] == CONTRADICTION_TYPE:
-            for below, wrong in one.get("ctx", {})["found"]:
-                value = _get_at_path(one["input"], below)
-                there = (*path, *below)
-                yield there, wrong.replace(VALUE_PLACEHOLDER, f"is {show_value(value)}")
+            faults = one.get("ctx", {})["found"]
+        elif one["type"] == "value_error":
+            faults = [((), str(one.get("ctx", {})["error"]))]
         else:
-            yield path, _describe_mistake(one, root)
+            faults = [((), _describe_mistake(one, root))]
+        for below, fault in faults:
+            value = _get_at_path(one["input"], below)
+            yield (*path, *below), fault.replace(VALUE_PLACEHOLDER, f"is {show_value(value)}")
 
 
 def _describe_mistake(one: ErrorDetails, root: type[Section]) -> str:
@@ -67,10 +65,9 @@ def _describe_mistake(one: ErrorDetails, root: type[Section]) -> str:
         holder = find_setting_info(root, path[:-1])
         section = holder.section if holder and holder.section else root
         return describe_unknown_name(str(path[-1]), section.model_fields, "setting")
-    if one["type"] == "missing":
-        about = find_setting_info(root, path)
-        return f"is missing; it takes {about.accepted_values}" if about else "is missing"
     about = find_setting_info(root, path)
+    if one["type"] == "missing":
+        return f"is missing; it takes {about.accepted_values}" if about else "is missing"
     value = show_value(one["input"])
     if one["type"] == "model_type":
         return f"is {value}; it takes a table"

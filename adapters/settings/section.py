@@ -1,31 +1,54 @@
 """Defines sections, frozen tables of settings, and how each setting is described to users."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum, StrEnum
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationInfo, field_validator
 from pydantic.config import JsonDict
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from ...domain.policies.policy import NO_VALUE, PolicySetting
-from .toml_lines import SettingPath
+
+SettingPath = tuple[str | int, ...]
+"""Keys and list indices, outermost first."""
 
 CONTRADICTION_TYPE = "contradiction"
 """The type of errors that name the place in the section and the fault."""
 VALUE_PLACEHOLDER = "is <value>"
-"""The placeholder for the value in such an error, since a value may be too long or secret."""
+"""The placeholder for the value in an error, since a value may be too long or secret."""
 
 TextTuple = Annotated[tuple[str, ...], Strict(strict=False)]
 """A list of strings, as in TOML and JSON."""
 
 
+@dataclass(frozen=True, slots=True)
+class SettingOrigin:
+    """A line of a file, or an environment variable; neither for a default."""
+
+    file: str | None = None
+    line: int | None = None
+    variable: str | None = None
+
+    def __str__(self) -> str:
+        if self.file is not None:
+            return f"{self.file}:{self.line}"
+        return self.variable or "default"
+
+
+UNSET = SettingOrigin()
+
+
 class Section(BaseModel):
-    """A table of settings, each with a unit and a line of help."""
+    """A table of settings, each with a unit and a line of help.
+
+    A validator raises ValueError with the text that follows the setting's name, or
+    `make_contradiction`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -54,6 +77,20 @@ def section_setting(
 def make_contradiction(*found: tuple[SettingPath, str]) -> PydanticCustomError:
     """Return the error for a validator to raise, with paths below its value and their faults."""
     return PydanticCustomError(CONTRADICTION_TYPE, "contradiction", {"found": found})
+
+
+def find_nearest(name: str, known: Iterable[str]) -> str | None:
+    by_folded = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.7)
+    return by_folded[near[0]] if near else None
+
+
+def describe_unknown_name(name: str, known: Iterable[str], thing: str) -> str:
+    """Return e.g. `is no policy; did you mean reserve-headroom?`, without repeating the name."""
+    known = list(known)
+    near = find_nearest(name, known)
+    meant = f"did you mean {near}?" if near else f"there is {', '.join(known) or 'none'}"
+    return f"is no {thing}; {meant}"
 
 
 class SettingShape(StrEnum):
@@ -107,68 +144,43 @@ class SettingInfo:
 def describe_setting(section: type[Section], name: str) -> SettingInfo:
     """Describe one of a section's fields."""
     field = section.model_fields[name]
-    inner, may_be_none = _strip_none(field.annotation)
-    shape, element = _find_shape(inner)
+    types = [one for one in get_args(field.annotation) if one is not NoneType]
+    may_be_none = NoneType in get_args(field.annotation)
+    shape, element, is_by_name = _find_shape(types[0] if may_be_none else field.annotation)
+    is_section = isinstance(element, type) and issubclass(element, Section)
     is_table = shape in {SettingShape.TABLE, SettingShape.TABLES}
-    known = _read_metadata(field)
+    choices: tuple[Any, ...] = ()
+    if get_origin(element) is Literal:
+        choices, element = get_args(element), str
+    elif isinstance(element, type) and issubclass(element, Enum):
+        choices = tuple(str(one.value) for one in element)
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    known: Mapping[str, Any] = {}
+    if isinstance(field.json_schema_extra, dict):
+        known = field.json_schema_extra
     scalar = PolicySetting(
         name=name,
-        type=str if is_table or get_origin(element) is Literal else element,
-        default=_read_default(field),
+        type=str if is_table else element,
+        default=default,
         unit=known.get("unit", ""),
         help=field.description or "",
         least=known.get("least"),
         most=known.get("most"),
-        among=() if is_table else _find_choices(element),
+        among=choices,
         may_be_none=may_be_none,
     )
-    return SettingInfo(
-        shape=shape,
-        scalar=scalar,
-        default=_read_default(field),
-        section=element if is_table and _is_section(element) else None,
-        is_by_name=shape is SettingShape.TABLE and inner is not element and _is_section(element),
-    )
+    return SettingInfo(shape, scalar, default, element if is_section else None, is_by_name)
 
 
-def _read_metadata(field: FieldInfo) -> Mapping[str, Any]:
-    extra = field.json_schema_extra
-    return extra if isinstance(extra, dict) else {}
-
-
-def _read_default(field: FieldInfo) -> Any:
-    return None if field.is_required() else field.get_default(call_default_factory=True)
-
-
-def _strip_none(annotation: Any) -> tuple[Any, bool]:
-    others = [one for one in get_args(annotation) if one is not NoneType]
-    if NoneType in get_args(annotation):
-        return others[0], True
-    return annotation, False
-
-
-def _find_shape(annotation: Any) -> tuple[SettingShape, Any]:
-    """Return the shape, and the type of its elements."""
-    origin = get_origin(annotation)
-    if origin is tuple:
-        element = _strip_annotation(get_args(annotation)[0])
-        return (SettingShape.TABLES if _is_section(element) else SettingShape.LIST), element
-    if origin is Mapping or (isinstance(origin, type) and issubclass(origin, Mapping)):
-        return SettingShape.TABLE, _strip_annotation(get_args(annotation)[1])
-    return (SettingShape.TABLE if _is_section(annotation) else SettingShape.SCALAR), annotation
-
-
-def _strip_annotation(annotation: Any) -> Any:
-    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
-
-
-def _is_section(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Section)
-
-
-def _find_choices(element: Any) -> tuple[str, ...]:
-    if get_origin(element) is Literal:
-        return get_args(element)
-    if isinstance(element, type) and issubclass(element, Enum):
-        return tuple(str(one.value) for one in element)
-    return ()
+def _find_shape(annotation: Any) -> tuple[SettingShape, Any, bool]:
+    """Return the shape, the type of its elements, and whether these are tables by name."""
+    if get_origin(annotation) not in {tuple, Mapping}:
+        is_table = isinstance(annotation, type) and issubclass(annotation, Section)
+        return (SettingShape.TABLE if is_table else SettingShape.SCALAR), annotation, False
+    is_list = get_origin(annotation) is tuple
+    element = get_args(annotation)[0 if is_list else 1]
+    element = get_args(element)[0] if get_origin(element) is Annotated else element
+    is_section = isinstance(element, type) and issubclass(element, Section)
+    if is_list:
+        return (SettingShape.TABLES if is_section else SettingShape.LIST), element, False
+    return SettingShape.TABLE, element, is_section

@@ -9,16 +9,19 @@ from ...domain.hooks import CompactionEventKind
 from ...domain.policies.catalog import ALIASES
 from ...domain.policies.policy import Policy
 from ...domain.policies.scored_pruning import ScoredPruning
-from .compaction_settings import CompactionSettings, PinSettings
-from .context_settings import ContextSettings
-from .idle_settings import IdleSettings
-from .maintenance_settings import MaintenanceSettings
-from .origin import UNSET, SettingOrigin
+from .compaction_settings import CompactionSettings, ContextSettings, PinSettings, ShadowSettings
+from .idle_settings import IdleSettings, MaintenanceSettings
 from .policy_catalog import get_policy
-from .section import Section, TextTuple, make_contradiction, section_setting
-from .shadow_settings import ShadowSettings
+from .section import (
+    UNSET,
+    Section,
+    SettingOrigin,
+    SettingPath,
+    TextTuple,
+    make_contradiction,
+    section_setting,
+)
 from .summary_settings import SummarySettings
-from .toml_lines import SettingPath
 
 EventKinds = Annotated[
     tuple[Annotated[CompactionEventKind, Strict(strict=False)], ...], Strict(strict=False)

@@ -6,9 +6,15 @@ from typing import Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from .name_suggestions import describe_unknown_name
-from .section import VALUE_PLACEHOLDER, Section, TextTuple, make_contradiction, section_setting
-from .toml_lines import SettingPath
+from .section import (
+    VALUE_PLACEHOLDER,
+    Section,
+    SettingPath,
+    TextTuple,
+    describe_unknown_name,
+    make_contradiction,
+    section_setting,
+)
 
 SUMMARIZER_NAMES = ("extractive", "llm", "command")
 """The built-in summarizers; users' own are entry points of the group below."""
@@ -72,7 +78,7 @@ class SummarySettings(Section):
     @classmethod
     def _check_summarizers(cls, chain: tuple[str, ...]) -> tuple[str, ...]:
         if not chain:
-            raise make_contradiction(((), "names no summarizer; `extractive` needs nothing"))
+            raise ValueError("names no summarizer; `extractive` needs nothing")
         known = set(SUMMARIZER_NAMES)
         if not known.issuperset(chain):
             known |= {one.name for one in entry_points(group=ENTRY_POINT_GROUP)}
@@ -84,12 +90,8 @@ class SummarySettings(Section):
             elif name in chain[:index]:
                 found.append(((index,), f"names {name} a second time: leave it out"))
             elif "extractive" in chain[:index]:
-                found.append(
-                    (
-                        (index,),
-                        "comes after extractive, which needs nothing: move it forward",
-                    )
-                )
+                wrong = "comes after extractive, which needs nothing: move it forward"
+                found.append(((index,), wrong))
         if found:
             raise make_contradiction(*found)
         return chain
@@ -99,7 +101,7 @@ class SummarySettings(Section):
     def _check_variable(cls, name: str | None) -> str | None:
         if name is not None and not _VARIABLE.fullmatch(name):
             # Do not repeat the value, which may be the key itself.
-            raise make_contradiction(((), "is no name of a variable, such as MY_PROVIDER_KEY"))
+            raise ValueError("is no name of a variable, such as MY_PROVIDER_KEY")
         return name
 
     @model_validator(mode="after")

@@ -10,13 +10,14 @@ summary alone).
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from math import inf
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ...domain.compaction_events import BoundaryActivated, CompactBoundary, CompactionReverted
 from ...domain.event import Event
 from ...domain.session_events import ModelCalled
 from ...domain.token_estimate import PromptSizeChange, SizeBasis
+from .earlier_calls import iter_calls
 from .event_log.event_store import EventStore
 from .view_reader import ViewReader
 
@@ -93,27 +94,13 @@ def _find_switches(decisions: Sequence[Event]) -> Iterator[BoundarySwitch]:
 def _read_prompts(reader: ViewReader, switch: BoundarySwitch, *, later: bool) -> Iterator[int]:
     """Yield the reported prompts on the view that a switch ended, newest first, or on the next."""
     first, end = (switch.begins, switch.until) if later else (switch.ends, switch.begins)
-    store, chain = reader.store, reader.store.find_session_chain(reader.namespace, reader.key)
-    left = _MAX_EVENTS_READ
-    for segment in chain.segments if later else reversed(chain.segments):
-        last = segment.last
-        low, high = segment.first - 1, last
-        if later:
-            low = max(low, switch.position)
-        else:
-            high = switch.position if last is None else min(last, switch.position)
-        if not left or (high is not None and high <= low):
-            continue
-        rows = store.recorder.select_events(
-            segment.originator_id, gt=low, lte=high, desc=not later, limit=left
-        )
-        left -= len(rows)
-        for row in rows:
-            if row.topic == ModelCalled.TOPIC:
-                call = cast(ModelCalled, store.mapper.to_domain_event(row))
-                is_on_it = first <= call.lineage_version < end and _is_on_lineage(reader, call)
-                if is_on_it and call.context:
-                    yield call.context
+    chain = reader.store.find_session_chain(reader.namespace, reader.key)
+    between = (switch.position + 1, inf) if later else (1, switch.position)
+    for call in iter_calls(
+        reader.store, chain, *between, limit=_MAX_EVENTS_READ, newest_first=not later
+    ):
+        if first <= call.lineage_version < end and _is_on_lineage(reader, call) and call.context:
+            yield call.context
 
 
 def _is_on_lineage(reader: ViewReader, call: ModelCalled) -> bool:

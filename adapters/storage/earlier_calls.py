@@ -1,7 +1,8 @@
 """Reads what calls before a compaction tell about the view after it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from math import inf
 from types import MappingProxyType
 from typing import cast
 
@@ -148,20 +149,36 @@ def _find_newest_call(
         if isinstance(event, ModelCalled) and event.context is not None:
             return event
         left, position = left - 1, position - 1
-    for segment in reversed(chain.segments):
-        last = position if segment.last is None else min(position, segment.last)
-        if last < segment.first or not left:
+    calls = iter_calls(store, chain, 1, position, limit=left, newest_first=True)
+    return next((call for call in calls if call.context is not None), None)
+
+
+def iter_calls(
+    store: EventStore,
+    chain: Chain,
+    first: int,
+    last: float,
+    *,
+    limit: int,
+    newest_first: bool = False,
+) -> Iterator[ModelCalled]:
+    """Yield the calls at these positions, after reading at most `limit` events."""
+    for segment in reversed(chain.segments) if newest_first else chain.segments:
+        low = max(first, segment.first)
+        high = last if segment.last is None else min(last, segment.last)
+        if low > high or not limit:
             continue
         rows = store.recorder.select_events(
-            segment.originator_id, gt=segment.first - 1, lte=last, desc=True, limit=left
+            segment.originator_id,
+            gt=low - 1,
+            lte=None if high == inf else int(high),
+            desc=newest_first,
+            limit=limit,
         )
-        left -= len(rows)
+        limit -= len(rows)
         for row in rows:
             if row.topic == ModelCalled.TOPIC:
-                call = cast(ModelCalled, store.mapper.to_domain_event(row))
-                if call.context is not None:
-                    return call
-    return None
+                yield cast(ModelCalled, store.mapper.to_domain_event(row))
 
 
 def _read_boundary(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..summaries.extraction.user_requests import remove_inserted_text
+from ..summaries.findings import remove_inserted_text
 from .plain_words import PlainWords
 from .rows import RowKind, SessionRows
 

@@ -19,7 +19,7 @@ from ..counting.estimators import (
 from ..errors import NothingToCompactError
 from ..item import Item, get_place
 from ..messages import Role, find_message_end, find_message_start, find_role
-from ..summaries.forms.pi import PiTemplate
+from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index
 from .policy import NEVER_FIRES, check_settings, setting
 

@@ -19,7 +19,7 @@ from ..counting.estimators import (
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import find_message_end, find_message_start, find_role, iter_message_spans_back
-from ..summaries.forms.claude_sdk import ClaudeSdkTemplate
+from ..summaries.templates import ClaudeSdkTemplate
 from ..trims import iter_shortened_results
 from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import NEVER_FIRES, check_settings, make_setting_error, setting

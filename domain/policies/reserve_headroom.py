@@ -17,7 +17,7 @@ from ..counting.estimators import (
 )
 from ..errors import NothingToCompactError
 from ..messages import Message, Role, group_messages
-from ..summaries.forms.klaude import KLAUDE_TEMPLATES, KlaudeVersion
+from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window
 from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
 from .reference.reserve_walk import ReserveWalk, walk_back

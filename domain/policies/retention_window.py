@@ -17,7 +17,7 @@ from ..counting.estimators import (
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import Role, find_message_start, find_role, iter_message_spans_back
-from ..summaries.forms.tunacode import TunacodeTemplate
+from ..summaries.templates import TunacodeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import check_settings, setting
 

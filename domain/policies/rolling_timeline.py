@@ -10,7 +10,7 @@ from ..compaction_events import Trigger
 from ..counting.estimators import SizeUnit
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..summaries.forms.kdcube import KdcubeTemplate
+from ..summaries.kdcube_template import KdcubeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import check_settings, make_setting_error, setting
 from .reference.timeline import TimelineCuts, TimelineSizes

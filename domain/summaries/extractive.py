@@ -1,26 +1,26 @@
 """Writes a summary by rules, in words from the log: it needs no model and cannot fail."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 from ..ranges import Ranges
 from ..token_estimate import CHARS_PER_TOKEN, estimate_text
-from .extraction.candidates import find_stems, gather_candidates, sort_by_weight
-from .extraction.clean_text import add_handles, fold_lines, parse_cited_handles
-from .extraction.excerpts import iter_excerpts
-from .extraction.facts import FactKind, SummaryFact, find_fact_words, rank_facts
-from .extraction.file_lists import write_file_lists
-from .extraction.sections import (
+from .candidates import find_stems, gather_candidates, iter_excerpts, sort_by_weight
+from .clean_text import add_handles, fold_lines, list_cited_runs
+from .earlier_summary import read_earlier_lines, split_foreign_summary
+from .facts import FactKind, SummaryFact, find_fact_words, rank_facts
+from .file_lists import write_file_lists
+from .gate import ALWAYS_SMALL_TOKENS, compute_max_useful_tokens
+from .layout import (
+    PROGRESS_SECTIONS,
     SECTION_LAYOUT,
     SummaryLine,
     SummarySection,
     lay_out_sections,
-    read_earlier_lines,
-    split_foreign_summary,
 )
-from .extraction.summary_page import LIST_ROW_CHARS, SummaryPage
-from .gate import ALWAYS_SMALL_TOKENS, compute_max_useful_tokens
+from .memo import Memo
+from .page import LIST_ROW_CHARS, SummaryPage
 from .summarizer import Draft, Material
 
 _SECTION_SHARES: Mapping[SummarySection, float] = {
@@ -47,14 +47,13 @@ _SEPARATOR_CHARS = len(", ")
 _HANDLES_CHARS = 36
 """The most characters of a fact line's handles."""
 
-_PROGRESS = (SummarySection.DONE, SummarySection.IN_PROGRESS, SummarySection.BLOCKED)
-
 
 @dataclass(frozen=True)
 class ExtractiveSummarizer:
     """Verbatim words chosen by rules, each with its handle; the result is deterministic."""
 
     name: str = "extractive"
+    _memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
 
     def summarize(self, material: Material) -> Draft:
         room = CHARS_PER_TOKEN * max(0, min(material.budget, _max_useful_tokens(material)))
@@ -65,17 +64,19 @@ class ExtractiveSummarizer:
         if room < _MIN_CHARS_WITH_HEADINGS:
             # Another writer's handles may be wrong.
             earlier += read_earlier_lines({}, "\n".join(parts), Ranges())
-        listed = [line for line in earlier if line.is_list]
-        lines = gather_candidates(material, [line for line in earlier if not line.is_list])
+        told = [line for line in earlier if not line.facts]
+        lines = gather_candidates(material, told, self._memo)
         if room < _MIN_CHARS_WITH_HEADINGS:
             draft = _write_short(lines, room)
         else:
             facts = rank_facts(
                 material.removed_items,
-                _read_ledger_facts(listed),
+                # The facts in an earlier summary, and where each was last seen.
+                {fact: line.newest for line in earlier for fact in line.facts},
+                self._memo,
                 find_stems(material.instructions or ""),
             )
-            draft = _write_page(parts, lines, facts, room, material)
+            draft = _write_page(parts, lines, facts, room, material=material, memo=self._memo)
         return draft if 0 < len(draft.text) <= room else _write_empty(material, room)
 
 
@@ -91,9 +92,9 @@ def _max_useful_tokens(material: Material) -> int:
 def _write_short(lines: Sequence[SummaryLine], room: int) -> Draft:
     """Return the most important lines without headings, always including the first."""
     taken: list[tuple[SummaryLine, str]] = []
-    for line in sorted(
-        (line for line in lines if line.section is not SummarySection.TURN), key=_rank_line
-    ):
+    ranks = {SummarySection.GOAL: 0, SummarySection.CONSTRAINTS: 1}
+    own = [line for line in lines if line.section is not SummarySection.TURN]
+    for line in sorted(own, key=lambda line: ranks.get(line.section, 2)):
         written = line.write_within(room - len("- ") if not taken else _GLANCE_CHARS)
         cost = len(written) + len("- ") + (len("\n") if taken else 0)
         if cost <= room:
@@ -103,23 +104,15 @@ def _write_short(lines: Sequence[SummaryLine], room: int) -> Draft:
     return Draft(
         "\n".join(f"- {written}" for _, written in taken),
         lay_out_sections((line.section, written) for line, written in taken),
-        Ranges(run for line, _ in taken for run in parse_cited_handles(line.handles).runs),
+        Ranges(run for line, _ in taken for run in list_cited_runs(line.handles)),
     )
-
-
-def _rank_line(line: SummaryLine) -> int:
-    """Return a sort key: goals, then constraints, then the rest in order."""
-    return {SummarySection.GOAL: 0, SummarySection.CONSTRAINTS: 1}.get(line.section, 2)
 
 
 def _write_empty(material: Material, room: int) -> Draft:
     """Return a draft for blocks without words, or for a room too small for any."""
-    text = add_handles("Nothing to quote", parse_cited_handles(material.covers))
-    return (
-        Draft(text, cites=parse_cited_handles(material.covers))
-        if len(text) <= room
-        else Draft("-"[:room])
-    )
+    cited = Ranges(list_cited_runs(material.covers))
+    text = add_handles("Nothing to quote", cited)
+    return Draft(text, cites=cited) if len(text) <= room else Draft("-"[:room])
 
 
 def _write_page(
@@ -127,7 +120,9 @@ def _write_page(
     lines: Sequence[SummaryLine],
     facts: Sequence[SummaryFact],
     room: int,
+    *,
     material: Material,
+    memo: Memo,
 ) -> Draft:
     page = SummaryPage(room)
     page.add_tags(
@@ -136,11 +131,11 @@ def _write_page(
     if parts:
         gone = sum(item.tokens for item in material.removed_items)
         page.add_earlier(parts, page.left - min(room // 2, gone * CHARS_PER_TOKEN // 2))
-    lines = sort_by_weight(_weigh_by_facts(lines, facts))
+    lines = sort_by_weight(_weigh_by_facts(lines, facts, memo))
     rest = page.add_shares(lines, _compute_shares(material))
     rest = page.add(rest, spare=int(room * _FACTS_SHARE))
     facts, length = _filter_unsaid_facts(facts, page.collect_words()), page.line_count
-    page.add(iter_excerpts(facts, material.removed_items), spare=int(room * _LEDGER_SHARE))
+    page.add(iter_excerpts(facts, material.removed_items, memo), spare=int(room * _LEDGER_SHARE))
     page.add(_iter_ledger_lines(_filter_unsaid_facts(facts, page.collect_words(length)), page))
     page.add(rest)
     page.add_earlier(parts, page.left)
@@ -152,27 +147,22 @@ def _compute_shares(material: Material) -> dict[SummarySection, float]:
     gone = sum(item.tokens for item in material.removed_items)
     inside = sum(item.tokens for item in material.removed_items if item.position in material.prefix)
     part = inside / gone if gone else 0.0
-    divided = {
-        s: share * (1 - part) if s in _PROGRESS else share for s, share in _SECTION_SHARES.items()
-    }
-    return divided | {
-        SummarySection.TURN: part * sum(_SECTION_SHARES[section] for section in _PROGRESS)
-    }
-
-
-def _read_ledger_facts(lines: Iterable[SummaryLine]) -> dict[str, int]:
-    """Return the facts in an earlier summary, and where each was last seen."""
-    return {fact: line.newest for line in lines for fact in line.wording.facts}
+    divided = dict(_SECTION_SHARES)
+    for section in PROGRESS_SECTIONS:
+        divided[section] *= 1 - part
+    turn = part * sum(_SECTION_SHARES[section] for section in PROGRESS_SECTIONS)
+    return divided | {SummarySection.TURN: turn}
 
 
 def _weigh_by_facts(
-    lines: Iterable[SummaryLine], facts: Sequence[SummaryFact]
+    lines: Iterable[SummaryLine], facts: Sequence[SummaryFact], memo: Memo
 ) -> Iterator[SummaryLine]:
     """Raise the weight of lines that are the first to name facts likely to be needed again."""
     usual = sum(fact.worth for fact in facts) / max(len(facts), 1)
     worth = {fact.text: fact.worth / usual for fact in facts}
+    find_words = memo.cache_words(find_fact_words)
     for line in lines:
-        words = find_fact_words(line.text)
+        words = find_words(line.text)
         if worth.keys().isdisjoint(words):
             yield line
             continue

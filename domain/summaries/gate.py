@@ -2,21 +2,19 @@
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 
 from ..blocks import Kind
 from ..errors import RejectedSummaryError
 from ..token_estimate import estimate_text
-from .extraction.clean_text import LINE_CACHE_SIZE
-from .extraction.file_lists import remove_file_lists
+from .clean_text import find_tool_markup
+from .file_lists import remove_file_lists
 from .quotes import is_quote_in, iter_quotes, list_comparable_texts
-from .scripts import LATIN_SCRIPT, MIN_LETTERS, count_letters, find_dominant_script, is_latin
 from .summarizer import Draft, Material
-from .tool_markup import find_tool_markup
 
 SIZE_TOLERANCE = 1.1
 """Models count tokens differently; a text this much over its budget still passes."""
@@ -80,7 +78,7 @@ def _check_no_tool_calls(case: GateCase) -> str | None:
     """Reject a model that goes on with the task instead of summarizing it."""
     if _is_json_call(case.draft.text):
         return "the text is a tool call in JSON"
-    if markup := _find_markup(case.draft.text):
+    if markup := find_tool_markup(_CODE.sub("", _remove_quotes(case.draft.text))):
         return f"the text calls a tool: {markup}"
     return None
 
@@ -111,9 +109,7 @@ def _check_language(case: GateCase) -> str | None:
     """
     if is_latin(case.draft.text):
         return None
-    own = "\n".join(
-        line for line in _iter_unquoted_lines(_CODE.sub("", case.draft.text)) if line[:1] != "#"
-    )
+    own = _HEADINGS.sub("", _remove_quotes(_CODE.sub("", case.draft.text)))
     script = find_dominant_script(own)
     if script is None or script == LATIN_SCRIPT:
         return None
@@ -130,7 +126,8 @@ def _check_language(case: GateCase) -> str | None:
 def _check_quotes(case: GateCase) -> str | None:
     for quote in iter_quotes(case.draft.text):
         if not is_quote_in(quote, case.user_texts):
-            return f"the user never said: {_excerpt_start(quote)}"
+            start = quote if len(quote) <= 120 else f"{quote[:119]}…"
+            return f"the user never said: {start}"
     return None
 
 
@@ -154,7 +151,7 @@ GATE_RULES: dict[str, _Rule] = {
 
 # Neither tool results, which may be in any language, nor a model's thinking.
 _SPEECH_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER, Kind.TOOL_CALL})
-_FENCE = "```"
+_HEADINGS = re.compile(r"^#.*", re.MULTILINE)
 _CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
@@ -165,26 +162,9 @@ def _iter_spoken_texts(material: Material) -> Iterator[str]:
     yield from (item.block.text for item in material.removed_items if item.kind in _SPEECH_KINDS)
 
 
-def _iter_unquoted_lines(text: str) -> Iterable[str]:
-    return (line for line in text.split("\n") if not _has_quote(line))
-
-
-@lru_cache(maxsize=LINE_CACHE_SIZE)
-def _has_quote(line: str) -> bool:
-    return any(iter_quotes(line))
-
-
-def _find_markup(text: str) -> str | None:
-    """Return the first markup of a tool call in a text, ignoring quotes and code."""
-    if _FENCE in text:
-        return find_tool_markup(_CODE.sub("", "\n".join(_iter_unquoted_lines(text))))
-    # Markup never spans lines, and code does so only between fences.
-    return next(filter(None, map(_find_markup_in_line, text.split("\n"))), None)
-
-
-@lru_cache(maxsize=LINE_CACHE_SIZE)
-def _find_markup_in_line(line: str) -> str | None:
-    return None if _has_quote(line) else find_tool_markup(_CODE.sub("", line))
+def _remove_quotes(text: str) -> str:
+    """Return a text without the lines that quote the user."""
+    return "\n".join(line for line in text.split("\n") if not any(iter_quotes(line)))
 
 
 def _is_json_call(text: str) -> bool:
@@ -208,5 +188,43 @@ def _is_call(entry: dict[str, object]) -> bool:
     )
 
 
-def _excerpt_start(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:119]}…"
+MIN_LETTERS = 40
+"""Fewer letters may be a name or a formula in a text of another script."""
+LATIN_SCRIPT = "LATIN"
+
+_LATIN = re.compile("[A-Za-z]+")
+_OTHER = re.compile(r"[^\W\d_\x00-\x7f]")
+# Japanese mixes all of these.
+_FAMILIES = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "KATAKANA-HIRAGANA": "CJK"}
+# A letter that is a syllable or a word counts as several letters of an alphabet.
+_WEIGHTS = {"CJK": 3, "HANGUL": 3}
+
+
+def count_letters(text: str) -> Counter[str]:
+    """Count a text's letters in each script, weighted to letters of an alphabet."""
+    written = Counter({LATIN_SCRIPT: sum(map(len, _LATIN.findall(text)))})
+    if not text.isascii():
+        for letter, times in Counter(_OTHER.findall(text)).items():
+            script = _find_script(letter)
+            written[script] += times * _WEIGHTS.get(script, 1)
+    return written
+
+
+def is_latin(text: str) -> bool:
+    """Check, without a full count, that other scripts have too few letters for words."""
+    if text.isascii():
+        return True
+    return len(_OTHER.findall(text)) * max(_WEIGHTS.values()) < MIN_LETTERS
+
+
+def find_dominant_script(text: str) -> str | None:
+    """Return the script of most of a text; None if there is none, or hardly any words."""
+    written = count_letters(text)
+    ((script, most),) = written.most_common(1)
+    return script if most >= MIN_LETTERS and most > written.total() / 2 else None
+
+
+def _find_script(letter: str) -> str:
+    """Return the script of a letter, which begins its name: CYRILLIC SMALL LETTER A."""
+    script = unicodedata.name(unicodedata.normalize("NFKC", letter)[0], "").partition(" ")[0]
+    return _FAMILIES.get(script, script)

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
-from .extraction.clean_text import LINE_CACHE_SIZE, fold_lines, split_handles
+from .clean_text import fold_lines, split_handles
 
 # Words between the name and the colon still attribute it: `User, later: "..."`.
 _ATTRIBUTED = re.compile(
@@ -24,7 +23,6 @@ def write_quote(words: str) -> str:
     return f'User: "{words}"'
 
 
-@lru_cache(maxsize=LINE_CACHE_SIZE)
 def find_quote(line: str) -> str | None:
     """Return the words that a summary line attributes to the user, or None."""
     found = _ATTRIBUTED.match(line.strip())
@@ -49,7 +47,6 @@ def iter_quotes(text: str) -> Iterator[str]:
             yield split_handles(found[1])[0]
 
 
-@lru_cache(maxsize=1_024)
 def normalize_quotes(text: str) -> str:
     """Return a text as quotes are searched in it: one line, with straight quotation marks."""
     return fold_lines(text).translate(_STRAIGHT)

@@ -9,9 +9,10 @@ from ...domain.fidelity.generic_keys import GENERIC_KEYS
 from ...domain.fidelity.rows import AGENT_KINDS, RowKind
 from ...domain.item import Item
 from ...domain.ranges import Ranges
-from ...domain.summaries.extraction.findings import iter_remarks
-from ...domain.summaries.extraction.sections import SummaryLine, SummarySection, read_earlier_lines
-from ...domain.summaries.extraction.user_requests import iter_rules
+from ...domain.summaries.earlier_summary import read_earlier_lines
+from ...domain.summaries.findings import iter_remarks, iter_rules
+from ...domain.summaries.layout import SummaryLine, SummarySection
+from ...domain.summaries.memo import Memo
 from ..history_view import HistoryView
 from .session_text import SessionText
 from .view_text import ViewText
@@ -86,7 +87,8 @@ def find_lost_facts(
         # Every view lists the tools, and any model knows what all projects share.
         if key not in log.tool_names and key not in GENERIC_KEYS and not after.has_fact(key)
     }
-    sentences = [*iter_rules(left := tuple(left), ()), *iter_remarks(left)]
+    left, memo = tuple(left), Memo()
+    sentences = [*iter_rules(left, (), memo), *iter_remarks(left, memo)]
     if old.summary is not None and old.summary_digest != new.summary_digest:
         sentences += read_earlier_lines(old.summary.sections, old.summary.text, old.summary.covers)
     found = [*_iter_lost_anchors(keys, before, upto, log), *_iter_lost_sentences(sentences, after)]

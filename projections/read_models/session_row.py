@@ -1,6 +1,5 @@
 """Folds a session's events, and those of its served lineage, into its row in the index."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Self
@@ -143,10 +142,6 @@ class SessionRow:
             served_version=fork.lineage_version if fork else 0,
             steady_from=fork.position if fork else 0,
         )
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        return cls(**row)
 
     @property
     def columns(self) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from typing import cast
 from ...domain.errors import RejectedSummaryError, SummarizerFailedError
 from ...domain.summaries.extractive import ExtractiveSummarizer
 from ...domain.summaries.gate import check_draft
-from ...domain.summaries.listing import ListingSummarizer
-from ...domain.summaries.notice import NoticeSummarizer
+from ...domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
 from ...domain.summaries.summarizer import Draft, Material, Summarizer
 from ...domain.window import OnFailure
 from ..planned_compaction import PlannedCompaction, reuse_summary

@@ -15,7 +15,7 @@ from ...domain.pins import NO_PINS, PinRules
 from ...domain.plan_repairs import SUMMARY_DIVISOR
 from ...domain.policies.policy import Policy, quiet_below
 from ...domain.summaries.gate import ALWAYS_SMALL_TOKENS
-from ...domain.summaries.sized_summarizer import MIN_SIZED_TOKENS, clamp_size
+from ...domain.summaries.simple_summarizers import MIN_SIZED_TOKENS, clamp_size
 from ...domain.window import Plan
 from .trace import NeedsFullReplay, SessionTrace
 from .trace_shortening import TraceShortening

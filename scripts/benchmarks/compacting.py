@@ -1,11 +1,10 @@
 """How long a compaction takes that writes its summary by rules, and what of it takes how long."""
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 
 from cutbank import CompactionOptions, SessionStore, StoredSession
-from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.blocks import Kind
@@ -25,8 +24,6 @@ HIDDEN, BUDGET, LIMIT = 160_000, 13_107, 200_000
 """Tokens that leave, that the summary may take, and that the model holds."""
 KEPT = {"keep_tokens": "400"}
 MOST = 50
-SUMMARIES = "cutbank.domain.summaries."
-"""The modules that remember what they read."""
 
 
 def compacting(options: Options) -> Found:
@@ -75,17 +72,7 @@ def hidden(session: StoredSession) -> Material:
 
 
 def summarized(material: Material, _: object) -> object:
-    forget()
     return ExtractiveSummarizer().summarize(material)
-
-
-def forget() -> None:
-    """A history of its own: what was read of the last one helps no longer."""
-    for name, module in [*sys.modules.items()]:
-        if name.startswith(SUMMARIES):
-            for found in vars(module).values():
-                if hasattr(found, "cache_clear") and not isinstance(found, type):
-                    found.cache_clear()
 
 
 def beside(material: Material, name: str, rounds: int) -> Iterator[Figure]:
@@ -106,6 +93,5 @@ def warm(session: StoredSession, key: str) -> StoredSession:
 
 
 def compacted(session: StoredSession) -> None:
-    forget()
     outcome = session.compact(limit=LIMIT, options=CompactionOptions(settings=KEPT))
     assert outcome.summarizer == "extractive", outcome

@@ -9,7 +9,7 @@ from statistics import median, quantiles
 from time import perf_counter
 
 from cutbank import SessionStore
-from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.models.vocabularies import (
     VOCABULARIES,
     TiktokenCounter,

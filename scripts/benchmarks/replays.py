@@ -16,7 +16,8 @@ from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.catalog import build_policy
-from cutbank.domain.summaries.sized_summarizer import SizedSummarizer
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank.domain.summaries.simple_summarizers import SizedSummarizer
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replay_recording
@@ -43,12 +44,13 @@ def replays(options: Options) -> Found:
     with open_store(options.folder / "replays.db", synchronous="NORMAL") as store:
         session = told(store, 700 if options.smoke else 10_000)
         recording = read_recording(session)
+        extractive = ExtractiveSummarizer()
         gc.collect()
         gc.freeze()
         for name in IN_FULL:
             for who, writers in (
                 ("sized", ReplayWriters((SizedSummarizer(SUMMARY),))),
-                ("extractive", ReplayWriters()),
+                ("extractive", ReplayWriters((extractive,))),
             ):
                 each = partial(in_full, recording, name, writers)
                 speed = recording.blocks / taken(each, rounds if who == "sized" else 1)

@@ -353,7 +353,7 @@ def test_a_request_whose_process_died_is_picked_up(
         session = store.session("s")
         talk(session, 26)
         session.append(Block.user("and now?"))
-        order = session.loop(limit=LIMIT).order
+        order = session.loop(limit=LIMIT).request
         planned = session.log.compactor().planner.plan(order)
         assert isinstance(planned, PlannedCompaction)
         session.log.compactor().decisions.record_request(
@@ -366,7 +366,7 @@ def test_a_request_whose_process_died_is_picked_up(
         assert loop.prepare().boundary is None  # whoever asked may be at it still
         assert session.log.compactor().decisions.read_state().requested
 
-        clock.now += timedelta(seconds=loop.order.chain.max_duration_s)
+        clock.now += timedelta(seconds=loop.request.chain.max_duration_s)
         view = loop.prepare()
 
         assert view.boundary is not None
@@ -376,7 +376,7 @@ def test_a_request_whose_process_died_is_picked_up(
 
 def test_no_agent_waits_for_what_a_dead_worker_wanted(session: StoredSession, clock: Clock) -> None:
     talk(session, 26)
-    order = replace(session.loop(limit=LIMIT).order, by="a worker", lease_s=60.0)
+    order = replace(session.loop(limit=LIMIT).request, by="a worker", lease_s=60.0)
     planned = session.log.compactor().planner.plan(order)
     assert isinstance(planned, PlannedCompaction)
     requested = session.log.compactor().decisions.record_request(

@@ -51,7 +51,7 @@ def test_an_overflow_is_compacted_and_recorded(session: StoredSession, store: Se
     view = loop.handle_overflow(TOO_LONG)
 
     assert view.tokens < before.tokens
-    assert loop.order.limit == 8_000  # as the provider says
+    assert loop.request.limit == 8_000  # as the provider says
     recorded = [
         store.events.mapper.to_domain_event(row)
         for row in store.events.recorder.select_events(session.log.id)

@@ -15,7 +15,7 @@ import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.storage.sqlite import wal_mode
-from cutbank.adapters.storage.sqlite.copy_adoption import adopt_copy
+from cutbank.adapters.storage.sqlite.sqlite_storage import adopt_copy
 from cutbank.domain.errors import StorageError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of processes are POSIX's")
@@ -170,7 +170,7 @@ def test_a_backup_needs_no_second_look(tmp_path: Path, monkeypatch: pytest.Monke
         store.backup(tmp_path / "copy.db")
     looks: list[Path] = []
     monkeypatch.setattr(
-        "cutbank.adapters.storage.sqlite.file_identity.refuse_damaged", lambda _, p: looks.append(p)
+        "cutbank.adapters.storage.sqlite.database_file.refuse_damaged", lambda _, p: looks.append(p)
     )
 
     assert said(tmp_path / "copy.db") == ["words"]

@@ -123,7 +123,7 @@ def check_events(
     def check(event: Event) -> None:
         both = [event, event.model_copy(update={"originator_id": uuid4()})]
         rows = [row for store, one in zip(stores, both, strict=True) for row in stored(store, one)]
-        secret = stores[0].recorder.subject(event.subject)[1]
+        secret = stores[0].recorder.names.subject(event.subject)[1]
         for store in stores:
             assert [store.mapper.to_domain_event(row) for row in rows] == both
             assert store.mapper.read_plaintext(rows[0]) == store.mapper.read_plaintext(rows[1])

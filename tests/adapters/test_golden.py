@@ -33,8 +33,7 @@ from cutbank.adapters.storage.event_log.event_mapper import (
     ZstdCompressor,
     load_json,
 )
-from cutbank.adapters.storage.event_log.keyed_hash import matches_keyed_hash
-from cutbank.adapters.storage.event_log.stored_row import StoredRow
+from cutbank.adapters.storage.event_log.stored_row import StoredRow, matches_keyed_hash
 from cutbank.adapters.storage.sqlite import sqlite_schema
 from cutbank.domain.compaction import Compaction, CompactionState
 from cutbank.domain.event import Aggregate, Event, dump_state, load_state

@@ -66,6 +66,11 @@ def test_a_relative_path_is_resolved_once(
     assert list(second.iterdir()) == []
 
 
+ADD_A_TABLE = """CREATE TABLE later (word TEXT);
+INSERT INTO later SELECT topic FROM topics LIMIT 1;
+"""
+
+
 def test_an_older_database_is_migrated_and_keeps_its_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,7 +81,7 @@ def test_an_older_database_is_migrated_and_keeps_its_events(
         before = connection.execute("SELECT * FROM stored_events").fetchall()
 
     monkeypatch.setattr(
-        sqlite_schema, "SQLITE_MIGRATIONS", (*sqlite_schema.SQLITE_MIGRATIONS, _add_a_table)
+        sqlite_schema, "SQLITE_MIGRATIONS", (*sqlite_schema.SQLITE_MIGRATIONS, ADD_A_TABLE)
     )
     monkeypatch.setattr(sqlite_schema, "SCHEMA_VERSION", sqlite_schema.SCHEMA_VERSION + 1)
     for number in range(2):  # and only once
@@ -100,13 +105,11 @@ def test_a_migration_that_fails_changes_nothing(
     with cutbank.open(path) as store:
         store.session("session").append(Block.user("words"))
 
-    def fails(connection: Connection) -> None:
-        _add_a_table(connection)
-        connection.execute("this is not SQL")
-
     with monkeypatch.context() as patched:
         patched.setattr(
-            sqlite_schema, "SQLITE_MIGRATIONS", (*sqlite_schema.SQLITE_MIGRATIONS, fails)
+            sqlite_schema,
+            "SQLITE_MIGRATIONS",
+            (*sqlite_schema.SQLITE_MIGRATIONS, f"{ADD_A_TABLE}this is not SQL;\n"),
         )
         patched.setattr(sqlite_schema, "SCHEMA_VERSION", sqlite_schema.SCHEMA_VERSION + 1)
         with one_line("old.db", "syntax error"):
@@ -123,11 +126,6 @@ def run_in_thread(work: Callable[[], object]) -> None:
     """A thread has connections of its own."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(work).result()
-
-
-def _add_a_table(connection: Connection) -> None:
-    connection.execute("CREATE TABLE later (word TEXT)")
-    connection.execute("INSERT INTO later SELECT topic FROM topics LIMIT 1")
 
 
 def test_a_foreign_or_newer_database_is_refused_and_left_as_it_was(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from psycopg.sql import SQL, Identifier, Placeholder
 import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.storage.postgres.copy_to_file import COPIED_TABLES
+from cutbank.adapters.storage.postgres.postgres_storage import COPIED_TABLES
 
 OLDEST, *_, _NEWEST_QUERY = sorted((Path(__file__).parent / "golden").glob("*.sql"))
 AS_KEPT: dict[str, Callable[[Any], Any]] = {

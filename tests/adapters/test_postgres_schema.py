@@ -2,18 +2,15 @@
 
 import psycopg
 import pytest
-from databases import asked, connected_to, settings_of
+from databases import asked, connected_to
 from faulty import one_line, texts
 from processes import Processes
 
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.sessions.store_context import StoreContext
-from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.adapters.storage.postgres import postgres_datastore, postgres_schema
 from cutbank.adapters.storage.postgres.postgres_address import PostgresAddress
-from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
 
 NEWER = "ALTER TABLE imports ADD COLUMN note text"
 TODAY = len(postgres_schema.POSTGRES_MIGRATIONS) + 1
@@ -131,14 +128,3 @@ def test_a_migration_that_fails_leaves_what_there_was(
     assert asked(store, "SELECT version FROM cutbank_format") == [(TODAY,)]
     assert asked(store, "SELECT to_regclass('half') IS NULL") == [(True,)]
     cutbank.open(database).close()
-
-
-def test_eventsourcing_s_own_pool_is_never_opened(database: str) -> None:
-    """It would connect in the background, to whatever server is the default."""
-    with EventStore(settings_of(database)) as events:
-        store = SessionStore(StoreContext(events, "log"))
-        store.session("s").append(Block.user("a"))
-        recorder = events.recorder
-        assert isinstance(recorder, PostgresRecorder)
-
-        assert recorder.datastore.pool.closed

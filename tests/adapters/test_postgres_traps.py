@@ -20,7 +20,7 @@ import cutbank
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.storage.event_log import storage_errors
-from cutbank.adapters.storage.postgres import copy_to_file, postgres_datastore
+from cutbank.adapters.storage.postgres import postgres_datastore, postgres_storage
 from cutbank.adapters.storage.postgres.postgres_datastore import (
     ConnectionLostError,
     PostgresLogDatastore,
@@ -300,7 +300,7 @@ def test_a_copy_is_of_one_moment_in_all_its_tables(
     session: StoredSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.append(Block.user("before"))
-    copy_table, copied = copy_to_file._copy_table, list[str]()
+    copy_table, copied = postgres_storage._copy_table, list[str]()
 
     def overtaken(*arguments: Any) -> None:
         copied.append(arguments[2])
@@ -308,7 +308,7 @@ def test_a_copy_is_of_one_moment_in_all_its_tables(
         with ThreadPoolExecutor(1) as threads:  # which has a connection of its own
             threads.submit(session.append, Block.user("later"), key=f"after {arguments[2]}")
 
-    monkeypatch.setattr(copy_to_file, "_copy_table", overtaken)
+    monkeypatch.setattr(postgres_storage, "_copy_table", overtaken)
 
     store_of(session).backup(tmp_path / "copy.db")
 
@@ -323,7 +323,8 @@ def test_a_copy_that_fails_leaves_nothing(
 ) -> None:
     session.append(Block.user("a"))
     monkeypatch.setattr(
-        "cutbank.adapters.storage.postgres.copy_to_file.COPIED_TABLES", {"topics": "id, nothing"}
+        "cutbank.adapters.storage.postgres.postgres_storage.COPIED_TABLES",
+        {"topics": "id, nothing"},
     )
 
     with pytest.raises(StorageError):

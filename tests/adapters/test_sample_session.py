@@ -1,14 +1,16 @@
 """The sample session is a transcript like any other, long enough to be cut inside a turn."""
 
 import json
+import runpy
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.interfaces.sample import write_sample
 
+SCRIPTS = Path(__file__).parents[2] / "scripts"
 CHARACTERS_A_TOKEN = 4
 
 Entry = dict[str, Any]
@@ -21,15 +23,17 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_two_writings_are_the_same_bytes(tmp_path: Path) -> None:
-    once, again = tmp_path / "once.jsonl", tmp_path / "again.jsonl"
+def test_the_shipped_file_is_what_the_script_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "session.jsonl"
+    monkeypatch.syspath_prepend(SCRIPTS)
 
-    write_sample(once)
-    write_sample(again)
+    write_sample(path)
 
-    assert once.read_bytes() == again.read_bytes()
-    assert once.read_bytes().endswith(b"}\n")
-    assert b"\r" not in once.read_bytes()
+    assert path.read_bytes() == runpy.run_path(str(SCRIPTS / "make_sample.py"))["make_sample"]()
+    assert path.read_bytes().endswith(b"}\n")
+    assert b"\r" not in path.read_bytes()
 
 
 def test_every_entry_follows_one_that_came_before(entries: list[Entry]) -> None:

@@ -85,7 +85,7 @@ def test_a_program_that_the_settings_name_may_veto(settled: Settled) -> None:
 def test_tokens_are_counted_as_the_settings_say(settled: Settled) -> None:
     session = store_of(settled('[tokens]\ncounter = "o200k_base"\n')).session("another")
     session.append(Block.user("a" * 400))  # a run of one letter is far less than 100 tokens
-    order = session.loop(limit=8_000).order
+    order = session.loop(limit=8_000).request
 
     assert session.log.compactor().planner.take_snapshot(order).window.tokens < 80
 

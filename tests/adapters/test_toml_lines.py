@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cutbank.adapters.settings.listing import list_effective_settings
 from cutbank.adapters.settings.load_settings import load_settings
-from cutbank.adapters.settings.toml_lines import find_lines
+from cutbank.adapters.settings.toml_file import find_lines
 from cutbank.domain.errors import InvalidSettingError
 
 

@@ -19,8 +19,8 @@ from cutbank import (
     ToolCall,
     ToolResult,
 )
-from cutbank.adapters.models.counters import get_counter
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.vocabularies import get_counter
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.hook_commands import to_hook_input
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
@@ -35,8 +35,8 @@ from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.item import Item
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkTemplate
 from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
+from cutbank.domain.summaries.templates import ClaudeSdkTemplate
 from cutbank.domain.token_estimate import CharacterEstimate
 from cutbank.domain.window import Window
 from cutbank.projections.history_view import HistoryView

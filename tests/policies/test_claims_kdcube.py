@@ -15,7 +15,7 @@ from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.summaries.forms.kdcube import TURN_HEADING, KdcubeTemplate
+from cutbank.domain.summaries.kdcube_template import TURN_HEADING, KdcubeTemplate
 from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
 from cutbank.domain.window import Window
 from cutbank.projections.rendering.catalog import render_view

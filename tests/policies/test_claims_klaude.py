@@ -16,7 +16,7 @@ from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.forms.klaude import (
+from cutbank.domain.summaries.klaude_template import (
     KLAUDE_TEMPLATES,
     SUMMARY_INTRODUCTION,
     KlaudeVersion,
@@ -68,7 +68,7 @@ def planned(
 ) -> PlannedCompaction:
     """What a compaction would take out now."""
     compactor = session.log.compactor()
-    order = session.loop(policy=policy, limit=LIMIT, options=LoopOptions(settings=settings)).order
+    order = session.loop(policy=policy, limit=LIMIT, options=LoopOptions(settings=settings)).request
     found = compactor.planner.plan(replace(order, trigger=Trigger.MANUAL))
     assert isinstance(found, PlannedCompaction)
     return found
@@ -89,7 +89,7 @@ def test_as_shipped_later_it_fires_at_the_threshold_less_the_answer(session: Sto
         )
         loop.record_call(view, usage=Usage(input=tokens))
         return is_due(
-            loop.order.policy, session.log.compactor().planner.take_snapshot(loop.order).window
+            loop.request.policy, session.log.compactor().planner.take_snapshot(loop.request).window
         )
 
     assert [fires("klaude-code@later", tokens) for tokens in (at - 1, at)] == [False, True]
@@ -106,7 +106,7 @@ def test_the_newest_report_of_a_call_that_went_well_counts(session: StoredSessio
     loop.record_call(view, usage=Usage(input=9_500), stop_reason="aborted")
     loop.record_call(view, usage=Usage(input=9_500), stop_reason="error")
 
-    window = session.log.compactor().planner.take_snapshot(loop.order).window
+    window = session.log.compactor().planner.take_snapshot(loop.request).window
 
     assert window.usage == 1_000
     for policy in ("klaude-code", "klaude-code@as_shipped", "klaude-code@later"):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutbank.adapters.settings.context_settings import ContextSettings
+from cutbank.adapters.settings.compaction_settings import ContextSettings
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item

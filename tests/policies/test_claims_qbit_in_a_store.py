@@ -14,8 +14,11 @@ from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.hook_commands import to_hook_input
 from cutbank.adapters.runtime.sessions.context_meter import ContextMeasurement, measure_context
-from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
-from cutbank.adapters.settings.context_settings import ContextSettings
+from cutbank.adapters.settings.compaction_settings import (
+    CompactionSettings,
+    ContextSettings,
+    PinSettings,
+)
 from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import InvalidSettingError
@@ -123,7 +126,7 @@ def test_at_75_percent_listeners_are_warned(
 
     assert view.boundary is None
     assert moments(told) == [CompactionEventKind.CONTEXT_WARNING]
-    tokens, limit = measured(session).in_use.tokens, loop.order.limit
+    tokens, limit = measured(session).in_use.tokens, loop.request.limit
     warning = {
         "type": "context_warning",
         "utilization": tokens / limit,
@@ -162,10 +165,10 @@ def test_at_85_percent_it_prunes_and_then_says_so(
         "tokens_freed",
     ]
     assert pruned["messages_removed"] == blocks - len(view.entries)
-    assert pruned["utilization_before"] == before / loop.order.limit
+    assert pruned["utilization_before"] == before / loop.request.limit
     assert isinstance(pruned["utilization_after"], float)
     assert pruned["utilization_after"] < 0.8
-    assert measured(session, loop.order.limit).in_use.share < 0.8
+    assert measured(session, loop.request.limit).in_use.share < 0.8
 
 
 @pytest.mark.claim("S1.29")

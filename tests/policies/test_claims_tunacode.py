@@ -17,7 +17,7 @@ from cutbank import (
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
-from cutbank.adapters.runtime.compaction.status_listener import make_status_listener
+from cutbank.adapters.runtime.compaction.listeners import make_status_listener
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings
@@ -26,8 +26,8 @@ from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.overflow import recognize_overflow
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.forms.tunacode import TunacodeTemplate
 from cutbank.domain.summaries.summarizer import Draft, Material
+from cutbank.domain.summaries.templates import TunacodeTemplate
 from cutbank.projections.rendering.catalog import render_view
 
 LIMIT = 8_000

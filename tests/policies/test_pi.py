@@ -14,8 +14,8 @@ from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
-from cutbank.domain.summaries.forms.pi import PiTemplate
 from cutbank.domain.summaries.summarizer import Material, SummaryPart
+from cutbank.domain.summaries.templates import PiTemplate
 from cutbank.domain.window import Window
 
 POLICY = Pi(reserve_tokens=20, keep_tokens=30)

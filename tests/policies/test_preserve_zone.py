@@ -15,8 +15,8 @@ from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
-from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkTemplate
 from cutbank.domain.summaries.summarizer import Material
+from cutbank.domain.summaries.templates import ClaudeSdkTemplate
 from cutbank.domain.window import OnFailure, Plan, Window
 
 POLICY = PreserveZone(max_output_tokens=0)

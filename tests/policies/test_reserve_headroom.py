@@ -19,7 +19,7 @@ from cutbank.domain.policies.policy import check_settings, configure_policy, mak
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
-from cutbank.domain.summaries.forms.klaude import KLAUDE_TEMPLATES, KlaudeVersion
+from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from cutbank.domain.window import Plan, Window
 
 POLICY = ReserveHeadroom(reserve_tokens=20, keep_tokens=30)

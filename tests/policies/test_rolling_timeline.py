@@ -17,12 +17,9 @@ from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
-from cutbank.domain.summaries.forms.kdcube import (
-    NO_HISTORY_TEXT,
-    KdcubeTemplate,
-    list_touched_files,
-)
+from cutbank.domain.summaries.kdcube_template import KdcubeTemplate, list_touched_files
 from cutbank.domain.summaries.summarizer import Material, SummaryPart
+from cutbank.domain.summaries.templates import NO_HISTORY_TEXT
 from cutbank.domain.window import OnFailure, Window
 
 BLOCKS: dict[str, AnyBlock] = {

@@ -12,7 +12,7 @@ from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
-from cutbank.domain.summaries.forms.kdcube import list_touched_files
+from cutbank.domain.summaries.kdcube_template import list_touched_files
 from cutbank.domain.summaries.summarizer import SummaryPart
 
 

@@ -13,7 +13,7 @@ from cutbank.domain.item import Item
 from cutbank.domain.messages import iter_message_spans_back
 from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.retention_window import RetentionWindow
-from cutbank.domain.summaries.forms.tunacode import TunacodeTemplate
+from cutbank.domain.summaries.templates import TunacodeTemplate
 from cutbank.domain.window import Window
 
 UNSENT = {"turn_header", "artifact", "note", "developer", "summary"}

@@ -13,7 +13,7 @@ from cutbank.domain.item import Item
 from cutbank.domain.pins import NO_PINS, PinRules
 from cutbank.domain.policies.catalog import POLICIES, build_policy
 from cutbank.domain.policies.policy import NEVER_FIRES, Policy, quiet_below
-from cutbank.domain.summaries.sized_summarizer import SizedSummarizer
+from cutbank.domain.summaries.simple_summarizers import SizedSummarizer
 from cutbank.domain.window import Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording

@@ -14,7 +14,7 @@ from processes import Processes
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")

@@ -20,14 +20,15 @@ import cutbank
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.idle.server_clock import ServerClock
-from cutbank.adapters.storage.event_log.recorder import (
+from cutbank.adapters.storage.event_log.recorder import Recorder
+from cutbank.adapters.storage.event_log.stored_row import (
     AppendKey,
     Batch,
     ImportRow,
-    Recorder,
+    StoredContent,
+    StoredRow,
     Stream,
 )
-from cutbank.adapters.storage.event_log.stored_row import StoredContent, StoredRow
 
 
 def versions(rows: Sequence[StoredRow]) -> list[int]:
@@ -157,8 +158,8 @@ def test_what_is_taken_refuses_the_whole_append(store: SessionStore, recorder: R
 
 
 def test_batches_are_stored_together_or_not_at_all(store: SessionStore, recorder: Recorder) -> None:
-    recorder.name_topic("a topic")
-    recorder.subject("a subject")
+    recorder.names.topic("a topic")
+    recorder.names.subject("a subject")
     imported = ImportRow("space", "source", "pi", "session", 9, complete=True)
     good = [
         Batch([row(ONE, at) for at in range(1, 8)], [AppendKey(ONE, "k", 1, 1)]),
@@ -257,18 +258,18 @@ def test_a_subject_has_one_secret_whoever_names_it_first(recorder: Recorder, dat
     def name(_: int) -> tuple[int, bytes]:
         with cutbank.open(database) as store:
             starting.wait(60)
-            return store.events.recorder.subject("shared")
+            return store.events.recorder.names.subject("shared")
 
     with ThreadPoolExecutor(4) as threads:
         found = set(threads.map(name, range(4)))
 
     assert len(found) == 1
-    assert recorder.subject("shared") in found
-    assert recorder.secret_of("shared") == recorder.subject("shared")[1]
-    assert recorder.secret_of("unknown") is None
-    assert recorder.adopt_subject("brought", b"a secret") == b"a secret"
-    assert recorder.adopt_subject("brought", b"another") == b"a secret"
-    assert recorder.secret_of("brought") == b"a secret"
+    assert recorder.names.subject("shared") in found
+    assert recorder.names.secret_of("shared") == recorder.names.subject("shared")[1]
+    assert recorder.names.secret_of("unknown") is None
+    assert recorder.names.adopt("brought", b"a secret") == b"a secret"
+    assert recorder.names.adopt("brought", b"another") == b"a secret"
+    assert recorder.names.secret_of("brought") == b"a secret"
 
 
 # The log as one

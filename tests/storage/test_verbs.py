@@ -13,8 +13,8 @@ from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.runtime.archive.archive_writer import write_archive
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
 SAMPLE = next((Path(__file__).parents[1] / "samples" / "pi").glob("*.jsonl"))
 Run = Callable[..., tuple[int, str]]

@@ -62,7 +62,7 @@ def asked(store: SessionStore | EventStore, query: str) -> list[tuple[Any, ...]]
         case SQLiteRecorder() as recorder:
             return recorder.datastore.reader.execute(query).fetchall()
         case PostgresRecorder() as recorder:
-            return recorder.datastore.read(query.encode())
+            return recorder.datastore.read(query)
         case recorder:
             raise AssertionError(recorder)
 

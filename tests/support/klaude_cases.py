@@ -26,7 +26,7 @@ from cutbank.domain.session_events import (
     Usage,
 )
 from cutbank.domain.settlement import find_split_turn
-from cutbank.domain.summaries.forms.klaude import KLAUDE_TEMPLATES, KlaudeTemplate
+from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeTemplate
 from cutbank.domain.summaries.summarizer import Material
 from cutbank.domain.token_estimate import estimate_block, estimate_text
 from cutbank.domain.window import Window

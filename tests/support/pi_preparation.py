@@ -7,8 +7,8 @@ from cutbank.domain.item import Item
 from cutbank.domain.messages import Role, find_message_start, find_role
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.forms.pi import add_touched_files
 from cutbank.domain.summaries.summarizer import Material
+from cutbank.domain.summaries.templates import add_touched_files
 from cutbank.domain.window import Window
 
 

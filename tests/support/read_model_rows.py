@@ -2,17 +2,22 @@
 
 from typing import Any
 
+from cutbank.adapters.storage.read_models.read_model_file import fetch_mappings
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
-OF_THE_FILE = {"_sqlite_migrations", "settings"}
+OF_THE_FILE = {"format", "settings"}
 """What says nothing of the log."""
 
 
 def rows_of(models: ReadModels) -> dict[str, list[tuple[Any, ...]]]:
-    db = models.file.reader
-    tables = {name for name in db.table_names() if not name.startswith("blocks_fts")}
+    tables = {
+        name
+        for (name,) in models.file.fetch_rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+        if not name.startswith("blocks_fts")
+    }
     found = {
-        name: [tuple(row.values()) for row in db.table(name).rows] for name in tables - OF_THE_FILE
+        name: models.file.fetch_rows(f"SELECT * FROM {name}")  # noqa: S608 - our names
+        for name in tables - OF_THE_FILE
     }
     found["words"] = words_of(models)
     return {name: sorted(rows, key=repr) for name, rows in found.items()}
@@ -28,4 +33,5 @@ def words_of(models: ReadModels) -> list[tuple[Any, ...]]:
 
 
 def table(models: ReadModels, name: str, where: str = "1") -> list[dict[str, Any]]:
-    return list(models.file.reader.table(name).rows_where(where, order_by="id"))
+    query = f"SELECT * FROM {name} WHERE {where} ORDER BY id"  # noqa: S608 - our names
+    return fetch_mappings(models.file.reader, query, ())

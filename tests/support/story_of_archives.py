@@ -79,7 +79,7 @@ def rows(store: SessionStore, *keys: str) -> dict[str, list[Any]]:
             *events,
             *recorder.select_keys(id, "", 10_000),
             *recorder.select_imports(stream.namespace, stream.session),
-            *(recorder.secret_of(row.subject) for row in events),
+            *(recorder.names.secret_of(row.subject) for row in events),
             *(
                 (digest, recorder.select_body(row.subject, digest))
                 for row in events

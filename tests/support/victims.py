@@ -16,9 +16,9 @@ from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResul
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.runtime.maintenance import recompressed_bodies
+from cutbank.adapters.runtime.maintenance import recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
@@ -175,7 +175,7 @@ def does_chores(store: cutbank.SessionStore, backups: Path) -> None:
     now = store.events.clock() + timedelta(days=365)
     settings = MaintenanceSettings(rest=0.0, backup_folder=str(backups), backup_keep=2)
     store.events.clock = lambda: now
-    recompressed_bodies.MAX_BATCH_BYTES = 1  # each body by itself
+    recompression.MAX_BATCH_BYTES = 1  # each body by itself
     for report in Maintenance(store, settings, lambda: now).run_due(now):
         say("chore", report.chore, report.outcome, report.saved)
 

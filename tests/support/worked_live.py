@@ -149,7 +149,7 @@ class Agent:
 
     def _prepared(self) -> HistoryView:
         view = self.loop.prepare()
-        if view.tokens <= self.loop.order.limit:
+        if view.tokens <= self.loop.request.limit:
             return view
         try:
             return self.loop.handle_overflow(TOO_LONG)

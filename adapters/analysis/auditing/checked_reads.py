@@ -8,7 +8,6 @@ from ....projections.history_view import HistoryFold
 from ....projections.recorded_event import RecordedEvent
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.row_integrity import find_row_problems
 
 
 class CheckedReads:
@@ -31,7 +30,7 @@ class CheckedReads:
         read: list[RecordedEvent] = []
         for originator, runs in chain.split_by_stream(positions):
             for row in self._store.recorder.select_runs(originator, runs):
-                for complaint in find_row_problems(self._store, row):
+                for complaint in self._store.find_row_problems(row):
                     self.found[originator, row.originator_version] = complaint
                 read.append(self._store.make_recorded(row))
         return read

@@ -7,8 +7,7 @@ from ....domain.errors import StorageError
 from ....projections.replay.call_numbers import AnswerJoins
 from ...runtime.sessions.session_log import SessionLog
 from ...storage.event_log.event_mapper import dump_json, load_json
-from ...storage.read_models.location import find_read_models
-from ...storage.read_models.saved_row import read_saved_row
+from ...storage.read_models.location import find_read_models, read_saved_row
 from .call_table import CALL_TABLE_FORMAT, CallTable
 
 _NEWEST_QUERY = (
@@ -59,7 +58,7 @@ class SavedCalls:
         # A saved count only saves time, so a failure to save is ignored.
         with suppress(StorageError):
             models = self.context.read_models
-            # The table exists by now; reading does not need sqlite-utils.
+            # The table exists by now; reading does not need the code that updates them.
             from ...storage.read_models.read_models import SavedState  # noqa: PLC0415
 
             models.save_calls(

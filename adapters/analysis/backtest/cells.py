@@ -22,7 +22,8 @@ from ....domain.fidelity.session_reading import SessionReading
 from ....domain.fidelity.upper_bound import compute_own_bound, compute_upper_bound
 from ....domain.fidelity.visibility import SessionVisibility
 from ....domain.models import ModelFacts
-from ....domain.summaries.sized_summarizer import SizedSummarizer
+from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.summaries.simple_summarizers import SizedSummarizer
 from ....domain.summaries.summarizer import Summarizer
 from ....projections.replay.decider import Decider, NeverDecider
 from ....projections.replay.policy_decider import PolicyDecider
@@ -63,6 +64,8 @@ class CellBench:
     """Prices and limits of each recorded model, for setups that name no model."""
     _measures: dict[int, FidelityMeasure] = field(default_factory=dict, init=False)
     _boundaries: dict[int, tuple[RowBoundary, ...]] = field(default_factory=dict, init=False)
+    _extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer, init=False)
+    """One for all setups, since it remembers what it read in the session's blocks."""
 
     def measure_cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
         """Measure one setup; `facts` are the prices and limits of its model, if known.
@@ -243,7 +246,7 @@ class CellBench:
                 kept = SummaryOptions("llm", setup.budget)
                 return (open_cached_summaries(kept, self.settings, setup.model or self.log.model),)
             case _:
-                return ()
+                return (self._extractive,)
 
 
 def _make_remark(refused: int, compactions: int) -> str:

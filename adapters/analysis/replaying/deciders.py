@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
 from ....domain.policies.policy import Policy
-from ....domain.summaries.sized_summarizer import SizedSummarizer
+from ....domain.summaries.simple_summarizers import SizedSummarizer
 from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from ....projections.replay.decider import Decider, NeverDecider
 from ....projections.replay.policy_decider import PolicyDecider
@@ -136,7 +136,7 @@ def open_cached_summaries(
     wanted: SummaryOptions, known: "Settings", model: str | None
 ) -> "CachedSummaries":
     """Return the summaries of the model in the `summary` section of the settings."""
-    from ...models.summarizers import prompts, template_prompts  # noqa: PLC0415 - start-up time
+    from ...models.summarizers import prompts  # noqa: PLC0415 - start-up time
     from ...models.summarizers.llm_summarizer import LlmSummarizer  # noqa: PLC0415 - as above
     from .cached_summaries import CachedSummaries  # noqa: PLC0415 - as above
     from .summary_cache import open_summary_cache  # noqa: PLC0415 - as above
@@ -169,7 +169,7 @@ def open_cached_summaries(
             prompts.NOTES_SYSTEM_PROMPT,
             prompts.format_summary_headings(),
             prompts.format_turn_headings(),
-            template_prompts.TEMPLATE_SYSTEM_PROMPT,
+            prompts.TEMPLATE_SYSTEM_PROMPT,
             [llm.from_originals, llm.by_form, llm.names_facts, llm.base_url],
         ],
         cache=open_summary_cache(wanted.cache),

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 
 from ....domain.errors import InvalidSettingError
-from ...runtime.idle.current_status import get_idle_status
-from ...runtime.idle.notice_counts import WorkerRun
+from ...runtime.idle.idle_status import get_idle_status
+from ...runtime.idle.notices import WorkerRun
 from . import idle_lines, session_list
 from .database import find_call_database, open_call_store
 from .invocation import DATABASE_VARIABLE, Invocation
@@ -121,21 +121,28 @@ def _run_worker(
     call: Invocation, health: Path | None, grace: float, parent: int | None, *, is_once: bool
 ) -> WorkerRun:
     # `--status` need not load APScheduler.
-    from ...runtime.idle.foreground_worker import ForegroundWorker  # noqa: PLC0415
-    from ...runtime.idle.single_run import SingleRun  # noqa: PLC0415
+    from ...runtime.idle.foreground import (  # noqa: PLC0415
+        restart_program,
+        run_once,
+        run_until_stopped,
+    )
     from ...runtime.idle.worker_log import WorkerLog  # noqa: PLC0415
 
     with open_call_store(call) as store:
         if is_once:
-            ended = SingleRun(store, listeners=[WorkerLog()], grace_s=grace).run()
+            ended = run_once(store, listeners=[WorkerLog()], grace_s=grace)
         else:
-            ended = ForegroundWorker(
+            ended = run_until_stopped(
                 store, listeners=[WorkerLog()], health=health, grace_s=grace, parent=parent
-            ).run()
+            )
         if ended.left_running:
             # Closing would wait for work that never ends.
+            if ended.is_to_restart:
+                restart_program()
             _print_run(call, _run_to_json(ended))
             _exit(1)
+    if ended.is_to_restart:
+        restart_program()
     return ended
 
 
@@ -148,7 +155,7 @@ def _run_workers(
     *,
     is_once: bool,
 ) -> int:
-    from ...runtime.idle.idle_pool import IdlePool  # noqa: PLC0415 - as above
+    from ...runtime.idle.worker_processes import run_worker_processes  # noqa: PLC0415 - as above
 
     # Report errors once, before workers start.
     with open_call_store(call) as store:
@@ -159,15 +166,14 @@ def _run_workers(
     words += ["--parent", str(os.getpid())]
     # An address may hold a password, which process lists would show.
     environ = {**os.environ, DATABASE_VARIABLE: find_call_database(call)}
-    pool = IdlePool(
+    code, ended = run_worker_processes(
         words, environ, processes=processes, grace_s=grace, health=health, is_once=is_once
     )
-    code = pool.run()
     left = _count_session_states(call) if is_once else {}
     document: dict[str, Any] = {
-        "workers": [worker for said in pool.said for worker in said["workers"]],
-        **{name: sum(said[name] for said in pool.said) for name in SUMMED_COUNTS},
-        "trouble": next((said["trouble"] for said in pool.said if said["trouble"]), None),
+        "workers": [worker for said in ended for worker in said["workers"]],
+        **{name: sum(said[name] for said in ended) for name in SUMMED_COUNTS},
+        "trouble": next((said["trouble"] for said in ended if said["trouble"]), None),
         "left_alone": left,
     }
     _print_run(call, document)
@@ -219,7 +225,7 @@ def _exit(code: int) -> NoReturn:
 
 @contextmanager
 def _set_environment(said: Mapping[str, object]) -> Iterator[None]:
-    """Set options as environment variables, so that reloaded settings keep them."""
+    """Set options as environment variables, which other worker processes inherit."""
     given = {name: str(value) for name, value in said.items() if value is not None}
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)

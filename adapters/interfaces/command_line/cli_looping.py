@@ -129,7 +129,7 @@ def handle_overflow(
 
 
 def _print_view(call: Invocation, loop: AgentLoop, view: HistoryView, form: str | None) -> None:
-    limit, source = loop.order.limit, loop.order.limit_source
+    limit, source = loop.request.limit, loop.request.limit_source
     if call.as_json or form is not None:
         known = {"limit": limit, "limit_source": source}
         print_json({**session_json.view_to_json(view, form or "neutral"), **known})

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from ....domain.policies.policy import NO_VALUE
-from ...settings.example_file import make_example as example_file
 from ...settings.listing import ListedSetting, list_effective_settings
+from ...settings.listing import make_example as example_file
 from ...settings.load_settings import load_settings
 from ...settings.secret_values import hide_keys
 from ...settings.settings import Settings

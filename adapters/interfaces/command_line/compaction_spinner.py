@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from ...runtime.compaction.status_listener import make_status_listener
+from ...runtime.compaction.listeners import make_status_listener
 
 if TYPE_CHECKING:
     from ....domain.hooks import Listener

@@ -12,7 +12,7 @@ from ...runtime.importing.importer import import_path
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.reports import FileReport
-from ..sample.sample_session import write_sample
+from ..sample import write_sample
 from . import demo_lines as story
 from .database import open_call_store
 from .demo_tour import run_tour, tour_to_json

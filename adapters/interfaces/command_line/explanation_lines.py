@@ -8,7 +8,7 @@ from ....domain.policies.policy import ThresholdState
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import KindShare
 from ....domain.window import OnFailure, Plan
-from ...runtime.compaction.explanation import Explanation
+from ...runtime.compaction.outcome import Explanation
 from .printing import format_count, format_handles, list_handle_ranges
 
 

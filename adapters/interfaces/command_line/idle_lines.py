@@ -13,7 +13,7 @@ from ...runtime.idle.idle_status import (
     PreparedStatus,
     RunningStatus,
 )
-from ...runtime.maintenance.task_record import TaskStatus
+from ...runtime.maintenance.maintenance_task import TaskStatus
 from .printing import clip_text, format_count, print_text
 
 MAX_REASON_CHARACTERS = 160

@@ -18,7 +18,7 @@ def write_session_page(
     session: StoredSession, path: Path, lineage: str | None, *, full: bool
 ) -> None:
     # Avoid a slow import where no page is written.
-    from ...analysis.auditing.page.page import write_page as write  # noqa: PLC0415
+    from ...analysis.pages.session_page import write_page as write  # noqa: PLC0415
 
     write(session, path, lineage=lineage, is_full=full)
 

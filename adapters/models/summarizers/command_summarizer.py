@@ -1,17 +1,242 @@
 """Lets a program write the summary: JSON in, text or JSON out, without a shell."""
 
 import asyncio
+import json
+import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from math import isfinite
 from os import EX_TEMPFAIL
 from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
+
+from ....domain.blocks import Block, Media, ToolCall, ToolResult
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
 from ....domain.item import Item
+from ....domain.ranges import Ranges
+from ....domain.session_events import Usage
+from ....domain.summaries.clean_text import fold_lines
 from ....domain.summaries.summarizer import Draft, Material
-from . import command_exchange
-from .program_run import ProgramResult, run_program
+from .reply_parsing import parse_reply
+
+EXCHANGE_VERSION = 1
+"""Raised when programs written for an older version would misread the input."""
+
+
+def make_question(material: Material, items: Iterable[Item], previous: str | None) -> bytes:
+    document = {
+        "version": EXCHANGE_VERSION,
+        "budget": material.budget,
+        "instructions": material.instructions,
+        "previous": previous,
+        "covers": _to_runs(material.covers),
+        "prefix": _to_runs(material.prefix),
+        "digest": {
+            "read_files": list(material.digest.read_files),
+            "modified_files": list(material.digest.modified_files),
+        },
+        "blocks": [_block_to_json(item) for item in items],
+    }
+    return json.dumps(document).encode()
+
+
+def parse_answer(output: bytes, material: Material) -> Draft:
+    """Return the draft from a program's output: a JSON object with a `text`, or plain text."""
+    said = output.decode("utf-8", "replace").strip()
+    document = _parse_object(said)
+    if document is None:
+        return _make_draft(said, material, {})
+    if not isinstance(document.get("text"), str):
+        raise SummarizerFailedError("answered a JSON object without a 'text'")
+    return _make_draft(document["text"], material, document)
+
+
+def _make_draft(said: str, material: Material, document: Mapping[str, Any]) -> Draft:
+    text = parse_reply(said, material.covers)
+    return Draft(
+        text=text.text,
+        sections=text.sections,
+        cites=text.cites | _parse_cites(document.get("cites")),
+        model=_check_type("model", document.get("model"), str),
+        usage=_parse_usage(document.get("usage")),
+        cost_usd=_parse_cost(document.get("cost_usd")),
+        was_truncated=bool(_check_type("was_truncated", document.get("was_truncated"), bool)),
+    )
+
+
+def _parse_object(said: str) -> dict[str, Any] | None:
+    if not said.startswith("{"):
+        return None
+    try:
+        document = json.loads(said)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _parse_cites(value: Any) -> Ranges:
+    runs: list[tuple[int, int]] = []
+    for entry in _check_type("cites", value, list) or []:
+        run = entry if isinstance(entry, list) else [entry, entry]
+        if len(run) != 2 or any(type(end) is not int for end in run) or not 1 <= run[0] <= run[1]:
+            raise SummarizerFailedError(
+                f"answered cites that hold {json.dumps(entry)[:40]}; it takes [3, [7, 9]]"
+            )
+        runs.append((run[0], run[1]))
+    return Ranges(runs)
+
+
+def _parse_usage(value: Any) -> Usage | None:
+    if value is None:
+        return None
+    try:
+        return Usage.model_validate(value)
+    except ValidationError as error:
+        names = ", ".join(Usage.model_fields)
+        raise SummarizerFailedError(
+            f"answered a usage that cannot be read; it takes whole numbers: {names}"
+        ) from error
+
+
+def _parse_cost(value: Any) -> float | None:
+    cost = _check_type("cost_usd", value, float)
+    if cost is not None and not (isfinite(cost) and cost >= 0):
+        raise SummarizerFailedError(f"answered a cost_usd that cannot be: {cost}")
+    return None if cost is None else float(cost)
+
+
+def _check_type(name: str, value: Any, kind: type) -> Any:
+    if value is None or type(value) is kind or (kind is float and type(value) is int):
+        return value
+    raise SummarizerFailedError(f"answered a {name} that is no {kind.__name__}")
+
+
+def _block_to_json(item: Item) -> dict[str, Any]:
+    block = item.block
+    told: dict[str, Any] = {
+        "position": item.position,
+        "kind": str(item.kind),
+        "turn": item.turn,
+        "tokens": item.tokens,
+        "text": block.text,
+    }
+    if isinstance(block, ToolCall):
+        told |= {"tool": block.name, "tool_call_id": block.tool_call_id}
+    elif isinstance(block, ToolResult):
+        told |= {
+            "call": item.call,
+            "tool_call_id": block.tool_call_id,
+            "is_error": block.is_error,
+        }
+    if isinstance(block, Block) and block.name:
+        told["name"] = block.name
+    if media := _find_media(block):
+        told["media"] = [_describe_media(medium) for medium in media]
+    return told
+
+
+def _find_media(block: Block | ToolCall | ToolResult) -> tuple[Media, ...]:
+    if isinstance(block, ToolResult):
+        return block.media
+    return (block.media,) if isinstance(block, Block) and block.media else ()
+
+
+def _describe_media(media: Media) -> dict[str, Any]:
+    """Describe an image or document; recalling the block gives its bytes."""
+    return {"type": media.type, "mime": media.mime, "bytes": len(media.data), "url": media.url}
+
+
+def _to_runs(ranges: Ranges) -> list[list[int]]:
+    return [list(run) for run in ranges.runs]
+
+
+MAX_OUTPUT_BYTES_KEPT = 1_000_000
+"""A program that writes more is killed, since that is no summary."""
+_LAST_ERRORS = 4_096
+_LAST_WORDS = 200
+_STDERR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramResult:
+    """How a program ended, and its output."""
+
+    status: int
+    """Negative if a signal killed it."""
+    output: bytes
+    errors: bytes
+    is_too_long: bool
+
+    @property
+    def last_error_line(self) -> str:
+        lines = [fold_lines(line) for line in self.errors.decode("utf-8", "replace").splitlines()]
+        return next((line[:_LAST_WORDS] for line in reversed(lines) if line), "")
+
+
+async def run_program(argv: Sequence[str], given: bytes, cwd: str | None = None) -> ProgramResult:
+    """Start the program, write to its standard input, and wait for its end.
+
+    Raises OSError if it cannot be started.
+    """
+    loop = asyncio.get_running_loop()
+    transport, running = await loop.subprocess_exec(
+        lambda: _ProgramProtocol(loop), *argv, cwd=cwd, start_new_session=True
+    )
+    try:
+        stdin = transport.get_pipe_transport(0)
+        assert isinstance(stdin, asyncio.WriteTransport)
+        stdin.write(given)
+        stdin.write_eof()
+        await asyncio.shield(running.finished)
+    finally:
+        running.kill()
+        transport.close()
+        await running.finished
+    status = transport.get_returncode()
+    assert status is not None
+    return ProgramResult(status, bytes(running.output), bytes(running.errors), running.is_too_long)
+
+
+class _ProgramProtocol(asyncio.SubprocessProtocol):
+    """Collects a program's output, and waits for the end of the program and its pipes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.finished: asyncio.Future[None] = loop.create_future()
+        self.output = bytearray()
+        self.errors = bytearray()
+        self.is_too_long = False
+        self._pid: int | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._pid = transport.get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == _STDERR:
+            self.errors += data
+            del self.errors[:-_LAST_ERRORS]
+        elif len(self.output) + len(data) > MAX_OUTPUT_BYTES_KEPT:
+            self.is_too_long = True
+            self.kill()
+        else:
+            self.output += data
+
+    def process_exited(self) -> None:
+        # Remaining children would keep its pipes open.
+        self.kill()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    def kill(self) -> None:
+        if self._pid is not None and not self.finished.done():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -43,7 +268,7 @@ class CommandSummarizer:
         if self.from_originals and material.originals is not None:
             originals = material.originals
             items, previous = await asyncio.to_thread(lambda: list(originals())), None
-        asked = command_exchange.make_question(material, items, previous)
+        asked = make_question(material, items, previous)
         try:
             ended = await run_program(self.argv, asked, self.cwd)
         except OSError as error:
@@ -53,7 +278,7 @@ class CommandSummarizer:
             ) from error
         self._check(ended)
         try:
-            return command_exchange.parse_answer(ended.output, material)
+            return parse_answer(ended.output, material)
         except SummarizerFailedError as error:
             raise SummarizerFailedError(f"{self._program} {error}") from error
 

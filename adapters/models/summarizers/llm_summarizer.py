@@ -1,7 +1,7 @@
 """Lets a model write the summary, through pydantic-ai, in as many requests as needed."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any
 from ....domain.blocks import Kind
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
 from ....domain.item import Item
-from ....domain.summaries.extraction.facts import SummaryFact
-from ....domain.summaries.extraction.file_lists import write_file_lists
+from ....domain.summaries.facts import SummaryFact
+from ....domain.summaries.file_lists import write_file_lists
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_text
 from . import prompts
-from .chunks import CountTokens, count_cautiously
-from .hierarchical_summary import TooLongError
-from .notes_writer import SLACK, NotesWriter
-from .quote_correction import correct_quotes
-from .reply_parsing import parse_reply, split_sections
-from .surviving_facts import FACTS_SHARE, choose_facts, find_missing_rows
-from .template_writer import TemplateWriter, find_cited
+from .conversation_text import CountTokens, count_cautiously
+from .notes_writer import SLACK, NotesWriter, TooLongError
+from .reply_parsing import (
+    FACTS_SHARE,
+    choose_facts,
+    correct_quotes,
+    find_missing_rows,
+    parse_reply,
+    split_sections,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -117,15 +120,14 @@ class LlmSummarizer:
 
     async def _write_by_template(self, material: Material, calls: "ModelCalls") -> Draft | None:
         """Return the draft by the policy's template; None without one, or for too much material."""
-        form = material.template if self.by_form else None
-        if form is None:
+        if not self.by_form or material.template is None:
             return None
         try:
-            writer = TemplateWriter(calls.ask, self._find_capacity(calls), self.count)
-            text = await writer.write(form, material)
+            writer = NotesWriter(calls.ask, self._find_capacity(calls), self.count)
+            text = await writer.write_by_template(material.template, material)
         except TooLongError:
             return None
-        return Draft(text, split_sections(text), find_cited(text, material.covers))
+        return Draft(text, split_sections(text), parse_reply(text, material.covers).cites)
 
     async def _write_from_record(self, material: Material, calls: "ModelCalls") -> Draft:
         """Return the draft in our own sections, from a record with handles, files and facts."""
@@ -192,7 +194,8 @@ class LlmSummarizer:
         items: Sequence[Item] = material.removed_items
         previous = material.previous
         if self.from_originals and material.originals is not None:
-            items, previous = await asyncio.to_thread(_read_all, material.originals), None
+            originals = material.originals
+            items, previous = await asyncio.to_thread(lambda: list(originals())), None
         names = tuple(fact.text for fact in facts)
         writer = NotesWriter(
             calls.ask, self._find_capacity(calls), self.count, material.instructions, names
@@ -214,7 +217,3 @@ def _sum_spent(calls: "ModelCalls") -> dict[str, Any]:
         "cost_usd": sum_cost(replies),
         "was_truncated": any(reply.was_truncated for reply in replies),
     }
-
-
-def _read_all(originals: Callable[[], Iterable[Item]]) -> list[Item]:
-    return list(originals())

@@ -24,7 +24,7 @@ from pydantic_ai.settings import ModelSettings
 from ....domain.errors import SummarizerFailedError
 from ....domain.session_events import Usage
 from . import prompts
-from .model_errors import translate_model_error
+from .model_access import translate_model_error
 
 PriceCall = Callable[[str, Usage], float | None]
 """Returns a call's cost in US dollars by model and usage; None if it is unknown."""

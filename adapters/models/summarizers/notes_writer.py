@@ -1,28 +1,74 @@
-"""Writes a summary of the history, with a separate part for a split turn's beginning."""
+"""Writes a summary with a model's answers: chunks of a long history in parallel, then merged."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
+from ....domain.errors import SummarizerFailedError
 from ....domain.item import Item
 from ....domain.ranges import Ranges
-from ....domain.summaries.extraction.sections import SummarySection
+from ....domain.summaries.clean_text import make_printable
+from ....domain.summaries.gate import ALWAYS_SMALL_TOKENS
+from ....domain.summaries.layout import SummarySection
+from ....domain.summaries.summarizer import Material, SummaryRequest, SummaryTemplate
 from ....domain.token_estimate import estimate_text
 from . import prompts
-from .chunks import CountTokens
-from .conversation_text import make_passage_groups
-from .hierarchical_summary import AskPrompt, HierarchicalReader, SummaryTask, gather_all
+from .conversation_text import (
+    PASSAGE_FRAME_TOKENS,
+    CountTokens,
+    PassageGroup,
+    make_chunks,
+    make_passage_groups,
+)
+from .reply_parsing import strip_frame
+
+_T = TypeVar("_T")
 
 MIN_TURN_SHARE, MAX_TURN_SHARE = 0.2, 0.5
 """The limits for the share of a split turn's beginning in the room."""
 SLACK = 1.25
 """How much longer than requested an answer may get before it is truncated."""
+MIN_ROOM_TOKENS = 400
+"""The smallest room for a conversation that is worth a request."""
+MIN_NOTES_TOKENS = 150
+MAX_HALVINGS = 2
+"""How often to halve the chunks if the model rejects requests as too long."""
+_TASK_TOKENS = 200
+"""A generous count for a prompt's explanation of its marks."""
+
+
+class TooLongError(Exception):
+    """A request does not fit in the model's window."""
+
+
+class AskForNotes(Protocol):
+    """Asks a model, for at most that many tokens of answer."""
+
+    def __call__(
+        self, prompt: str, most: int, /, system: str = prompts.NOTES_SYSTEM_PROMPT
+    ) -> Awaitable[str]: ...
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What to condense into one text."""
+
+    groups: Sequence[PassageGroup]
+    task: str
+    """The task for a record that fits in one request, or for the merged notes."""
+    previous: str | None
+    budget: int
+    """The most tokens of the text."""
+    room: int
+    """The most tokens of a prompt."""
 
 
 @dataclass(frozen=True)
 class NotesWriter:
     """A model to ask, how many tokens its window holds, and what it should consider."""
 
-    ask: AskPrompt
+    ask: AskForNotes
     max_tokens: int
     count: CountTokens
     instructions: str | None = None
@@ -33,7 +79,8 @@ class NotesWriter:
     ) -> str:
         """Return a text for the blocks and the summary before them.
 
-        If a turn was split at its `prefix`, that part's summary comes last.
+        If a turn was split at its `prefix`, that part's summary comes last. Raises TooLongError if
+        the model holds too little for any request.
         """
         beginning = [item for item in items if item.position in prefix]
         history = [item for item in items if item.position not in prefix]
@@ -43,13 +90,47 @@ class NotesWriter:
             return _nest_headings(await self._write_turn(beginning, budget))
         share = sum(item.tokens for item in beginning) / max(sum(item.tokens for item in items), 1)
         for_turn = int(budget * min(max(share, MIN_TURN_SHARE), MAX_TURN_SHARE))
-        past, turn = await gather_all(
+        past, turn = await _gather_all(
             [
                 self._write_history(history, previous, budget - for_turn),
                 self._write_turn(beginning, for_turn),
             ]
         )
         return f"{past}\n\n{_nest_headings(turn)}"
+
+    async def write_by_template(self, template: SummaryTemplate, material: Material) -> str:
+        """Return the whole text as the template has it: one request per part, then joined.
+
+        Raises TooLongError if a request does not fit, since templates have no chunks.
+        """
+        requests = template.plan_requests(material)
+        texts = [self._make_template_prompt(template, one, material) for one in requests]
+        answers = await _gather_all(
+            self.ask(prompt, one.budget, system=prompts.TEMPLATE_SYSTEM_PROMPT)
+            for prompt, one in zip(texts, requests, strict=True)
+        )
+        pairs = zip(requests, answers, strict=True)
+        return template.join_answers({one.part: strip_frame(text) for one, text in pairs}, material)
+
+    def _make_template_prompt(
+        self, template: SummaryTemplate, request: SummaryRequest, material: Material
+    ) -> str:
+        record = make_printable(template.render_conversation(request.items))
+        if request.items and not record.strip():
+            raise SummarizerFailedError(
+                f"nothing of the {len(request.items):,} blocks is shown to the summarizer of the "
+                f"{request.part} as the policy's document has it; set summary.prompt to fresh"
+            )
+        replaced = sum(item.tokens for item in request.items)
+        replaced += estimate_text(request.previous or "")
+        words = prompts.convert_to_words(min(request.budget, max(replaced, ALWAYS_SMALL_TOKENS)))
+        prompt = prompts.make_template_prompt(
+            template, request, record, words, material.instructions
+        )
+        fixed = self.count(prompts.TEMPLATE_SYSTEM_PROMPT)
+        if fixed + self.count(prompt) + request.budget > self.max_tokens:
+            raise TooLongError
+        return prompt
 
     async def _write_history(self, items: Sequence[Item], previous: str | None, budget: int) -> str:
         if not items and previous and estimate_text(previous) <= budget:
@@ -60,21 +141,103 @@ class NotesWriter:
             instructions=self.instructions,
             facts=self.facts,
         )
-        return await self._write_part(items, task, previous, budget)
+        return await self._condense(items, task, previous, budget)
 
     async def _write_turn(self, items: Sequence[Item], budget: int) -> str:
-        task = prompts.make_turn_task(
-            prompts.convert_to_words(budget), self.instructions, self.facts
-        )
-        return await self._write_part(items, task, None, budget)
+        words = prompts.convert_to_words(budget)
+        task = prompts.make_turn_task(words, self.instructions, self.facts)
+        return await self._condense(items, task, None, budget)
 
-    async def _write_part(
+    async def _condense(
         self, items: Sequence[Item], task: str, previous: str | None, budget: int
     ) -> str:
+        """Return one text for everything, halving the chunks if the model rejects a request."""
         most = int(budget * SLACK)
-        work = SummaryTask(make_passage_groups(items), most, task, previous, self.instructions)
-        return await HierarchicalReader(self.ask, self.max_tokens - most, self.count).condense(work)
+        work = _Work(make_passage_groups(items), task, previous, most, self.max_tokens - most)
+        for _ in range(MAX_HALVINGS):
+            try:
+                return await self._condense_once(work)
+            except TooLongError:
+                work = replace(work, room=work.room // 2)
+        return await self._condense_once(work)
+
+    async def _condense_once(self, work: _Work) -> str:
+        fixed = self._measure_fixed(work.task, work.previous)
+        chunks = make_chunks(work.groups, max(work.room - fixed, 1), self.count)
+        if len(chunks) <= 1 and work.room > fixed:
+            passages = chunks[0] if chunks else ()
+            prompt = prompts.make_notes_prompt(passages, work.previous, work.task)
+            return await self.ask(prompt, work.budget)
+        # Notes on parts leave out the earlier summary, which is added when they are merged.
+        part_task = prompts.make_part_task(1, 1, 1, self.instructions)
+        room = work.room - self._measure_fixed(part_task, None)
+        if room < MIN_ROOM_TOKENS:
+            raise TooLongError
+        chunks = make_chunks(work.groups, room, self.count)
+        size = max(min(work.budget, room // max(len(chunks), 6)), MIN_NOTES_TOKENS)
+        words = prompts.convert_to_words(size)
+        tasks = [
+            prompts.make_part_task(number, len(chunks), words, self.instructions)
+            for number in range(1, len(chunks) + 1)
+        ]
+        notes = await _gather_all(
+            self.ask(prompts.make_notes_prompt(chunk, None, task), 2 * size)
+            for chunk, task in zip(chunks, tasks, strict=True)
+        )
+        return await self._merge(work, notes, size)
+
+    async def _merge(self, work: _Work, notes: list[str], size: int) -> str:
+        """Merge the notes into one text, in as many rounds as they need to fit."""
+        room = work.room - self._measure_fixed(work.task, work.previous)
+        while self._measure_notes(notes) > room:
+            words = prompts.convert_to_words(size)
+            task = prompts.make_merge_task(len(notes), words, self.instructions)
+            parts = self._split_notes(notes, work.room - self._measure_fixed(task, None))
+            if len(parts) == len(notes):
+                raise TooLongError
+            notes = await _gather_all(self._merge_part(part, task, size) for part in parts)
+        return await self.ask(
+            prompts.make_merge_prompt(notes, work.previous, work.task), work.budget
+        )
+
+    async def _merge_part(self, notes: Sequence[str], task: str, size: int) -> str:
+        if len(notes) == 1:
+            return notes[0]
+        return await self.ask(prompts.make_merge_prompt(notes, None, task), 2 * size)
+
+    def _split_notes(self, notes: Sequence[str], room: int) -> list[list[str]]:
+        """Return consecutive notes in parts that fit."""
+        parts: list[list[str]] = []
+        used = 0
+        for note in notes:
+            tokens = self._measure_notes([note])
+            if not parts or used + tokens > room:
+                parts.append([])
+                used = 0
+            parts[-1].append(note)
+            used += tokens
+        return parts
+
+    def _measure_notes(self, notes: Sequence[str]) -> int:
+        return sum(self.count(note) + PASSAGE_FRAME_TOKENS for note in notes)
+
+    def _measure_fixed(self, task: str, previous: str | None) -> int:
+        """Return the tokens of a request apart from its content."""
+        texts = (prompts.NOTES_SYSTEM_PROMPT, task, previous or "")
+        return sum(map(self.count, texts)) + _TASK_TOKENS
 
 
 def _nest_headings(text: str) -> str:
     return f"## {SummarySection.TURN}\n\n{text}"
+
+
+async def _gather_all(work: Iterable[Awaitable[_T]]) -> list[_T]:
+    """Return the results in order; the first failure cancels the rest."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

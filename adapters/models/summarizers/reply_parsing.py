@@ -1,10 +1,17 @@
-"""Parses a model's reply into a summary: handles, sections, no surrounding text."""
+"""Makes a model's reply a summary: handles, sections, true quotes, and the facts it left out."""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from ....domain.item import Item
 from ....domain.ranges import Ranges
-from ....domain.summaries.extraction.clean_text import make_printable
+from ....domain.summaries.clean_text import add_handles, fold_lines, make_printable
+from ....domain.summaries.facts import FactKind, SummaryFact, rank_facts
+from ....domain.summaries.layout import SummarySection
+from ....domain.summaries.memo import Memo
+from ....domain.summaries.quotes import find_quote, is_quote_in, list_comparable_texts
 
 _NUMBER = r"#?\d{1,15}(?:\s*[-\u2013\u2014]\s*#?\d{1,15})?"
 _CITATION = re.compile(
@@ -82,3 +89,134 @@ def split_sections(text: str) -> dict[str, str]:
         for heading, lines in sections.items()
     }
     return {heading: body for heading, body in bodies.items() if heading and body}
+
+
+_MIN_QUOTE_LETTERS = 8
+"""The fewest letters for a match that is not chance."""
+_MAX_TEXT_CHARACTERS = 50_000
+"""The most characters of a user's text that are searched; longer ones are pasted."""
+_OMISSION = re.compile(r"\s*(?:…|\.\.\.)\s*")
+
+
+@dataclass(frozen=True)
+class _UserText:
+    """A user's text, and its letters alone with their positions."""
+
+    text: str
+    letters: str
+    places: tuple[int, ...]
+
+    @classmethod
+    def from_text(cls, text: str) -> "_UserText":
+        line = fold_lines(text[:_MAX_TEXT_CHARACTERS])
+        found = [
+            (letter, at) for at, c in enumerate(line) for letter in c.casefold() if c.isalnum()
+        ]
+        return cls(line, "".join(letter for letter, _ in found), tuple(at for _, at in found))
+
+    def find_span(self, words: str, since: int) -> tuple[int, int] | None:
+        """Return the range of the words' letters, as positions among the letters."""
+        letters = "".join(c for c in words.casefold() if c.isalnum())
+        at = self.letters.find(letters, since) if len(letters) >= _MIN_QUOTE_LETTERS else -1
+        return (at, at + len(letters)) if at >= 0 else None
+
+    def slice_letters(self, first: int, last: int) -> str:
+        return self.text[self.places[first] : self.places[last - 1] + 1]
+
+
+def correct_quotes(text: str, user_texts: Iterable[str]) -> str:
+    """Return the text with quotes replaced by the user's own spelling, if their letters match.
+
+    Case, spaces and punctuation may differ; other quotes are left to the gate.
+    """
+    texts = tuple(user_texts)
+    comparable = tuple(chain.from_iterable(map(list_comparable_texts, texts)))
+    said: list[_UserText] = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        words = find_quote(line)
+        if words is None or is_quote_in(words, comparable):
+            continue
+        said = said or [_UserText.from_text(one) for one in texts]
+        if (true := _find_original(words, said)) is not None:
+            lines[number] = line.replace(words, true, 1)
+    return "\n".join(lines)
+
+
+def _find_original(words: str, said: Sequence[_UserText]) -> str | None:
+    parts = [part for part in _OMISSION.split(words) if part.strip()]
+    for one in said:
+        found: list[str] = []
+        since = 0
+        for part in parts:
+            span = one.find_span(part, since)
+            if span is None:
+                break
+            found.append(one.slice_letters(*span))
+            since = span[1]
+        else:
+            # A quotation mark within the user's text would end the quote.
+            return " … ".join(found) if found and not any('"' in part for part in found) else None
+    return None
+
+
+FACTS_SHARE = 0.12
+"""The share of a summary's room for facts that the model does not name."""
+_MAX_FACTS = 60
+"""The most facts to look for."""
+MAX_ROW_CHARACTERS = 160
+"""The most characters of facts in one line."""
+
+
+def choose_facts(items: Iterable[Item]) -> list[SummaryFact]:
+    """Return the facts that are most likely to be needed again, best first."""
+    return rank_facts(items, {}, Memo())[:_MAX_FACTS]
+
+
+def find_missing_rows(text: str, facts: Sequence[SummaryFact], covers: Ranges, room: int) -> str:
+    """Return lines with the best facts that the text lacks, within that many characters."""
+    heading = f"## {SummarySection.CONTEXT}"
+    room -= len(heading)
+    chosen: list[SummaryFact] = []
+    for fact in facts:
+        if fact.text in text or fact.newest not in covers:
+            continue
+        room -= len(fact.text) + _ROW_OVERHEAD
+        if room < 0:
+            break
+        chosen.append(fact)
+    rows = [
+        row
+        for sort in FactKind
+        for row in _make_rows(sort, [fact for fact in chosen if fact.kind is sort])
+    ]
+    return "\n".join([heading, *rows]) if rows else ""
+
+
+_ROW_OVERHEAD = 24
+"""The most characters of a fact apart from its text: its handle, and its share of a line."""
+
+
+def _make_rows(sort: FactKind, facts: Sequence[SummaryFact]) -> list[str]:
+    rows: list[list[SummaryFact]] = []
+    for fact in sorted(facts, key=lambda fact: fact.newest):
+        if rows and _has_room(rows[-1], fact):
+            rows[-1].append(fact)
+        else:
+            rows.append([fact])
+    return [
+        add_handles(
+            f"- {sort}: {', '.join(fold_lines(fact.text) for fact in row)}",
+            Ranges.of(fact.newest for fact in row),
+        )
+        for row in rows
+    ]
+
+
+def _has_room(row: Sequence[SummaryFact], fact: SummaryFact) -> bool:
+    """Return whether the fact fits; a line names three handles at most."""
+    handles = {one.newest for one in row} | {fact.newest}
+    return (
+        len(handles) <= 3
+        and sum(len(one.text) for one in row) + len(fact.text) <= MAX_ROW_CHARACTERS
+    )

@@ -11,10 +11,10 @@ from pydantic_ai.settings import ModelSettings
 
 from ....domain.blocks import UNSENT_KINDS, Kind, ToolCall
 from ....domain.item import Item
-from ....domain.summaries.extraction.clean_text import fold_lines
+from ....domain.summaries.clean_text import fold_lines
 from ....domain.summaries.summarizer import Material
 from . import prompts
-from .chunks import CountTokens
+from .conversation_text import CountTokens
 
 MAX_HANDLES = 200
 """The most blocks that are listed by handle, since the served request has no handles."""

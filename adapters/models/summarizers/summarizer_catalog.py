@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from ....domain.errors import InvalidSettingError
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....domain.summaries.listing import ListingSummarizer
+from ....domain.summaries.simple_summarizers import ListingSummarizer
 from ....domain.summaries.summarizer import Summarizer
 from .command_summarizer import CommandSummarizer
 from .llm_summarizer import LlmSummarizer

@@ -16,9 +16,8 @@ from ....domain.event import EVENT_CLASSES, Aggregate, Event, dump_state, load_s
 from ....domain.session import Session, SessionState, derive_session_id
 from ...storage.event_log.event_mapper import EventMapper, ZstdCompressor, decompress_any, load_json
 from ...storage.event_log.event_store import get_utc_now
-from ...storage.event_log.keyed_hash import matches_keyed_hash
-from ...storage.event_log.stored_row import StoredContent, StoredRow
-from .archive_reader import SessionHeader, StreamHeader
+from ...storage.event_log.stored_row import StoredContent, StoredRow, matches_keyed_hash
+from .archive_reader import StreamHeader
 
 MAX_STATE_BYTES = 64_000_000
 """The most bytes of an event's state, unpacked; large contents are in bodies instead."""
@@ -26,7 +25,11 @@ _PIECE_BYTES = 1 << 20
 
 
 class ArchiveProof:
-    """Checks the streams of one archive, keeping a state for each and the hashes of bodies."""
+    """Checks the streams of one archive, keeping the state of one and the hashes of all bodies."""
+
+    stream: StreamHeader
+    guard: Aggregate[Any]
+    """Evolves with the stream's events."""
 
     def __init__(self) -> None:
         self.mapper = EventMapper(JSONTranscoder())
@@ -37,20 +40,15 @@ class ArchiveProof:
         """Whether a body is text, by subject and hash."""
         self.lasts: dict[UUID, int] = {}
         """The last version of each stream that was begun."""
-        self.session: SessionHeader | None = None
-        self.stream: StreamHeader | None = None
-        self.guard: Aggregate[Any] | None = None
 
     def begin_stream(self, stream: StreamHeader) -> None:
         if stream.id in self.lasts:
             raise ImportFileError("a session, or a lineage of one, is in it twice")
         self.stream = stream
         self.lasts[stream.id] = stream.last
-        begun: Any = (
-            (Session, SessionState()) if stream.lineage is None else (Compaction, CompactionState())
-        )
-        guard_class, state = begun
-        self.guard = guard_class(
+        begun: Any = Compaction if stream.lineage else Session
+        state = CompactionState() if stream.lineage else SessionState()
+        self.guard = begun(
             stream.id, version=stream.first - 1, state=state, subject="", clock=get_utc_now
         )
 
@@ -88,8 +86,6 @@ class ArchiveProof:
                 raise ValueError(f"a content of it is no {kind}")
 
     def _is_valid_version(self, event: Event, row: StoredRow, *, is_whole: bool) -> bool:
-        assert self.guard is not None, "a stream was begun"
-        assert self.stream is not None, "a stream was begun"
         guard, found = self.guard, load_json(row.carried)
         opens = isinstance(event, session_events.SessionOpened | compaction_events.CompactionOpened)
         if opens != (row.originator_version == self.stream.first):
@@ -106,8 +102,6 @@ class ArchiveProof:
         return bool(dump_state(guard.state) == found)
 
     def _is_valid_opening(self, event: Event, found: Any) -> bool:
-        assert self.session is not None, "a session was begun"
-        assert self.stream is not None, "a stream was begun"
         match event:
             case session_events.SessionOpened(fork=fork):
                 lineage = None
@@ -120,7 +114,7 @@ class ArchiveProof:
                 return False
         return (
             self.stream.first == shared + 1
-            and (event.namespace, event.key) == self.session[:2]
+            and (event.namespace, event.key) == self.stream.session[:2]
             and lineage == self.stream.lineage
             and (of is None or self.lasts.get(of, 0) >= shared)
             and (_is_state(found, self.guard) if of else found == {})
@@ -152,14 +146,11 @@ class ArchiveProof:
         self.bodies[subject, body.hash] = is_text
 
     def _describe_row(self, row: StoredRow) -> str:
-        assert self.session is not None, "a session was begun"
-        assert self.stream is not None, "a stream was begun"
-        of = f" of its lineage {self.stream.lineage!r}" if self.stream.lineage else ""
-        return f"session {self.session.key!r}: #{row.originator_version}{of}"
+        stream = self.stream
+        return f"session {stream.session.key!r}: #{row.originator_version}{stream.of_lineage}"
 
 
-def _is_state(found: Any, guard: Aggregate[Any] | None) -> bool:
-    assert guard is not None, "a stream was begun"
+def _is_state(found: Any, guard: Aggregate[Any]) -> bool:
     defaults: dict[str, Any] = type(guard.state)._field_defaults
     return isinstance(found, dict) and all(
         name in defaults and _has_type_of(value, defaults[name]) for name, value in found.items()

@@ -1,4 +1,4 @@
-"""Reads the items of an archive and checks their order and numbering."""
+"""Reads the items of an archive, checks their order, and moves them into another namespace."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,14 +6,23 @@ from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
 from ....domain.compaction import derive_lineage_id
+from ....domain.compaction_events import CompactionOpened
 from ....domain.errors import ImportFileError
 from ....domain.session import derive_session_id
-from ...storage.event_log.keyed_hash import ADDRESS_SIZE
-from ...storage.event_log.recorder import AppendKey
-from ...storage.event_log.stored_row import StoredContent, StoredRow
+from ....domain.session_events import ParentNamed, SessionOpened
+from ...storage.event_log.event_mapper import ZstdCompressor, decompress_any, dump_json, load_json
+from ...storage.event_log.stored_row import (
+    ADDRESS_SIZE,
+    AppendKey,
+    StoredContent,
+    StoredRow,
+    compute_keyed_hash,
+)
 from .archive_writer import ARCHIVE_FORMAT, ARCHIVE_VERSION
 from .packing import ArchiveRecord, ArchiveUnpacker
 
+_NAMING_TOPICS = {one.TOPIC for one in (SessionOpened, ParentNamed, CompactionOpened)}
+"""The events that name a namespace; all others stay the same, byte for byte."""
 SECRET_SIZES = range(16, 65)
 """The allowed sizes of a subject's secret, in bytes; cutbank's own secrets have 32."""
 
@@ -29,10 +38,16 @@ class SessionHeader(NamedTuple):
 class StreamHeader(NamedTuple):
     """The start of a stream: its events from `first` to `last` and its append keys follow."""
 
+    session: SessionHeader
     id: UUID
     lineage: str | None
     first: int
     last: int
+
+    @property
+    def of_lineage(self) -> str:
+        """The words that say in a message to which lineage an event belongs."""
+        return f" of its lineage {self.lineage!r}" if self.lineage else ""
 
 
 class SubjectSecret(NamedTuple):
@@ -136,15 +151,11 @@ class ArchiveReader:
         record = self._require("stream")
         lineage = record.get_optional_text("lineage")
         namespace, key, _ = session
-        id = (
-            derive_session_id(namespace, key)
-            if lineage is None
-            else derive_lineage_id(namespace, key, lineage)
-        )
+        id = _derive_stream_id(namespace, key, lineage)
         if is_own != (lineage is None) or record.get_uuid("id") != id:
             raise record.make_error(f"is no stream of the session {key!r}")
         first = record.get_number("first", 1)
-        stream = StreamHeader(id, lineage, first, record.get_number("last", first))
+        stream = StreamHeader(session, id, lineage, first, record.get_number("last", first))
         yield stream
         for version in range(first, stream.last + 1):
             yield from self._read_event(id, version)
@@ -208,3 +219,65 @@ class ArchiveReader:
                 f"record {found.number if found else 'at the end'}: {kind!r} must come here"
             )
         return record
+
+
+def _derive_stream_id(namespace: str, key: str, lineage: str | None) -> UUID:
+    if lineage is None:
+        return derive_session_id(namespace, key)
+    return derive_lineage_id(namespace, key, lineage)
+
+
+class NamespaceRenaming:
+    """Rewrites the items of one archive as if its sessions had always been in `namespace`.
+
+    Default subjects, which are named after the namespace, are renamed too.
+    """
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.was = ""
+        self.ids: dict[UUID, UUID] = {}
+        self.secrets: dict[str, bytes] = {}
+
+    def rename_items(self, items: Iterator[ArchiveItem]) -> Iterator[ArchiveItem]:
+        for item in items:
+            match item:
+                case SessionHeader():
+                    self.was = item.namespace
+                    yield item._replace(namespace=self.namespace)
+                case StreamHeader(session=session, id=id, lineage=lineage):
+                    session = session._replace(namespace=self.namespace)
+                    self.ids[id] = _derive_stream_id(self.namespace, session.key, lineage)
+                    yield item._replace(session=session, id=self.ids[id])
+                case SubjectSecret():
+                    self.secrets[item.name] = item.secret
+                    yield item._replace(name=self._rename_subject(item.name))
+                case StoredRow():
+                    yield self._rename_row(item)
+                case AppendKey():
+                    id = self.ids[item.originator_id]
+                    yield AppendKey(id, item.key, item.first, item.last)
+                case _:
+                    yield item
+
+    def _rename_subject(self, name: str) -> str:
+        own = name.startswith(f"{self.was}/")
+        return f"{self.namespace}{name[len(self.was) :]}" if own else name
+
+    def _rename_row(self, row: StoredRow) -> StoredRow:
+        moved = row._replace(
+            originator_id=self.ids[row.originator_id], subject=self._rename_subject(row.subject)
+        )
+        if row.topic not in _NAMING_TOPICS:
+            return moved
+        tree = load_json(decompress_any(row.state))
+        for named in (tree, tree.get("fork"), tree.get("parent")):
+            if named and "namespace" in named:
+                named["namespace"] = self.namespace
+        if base := tree.get("base"):
+            base["originator_id"] = str(self.ids[UUID(base["originator_id"])])
+        plaintext = dump_json(tree)
+        digest = compute_keyed_hash(plaintext, self.secrets[row.subject], len(row.digest))
+        is_packed = row.state[:4] == ZstdCompressor.MAGIC
+        state = ZstdCompressor().compress(plaintext) if is_packed else plaintext
+        return moved._replace(state=state, digest=digest)

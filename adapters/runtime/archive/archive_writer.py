@@ -1,11 +1,19 @@
-"""Writes sessions into an archive, each event exactly as it is stored."""
+"""Writes sessions into an archive, each event exactly as it is stored.
 
-from collections.abc import Iterator, Sequence
+It holds whole sessions, and the part of their forks' parents that they share.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO
+from uuid import UUID
 
+from ....domain.compaction_events import BoundaryActivated, CompactBoundary, CompactionReverted
 from ....domain.errors import ExportError
+from ....domain.session import derive_session_id
+from ....domain.session_events import Fork
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import StoredRow
@@ -13,14 +21,43 @@ from ...storage.private_files import open_new
 from ...transcripts.reports import ExportReport
 from ..exporting.new_file import open_new_path
 from ..sessions.session_log import list_logs
+from ..sessions.store_context import StoreContext
 from ..sessions.stored_session import StoredSession
-from .extents import ArchivedName, SessionExtent, StreamExtent, find_extents
 from .packing import ArchivePacker
 
 ARCHIVE_FORMAT = "cutbank-archive"
 SUFFIX = ".cutbank"
 ARCHIVE_VERSION = 1
 _AT_ONCE = 500
+_LOOKS = 10
+"""How often to read a session's streams again if they change while they are read."""
+
+ArchivedName = tuple[str, str]
+"""The namespace and key of a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamExtent:
+    """A stream's events from its first to `last`."""
+
+    id: UUID
+    lineage: str | None
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class SessionExtent:
+    """A session's own stream, followed by the streams of its lineages."""
+
+    name: ArchivedName
+    is_whole: bool
+    """Whether the extent is the whole session; if not, it is the part that its forks share."""
+    streams: list[StreamExtent]
+
+    @property
+    def events(self) -> int:
+        return sum(stream.last - stream.first + 1 for stream in self.streams)
 
 
 def write_archive(
@@ -37,8 +74,8 @@ def write_archive(
     with translate_storage_errors(context.name):
         wanted = [(one.namespace, one.key) for one in sessions]
         if sub_agents:
-            wanted += _find_sub_agents(sessions)
-        families = find_extents(context.events, wanted)
+            wanted = _add_sub_agents(context, wanted)
+        families = _find_extents(context.events, wanted)
         if isinstance(target, Path):
             with open_new_path(target) as beside, open_new(beside) as file:
                 written = _ArchiveWriter(context.events, file).write(families)
@@ -55,20 +92,12 @@ def write_archive(
     )
 
 
-def _find_sub_agents(sessions: Sequence[StoredSession]) -> Iterator[ArchivedName]:
-    """Yield the sessions of the sub-agents of these sessions, at any depth."""
+def _add_sub_agents(context: StoreContext, wanted: Sequence[ArchivedName]) -> list[ArchivedName]:
     working: dict[ArchivedName, list[ArchivedName]] = {}
-    for one in list_logs(sessions[0].log.context):
+    for one in list_logs(context):
         if parent := one.parent:
             working.setdefault((parent.namespace, parent.key), []).append((one.namespace, one.key))
-    waiting = [(one.namespace, one.key) for one in sessions]
-    seen = set(waiting)
-    while waiting:
-        for name in working.get(waiting.pop(), ()):
-            if name not in seen:
-                seen.add(name)
-                waiting.append(name)
-                yield name
+    return _add_descendants(wanted, working)
 
 
 class _ArchiveWriter:
@@ -128,7 +157,7 @@ class _ArchiveWriter:
     def _write_event(self, row: StoredRow) -> None:
         if row.subject not in self.subjects:
             self.subjects.add(row.subject)
-            secret = self.store.recorder.secret_of(row.subject)
+            secret = self.store.recorder.names.secret_of(row.subject)
             assert secret is not None, "an event of the subject is there"
             self.packer.write_record("subject", {"name": row.subject, "secret": secret.hex()})
         for address in self.store.mapper.list_references(row):
@@ -157,3 +186,150 @@ class _ArchiveWriter:
                     fields = {"key": key.key, "first": key.first, "last": key.last}
                     self.packer.write_record("key", fields)
             last = keys[-1].key
+
+
+def _find_extents(store: EventStore, wanted: Sequence[ArchivedName]) -> list[list[SessionExtent]]:
+    """Return the sessions with all their forks and fork parents, as of now.
+
+    Each list is one family, in which parents come before their forks.
+    """
+    return list(_group_families(store, _find_all(store, _add_forks(store, wanted))))
+
+
+def _add_forks(store: EventStore, wanted: Sequence[ArchivedName]) -> list[ArchivedName]:
+    forks: dict[ArchivedName, list[ArchivedName]] = {}
+    for stream in store.recorder.select_streams():
+        name = stream.namespace, stream.session
+        if stream.lineage is None and (parent := _name_parent(store.read_opening(*name).fork)):
+            forks.setdefault(parent, []).append(name)
+    return _add_descendants(wanted, forks)
+
+
+def _add_descendants(
+    names: Iterable[ArchivedName], children: Mapping[ArchivedName, Sequence[ArchivedName]]
+) -> list[ArchivedName]:
+    """Return the names with all their descendants, each once."""
+    found = dict.fromkeys(names)
+    waiting = list(found)
+    while waiting:
+        new = [child for child in children.get(waiting.pop(), ()) if child not in found]
+        found |= dict.fromkeys(new)
+        waiting += new
+    return list(found)
+
+
+def _find_all(
+    store: EventStore, names: Iterable[ArchivedName]
+) -> dict[ArchivedName, SessionExtent]:
+    found = {name: _find_whole(store, name) for name in names}
+    shared: dict[ArchivedName, int] = {}
+    waiting = list(found)
+    while waiting:
+        fork = store.read_opening(*waiting.pop()).fork
+        parent = _name_parent(fork)
+        if fork and parent and parent not in found and fork.position > shared.get(parent, 0):
+            shared[parent] = fork.position
+            waiting.append(parent)
+    for name, position in shared.items():
+        found[name] = _find_shared(store, name, position)
+    return found
+
+
+def _find_whole(store: EventStore, name: ArchivedName) -> SessionExtent:
+    """Return the extent of a whole session at one moment, even while others write to it."""
+    for _ in range(_LOOKS):
+        before = _find_lineages(store, name)
+        own = _find_own(store, name)
+        if _find_lineages(store, name) == before:
+            return SessionExtent(name, is_whole=True, streams=[own, *before])
+    raise ExportError(f"session {name[1]!r} is compacted again and again: try again later")
+
+
+def _find_own(store: EventStore, name: ArchivedName, last: int | None = None) -> StreamExtent:
+    id, first = derive_session_id(*name), store.read_opening(*name).originator_version
+    if last is None:
+        head = store.recorder.select_head(id)
+        assert head is not None, "the session was opened"
+        last = head[0]
+    return StreamExtent(id, None, first, max(first, last))
+
+
+def _find_lineages(store: EventStore, name: ArchivedName) -> list[StreamExtent]:
+    found = []
+    for stream in store.recorder.select_streams(*name):
+        head = store.recorder.select_head(stream.originator_id)
+        if stream.lineage is not None and head is not None:
+            first = store.read_lineage_opening(stream.originator_id).originator_version
+            found.append(StreamExtent(stream.originator_id, stream.lineage, first, head[0]))
+    return _sort_bases_first(store, found)
+
+
+def _sort_bases_first(store: EventStore, streams: list[StreamExtent]) -> list[StreamExtent]:
+    """Sort the streams so that each lineage follows the one that it continues."""
+    waiting = {stream.id: stream for stream in streams}
+    ordered = []
+    while waiting:
+        for id in list(waiting):
+            base = store.read_lineage_opening(id).base
+            if base is None or base.originator_id not in waiting:
+                ordered.append(waiting.pop(id))
+    return ordered
+
+
+def _find_shared(store: EventStore, name: ArchivedName, position: int) -> SessionExtent:
+    """Return a session's extent at a position, with its lineages as decided by then."""
+    lineages = [
+        StreamExtent(stream.id, stream.lineage, stream.first, last)
+        for stream in _find_lineages(store, name)
+        if (last := _find_version_at(store, stream, position))
+    ]
+    decided = {stream.id: stream.last for stream in lineages}
+    of_session = {stream.id for stream in _find_lineages(store, name)}
+
+    def is_in(stream: StreamExtent) -> bool:
+        # A lineage that continues a later decision began later itself.
+        base = store.read_lineage_opening(stream.id).base
+        return (
+            base is None
+            or base.originator_id not in of_session
+            or decided.get(base.originator_id, 0) >= base.version
+        )
+
+    own = _find_own(store, name, position)
+    return SessionExtent(name, is_whole=False, streams=[own, *filter(is_in, lineages)])
+
+
+def _find_version_at(store: EventStore, stream: StreamExtent, position: int) -> int:
+    last = 0
+    while True:
+        page = store.recorder.select_events(stream.id, gt=last, lte=stream.last, limit=_AT_ONCE)
+        for row in page:
+            match store.mapper.to_domain_event(row):
+                case CompactBoundary(after=at) if at > position:
+                    return last
+                case (
+                    BoundaryActivated(effective_from=at) | CompactionReverted(effective_from=at)
+                ) if at > position:
+                    return last
+                case _:
+                    last = row.originator_version
+        if len(page) < _AT_ONCE:
+            return last
+
+
+def _group_families(
+    store: EventStore, found: dict[ArchivedName, SessionExtent]
+) -> Iterator[list[SessionExtent]]:
+    children: dict[ArchivedName | None, list[SessionExtent]] = {}
+    for name, extent in found.items():
+        parent = _name_parent(store.read_opening(*name).fork)
+        children.setdefault(parent, []).append(extent)
+    for root in children.get(None, ()):
+        family = [root]
+        for one in family:
+            family += children.get(one.name, ())
+        yield family
+
+
+def _name_parent(fork: Fork | None) -> ArchivedName | None:
+    return (fork.namespace, fork.key) if fork else None

@@ -14,26 +14,25 @@ from ....domain.errors import ImportFileError
 from ....domain.event import Event
 from ....domain.session_events import BlockAppended, ToolCalled, ToolReturned
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.recorder import AppendKey, Batch, ImportRow, Stream
-from ...storage.event_log.stored_row import StoredRow
+from ...storage.event_log.stored_row import AppendKey, Batch, ImportRow, StoredRow, Stream
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
-from .archive_comparison import ArchiveComparison
 from .archive_proof import ArchiveProof
 from .archive_reader import (
     ArchiveItem,
     ArchiveReader,
     FamilyEnd,
     ImportedSource,
+    NamespaceRenaming,
     SessionHeader,
     StreamHeader,
     SubjectSecret,
 )
 from .archive_writer import ARCHIVE_FORMAT
-from .namespace_renaming import NamespaceRenaming
 
 _BATCH_ROWS = 500
 _BATCH_BYTES = 4_000_000
+_REMEDY = "restore it into another namespace, with --namespace"
 _BLOCK_TOPICS = {one.TOPIC for one in (BlockAppended, ToolCalled, ToolReturned)}
 
 
@@ -87,15 +86,13 @@ class _RestorePlan:
     """Whether part of the archive may have been stored."""
 
     def read_archive(self, file: BinaryIO) -> None:
-        proof, difference = ArchiveProof(), ArchiveComparison(self.events)
+        proof, difference = ArchiveProof(), _Comparison(self.events)
         contents = ArchiveReader(file)
         names: set[tuple[str, str]] = set()
 
         def prove_items() -> Iterator[ArchiveItem]:
             for item in contents.read_items():
                 match item:
-                    case SessionHeader():
-                        proof.session = item
                     case StreamHeader():
                         proof.begin_stream(item)
                     case SubjectSecret(name=name, secret=secret):
@@ -136,10 +133,10 @@ class _RestorePlan:
     def store(self, file: BinaryIO) -> None:
         self.is_partly_stored = True
         for name, secret in self.secrets.items():
-            if self.events.recorder.adopt_subject(name, secret) != secret:
+            if self.events.recorder.names.adopt(name, secret) != secret:
                 raise _make_secret_error(name)
         for topic in self.topics:
-            self.events.recorder.name_topic(topic)
+            self.events.recorder.names.topic(topic)
         half = os.fstat(file.fileno()).st_size // 2
         contents = ArchiveReader(file)
         items = self._rename_items(contents.read_items())
@@ -162,14 +159,12 @@ class _RestorePlan:
     def _make_batches(self, items: Iterator[ArchiveItem], expected: str) -> Iterator[Batch]:
         """Yield one family in batches, without the rows that are already stored."""
         batch, size = Batch(), 0
-        session: SessionHeader | None = None
         added = False
         for item in items:
             match item:
                 case SessionHeader():
-                    session, added = item, False
-                case StreamHeader(id=id, lineage=lineage, last=last):
-                    assert session, "a stream is a session's"
+                    added = False
+                case StreamHeader(session=session, id=id, lineage=lineage, last=last):
                     added = added or last > self.heads[id]
                     if not self.heads[id]:
                         named = Stream(id, session.namespace, session.key, lineage)
@@ -182,7 +177,7 @@ class _RestorePlan:
                 case AppendKey(originator_id=id, key=name):
                     if not (self.heads[id] and self.events.recorder.select_key(id, name)):
                         batch.keys.append(item)
-                case ImportedSource() if added and session:
+                case ImportedSource() if added:
                     batch.imports.extend(self._make_import_rows(session, item))
                 case FamilyEnd(digest=digest):
                     if digest != expected:
@@ -205,7 +200,7 @@ class _RestorePlan:
             yield ImportRow(namespace, item.source, item.format, key, item.bytes, item.complete)
 
     def _check_secret(self, name: str, secret: bytes) -> None:
-        there = self.events.recorder.secret_of(name)
+        there = self.events.recorder.names.secret_of(name)
         if self.secrets.setdefault(name, secret) != secret or there not in (None, secret):
             raise _make_secret_error(name)
 
@@ -228,3 +223,77 @@ def _make_secret_error(name: str) -> ImportFileError:
         f"the subject {name!r} is known here by another secret, so its events cannot be equal: "
         "restore the archive into another database"
     )
+
+
+class _Comparison:
+    """Compares the streams of one archive with those of a store, which must not have diverged."""
+
+    stream: StreamHeader
+
+    def __init__(self, store: EventStore) -> None:
+        self.store = store
+        self.session: SessionHeader | None = None
+        self.head = 0
+        self.there: Iterator[StoredRow] = iter(())
+        self.streams: set[UUID] = set()
+        self.further_here: bool = False
+        self.further_in_it: bool = False
+
+    def begin_session(self, session: SessionHeader) -> None:
+        self.end_session()
+        self.session = session
+        self.streams = set()
+        self.further_here = self.further_in_it = False
+
+    def begin_stream(self, stream: StreamHeader) -> int:
+        """Return the stream's newest version in the store, 0 if it is not there."""
+        found = self.store.recorder.select_head(stream.id)
+        self.stream, self.head = stream, found[0] if found else 0
+        self.streams.add(stream.id)
+        self.further_here |= self.head > stream.last
+        self.further_in_it |= self.head < stream.last
+        self.there = self._read_rows(stream.id, min(self.head, stream.last))
+        return self.head
+
+    def check_event(self, row: StoredRow) -> None:
+        if row.originator_version > self.head:
+            return
+        there = next(self.there, None)
+        if there is None or _comparable_fields(there) != _comparable_fields(row):
+            at = f"#{row.originator_version}{self.stream.of_lineage}"
+            raise self._make_refusal(f"and is another one from {at} on")
+
+    def check_key(self, key: AppendKey) -> None:
+        """Raise ImportFileError if the store has a different append under that key."""
+        if self.head and self.store.recorder.select_key(key.originator_id, key.key) not in (
+            None,
+            key,
+        ):
+            raise self._make_refusal(f"and its append {key.key[:60]!r} is another one")
+
+    def end_session(self) -> None:
+        """Raise ImportFileError if archive and store both went on after their common events."""
+        if self.session is None or not self.further_in_it:
+            return
+        namespace, key, whole = self.session
+        there = self.store.recorder.select_streams(namespace, key)
+        if whole:
+            self.further_here |= any(one.originator_id not in self.streams for one in there)
+        if self.further_here:
+            raise self._make_refusal("and went on both there and in the archive")
+
+    def _read_rows(self, id: UUID, last: int) -> Iterator[StoredRow]:
+        position = 0
+        while page := self.store.recorder.select_events(
+            id, gt=position, lte=last, limit=_BATCH_ROWS
+        ):
+            yield from page
+            position = page[-1].originator_version
+
+    def _make_refusal(self, why: str) -> ImportFileError:
+        assert self.session is not None, "a session was begun"
+        return ImportFileError(f"session {self.session.key!r} is there already {why}: {_REMEDY}")
+
+
+def _comparable_fields(row: StoredRow) -> tuple[object, ...]:
+    return row.originator_version, row.topic, row.subject, row.key_id, row.digest, row.carried

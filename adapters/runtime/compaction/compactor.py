@@ -23,7 +23,7 @@ from ....domain.policies.policy import describe_pruning
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended
 from ....domain.summaries.gate import check_draft
-from ....domain.summaries.notice import NoticeSummarizer
+from ....domain.summaries.simple_summarizers import NoticeSummarizer
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.window import Window
 from ....projections.hook_payloads import of_boundary
@@ -32,14 +32,13 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from ..telemetry.activation import make_compaction_watch
 from .cancellation import Cancellation
-from .compaction_observer import CompactionObserver
-from .compaction_request import CompactionRequest
-from .event_sink import CompactionEventSink
-from .explanation import explain_plan
+from .event_sink import CompactionEventSink, CompactionObserver
 from .lineage_writer import LineageWriter
 from .listeners import notify_listeners
+from .options import CompactionRequest
 from .outcome import (
     CompactionOutcome,
+    explain_plan,
     find_earlier_outcome,
     make_no_need_outcome,
     make_outcome,
@@ -83,7 +82,7 @@ class Compactor:
         self.listeners = listeners
 
     def compact(
-        self, order: CompactionRequest, cancellation: Cancellation | None = None
+        self, request: CompactionRequest, cancellation: Cancellation | None = None
     ) -> CompactionOutcome:
         """Compact if the policy asks for it.
 
@@ -93,55 +92,59 @@ class Compactor:
         boundaries. Under a lease it raises LeaseHeldError if another worker holds the session,
         LeaseLostError if one has taken over.
         """
-        with make_compaction_watch(self.reader, order) as watch:
-            return watch.finish(self._run_compaction(order, cancellation or Cancellation(), watch))
+        with make_compaction_watch(self.reader, request) as watch:
+            return watch.finish(
+                self._run_compaction(request, cancellation or Cancellation(), watch)
+            )
 
     def _run_compaction(
-        self, order: CompactionRequest, cancellation: Cancellation, watch: CompactionObserver
+        self, request: CompactionRequest, cancellation: Cancellation, watch: CompactionObserver
     ) -> CompactionOutcome:
-        if done := self._find_earlier(order):
+        if done := self._find_earlier(request):
             return done
         try:
-            if order.by is not None:
+            if request.by is not None:
                 # While another worker holds the lease, do not run hooks and policies.
-                self.decisions.check_free(order)
-            planned = self.planner.plan(order)
+                self.decisions.check_free(request)
+            planned = self.planner.plan(request)
             if isinstance(planned, Window):
-                return make_no_need_outcome(order, planned)
-            story = CompactionEventSink((watch, *self.listeners), self.reader, order, planned)
-            order, planned = self._apply_hooks(story, order, planned)
-            request = self.decisions.record_request(order, planned)
+                return make_no_need_outcome(request, planned)
+            sink = CompactionEventSink((watch, *self.listeners), self.reader, request, planned)
+            request, planned = self._apply_hooks(sink, request, planned)
+            request_version = self.decisions.record_request(request, planned)
         except Exception as error:  # a user's policy may raise anything
-            if order.by is not None and not isinstance(error, NON_FAILURES):
+            if request.by is not None and not isinstance(error, NON_FAILURES):
                 # Count failed attempts of all workers, whichever process made them.
                 with suppress(PersistenceError):
                     self.decisions.record_failure(str(error) or type(error).__name__)
             raise
-        story.note_request()
+        sink.note_request()
         try:
-            return self._carry_out(order, planned, request, story, cancellation)
+            return self._carry_out(request, planned, request_version, sink, cancellation)
         except BaseException as error:
             # Also when the process is stopped, so that no request stays open. If even this cannot
             # be stored, the next worker picks the request up.
             with suppress(PersistenceError):
                 self.decisions.give_up(
-                    request,
+                    request_version,
                     str(error) or type(error).__name__,
                     futile_at=_find_futile_position(error, planned),
                     cancelled=isinstance(error, CompactionCancelledError),
                 )
-            story.note_failure(str(error))
+            sink.note_failure(str(error))
             raise
 
-    def explain(self, order: CompactionRequest) -> CompactionOutcome:
+    def explain(self, request: CompactionRequest) -> CompactionOutcome:
         """Return what a compaction would do now, recording nothing and calling no model."""
-        planned = self.planner.plan(order)
-        explanation = explain_plan(order, planned)
+        planned = self.planner.plan(request)
+        explanation = explain_plan(request, planned)
         if isinstance(planned, Window):
-            return replace(make_no_need_outcome(order, planned), explanation=explanation)
-        written = self._write_summary(replace(order, chain=SummaryChain()), planned, Cancellation())
-        check_gain(planned, planned.count_post_tokens(written.draft.text), order)
-        return replace(make_outcome(order, planned, written, None), explanation=explanation)
+            return replace(make_no_need_outcome(request, planned), explanation=explanation)
+        written = self._write_summary(
+            replace(request, chain=SummaryChain()), planned, Cancellation()
+        )
+        check_gain(planned, planned.count_post_tokens(written.draft.text), request)
+        return replace(make_outcome(request, planned, written, None), explanation=explanation)
 
     def activate(
         self, prepared: int | None = None, trigger: Trigger | None = None, **details: Any
@@ -170,100 +173,105 @@ class Compactor:
         return reverted
 
     def _apply_hooks(
-        self, story: CompactionEventSink, order: CompactionRequest, planned: PlannedCompaction
+        self, sink: CompactionEventSink, request: CompactionRequest, planned: PlannedCompaction
     ) -> tuple[CompactionRequest, PlannedCompaction]:
-        verdict = story.ask_hooks()
-        if verdict.veto is not None:
-            raise CompactionVetoedError(f"a hook vetoed the compaction: {verdict.veto}")
-        if verdict.instructions == order.instructions:
-            return order, planned
+        answer = sink.ask_hooks()
+        if answer.veto is not None:
+            raise CompactionVetoedError(f"a hook vetoed the compaction: {answer.veto}")
+        if answer.instructions == request.instructions:
+            return request, planned
         return (
-            replace(order, instructions=verdict.instructions),
-            replace(planned, material=replace(planned.material, instructions=verdict.instructions)),
+            replace(request, instructions=answer.instructions),
+            replace(planned, material=replace(planned.material, instructions=answer.instructions)),
         )
 
     def _carry_out(
         self,
-        order: CompactionRequest,
+        request: CompactionRequest,
         planned: PlannedCompaction,
-        request: int,
-        story: CompactionEventSink,
+        request_version: int,
+        sink: CompactionEventSink,
         cancellation: Cancellation,
     ) -> CompactionOutcome:
         """Write and record; if others have decided since, check what is still valid."""
-        written = self._write_summary(order, planned, cancellation, story, request)
+        written = self._write_summary(request, planned, cancellation, sink, request_version)
         for attempt in range(1, MAX_REPLANS + 1):
             try:
                 post_tokens = planned.count_post_tokens(written.draft.text)
-                check_gain(planned, post_tokens, order)
+                check_gain(planned, post_tokens, request)
                 cancellation.check()
-                boundary = self.decisions.record_boundary(order, planned, written, request)
+                boundary = self.decisions.record_boundary(
+                    request, planned, written, request_version
+                )
             except StalePlanError:
                 if attempt == MAX_REPLANS:
                     self.decisions.record_spent(
-                        request, written, "overtaken", "others decided again and again"
+                        request_version, written, "overtaken", "others decided again and again"
                     )
                     raise
             except tuple(UNUSED_SUMMARY_REASONS) as error:
                 self.decisions.record_spent(
-                    request, written, UNUSED_SUMMARY_REASONS[type(error)], str(error)
+                    request_version, written, UNUSED_SUMMARY_REASONS[type(error)], str(error)
                 )
                 raise
             else:
                 gone = planned.settlement.removed_items
                 after = ViewStats(post_tokens, planned.blocks_after, int(bool(written.draft.text)))
-                pruned = describe_pruning(order.policy, planned.window, gone)
-                story.note_boundary(
-                    boundary, written, after, len(gone), pruned=pruned, is_served=order.activate
+                pruned = describe_pruning(request.policy, planned.window, gone)
+                sink.note_boundary(
+                    boundary, written, after, len(gone), pruned=pruned, is_served=request.activate
                 )
-                return make_outcome(order, planned, written, boundary)
-            if done := self._find_earlier(order):
+                return make_outcome(request, planned, written, boundary)
+            if done := self._find_earlier(request):
                 self.decisions.record_spent(
-                    request, written, "overtaken", "it was done under the same key meanwhile"
+                    request_version,
+                    written,
+                    "overtaken",
+                    "it was done under the same key meanwhile",
                 )
-                story.note_failure(done.reason)
+                sink.note_failure(done.reason)
                 return done
-            again = self._replan(order, planned)
+            again = self._replan(request, planned)
             if isinstance(again, CompactionOutcome):
-                self.decisions.record_spent(request, written, "overtaken", again.reason)
-                self.decisions.give_up(request, again.reason)
-                story.note_failure(again.reason)
+                self.decisions.record_spent(request_version, written, "overtaken", again.reason)
+                self.decisions.give_up(request_version, again.reason)
+                sink.note_failure(again.reason)
                 return again
             # If the other boundary did not change the material, its summary stays valid.
             if not again.is_written_from(planned.material):
                 self.decisions.record_spent(
-                    request, written, "overtaken", "others have decided meanwhile"
+                    request_version, written, "overtaken", "others have decided meanwhile"
                 )
-                written = self._write_summary(order, again, cancellation, story, request)
+                written = self._write_summary(request, again, cancellation, sink, request_version)
             planned = again
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _replan(
-        self, order: CompactionRequest, before: PlannedCompaction
+        self, request: CompactionRequest, before: PlannedCompaction
     ) -> PlannedCompaction | CompactionOutcome:
         """Plan again on what others have decided."""
         try:
-            planned = self.planner.plan(order)
+            planned = self.planner.plan(request)
         except NothingToCompactError as error:
             return make_overtaken_outcome(
-                order, before.window, self.planner.take_snapshot(order).window, str(error)
+                request, before.window, self.planner.take_snapshot(request).window, str(error)
             )
         if isinstance(planned, Window):
-            return make_overtaken_outcome(order, before.window, planned, "enough is free now")
+            return make_overtaken_outcome(request, before.window, planned, "enough is free now")
         return planned
 
     def _write_summary(
         self,
-        order: CompactionRequest,
+        request: CompactionRequest,
         planned: PlannedCompaction,
         cancellation: Cancellation,
-        story: CompactionEventSink | None = None,
-        request: int | None = None,
+        sink: CompactionEventSink | None = None,
+        request_version: int | None = None,
     ) -> AcceptedDraft:
         material = planned.material
         if not material.removed_items:
-            draft, summariser = reuse_summary(planned)
-            return AcceptedDraft(draft, summariser, 0.0, ())
+            draft, summarizer = reuse_summary(planned)
+            return AcceptedDraft(draft, summarizer, 0.0, ())
         if not planned.plan.summary_tokens:
             notice = NoticeSummarizer()
             return AcceptedDraft(notice.summarize(material), notice.name, 0.0, ())
@@ -272,9 +280,9 @@ class Compactor:
             check_draft(draft, material, user_texts=self._find_user_texts(draft, material))
 
         try:
-            return order.chain.write(material, judge, cancellation, story, planned.plan.on_failure)
+            return request.chain.write(material, judge, cancellation, sink, planned.plan.on_failure)
         except UnwrittenError as error:
-            self.decisions.record_refusals(request, error.refusals)
+            self.decisions.record_refusals(request_version, error.refusals)
             raise
 
     def _find_user_texts(self, draft: Draft, material: Material) -> list[str]:
@@ -291,17 +299,17 @@ class Compactor:
                 leaving[recorded.position] = event.block.text
         return list(leaving.values())
 
-    def _find_earlier(self, order: CompactionRequest) -> CompactionOutcome | None:
-        if order.idempotency_key is None:
+    def _find_earlier(self, request: CompactionRequest) -> CompactionOutcome | None:
+        if request.idempotency_key is None:
             return None
-        return find_earlier_outcome(self.store, self.reader, order.idempotency_key)
+        return find_earlier_outcome(self.store, self.reader, request.idempotency_key)
 
     def _notify(self, moment: CompactionEventKind, boundary: int, **details: Any) -> None:
         reader = self.reader
-        happening = CompactionEvent(
+        event = CompactionEvent(
             moment, reader.key, reader.namespace, reader.lineage, boundary=boundary, **details
         )
-        notify_listeners(self.listeners, happening)
+        notify_listeners(self.listeners, event)
 
 
 def _find_futile_position(error: BaseException, planned: PlannedCompaction) -> int | None:

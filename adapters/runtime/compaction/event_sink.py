@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from ....domain.compaction import derive_lineage_id
 from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto, ViewStats
@@ -10,8 +11,9 @@ from ....domain.utilization import PruningResult
 from ....projections.hook_payloads import compact_boundary, context_pruned
 from ....projections.planned_compaction import PlannedCompaction
 from ...storage.view_reader import ViewReader
-from .compaction_request import CompactionRequest
 from .listeners import notify_listeners
+from .options import CompactionRequest
+from .outcome import CompactionOutcome
 from .summary_chain import AcceptedDraft, DraftRefusal, SummaryObserver
 
 
@@ -20,7 +22,7 @@ class CompactionEventSink(SummaryObserver):
         self,
         listeners: Sequence[Listener],
         reader: ViewReader,
-        order: CompactionRequest,
+        request: CompactionRequest,
         planned: PlannedCompaction,
     ) -> None:
         self._listeners = listeners
@@ -33,19 +35,19 @@ class CompactionEventSink(SummaryObserver):
             session=reader.key,
             namespace=reader.namespace,
             lineage=reader.lineage,
-            trigger=order.trigger,
-            policy=order.policy.name,
+            trigger=request.trigger,
+            policy=request.policy.name,
             before=self._before,
             compacted_blocks=len(planned.settlement.removed_items),
-            instructions=order.instructions,
+            instructions=request.instructions,
         )
 
     def ask_hooks(self) -> Veto:
         """Return all instructions, joined, and the first veto."""
         wishes, veto = [self._so_far.instructions], None
-        for verdict in self._notify(CompactionEventKind.PRE_COMPACT):
-            wishes.append(verdict.instructions)
-            veto = veto if veto is not None else verdict.veto
+        for answer in self._notify(CompactionEventKind.PRE_COMPACT):
+            wishes.append(answer.instructions)
+            veto = veto if veto is not None else answer.veto
         together = "\n".join(wish for wish in wishes if wish) or None
         self._so_far = replace(self._so_far, instructions=together)
         if veto is not None:
@@ -117,3 +119,28 @@ class CompactionEventSink(SummaryObserver):
 
     def _notify(self, moment: CompactionEventKind, **details: Any) -> list[Veto]:
         return notify_listeners(self._listeners, replace(self._so_far, moment=moment, **details))
+
+
+class CompactionObserver:
+    """Entered when a compaction begins, called with each of its events, and left when it ends.
+
+    Listeners only hear of compactions that have a plan, and not always of the end; an observer sees
+    each one whole. It never raises. This class ignores everything.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Note the end: by `error`, or with the outcome passed to `finish`."""
+
+    def __call__(self, event: CompactionEvent) -> None:
+        """Note an event, before listeners get it."""
+
+    def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
+        return outcome

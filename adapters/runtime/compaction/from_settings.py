@@ -15,8 +15,7 @@ from ...settings.policy_catalog import get_policy
 from ...settings.settings import Settings
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..sessions.session_log import SessionLog
-from .compaction_request import CompactionRequest
-from .options import CompactionOptions, LoopHabits, LoopOptions
+from .options import CompactionOptions, CompactionRequest, LoopHabits, LoopOptions
 from .outcome import CompactionOutcome
 from .summary_chain import SummaryChain
 
@@ -34,7 +33,7 @@ def compact(
     chain = options.chain
     if options.summarizers is not None:
         chain = make_summary_chain(settings, model, tuple(options.summarizers))
-    order = make_compaction_request(
+    request = make_compaction_request(
         settings,
         model,
         log.logged_context(options.lineage, limit),
@@ -51,8 +50,8 @@ def compact(
     with translate_storage_errors(log.context.name):
         compactor = log.compactor(options.lineage)
         if options.dry_run:
-            return compactor.explain(order)
-        return compactor.compact(order, options.cancellation)
+            return compactor.explain(request)
+        return compactor.compact(request, options.cancellation)
 
 
 def policy_by(
@@ -186,7 +185,7 @@ def _cheap_model(model: str | None) -> str:
             "summary.chain names llm, and no model is set: set summary.model, "
             "or name the agent's model"
         )
-    from ...models.cheaper_models import find_cheaper_model  # noqa: PLC0415 - imported on use
+    from ...models.model_catalog import find_cheaper_model  # noqa: PLC0415 - imported on use
 
     name = find_cheaper_model(model)
     if ":" in name.partition("/")[0]:

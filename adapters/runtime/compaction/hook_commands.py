@@ -44,14 +44,14 @@ class HookCommand:
     on: frozenset[CompactionEventKind] = frozenset({CompactionEventKind.PRE_COMPACT})
     time_limit_s: float = 10.0
 
-    def __call__(self, happening: CompactionEvent) -> Veto | None:
-        if happening.moment not in self.on:
+    def __call__(self, event: CompactionEvent) -> Veto | None:
+        if event.moment not in self.on:
             return None
         try:
-            words = json.dumps(to_hook_input(happening)).encode()
+            words = json.dumps(to_hook_input(event)).encode()
             said = HookProcess(self.command, self.time_limit_s).run(words)
             return self._read_answer(
-                said, may_answer=happening.moment is CompactionEventKind.PRE_COMPACT
+                said, may_answer=event.moment is CompactionEventKind.PRE_COMPACT
             )
         except HookProcessError as error:
             # Without its arguments: they are the user's and may hold secrets.
@@ -59,26 +59,26 @@ class HookCommand:
                 "hook command %r at %s %s; nothing was changed by it. Correct it, or take it out "
                 "of hooks.commands in the settings",
                 self.command[0],
-                happening.moment.value,
+                event.moment.value,
                 hide_keys(str(error)),
             )
             return None
 
     def _read_answer(self, said: ProcessOutput, *, may_answer: bool) -> Veto | None:
         if may_answer and said.code == _BLOCK_EXIT_CODE:
-            verdict = _make_veto(said.errors or said.output)
+            answer = _make_veto(said.errors or said.output)
         elif said.code != 0:
             raise HookProcessError(_describe_failure(said))
         elif not may_answer:
-            verdict = Veto()
+            answer = Veto()
         elif said.output.startswith("{"):
-            verdict = _parse_answer(said.output)
+            answer = _parse_answer(said.output)
         else:
             # As for coding agents' hooks, plain text is an instruction for the summary.
-            verdict = Veto(instructions=said.output or None)
-        if verdict.veto is None:
-            return verdict if verdict.instructions else None
-        return Veto(veto=f"{Path(self.command[0]).name}: {verdict.veto}")
+            answer = Veto(instructions=said.output or None)
+        if answer.veto is None:
+            return answer if answer.instructions else None
+        return Veto(veto=f"{Path(self.command[0]).name}: {answer.veto}")
 
 
 def make_hook_commands(settings: HookSettings) -> list[Listener]:
@@ -88,26 +88,26 @@ def make_hook_commands(settings: HookSettings) -> list[Listener]:
     ]
 
 
-def to_hook_input(happening: CompactionEvent) -> dict[str, Any]:
+def to_hook_input(event: CompactionEvent) -> dict[str, Any]:
     """Return the program's input: all that is known of the event, under both sets of names."""
-    told = happening.to_json()
-    name = EVENT_NAMES.get(happening.moment)
+    told = event.to_json()
+    name = EVENT_NAMES.get(event.moment)
     told |= {
-        "hook_event_name": name or happening.moment.value.title().replace("_", ""),
-        "session_id": happening.session,
+        "hook_event_name": name or event.moment.value.title().replace("_", ""),
+        "session_id": event.session,
         "cwd": _current_folder(),
     }
-    if happening.trigger is not None:
+    if event.trigger is not None:
         # Hooks compare it with `manual` and `auto`; `set_off_by` has the exact trigger.
         told |= {
-            "trigger": said_trigger(happening.trigger),
-            "set_off_by": happening.trigger.value,
+            "trigger": said_trigger(event.trigger),
+            "set_off_by": event.trigger.value,
         }
-    if happening.moment is CompactionEventKind.PRE_COMPACT:
+    if event.moment is CompactionEventKind.PRE_COMPACT:
         # Hooks expect a string, possibly empty, where the SDK's type also allows null.
-        told |= pre_compact(happening.session, happening.trigger, happening.instructions or "")
-    if happening.moment is CompactionEventKind.SESSION_START:
-        told |= session_start(happening.session)
+        told |= pre_compact(event.session, event.trigger, event.instructions or "")
+    if event.moment is CompactionEventKind.SESSION_START:
+        told |= session_start(event.session)
     return told
 
 

@@ -17,9 +17,9 @@ from ....projections.planned_compaction import (
     make_summary_fields,
 )
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
-from .compaction_request import CompactionRequest
+from .options import CompactionRequest
 from .summary_chain import AcceptedDraft, DraftRefusal
 
 
@@ -39,52 +39,54 @@ class LineageWriter:
         chain = self.store.find_lineage_chain(reader.namespace, reader.key, reader.lineage)
         return self.store.read_lineage_state(chain)[1]
 
-    def record_request(self, order: CompactionRequest, planned: PlannedCompaction) -> int:
+    def record_request(self, request: CompactionRequest, planned: PlannedCompaction) -> int:
         """Record that a compaction begins; return the request's version.
 
         Raises as `check_free` does if the request is made under a lease.
         """
         requested: list[int] = []
 
-        def request(lineage: Compaction) -> None:
-            if order.by is not None:
-                self._check_free(lineage, order)
+        def record(lineage: Compaction) -> None:
+            if request.by is not None:
+                self._check_free(lineage, request)
             version = lineage.request(
-                trigger=order.trigger,
-                policy=order.policy.name,
-                settings=asdict(order.policy),
+                trigger=request.trigger,
+                policy=request.policy.name,
+                settings=asdict(request.policy),
                 after=planned.settlement.after,
-                instructions=order.instructions,
-                idempotency_key=order.idempotency_key,
-                by=order.by,
-                lease_s=order.chain.max_duration_s if order.lease_s is None else order.lease_s,
-                activate=order.activate,
+                instructions=request.instructions,
+                idempotency_key=request.idempotency_key,
+                by=request.by,
+                lease_s=request.chain.max_duration_s
+                if request.lease_s is None
+                else request.lease_s,
+                activate=request.activate,
             )
             requested.append(version)
 
-        self._record_always(request)
+        self._record_always(record)
         return requested[-1]
 
     def is_held(self, requested: int) -> bool:
         until = self.find_lease_end(requested)
         return until is not None and until > self.store.clock()
 
-    def check_free(self, order: CompactionRequest) -> None:
+    def check_free(self, request: CompactionRequest) -> None:
         """Raise LeaseHeldError if another worker has it, StalePlanError if the session changed."""
         with self._lock():
-            self._check_free(self._open_lineage(), order)
+            self._check_free(self._open_lineage(), request)
 
-    def _check_free(self, lineage: Compaction, order: CompactionRequest) -> None:
+    def _check_free(self, lineage: Compaction, request: CompactionRequest) -> None:
         requested = lineage.state.requested
         until = self.find_lease_end(requested)
         if until is not None and until > self.store.clock():
-            request = cast(CompactionRequested, self.reader.read_decision(requested))
+            holder = cast(CompactionRequested, self.reader.read_decision(requested)).by
             raise LeaseHeldError(
-                f"{request.by or 'whoever works in the session'} is compacting it,"
+                f"{holder or 'an agent in the session'} is compacting it,"
                 f" until {until.isoformat(timespec='seconds')} at the longest",
                 until,
             )
-        if order.found_at is not None and lineage.stored_version > order.found_at:
+        if request.found_at is not None and lineage.stored_version > request.found_at:
             raise StalePlanError("it was compacted, or tried, since it was found due")
 
     def find_lease_end(self, requested: int) -> datetime | None:
@@ -129,37 +131,39 @@ class LineageWriter:
 
     def record_boundary(
         self,
-        order: CompactionRequest,
+        request: CompactionRequest,
         planned: PlannedCompaction,
         written: AcceptedDraft,
-        request: int,
+        request_version: int,
     ) -> int:
         """Record boundary, summary and activation in one transaction; return the boundary."""
         draft = written.draft
         with self._lock():
             compaction = self._open_lineage()
-            leased_by = request if order.by is not None else None
+            leased_by = request_version if request.by is not None else None
             # Check before recording anything, since the stream cannot be rolled back.
             compaction.check_plan(planned.based_on, leased_by)
-            self._record_refusal(compaction, request, written)
+            self._record_refusal(compaction, request_version, written)
             summary = make_summary_fields(planned, draft, written.summarizer)
             if summary is not None and draft.model:
                 # A summary without a model takes only local time, not a provider's.
                 summary["latency_s"] = round(written.latency_s, 3)
             boundary = compaction.record_boundary(
-                make_boundary_fields(planned, order, draft.text),
+                make_boundary_fields(planned, request, draft.text),
                 summary,
                 based_on=planned.based_on,
-                activate_at=self.read_head() if order.activate else None,
+                activate_at=self.read_head() if request.activate else None,
                 leased_by=leased_by,
             )
             keys = []
-            if order.idempotency_key:
-                keys = [AppendKey(compaction.id, order.idempotency_key, boundary, boundary)]
+            if request.idempotency_key:
+                keys = [AppendKey(compaction.id, request.idempotency_key, boundary, boundary)]
             self._save(compaction, keys=keys)
             return boundary
 
-    def record_spent(self, request: int, written: AcceptedDraft, rule: str, why: str) -> None:
+    def record_spent(
+        self, request_version: int, written: AcceptedDraft, rule: str, why: str
+    ) -> None:
         """Record what an unused summary has cost."""
         draft, took = written.draft, written.latency_s
         spent = list(written.refusals)
@@ -169,15 +173,19 @@ class LineageWriter:
                     written.summarizer, why, rule, draft.model, draft.usage, draft.cost_usd, took
                 )
             )
-        self.record_refusals(request, spent)
+        self.record_refusals(request_version, spent)
 
-    def record_refusals(self, request: int | None, refusals: Sequence[DraftRefusal]) -> None:
+    def record_refusals(
+        self, request_version: int | None, refusals: Sequence[DraftRefusal]
+    ) -> None:
         """Record the drafts that a rule refused, if no boundary records them."""
         if any(refusal.rule for refusal in refusals):
-            self._record_always(lambda lineage: _reject(lineage, request, refusals))
+            self._record_always(lambda lineage: _reject(lineage, request_version, refusals))
 
-    def _record_refusal(self, compaction: Compaction, request: int, written: AcceptedDraft) -> None:
-        _reject(compaction, request, written.refusals)
+    def _record_refusal(
+        self, compaction: Compaction, request_version: int, written: AcceptedDraft
+    ) -> None:
+        _reject(compaction, request_version, written.refusals)
         others = [r for r in written.refusals if r.summarizer != written.summarizer]
         if others:
             compaction.fail(
@@ -201,12 +209,17 @@ class LineageWriter:
         self._record_always(fail)
 
     def give_up(
-        self, request: int, why: str, *, futile_at: int | None = None, cancelled: bool = False
+        self,
+        request_version: int,
+        why: str,
+        *,
+        futile_at: int | None = None,
+        cancelled: bool = False,
     ) -> None:
         """Record that a request failed, unless another event has ended it."""
 
         def fail(lineage: Compaction) -> None:
-            if lineage.state.requested == request:
+            if lineage.state.requested == request_version:
                 after = lineage.state.futile if futile_at is None else futile_at
                 lineage.fail(reason=why, after=after, cancelled=cancelled)
 
@@ -247,11 +260,13 @@ class LineageWriter:
         return self.store.read_head(chain)[0]
 
 
-def _reject(compaction: Compaction, request: int | None, refusals: Sequence[DraftRefusal]) -> None:
+def _reject(
+    compaction: Compaction, request_version: int | None, refusals: Sequence[DraftRefusal]
+) -> None:
     for refusal in refusals:
         if refusal.rule is not None:
             compaction.reject(
-                request=request,
+                request_version=request_version,
                 reason=refusal.reason,
                 rule=refusal.rule,
                 summariser=refusal.summarizer,

@@ -6,7 +6,7 @@ from typing import Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import Trigger
-from ....domain.compaction_terms import REGROWTH_SHARE
+from ....domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
 from ....domain.errors import InvalidSettingError
 from ....domain.pins import PinRules
 from ....domain.policies.policy import Policy
@@ -76,3 +76,25 @@ class LoopHabits:
     regrowth: float = REGROWTH_SHARE
     prepare_at: float | None = None
     """None never writes a summary ahead."""
+
+
+@dataclass(frozen=True)
+class CompactionRequest(CompactionTerms):
+    """One compaction: its terms, its summarizers, and its worker."""
+
+    idempotency_key: str | None = None
+    chain: SummaryChain = SummaryChain()
+    usage: int | None = None
+    """The tokens in use if a provider has just reported them; else the last call's usage counts."""
+    by: str | None = None
+    """The worker that runs it under a lease: it begins only if no other worker holds the session,
+    and records nothing once another has taken over.
+    """
+    lease_s: float | None = None
+    """How long the lease lasts, in seconds; None lasts as long as the chain's time limits."""
+    cache_is_cold: bool = False
+    """Whether the provider's cache has expired, so that a compaction breaks no cache."""
+    found_at: int | None = None
+    """The lineage's version when found due; a decision since then cancels the compaction."""
+    activate: bool = True
+    """False prepares a boundary for a later activation."""

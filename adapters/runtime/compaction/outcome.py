@@ -1,20 +1,51 @@
-"""Defines the outcome of a compaction."""
+"""Defines the outcome of a compaction, and explains a plan before it runs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ....domain.compaction import derive_lineage_id
-from ....domain.compaction_events import CompactBoundary, Repair, Summary
+from ....domain.compaction_events import CompactBoundary, Repair, Summary, Trigger, Trim
 from ....domain.context_limit import LimitSource
 from ....domain.fitting import price_compaction
+from ....domain.item import Item
+from ....domain.policies.policy import ThresholdState, measure_threshold
 from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
-from ....domain.window import Window
+from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.token_estimate import KindShare, compute_kind_shares
+from ....domain.trims import count_trimmed_chars
+from ....domain.window import Plan, Window
 from ....projections.planned_compaction import PlannedCompaction
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
-from .compaction_request import CompactionRequest
-from .explanation import Explanation
+from .options import CompactionRequest
 from .summary_chain import AcceptedDraft
+
+
+@dataclass(frozen=True, slots=True)
+class ResultShortening:
+    """A tool result that the view would show shortened from then on."""
+
+    position: int
+    tokens: int
+    """Its tokens in the current view."""
+    shown: int
+    """Its tokens after shortening."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a plan is as it is, and what it adds up to."""
+
+    trigger: Trigger
+    due: ThresholdState
+    plan: Plan | None
+    """The policy's plan before it was made legal; None if it asks for nothing."""
+    leaves: tuple[KindShare, ...]
+    stays: tuple[KindShare, ...]
+    shortened: tuple[ResultShortening, ...]
+    writers: tuple[str, ...]
+    """The summarizers to ask, in order; empty if only a notice replaces the blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +81,7 @@ class CompactionOutcome:
 
 
 def make_outcome(
-    order: CompactionRequest,
+    request: CompactionRequest,
     planned: PlannedCompaction,
     written: AcceptedDraft,
     boundary: int | None,
@@ -59,7 +90,7 @@ def make_outcome(
     return CompactionOutcome(
         compacted=boundary is not None,
         reason=planned.plan.reason,
-        policy=order.policy.name,
+        policy=request.policy.name,
         pre_tokens=window.tokens,
         post_tokens=planned.count_post_tokens(written.draft.text),
         boundary=boundary,
@@ -73,8 +104,8 @@ def make_outcome(
         summarizer=written.summarizer,
         rejected=tuple(map(str, written.refusals)),
         last_model=window.called_model,
-        limit=order.limit,
-        limit_source=order.limit_source,
+        limit=request.limit,
+        limit_source=request.limit_source,
         pricing=price_compaction(
             window,
             settlement,
@@ -86,32 +117,32 @@ def make_outcome(
     )
 
 
-def make_no_need_outcome(order: CompactionRequest, window: Window) -> CompactionOutcome:
+def make_no_need_outcome(request: CompactionRequest, window: Window) -> CompactionOutcome:
     """Return the outcome for a policy that leaves the view as it is."""
     return CompactionOutcome(
         compacted=False,
-        reason=f"{order.policy.name} sees no need: "
-        f"{window.used_tokens:,} of {order.limit:,} tokens in use ({order.limit_source.phrase})",
-        policy=order.policy.name,
+        reason=f"{request.policy.name} sees no need: {window.used_tokens:,} of "
+        f"{request.limit:,} tokens in use ({request.limit_source.phrase})",
+        policy=request.policy.name,
         pre_tokens=window.tokens,
         post_tokens=window.tokens,
-        limit=order.limit,
-        limit_source=order.limit_source,
+        limit=request.limit,
+        limit_source=request.limit_source,
     )
 
 
 def make_overtaken_outcome(
-    order: CompactionRequest, before: Window, now: Window, reason: str
+    request: CompactionRequest, before: Window, now: Window, reason: str
 ) -> CompactionOutcome:
     """Return the outcome after another boundary left nothing to do."""
     return CompactionOutcome(
         compacted=False,
         reason=f"another compaction was decided while this one was written: {reason}",
-        policy=order.policy.name,
+        policy=request.policy.name,
         pre_tokens=before.tokens,
         post_tokens=now.tokens,
-        limit=order.limit,
-        limit_source=order.limit_source,
+        limit=request.limit,
+        limit_source=request.limit_source,
     )
 
 
@@ -146,3 +177,51 @@ def make_stored_outcome(
         summary=summary.text if summary else None,
         summarizer=summary.summariser if summary else None,
     )
+
+
+def explain_plan(request: CompactionRequest, planned: PlannedCompaction | Window) -> Explanation:
+    """Explain the policy's plan, or why it asks for none."""
+    if isinstance(planned, Window):
+        return Explanation(
+            trigger=request.trigger,
+            due=measure_threshold(request.policy, planned),
+            plan=None,
+            leaves=(),
+            stays=_count_shares(planned.items),
+            shortened=(),
+            writers=(),
+        )
+    window, settlement = planned.window, planned.settlement
+    stays = [item for item in window.items if item.position in settlement.kept]
+    chain = tuple(one.name for one in request.chain.summarizers) or (ExtractiveSummarizer().name,)
+    needs_summary = planned.material.removed_items and planned.plan.summary_tokens
+    return Explanation(
+        trigger=request.trigger,
+        due=measure_threshold(request.policy, window),
+        plan=planned.plan,
+        leaves=_count_shares(
+            [item for item in window.items if item.position not in settlement.kept]
+        ),
+        stays=_count_shares(stays),
+        shortened=_find_shortened(window, stays, settlement.trims),
+        writers=chain if needs_summary else (),
+    )
+
+
+def _count_shares(items: Iterable[Item]) -> tuple[KindShare, ...]:
+    return compute_kind_shares((item.kind, item.tokens) for item in items)
+
+
+def _find_shortened(
+    window: Window, stays: list[Item], trims: tuple[Trim, ...]
+) -> tuple[ResultShortening, ...]:
+    by_position = {item.position: item for item in stays}
+    found = []
+    for trim in trims:
+        item = by_position.get(trim.position)
+        if item is None:
+            continue
+        then = window.count_item_tokens(item, count_trimmed_chars(len(item.block.text), trim))
+        if then < item.tokens:
+            found.append(ResultShortening(trim.position, item.tokens, then))
+    return tuple(found)

@@ -1,27 +1,40 @@
 """Serves a boundary that was prepared earlier, if it still fits; the swap is one event."""
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import Lock, Thread, current_thread
 from typing import Any
+from uuid import UUID
 
 from ....domain.compaction import ChangesSince, explain_misfit
 from ....domain.compaction_events import CompactBoundary, Trigger
+from ....domain.errors import (
+    CompactionCancelledError,
+    CompactionVetoedError,
+    CutbankError,
+    LeaseHeldError,
+    NothingToCompactError,
+)
 from ....domain.hooks import ViewStats
 from ....domain.policies.policy import is_due
 from ....domain.window import Window
 from ....projections.compaction_window import make_window
 from ....projections.history_view import HistoryFold
-from .compaction_request import CompactionRequest
+from ...storage.event_log.storage_errors import translate_storage_errors
+from .cancellation import Cancellation
 from .compactor import Compactor
+from .options import CompactionRequest
 from .outcome import CompactionOutcome, make_stored_outcome
-from .session_snapshot import SessionSnapshot, apply_reported_usage
+from .planner import SessionSnapshot, apply_reported_usage
 
 
 @dataclass(frozen=True)
 class PreparedView:
     """The view that would begin at the prepared boundary, and the window of the current one."""
 
-    order: CompactionRequest
+    request: CompactionRequest
     now: Window
     blocks: int
     """The number of blocks in the current view."""
@@ -52,7 +65,9 @@ class PreparedView:
             return why
         # An estimate, which reads no blocks: a model call may be waiting for the answer.
         gained = self.now.used_tokens - self.window.used_tokens
-        has_to = self.order.minimum_gain * self.now.used_tokens if self.order.is_automatic else 0
+        has_to = (
+            self.request.minimum_gain * self.now.used_tokens if self.request.is_automatic else 0
+        )
         if gained <= 0 or gained < has_to:
             return f"by now it would save {gained:,} of {self.now.used_tokens:,} tokens"
         return None
@@ -60,7 +75,7 @@ class PreparedView:
     @cached_property
     def is_enough(self) -> bool:
         """Whether the policy would leave the new view as it is."""
-        return not is_due(self.order.policy, replace(self.window, trigger=Trigger.THRESHOLD))
+        return not is_due(self.request.policy, replace(self.window, trigger=Trigger.THRESHOLD))
 
     @property
     def outcome(self) -> CompactionOutcome:
@@ -85,22 +100,26 @@ class PreparedBoundaries:
         """Read the boundary now, so that it need not be read when it is served."""
         self.compactor.reader.read_boundary(prepared)
 
-    def read_prepared_view(self, seen: SessionSnapshot, order: CompactionRequest) -> PreparedView:
+    def read_prepared_view(
+        self, snapshot: SessionSnapshot, request: CompactionRequest
+    ) -> PreparedView:
         """Return the view that the session's prepared boundary would begin."""
         reader = self.compactor.reader
         with reader.advancing:
-            history, view = reader.read_prepared(seen.decided.prepared, seen.view.coordinate)
-            window = make_window(history, view, order.limit, order.trigger)
-        if order.usage is not None:
-            window = apply_reported_usage(window, round(window.tokens * seen.share))
+            history, view = reader.read_prepared(
+                snapshot.decided.prepared, snapshot.view.coordinate
+            )
+            window = make_window(history, view, request.limit, request.trigger)
+        if request.usage is not None:
+            window = apply_reported_usage(window, round(window.tokens * snapshot.share))
         return PreparedView(
-            order=order,
-            now=seen.window,
-            blocks=len(seen.view.entries),
+            request=request,
+            now=snapshot.window,
+            blocks=len(snapshot.view.entries),
             history=history,
             window=window,
-            beneath=seen.decided.prepared_beneath,
-            served=seen.boundary.originator_version if seen.boundary else 0,
+            beneath=snapshot.decided.prepared_beneath,
+            served=snapshot.boundary.originator_version if snapshot.boundary else 0,
         )
 
     def serve(self, coming: PreparedView) -> bool:
@@ -110,7 +129,7 @@ class PreparedBoundaries:
         """
         boundary, summary = coming.boundary, coming.history.summary
         told: dict[str, Any] = {
-            "trigger": coming.order.trigger,
+            "trigger": coming.request.trigger,
             "policy": boundary.policy,
             "summariser": summary.summariser if summary else None,
             "before": ViewStats(coming.now.used_tokens, coming.blocks),
@@ -121,3 +140,108 @@ class PreparedBoundaries:
         after = ViewStats(coming.window.used_tokens, len(coming.history.entries))
         self.compactor.activate(boundary.originator_version, **told, after=after)
         return True
+
+
+logger = logging.getLogger("cutbank.compaction")
+
+BackgroundWork = Callable[[Cancellation], str | None]
+"""Prepares a boundary; returns why it could not, or None if it did."""
+
+
+def prepare_boundary(
+    compactor: Compactor, name: str, request: CompactionRequest, cancellation: Cancellation
+) -> str | None:
+    with translate_storage_errors(name):
+        futile = compactor.decisions.read_state().futile
+        try:
+            outcome = compactor.compact(request, cancellation)
+        except NothingToCompactError as nothing:
+            if compactor.decisions.read_state().futile == futile:
+                compactor.decisions.record_futile(nothing)
+            return str(nothing)
+        except (CompactionVetoedError, LeaseHeldError) as error:
+            return str(error)
+        return None if outcome.compacted else outcome.reason
+
+
+class BackgroundCompactions:
+    """The background compactions of one store's sessions, one at a time for each lineage."""
+
+    def __init__(self) -> None:
+        self._changing = Lock()
+        self._running: dict[UUID, tuple[Thread, Cancellation]] = {}
+        self._in_vain: dict[UUID, int] = {}
+        """The size of each session, in tokens, when its newest preparation failed."""
+        self._is_ended = False
+
+    def begin(self, lineage: UUID, size: int, work: BackgroundWork) -> None:
+        """Start the work in a thread unless it is already running; `size` is the session's."""
+        cancellation = Cancellation()
+        thread = Thread(
+            target=self._run,
+            args=(lineage, size, work, cancellation),
+            name="cutbank-preparation",
+            daemon=True,
+        )
+        with self._changing:
+            if self._is_ended or lineage in self._running:
+                return
+            thread.start()
+            self._running[lineage] = (thread, cancellation)
+
+    def is_running(self, lineage: UUID) -> bool:
+        """Return whether this process is preparing a boundary of the lineage."""
+        return lineage in self._running
+
+    def is_futile(self, lineage: UUID, size: int, regrowth: float) -> bool:
+        """Return whether the last preparation failed and the session has hardly grown since."""
+        failed_at = self._in_vain.get(lineage)
+        return failed_at is not None and size - failed_at < regrowth
+
+    def join(self, lineage: UUID, cancellation: Cancellation) -> bool:
+        """Wait for the work on a lineage; return whether there was any.
+
+        A request on `cancellation` stops the work and raises CompactionCancelledError.
+        """
+        with self._changing:
+            thread, theirs = self._running.get(lineage, (None, None))
+        if thread is None or theirs is None or thread is current_thread():
+            return False
+        with cancellation.call_on_cancel(theirs.request):
+            thread.join()
+        cancellation.check()
+        return True
+
+    def stop(self) -> None:
+        """Cancel all work, wait for it, and refuse to begin any more."""
+        with self._changing:
+            self._is_ended = True
+            running = list(self._running.values())
+        for _, cancellation in running:
+            cancellation.request()
+        for thread, _ in running:
+            if thread is not current_thread():  # a listener may close the store
+                thread.join()
+
+    def _run(
+        self, lineage: UUID, size: int, work: BackgroundWork, cancellation: Cancellation
+    ) -> None:
+        why: str | None = "it failed"
+        try:
+            why = work(cancellation)
+        except CompactionCancelledError as error:
+            logger.info("a boundary was not prepared: %s", error)
+        except CutbankError as error:
+            logger.warning("a boundary could not be prepared: %s", error)
+        except Exception:  # the thread's errors have no caller
+            logger.exception("a boundary could not be prepared")
+        else:
+            if why is not None:
+                logger.info("a boundary was not prepared: %s", why)
+        finally:
+            with self._changing:
+                if why is None:
+                    self._in_vain.pop(lineage, None)
+                else:
+                    self._in_vain[lineage] = size
+                del self._running[lineage]

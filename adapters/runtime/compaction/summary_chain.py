@@ -11,12 +11,10 @@ from ....domain.errors import (
 )
 from ....domain.session_events import Usage
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....domain.summaries.listing import ListingSummarizer
-from ....domain.summaries.notice import NoticeSummarizer
+from ....domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
 from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from ....domain.window import OnFailure
-from .cancellation import Cancellation
-from .summary_run import run_summarizer
+from .cancellation import Cancellation, run_summarizer
 
 _MAX_PAUSE_S = 30.0
 
@@ -108,11 +106,11 @@ class SummaryChain:
         """
         listener = listener or SummaryObserver()
         refusals: list[DraftRefusal] = []
-        for summariser in self._order_summarizers(on_failure):
-            listener.note_begin(summariser.name)
+        for summarizer in self._order_summarizers(on_failure):
+            listener.note_begin(summarizer.name)
             began, known, written = monotonic(), len(refusals), None
             try:
-                draft = self._write_accepted(summariser, material, judge, cancellation, refusals)
+                draft = self._write_accepted(summarizer, material, judge, cancellation, refusals)
             except CompactionCancelledError:
                 raise
             except RejectedSummaryError:
@@ -121,10 +119,10 @@ class SummaryChain:
                 reason = _to_one_line(error)
                 took = monotonic() - began
                 kind = type(error).__qualname__
-                refusals.append(DraftRefusal(summariser.name, reason, latency_s=took, error=kind))
+                refusals.append(DraftRefusal(summarizer.name, reason, latency_s=took, error=kind))
             else:
                 written = AcceptedDraft(
-                    draft, summariser.name, monotonic() - began, tuple(refusals)
+                    draft, summarizer.name, monotonic() - began, tuple(refusals)
                 )
             finally:
                 for refusal in refusals[known:]:

@@ -16,8 +16,7 @@ from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.formats.steps import SourceProblem
 from ...transcripts.reports import FileReport
 from ..importing.file_import import make_redactor, make_source_name
-from ..importing.sub_agent_links import SubAgentLinks
-from ..importing.transcript_import import TranscriptImport
+from ..importing.transcript_import import SubAgentLinks, TranscriptImport
 from ..sessions.session_store import SessionStore
 
 _COMPARED_BYTES = 4_096

@@ -8,8 +8,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ....domain.errors import ImportFileError
-from ...storage.event_log.recorder import ImportRow
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.catalog import TRANSCRIPT_SUFFIXES, find_transcripts, recognize_format
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
@@ -21,7 +21,7 @@ from ..importing.file_import import (
     make_source_name,
     report_unchanged,
 )
-from ..importing.sub_agent_links import SubAgentLinks
+from ..importing.transcript_import import SubAgentLinks
 from ..sessions.session_store import SessionStore
 from .live_file import FileNews, LiveFile
 

@@ -24,8 +24,8 @@ from ....domain.idle_rules import IdleRules
 from ...storage.earlier_calls import read_logged_context
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.cancellation import Cancellation
-from ..compaction.compaction_request import CompactionRequest
 from ..compaction.from_settings import make_compaction_request
+from ..compaction.options import CompactionRequest
 from ..compaction.outcome import CompactionOutcome
 from ..compaction.summary_chain import SummaryChain
 from ..sessions.session_store import SessionStore
@@ -57,50 +57,43 @@ class AttemptResult:
     """An error that would affect other sessions too."""
 
 
+@dataclass(frozen=True, slots=True)
 class IdleAttempt:
-    """Carries out a due session's compaction, by the rules in force at its beginning."""
+    """A due session's compaction by one worker and its rules."""
 
-    def __init__(
-        self,
-        store: SessionStore,
-        found: DueSessionIndex,
-        due: DueSession,
-        rules: IdleRules,
-        worker: str,
-    ) -> None:
-        self.store = store
-        self.found = found
-        self.due = due
-        self.rules = rules
-        self.worker = worker
-        self.number = due.attempts + 1
+    store: SessionStore
+    index: DueSessionIndex
+    due: DueSession
+    rules: IdleRules
+    worker: str
+
+    @property
+    def number(self) -> int:
         """The number of this attempt in a row."""
+        return self.due.attempts + 1
 
     def run(self, cancellation: Cancellation) -> AttemptResult:
         """Compact the session unless it has changed; never raises."""
+        passed_over, failed = NoticeKind.PASSED_OVER, NoticeKind.FAILED
         try:
             with translate_storage_errors(self.store.name):
-                return self._make_result(self._compact(cancellation))
+                return _make_result(self._compact(cancellation))
         except (NothingToCompactError, NotFoundError) as error:
-            return AttemptResult(NoticeKind.PASSED_OVER, _error_details(error), is_for_good=True)
+            return AttemptResult(passed_over, _describe(error), is_for_good=True)
         except (LeaseHeldError, StalePlanError) as error:
             return AttemptResult(
-                NoticeKind.PASSED_OVER, _error_details(error), pause=BUSY_PAUSE, has_met_others=True
+                passed_over, _describe(error), pause=BUSY_PAUSE, has_met_others=True
             )
         except CompactionCancelledError as error:
-            return AttemptResult(NoticeKind.PASSED_OVER, _error_details(error), pause=BUSY_PAUSE)
+            return AttemptResult(passed_over, _describe(error), pause=BUSY_PAUSE)
         except LeaseLostError as error:
-            return AttemptResult(NoticeKind.LOST, _error_details(error))
+            return AttemptResult(NoticeKind.LOST, _describe(error))
         except (StorageError, PersistenceError) as error:
             # Not the session's fault, so no attempt is counted: all work has to wait.
-            return AttemptResult(
-                NoticeKind.FAILED, _error_details(error), pause=BUSY_PAUSE, error=error
-            )
+            return AttemptResult(failed, _describe(error), pause=BUSY_PAUSE, error=error)
         except InvalidSettingError as error:
             # Not the session's fault either; but other sessions may have a known model.
-            return AttemptResult(
-                NoticeKind.FAILED, _error_details(error), pause=MISCONFIGURED_PAUSE
-            )
+            return AttemptResult(failed, _describe(error), pause=MISCONFIGURED_PAUSE)
         except CutbankError as error:
             return self._make_failure(error)
         except Exception as error:
@@ -111,9 +104,9 @@ class IdleAttempt:
     def make_request(self) -> CompactionRequest:
         """Return the request. Raises NothingToCompactError if the view is too small."""
         due, rules = self.due, self.rules
-        order = make_compaction_request(
+        request = make_compaction_request(
             self.store.settings,
-            self.found.find_model(due),
+            self.index.find_model(due),
             read_logged_context(self.store.events, due.namespace, due.key),
             trigger=Trigger.IDLE,
             by=self.worker,
@@ -122,17 +115,17 @@ class IdleAttempt:
             found_at=due.lineage_version,
             activate=rules.activate,
         )
-        if due.in_use < rules.least_utilization * order.limit:
+        if due.in_use < rules.least_utilization * request.limit:
             raise NothingToCompactError(
                 f"{due.in_use:,} tokens are in use, less than the"
-                f" {rules.least_utilization:.0%} of {order.limit:,} ({order.limit_source.phrase})"
-                " that idle work begins at"
+                f" {rules.least_utilization:.0%} of {request.limit:,}"
+                f" ({request.limit_source.phrase}) that idle work begins at"
             )
-        if not rules.may_spend(self.found.read_session_spend(due)):
-            return replace(order, chain=SummaryChain())
+        if not rules.may_spend(self.index.read_session_spend(due)):
+            return replace(request, chain=SummaryChain())
         # In idle hours there is time: rather than fall back to `extractive`, try again later.
         patient = not rules.is_last(self.number)
-        return replace(order, chain=replace(order.chain, has_fallback=not patient))
+        return replace(request, chain=replace(request.chain, has_fallback=not patient))
 
     def _compact(self, cancellation: Cancellation) -> CompactionOutcome:
         due = self.due
@@ -141,16 +134,17 @@ class IdleAttempt:
             raise StalePlanError("something was said meanwhile")
         return session.log.compactor().compact(self.make_request(), cancellation)
 
-    def _make_result(self, outcome: CompactionOutcome) -> AttemptResult:
-        if outcome.compacted:
-            done = {
-                "boundary": outcome.boundary,
-                "pre_tokens": outcome.pre_tokens,
-                "post_tokens": outcome.post_tokens,
-                "summariser": outcome.summarizer,
-                "reason": outcome.reason,
-            }
-            return AttemptResult(NoticeKind.DONE, done)
+    def _make_failure(self, error: Exception) -> AttemptResult:
+        again = None
+        if not self.rules.is_last(self.number):
+            pause = timedelta(seconds=self.rules.backoff_s * 2 ** (self.number - 1))
+            again = self.store.events.clock() + pause
+        details = {**_describe(error), "attempt": self.number, "next_at": again}
+        return AttemptResult(NoticeKind.FAILED, details)
+
+
+def _make_result(outcome: CompactionOutcome) -> AttemptResult:
+    if not outcome.compacted:
         is_for_good = outcome.boundary is None
         return AttemptResult(
             NoticeKind.PASSED_OVER,
@@ -158,16 +152,15 @@ class IdleAttempt:
             is_for_good=is_for_good,
             pause=None if is_for_good else BUSY_PAUSE,
         )
+    done = {
+        "boundary": outcome.boundary,
+        "pre_tokens": outcome.pre_tokens,
+        "post_tokens": outcome.post_tokens,
+        "summariser": outcome.summarizer,
+        "reason": outcome.reason,
+    }
+    return AttemptResult(NoticeKind.DONE, done)
 
-    def _make_failure(self, error: Exception) -> AttemptResult:
-        again = None
-        if not self.rules.is_last(self.number):
-            pause = timedelta(seconds=self.rules.backoff_s * 2 ** (self.number - 1))
-            again = self.store.events.clock() + pause
-        return AttemptResult(
-            NoticeKind.FAILED, {**_error_details(error), "attempt": self.number, "next_at": again}
-        )
 
-
-def _error_details(error: Exception) -> dict[str, Any]:
+def _describe(error: Exception) -> dict[str, Any]:
     return {"reason": str(error) or type(error).__name__}

@@ -1,11 +1,18 @@
-"""Queries the read models about idle work: due and running sessions, prepared boundaries, costs."""
+"""Queries the read models for due sessions and for the costs of idle work."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ....domain.idle_rules import SPEND_WINDOW
+from ....projections.read_models.session_row import SESSION_COLUMNS, SessionRow, SessionRowSettings
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.read_models.read_models import ReadModels
+
+CANDIDATE_CONDITION = (
+    "closed = 0 AND open_calls = 0 AND settled = 0 AND parent_key IS NULL AND in_use >= ?"
+)
+"""The conditions that no rules change; the rest is computed row by row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,69 +33,70 @@ class DueSession:
 
 
 class DueSessionIndex:
-    """Queries the index; each answer is as of its last catch-up with the log."""
+    """Queries the index; each answer is as of its last catch-up with the log.
 
-    def __init__(self, models: ReadModels, namespaces: tuple[str, ...] = ()) -> None:
+    One file serves all workers of a machine and has one `due_at` per session, by the rules of the
+    worker that started last. A worker with other rules, its `own`, computes what is due by passing
+    over all sessions; `find_due` decides which way is used until its next call.
+    """
+
+    def __init__(
+        self,
+        models: ReadModels,
+        namespaces: tuple[str, ...] = (),
+        own: SessionRowSettings | None = None,
+    ) -> None:
         self.models = models
         self.namespaces = namespaces
+        self.own = own
+        self._computed: list[DueSession] | None = None
+        """All that is due now or later by its own rules, if the file uses others."""
+        self._passed_over: dict[int, int] = {}
+        """The positions where sessions were passed over, if the file uses other rules."""
+
+    @property
+    def has_other_rules(self) -> bool:
+        """Whether the file used other rules at the last look."""
+        return self._computed is not None
 
     def find_due(self, now: datetime, limit: int) -> list[DueSession]:
-        """Return up to `limit` sessions that are due at `now`, longest waiting first: O(found)."""
-        where = "due_at <= ?"
-        found = [
-            row
-            for condition, parameters in self._namespace_queries()
-            for row in self.models.file.fetch_rows(
-                "SELECT due_at, id, namespace, key, position, served_version,"  # noqa: S608 - constant
-                " attempts + (leased_until IS NOT NULL), last_activity, in_use FROM sessions"
-                f" WHERE {condition}{where} ORDER BY due_at LIMIT ?",
-                (*parameters, format_timestamp(now), limit),
-            )
-        ]
-        return [
-            DueSession(
-                id=id,
-                namespace=namespace,
-                key=key,
-                position=position,
-                lineage_version=version,
-                attempts=attempts,
-                due_at=datetime.fromisoformat(due),
-                last_activity=datetime.fromisoformat(last),
-                in_use=tokens,
-            )
-            for due, id, namespace, key, position, version, attempts, last, tokens in sorted(found)[
-                :limit
-            ]
-        ]
+        """Return up to `limit` sessions that are due at `now`, longest waiting first.
+
+        The time is O(found), or O(sessions) if the file uses other rules.
+        """
+        if self.own is not None and self.models.file.current_settings != self.own:
+            self._computed = self._compute_due()
+            return [due for due in self._computed if due.due_at <= now][:limit]
+        self._computed = None
+        rows = self._fetch_by_namespace(
+            "due_at, id, namespace, key, position, served_version,"
+            " attempts + (leased_until IS NOT NULL), last_activity, in_use",
+            "due_at <= ? ORDER BY due_at LIMIT ?",
+            (format_timestamp(now), limit),
+        )
+        return [_make_due(row) for row in sorted(rows)[:limit]]
 
     def count_due(self, now: datetime) -> int:
-        """Return how many sessions are due at `now`."""
-        return sum(
-            self.models.file.fetch_rows(
-                f"SELECT count(*) FROM sessions WHERE {condition}due_at <= ?",  # noqa: S608 - constant
-                (*parameters, format_timestamp(now)),
-            )[0][0]
-            for condition, parameters in self._namespace_queries()
-        )
+        if self._computed is not None:
+            return sum(due.due_at <= now for due in self._computed)
+        rows = self._fetch_by_namespace("count(*)", "due_at <= ?", (format_timestamp(now),))
+        return sum(count for (count,) in rows)
 
     def find_next_due(self, now: datetime) -> datetime | None:
         """Return when the next session is due after `now`; None if none is scheduled."""
-        found = [
-            row[0]
-            for condition, parameters in self._namespace_queries()
-            for row in self.models.file.fetch_rows(
-                f"SELECT min(due_at) FROM sessions WHERE {condition}due_at > ?",  # noqa: S608 - constant
-                (*parameters, format_timestamp(now)),
-            )
-            if row[0]
-        ]
+        if self._computed is not None:
+            return next((due.due_at for due in self._computed if due.due_at > now), None)
+        rows = self._fetch_by_namespace("min(due_at)", "due_at > ?", (format_timestamp(now),))
+        found = [due_at for (due_at,) in rows if due_at]
         return datetime.fromisoformat(min(found)) if found else None
 
     def pass_over(self, due: DueSession) -> None:
         """Ignore the session until something happens in it."""
+        if self._computed is not None:
+            self._passed_over[due.id] = due.position
+            return
         with self.models.file.transaction() as db:
-            db.conn.execute(
+            db.execute(
                 "UPDATE sessions SET due_at = NULL WHERE id = ? AND position = ?",
                 (due.id, due.position),
             )
@@ -136,8 +144,55 @@ class DueSessionIndex:
                 return at + SPEND_WINDOW
         return now + SPEND_WINDOW
 
-    def _namespace_queries(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return a query for each namespace, so that an index is used, or one for all."""
+    def _fetch_by_namespace(
+        self, columns: str, condition: str, parameters: tuple[object, ...]
+    ) -> list[tuple[Any, ...]]:
+        """Return rows of sessions, by a query for each namespace, so that an index is used."""
+        query = f"SELECT {columns} FROM sessions WHERE"  # noqa: S608 - constant text
         if not self.namespaces:
-            return [("", ())]
-        return [("namespace = ? AND ", (name,)) for name in self.namespaces]
+            return self.models.file.fetch_rows(f"{query} {condition}", parameters)
+        return [
+            row
+            for name in self.namespaces
+            for row in self.models.file.fetch_rows(
+                f"{query} namespace = ? AND {condition}", (name, *parameters)
+            )
+        ]
+
+    def _compute_due(self) -> list[DueSession]:
+        """Return all that is due now or later by its own rules, longest waiting first."""
+        assert self.own is not None
+        least = int(self.own.least_share * self.own.context_limit)
+        found: list[DueSession] = []
+        for row in self._fetch_by_namespace(
+            ", ".join(SESSION_COLUMNS), CANDIDATE_CONDITION, (least,)
+        ):
+            session = SessionRow(**dict(zip(SESSION_COLUMNS, row, strict=True)))
+            session.measure(self.own)
+            if session.due_at and self._passed_over.get(session.id) != session.position:
+                found.append(
+                    _make_due(
+                        (
+                            *(session.due_at, session.id, session.namespace, session.key),
+                            *(session.position, session.served_version),
+                            session.attempts + (session.leased_until is not None),
+                            *(session.last_activity, session.in_use),
+                        )
+                    )
+                )
+        return sorted(found, key=lambda due: (due.due_at, due.id))
+
+
+def _make_due(row: tuple[Any, ...]) -> DueSession:
+    due_at, id, namespace, key, position, version, attempts, last_activity, in_use = row
+    return DueSession(
+        id=id,
+        namespace=namespace,
+        key=key,
+        position=position,
+        lineage_version=version,
+        attempts=attempts,
+        due_at=datetime.fromisoformat(due_at),
+        last_activity=datetime.fromisoformat(last_activity),
+        in_use=in_use,
+    )

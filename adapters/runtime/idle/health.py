@@ -1,7 +1,8 @@
-"""Writes a worker's health file, and lets it grow old if the worker is stuck."""
+"""Reports that a worker is alive, to its health file and to systemd, unless it is stuck."""
 
 import json
 import os
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -11,7 +12,6 @@ from typing import Any
 
 from ....domain.errors import StorageError
 from ...storage.private_files import make_file, open_new
-from .service_manager import notify_service_manager
 
 BEAT_INTERVAL_S = 2.0
 """How often the worker's health is checked, on the monotonic clock."""
@@ -48,45 +48,32 @@ class HealthFile:
                 path.unlink(missing_ok=True)
 
 
-class StallTimer:
-    """Distinguishes slow work from stuck work."""
+class Health:
+    """Reports the state of a worker as long as it makes progress, which may be slow."""
 
     def __init__(
-        self, progress: Callable[[], object], clock: Callable[[], float] = monotonic
+        self,
+        file: HealthFile | None,
+        known: dict[str, Any],
+        progress: Callable[[], object],
+        clock: Callable[[], float] = monotonic,
     ) -> None:
+        """`progress` returns another value after each progress."""
+        self.file = file
+        self.known = {"pid": os.getpid(), **known, "started_at": _format_now()}
         self._progress = progress
         self._clock = clock
         self._seen: object = None
         self._since = clock()
 
-    def measure_stall(self) -> float:
-        """Return the seconds since progress was last seen."""
-        try:
-            seen = self._progress()
-        except StorageError:
-            seen = self._seen  # no answer means no progress
-        if seen != self._seen:
-            self._seen, self._since = seen, self._clock()
-        return self._clock() - self._since
-
-
-class Health:
-    """Reports to the health file and the service manager that the worker is alive."""
-
-    def __init__(
-        self, file: HealthFile | None, known: dict[str, Any], stillness: StallTimer
-    ) -> None:
-        self.file = file
-        self.known = {"pid": os.getpid(), **known, "started_at": _now()}
-        self.stillness = stillness
-
-    def beat(self, told: dict[str, Any]) -> bool:
+    def beat(self, state: dict[str, Any]) -> bool:
         """Report the state unless the worker is stuck; return whether it is well."""
-        still = self.stillness.measure_stall()
+        still = self._measure_stall()
         if still > STUCK_AFTER_S:
             return False
         if self.file is not None:
-            self.file.write({**self.known, "at": _now(), "still_s": round(still, 1), **told})
+            document = {**self.known, "at": _format_now(), "still_s": round(still, 1), **state}
+            self.file.write(document)
         notify_service_manager("WATCHDOG=1")
         return True
 
@@ -94,6 +81,25 @@ class Health:
         if self.file is not None:
             self.file.remove()
 
+    def _measure_stall(self) -> float:
+        """Return the seconds since progress was last seen."""
+        with suppress(StorageError):  # no answer means no progress
+            seen = self._progress()
+            if seen != self._seen:
+                self._seen, self._since = seen, self._clock()
+        return self._clock() - self._since
 
-def _now() -> str:
+
+def notify_service_manager(message: str) -> None:
+    """Send `READY=1`, `WATCHDOG=1` or `STOPPING=1` to systemd, if it listens: see sd_notify(3)."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    # `@` marks an abstract socket, whose name begins with a null byte.
+    name = "\0" + address[1:] if address.startswith("@") else address
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+        to.sendto(message.encode(), name)
+
+
+def _format_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -15,9 +15,9 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from ....domain.errors import InvalidSettingError
 from ....domain.idle_rules import IdleRules
+from ..maintenance.maintenance import make_maintenance
 from ..sessions.session_store import SessionStore
 from .idle_worker import MAX_LOOK_INTERVAL, IdleWorker
-from .maintenance_runner import make_maintenance
 from .notices import NoticeKind, NoticeListener
 
 JOB_NAME = "look for due sessions"

@@ -1,28 +1,23 @@
-"""Reads the status of idle work from the read models alone, over all processes."""
+"""Reads the status of idle work from the read models, over all processes."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.timestamps import format_timestamp
-from .due_sessions import DueSession, DueSessionIndex
-from .status_queries import (
-    DONE_COUNT_QUERY,
-    DONE_QUERY,
-    FAILED_QUERY,
-    FAILING_COUNT_QUERY,
-    PREPARED_QUERY,
-    RUNNING_QUERY,
-    SPENT_QUERY,
-)
-
-if TYPE_CHECKING:
-    from ...storage.read_models.read_models import ReadModels
-    from ..maintenance.task_record import TaskStatus
+from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.read_models.read_models import ReadModels
+from ..maintenance.maintenance import make_maintenance
+from ..maintenance.maintenance_task import TaskStatus
+from ..sessions.session_store import SessionStore
+from .due_sessions import DueSessionIndex
+from .server_clock import read_store_time
 
 DAY = timedelta(days=1)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +110,7 @@ class IdleStatus:
     read_models: str
     position: int
     """The newest notification of the log that the status includes."""
-    chores: "tuple[TaskStatus, ...]" = ()
+    chores: tuple[TaskStatus, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, with times as ISO 8601 in UTC."""
@@ -123,107 +118,94 @@ class IdleStatus:
         return document
 
 
+def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
+    """Return what is due, running, prepared, done and failed, over all processes.
+
+    Reads new events first. `last` limits how many of each kind are listed. The rules are those of
+    the settings, section `idle`.
+    """
+    with translate_storage_errors(store.name):
+        now = read_store_time(store.events)
+    store.read_models.catch_up(search=False)
+    chores = tuple(make_maintenance(store).read_status())
+    return read_idle_status(store.read_models, store.settings.idle.make_rules(), now, last, chores)
+
+
 def read_idle_status(
-    models: "ReadModels", rules: IdleRules, now: datetime, last: int
+    models: ReadModels,
+    rules: IdleRules,
+    now: datetime,
+    last: int,
+    chores: tuple[TaskStatus, ...] = (),
 ) -> IdleStatus:
     """Return the status as of the read models; `last` limits how many of each kind are listed."""
-    due = DueSessionIndex(models, rules.namespaces)
+    index = DueSessionIndex(models, rules.namespaces)
     # The due times follow the rules of the worker that began last, so the attempts left do too.
-    rules = replace(rules, attempts=models.file.current_settings.attempts)
+    attempts = models.file.current_settings.attempts
     known = {
         "now": format_timestamp(now),
         "day_ago": format_timestamp(now - DAY),
         "last": last,
-        "attempts": rules.attempts,
+        "attempts": attempts,
         "namespaces": json.dumps(rules.namespaces) if rules.namespaces else None,
     }
 
     def rows(query: str) -> list[tuple[Any, ...]]:
-        return models.file.fetch_rows(query, known)
+        return models.file.fetch_rows(query.replace("OURS", _IN_NAMESPACES), known)
 
-    held_back, until = _find_hold(due, rules, now)
-    prepared = rows(PREPARED_QUERY)
-    (done,), (failing,), (spent,) = (
-        rows(DONE_COUNT_QUERY),
-        rows(FAILING_COUNT_QUERY),
-        rows(SPENT_QUERY),
-    )
+    held_back, until = "quiet hours", rules.find_resume_time(now)
+    if until is None:
+        held_back = f"{rules.hourly_usd or 0:g} dollars are spent in this hour"
+        until = index.find_affordable_time(now, rules.hourly_usd)
+    ((prepared,),) = rows(_PREPARED_COUNT)
+    ((done, done_in_day),) = rows(_DONE_COUNT)
+    ((failing, given_up),) = rows(_FAILING_COUNT)
+    ((spent,),) = rows(_SPENT)
     return IdleStatus(
         at=now,
-        due=due.count_due(now),
-        due_sessions=tuple(_make_due_status(found, rules) for found in due.find_due(now, last)),
-        next_due=due.find_next_due(now),
-        held_back=held_back,
-        held_back_until=until,
-        running=tuple(
-            RunningStatus(
-                key, namespace, lineage, worker, _parse_moment(since), _parse_moment(ends)
+        due=index.count_due(now),
+        due_sessions=tuple(
+            DueStatus(
+                due.key,
+                due.namespace,
+                due.due_at,
+                due.in_use,
+                due.attempts,
+                attempts_left=max(attempts - due.attempts, 0),
             )
-            for key, namespace, lineage, worker, since, ends in rows(RUNNING_QUERY)
+            for due in index.find_due(now, last)
         ),
-        prepared=prepared[0][-1] if prepared else 0,
-        prepared_boundaries=tuple(map(_make_prepared_status, prepared)),
-        done=done[0],
-        done_in_day=done[1],
-        done_lately=tuple(map(_make_done_status, rows(DONE_QUERY))),
-        failing=failing[0],
-        given_up=failing[1],
-        failed_lately=tuple(_make_failed_status(row, rules) for row in rows(FAILED_QUERY)),
-        spent_in_hour=sum((cost for _, cost in due.list_spend_since(now - SPEND_WINDOW)), 0.0),
+        next_due=index.find_next_due(now),
+        held_back=held_back if until else None,
+        held_back_until=until,
+        running=tuple(_make_all(RunningStatus, rows(_RUNNING))),
+        prepared=prepared,
+        prepared_boundaries=tuple(_make_all(PreparedStatus, rows(_PREPARED))),
+        done=done,
+        done_in_day=done_in_day,
+        done_lately=tuple(_make_all(DoneStatus, rows(_DONE))),
+        failing=failing,
+        given_up=given_up,
+        failed_lately=tuple(_make_all(FailedStatus, rows(_FAILED))),
+        spent_in_hour=sum((cost for _, cost in index.list_spend_since(now - SPEND_WINDOW)), 0.0),
         spend_per_hour=rules.hourly_usd,
-        spent=float(spent[0]),
+        spent=float(spent),
         read_models=models.name,
         position=models.positions["index"],
+        chores=chores,
     )
 
 
-def _find_hold(
-    due: DueSessionIndex, rules: IdleRules, now: datetime
-) -> tuple[str | None, datetime | None]:
-    if quiet := rules.find_resume_time(now):
-        return "quiet hours", quiet
-    if affordable := due.find_affordable_time(now, rules.hourly_usd):
-        return f"{rules.hourly_usd:g} dollars are spent in this hour", affordable
-    return None, None
-
-
-def _make_due_status(due: DueSession, rules: IdleRules) -> DueStatus:
-    left = max(rules.attempts - due.attempts, 0)
-    return DueStatus(due.key, due.namespace, due.due_at, due.in_use, due.attempts, left)
-
-
-def _make_prepared_status(row: tuple[Any, ...]) -> PreparedStatus:
-    key, namespace, lineage, boundary, before, after, at, _ = row
-    return PreparedStatus(key, namespace, lineage, boundary, before, after, _parse_moment(at))
-
-
-def _make_done_status(row: tuple[Any, ...]) -> DoneStatus:
-    key, namespace, worker, boundary, before, after, summariser, cost, since, at = row
-    return DoneStatus(
-        session=key,
-        namespace=namespace,
-        worker=worker,
-        boundary=boundary,
-        pre_tokens=before,
-        post_tokens=after,
-        summariser=summariser,
-        cost_usd=cost,
-        took_s=(_parse_moment(at) - _parse_moment(since)).total_seconds(),
-        done_at=_parse_moment(at),
-    )
-
-
-def _make_failed_status(row: tuple[Any, ...], rules: IdleRules) -> FailedStatus:
-    key, namespace, worker, reason, at, attempts, due_at, newest = row
-    left = max(rules.attempts - attempts, 0)
-    # A block since then resets the attempts; of several failures, only the newest has a next time.
-    is_newest = newest == at and left > 0
-    next_at = _parse_moment(due_at) if is_newest and due_at is not None else None
-    return FailedStatus(key, namespace, worker, reason, _parse_moment(at), left, next_at)
-
-
-def _parse_moment(written: str) -> datetime:
-    return datetime.fromisoformat(written)
+def _make_all(kind: type[_T], rows: list[tuple[Any, ...]]) -> Iterator[_T]:
+    """Yield a status for each row, whose columns are the fields in their order."""
+    are_times = [field.type in {datetime, datetime | None} for field in fields(kind)]  # type: ignore[arg-type]
+    for row in rows:
+        yield kind(
+            *(
+                datetime.fromisoformat(value) if is_time and value else value
+                for value, is_time in zip(row, are_times, strict=True)
+            )
+        )
 
 
 def _to_json_value(value: Any) -> Any:
@@ -236,3 +218,71 @@ def _to_json_value(value: Any) -> Any:
             return [_to_json_value(one) for one in value]
         case _:
             return value
+
+
+_IN_NAMESPACES = """(:namespaces IS NULL
+    OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))"""
+"""The condition `OURS` of the queries below; `:namespaces` is a JSON list."""
+
+_RUNNING = """
+    SELECT sessions.key, sessions.namespace, lineages.name, worker, requested_at,
+        compaction_requests.leased_until
+    FROM compaction_requests
+    JOIN lineages ON lineages.id = lineage_id
+    JOIN sessions ON sessions.id = lineages.session_id
+    WHERE ended_at IS NULL AND compaction_requests.leased_until > :now AND OURS
+    ORDER BY requested_at
+"""
+_PREPARED_BOUNDARIES = """
+    FROM lineages
+    JOIN sessions ON sessions.id = lineages.session_id
+    JOIN compactions ON lineage_id = lineages.id AND compactions.version = prepared
+    WHERE prepared IS NOT NULL AND OURS
+"""
+_PREPARED_COUNT = f"SELECT count(*) {_PREPARED_BOUNDARIES}"
+_PREPARED = f"""
+    SELECT sessions.key, sessions.namespace, lineages.name, prepared, pre_tokens, post_tokens,
+        recorded_at
+    {_PREPARED_BOUNDARIES}
+    ORDER BY recorded_at DESC LIMIT :last
+"""
+_DONE = """
+    SELECT sessions.key, sessions.namespace, worker, compactions.boundary, pre_tokens, post_tokens,
+        summariser, cost_usd,
+        round((julianday(recorded_at) - julianday(requested_at)) * 86400, 3), recorded_at
+    FROM compactions
+    JOIN sessions ON sessions.id = session_id
+    JOIN compaction_requests ON compaction_requests.id = request_id
+    WHERE compactions.outcome = 'boundary' AND worker IS NOT NULL AND OURS
+    ORDER BY recorded_at DESC LIMIT :last
+"""
+_DONE_COUNT = """
+    SELECT count(*), coalesce(sum(ended_at > :day_ago), 0)
+    FROM compaction_requests
+    JOIN lineages ON lineages.id = lineage_id
+    JOIN sessions ON sessions.id = lineages.session_id
+    WHERE outcome = 'boundary' AND worker IS NOT NULL AND OURS
+"""
+_FAILED = """
+    SELECT sessions.key, sessions.namespace, worker, reason, recorded_at,
+        max(:attempts - sessions.attempts, 0),
+        -- A block since then resets the attempts; of several failures, only the newest has a next.
+        CASE WHEN failed_at = recorded_at AND sessions.attempts < :attempts THEN due_at END
+    FROM compactions
+    JOIN sessions ON sessions.id = session_id
+    LEFT JOIN compaction_requests ON compaction_requests.id = request_id
+    WHERE compactions.outcome = 'failed' AND stood_in IS NULL AND rule IS NULL
+        AND (request_id IS NULL OR worker IS NOT NULL) AND OURS
+    ORDER BY recorded_at DESC LIMIT :last
+"""
+_FAILING_COUNT = """
+    SELECT count(*), coalesce(sum(attempts >= :attempts), 0)
+    FROM sessions WHERE attempts > 0 AND OURS
+"""
+_SPENT = """
+    SELECT coalesce(sum(compactions.cost_usd), 0)
+    FROM compactions
+    JOIN sessions ON sessions.id = session_id
+    JOIN compaction_requests ON compaction_requests.id = request_id
+    WHERE compactions.cost_usd > 0 AND worker IS NOT NULL AND OURS
+"""

@@ -13,31 +13,26 @@ from typing import Any
 
 from eventsourcing.persistence import PersistenceError
 
-from ....domain.errors import (
-    CutbankError,
-    StorageError,
-)
+from ....domain.errors import StorageError
 from ....domain.idle_rules import IdleRules
 from ....projections.read_models.session_row import SessionRowSettings
 from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.cancellation import Cancellation
+from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
 from ..telemetry.activation import record_notice
 from .attempt import AttemptResult, IdleAttempt
-from .backoff import Backoff
-from .due_sessions import DueSession
-from .maintenance_job import MaintenanceJob
-from .maintenance_runner import MaintenanceReport, MaintenanceRunner
+from .due_sessions import DueSession, DueSessionIndex
 from .notices import NoticeKind, NoticeListener, WorkerNotice
-from .own_rules_due_sessions import OwnRulesDueSessions
 from .server_clock import ServerClock
-from .settings_watch import SettingsWatch
 
 logger = logging.getLogger("cutbank.idle")
 
 MAX_LOOK_INTERVAL = timedelta(seconds=30)
 """The longest that a newly resting session or an expired lease stays unnoticed."""
+FIRST_PAUSE = timedelta(seconds=1)
+"""The pause after the first failure of the database; it doubles with each further one."""
 _CONTENTION_FACTOR = 16
 """After meeting another worker at a session, start with a random one of so many due sessions."""
 
@@ -65,19 +60,29 @@ class IdleWorker:
         *,
         name: str | None = None,
         listeners: Sequence[NoticeListener] = (),
-        maintenance: MaintenanceRunner | None = None,
+        maintenance: Maintenance | None = None,
     ) -> None:
         self.store = store
-        self.upkeep = maintenance
+        self.rules = rules or store.settings.idle.make_rules()
+        self.maintenance = maintenance
         """What to do while no session is due."""
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.listeners = [record_notice, *listeners]
         self.on_free: Callable[[], None] = lambda: None
         """Called when a session is done, so that the next may begin."""
-        self._own_clock = ServerClock(store.events.recorder, store.events.clock)
+        self._server_clock = ServerClock(store.events.recorder, store.events.clock)
         if store.events.clock is get_utc_now:
             # Workers on other machines read its timestamps, so they share one clock.
-            store.events.set_clock(self._own_clock)
+            store.events.set_clock(self._server_clock)
+        own = SessionRowSettings(
+            idle_seconds=self.rules.idle_time_s,
+            least_share=self.rules.least_utilization,
+            attempts=self.rules.attempts,
+            context_limit=store.settings.compaction.limit or 0,
+            backoff_seconds=self.rules.backoff_s,
+        )
+        store.read_models.change_settings(**asdict(own))
+        self.due = DueSessionIndex(store.read_models, self.rules.namespaces, own)
         self._running: dict[int, RunningAttempt] = {}
         self._aside: dict[int, tuple[DueSession, datetime]] = {}
         """Sessions that could not be compacted, with the time until which they are left alone."""
@@ -85,14 +90,13 @@ class IdleWorker:
         self._looking = RLock()
         self._stopping = False
         self._has_met_others = False
-        self._chores: MaintenanceJob | None = None
-        self._trouble = Backoff(MAX_LOOK_INTERVAL)
-        self._pool: ThreadPoolExecutor | None = None
-        self._own_rules = rules
-        self._settings = SettingsWatch(store)
-        self._is_to_reload = False
         self._others_rules = False
-        self.apply_rules(rules or store.settings.idle.make_rules())
+        self._upkeep: Future[None] | None = None
+        """The newest run of the maintenance."""
+        self._upkeep_has_to_wait = False
+        """Whether other work is due; running maintenance then stops at its next step."""
+        self._trouble = Backoff(MAX_LOOK_INTERVAL)
+        self._pool = ThreadPoolExecutor(self.rules.concurrency, thread_name_prefix="cutbank idle")
 
     @property
     def running_attempts(self) -> list[RunningAttempt]:
@@ -106,63 +110,28 @@ class IdleWorker:
     def clock(self) -> datetime:
         return self.store.events.clock()
 
-    def apply_rules(self, rules: IdleRules) -> None:
-        """Use these rules from now on; running attempts keep the old ones."""
-        models = self.store.read_models
-        reckoning = SessionRowSettings(
-            idle_seconds=rules.idle_time_s,
-            least_share=rules.least_utilization,
-            attempts=rules.attempts,
-            context_limit=self.store.settings.compaction.limit or 0,
-            backoff_seconds=rules.backoff_s,
-        )
-        models.change_settings(**asdict(reckoning))
-        with self._changing:
-            before, self._pool = (
-                self._pool,
-                ThreadPoolExecutor(rules.concurrency, thread_name_prefix="cutbank idle"),
-            )
-            self.rules = rules
-            self._aside.clear()
-            self.due = OwnRulesDueSessions(models, rules.namespaces, reckoning)
-        if before is not None:
-            before.shutdown(wait=False)
-
-    def reload(self) -> None:
-        """Read the settings file at the next look, changed or not, and look now.
-
-        It only sets a flag, so a signal handler may call it.
-        """
-        self._is_to_reload = True
-        self.on_free()
-
     def look(self) -> datetime:
         """Begin what is due, as far as the rules allow; return when to look again.
 
         Does not wait for what it begins. If the database cannot be reached, it sends a notice and
-        looks again after a pause. Changed settings apply from now on.
+        looks again after a pause.
         """
         with self._looking:
             if self._stopping:
                 return self.clock() + MAX_LOOK_INTERVAL
-            next_at = self._look_once()
-            return min(next_at, self._settings.find_retry_time() or next_at)
-
-    def _look_once(self) -> datetime:
-        self._apply_changed_settings()
-        if until := self._trouble.find_pause_end(self.clock()):
-            return until
-        try:
-            with translate_storage_errors(self.store.name):
-                return self._look()
-        except (StorageError, PersistenceError) as error:
-            return self._handle_database_away(error)
+            if until := self._trouble.find_pause_end(self.clock()):
+                return until
+            try:
+                with translate_storage_errors(self.store.name):
+                    return self._look()
+            except (StorageError, PersistenceError) as error:
+                return self._handle_database_away(error)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is running; return whether that is so."""
         works = [one.work for one in self.running_attempts]
-        if self._chores is not None and self._chores.work is not None:
-            works.append(self._chores.work)
+        if self._upkeep is not None:
+            works.append(self._upkeep)
         return not wait(works, timeout).not_done
 
     def stop(self, timeout: float | None = None) -> bool:
@@ -178,11 +147,9 @@ class IdleWorker:
         self.notify(NoticeKind.STOPPING, running=len(running))
         for one in running:
             one.cancellation.request()
-        if self._chores is not None:
-            self._chores.has_to_wait = True
+        self._upkeep_has_to_wait = True
         has_ended = self._wait_for_end(timeout)
-        if self._pool is not None:
-            self._pool.shutdown(wait=has_ended)
+        self._pool.shutdown(wait=has_ended)
         self.notify(NoticeKind.STOPPED, running=len(self.running_attempts))
         return has_ended
 
@@ -203,39 +170,8 @@ class IdleWorker:
             except Exception:  # a failing listener must not stop the work
                 logger.exception("a listener failed at %s", about)
 
-    def _apply_changed_settings(self) -> None:
-        is_asked, self._is_to_reload = self._is_to_reload, False
-        try:
-            found = self._settings.look(self.clock(), at_once=is_asked)
-            if found is None:
-                return
-            with translate_storage_errors(self.store.name):
-                self.store.apply_settings(found)
-                self.apply_rules(self._own_rules or found.idle.make_rules())
-                if self.upkeep is not None:
-                    self.upkeep.apply_settings(found.maintenance)
-        except (StorageError, PersistenceError) as error:
-            self._settings.retry()
-            self._handle_database_away(error)
-        except CutbankError as error:
-            self._settings.note_refused()
-            self.notify(NoticeKind.SETTINGS_REFUSED, reason="; ".join(str(error).split("\n")))
-        else:
-            self.notify(NoticeKind.SETTINGS_RELOADED, reason=self._settings.note_applied(found))
-
-    def _report_other_rules(self) -> None:
-        """Report once that the read models use another worker's rules."""
-        before, self._others_rules = self._others_rules, self.due.has_other_rules
-        if self._others_rules and not before:
-            self.notify(
-                NoticeKind.SETTINGS_DIFFER,
-                reason=f"{self.store.read_models.name} says when sessions are due by the rules of"
-                " another worker; each goes by its own, and this one looks through all sessions"
-                " each time: give both the same settings",
-            )
-
     def _look(self) -> datetime:
-        self._own_clock.compare()
+        self._server_clock.compare()
         now = self.clock()
         latest = now + MAX_LOOK_INTERVAL
         self.store.read_models.catch_up(search=False, until=lambda: self._stopping)
@@ -266,24 +202,31 @@ class IdleWorker:
         self.notify(
             NoticeKind.LOOKED, due=self.due.count_due(now), running=running, next_at=next_at
         )
-        if self._chores is not None:
-            self._chores.has_to_wait = bool(running)
-        keep_at = None if running else self._begin_maintenance(now)
-        return min(filter(None, (latest, next_at, keep_at)))
+        self._upkeep_has_to_wait = bool(running)
+        upkeep_at = None if running else self._begin_maintenance(now)
+        return min(filter(None, (latest, next_at, upkeep_at)))
+
+    def _report_other_rules(self) -> None:
+        """Report once that the read models use another worker's rules."""
+        before, self._others_rules = self._others_rules, self.due.has_other_rules
+        if self._others_rules and not before:
+            self.notify(
+                NoticeKind.SETTINGS_DIFFER,
+                reason=f"{self.store.read_models.name} says when sessions are due by the rules of"
+                " another worker; each goes by its own, and this one looks through all sessions"
+                " each time: give both the same settings",
+            )
 
     def _find_delay(self, now: datetime) -> datetime | None:
-        if quiet := self.rules.find_resume_time(now):
-            self.notify(
-                NoticeKind.WAITING, reason="quiet hours", due=self.due.count_due(now), next_at=quiet
-            )
-            return quiet
-        if affordable := self.due.find_affordable_time(now, self.rules.hourly_usd):
-            spent = f"{self.rules.hourly_usd:g} dollars are spent in this hour"
-            self.notify(
-                NoticeKind.WAITING, reason=spent, due=self.due.count_due(now), next_at=affordable
-            )
-            return affordable
-        return None
+        """Return until when due work has to wait; None if it may begin."""
+        if until := self.rules.find_resume_time(now):
+            reason = "quiet hours"
+        elif until := self.due.find_affordable_time(now, self.rules.hourly_usd):
+            reason = f"{self.rules.hourly_usd:g} dollars are spent in this hour"
+        else:
+            return None
+        self.notify(NoticeKind.WAITING, reason=reason, due=self.due.count_due(now), next_at=until)
+        return until
 
     def _handle_database_away(self, error: Exception) -> datetime:
         is_new, until = self._trouble.note_failure(self.clock())
@@ -297,39 +240,38 @@ class IdleWorker:
 
     def _begin_maintenance(self, now: datetime) -> datetime | None:
         """Begin due maintenance outside quiet hours; return when the next task is due."""
-        chores, upkeep = self._chores, self.upkeep
-        if upkeep is None or self.rules.find_resume_time(now):
+        maintenance = self.maintenance
+        if maintenance is None or self.rules.find_resume_time(now):
             return None
-        if chores is None or chores.upkeep is not upkeep:
-            chores = self._chores = MaintenanceJob(upkeep, self._report_maintenance)
+        due_at = maintenance.find_next_time()
+        if due_at is None or due_at > now:
+            return due_at
         with self._changing:
-            assert self._pool is not None
-            return None if self._stopping else chores.begin(now, self._pool, self._run_watched)
+            if not self._stopping and (self._upkeep is None or self._upkeep.done()):
+                self._upkeep = self._pool.submit(self._run_maintenance, maintenance, now)
+        return None
 
-    def _run_watched(
-        self, doing: Callable[[], Sequence[MaintenanceReport]]
-    ) -> Sequence[MaintenanceReport]:
+    def _run_maintenance(self, maintenance: Maintenance, now: datetime) -> None:
         try:
             with translate_storage_errors(self.store.name):
-                return doing()
+                reports = maintenance.run_due(now, lambda: not self._upkeep_has_to_wait)
         except (StorageError, PersistenceError) as error:
             self._handle_database_away(error)
-            return ()
-
-    def _report_maintenance(self, report: MaintenanceReport) -> None:
-        self.notify(
-            NoticeKind.CHORE_FAILED if report.has_failed else NoticeKind.CHORE_DONE,
-            chore=report.chore,
-            reason=report.reason,
-            took_s=report.took_s,
-            next_at=report.next_at,
-        )
+            return
+        for report in reports:
+            if not report.was_stopped:
+                self.notify(
+                    NoticeKind.CHORE_FAILED if report.has_failed else NoticeKind.CHORE_DONE,
+                    chore=report.chore,
+                    reason=report.reason,
+                    took_s=report.took_s,
+                    next_at=report.next_at,
+                )
 
     def _begin_attempt(self, due: DueSession, now: datetime) -> None:
         with self._changing:
             if self._stopping or due.id in self._running:
                 return
-            assert self._pool is not None
             cancellation = Cancellation()
             attempt = IdleAttempt(self.store, self.due, due, self.rules, self.name)
             work = self._pool.submit(self._run_attempt, attempt, now, cancellation)
@@ -342,30 +284,62 @@ class IdleWorker:
         about: dict[str, Any] = {"session": due.key, "namespace": due.namespace}
         try:
             self.notify(NoticeKind.BEGAN, attempt=attempt.number, **about)
-            fate = attempt.run(cancellation)
+            result = attempt.run(cancellation)
             try:
                 with translate_storage_errors(self.store.read_models.name):
-                    self._finish_attempt(due, fate)
+                    self._finish_attempt(due, result)
             except (StorageError, PersistenceError) as error:
                 # It would be found due immediately, again and again.
-                fate = replace(fate, error=error)
-            if fate.notice_kind is NoticeKind.DONE:
+                result = replace(result, error=error)
+            if result.notice_kind is NoticeKind.DONE:
                 about["took_s"] = (self.clock() - began).total_seconds()
-            self.notify(fate.notice_kind, **about, **fate.details)
-            if fate.error is not None:
-                self._handle_database_away(fate.error)
+            self.notify(result.notice_kind, **about, **result.details)
+            if result.error is not None:
+                self._handle_database_away(result.error)
         finally:
             with self._changing:
                 del self._running[due.id]
             self.on_free()
 
-    def _finish_attempt(self, due: DueSession, fate: AttemptResult) -> None:
+    def _finish_attempt(self, due: DueSession, result: AttemptResult) -> None:
         """Make sure that a session is not begun again without need."""
-        self._has_met_others |= fate.has_met_others
-        if fate.notice_kind is NoticeKind.DONE:
+        self._has_met_others |= result.has_met_others
+        if result.notice_kind is NoticeKind.DONE:
             self._handle_recovery()
-        if fate.is_for_good:
+        if result.is_for_good:
             self.due.pass_over(due)
-        if fate.pause is not None:
+        if result.pause is not None:
             with self._changing:
-                self._aside[due.id] = (due, self.clock() + fate.pause)
+                self._aside[due.id] = (due, self.clock() + result.pause)
+
+
+class Backoff:
+    """The pause after repeated failures; it doubles with each."""
+
+    def __init__(self, longest: timedelta) -> None:
+        self.longest = longest
+        self._pause = timedelta()
+        self._until: datetime | None = None
+
+    @property
+    def is_failing(self) -> bool:
+        return bool(self._pause)
+
+    def note_failure(self, now: datetime) -> tuple[bool, datetime]:
+        """Note a failure; return whether it is the first, and until when to wait."""
+        is_new = not self._pause
+        self._pause = min(max(2 * self._pause, FIRST_PAUSE), self.longest)
+        self._until = now + self._pause
+        return is_new, self._until
+
+    def find_pause_end(self, now: datetime) -> datetime | None:
+        """Return until when to wait; None if it may be tried again."""
+        # If the end is further away than any pause, the clock was set back.
+        if self._until is None or not now < self._until <= now + self.longest:
+            return None
+        return self._until
+
+    def note_success(self) -> bool:
+        """Note a success; return whether there was a failure before."""
+        was, self._pause, self._until = bool(self._pause), timedelta(), None
+        return was

@@ -1,9 +1,10 @@
-"""Defines the notices that a worker sends to logs, its health file, metrics and listeners."""
+"""Defines the notices that a worker sends to logs, health files and metrics, and counts them."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
+from threading import Lock
 from typing import Any
 
 
@@ -27,8 +28,6 @@ class NoticeKind(StrEnum):
     CHORE_FAILED = "chore_failed"
     DATABASE_AWAY = "database_away"
     DATABASE_BACK = "database_back"
-    SETTINGS_RELOADED = "settings_reloaded"
-    SETTINGS_REFUSED = "settings_refused"
     SETTINGS_DIFFER = "settings_differ"
     """Another worker on the same read models uses other rules."""
     CLOCK_JUMPED = "clock_jumped"
@@ -70,3 +69,46 @@ class WorkerNotice:
 
 NoticeListener = Callable[[WorkerNotice], None]
 """Called with every notice, in the worker's thread; an exception is logged and ignored."""
+
+COUNT_NAMES = {
+    NoticeKind.DONE: "done",
+    NoticeKind.PASSED_OVER: "passed_over",
+    NoticeKind.FAILED: "failed",
+    NoticeKind.LOST: "lost",
+    NoticeKind.CHORE_DONE: "chores_done",
+    NoticeKind.CHORE_FAILED: "chores_failed",
+}
+
+
+class NoticeCounts:
+    """A listener that counts the results of a worker's run."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(COUNT_NAMES.values(), 0)
+        self.due: int | None = None
+        self.trouble: str | None = None
+        self._counting = Lock()
+
+    def __call__(self, notice: WorkerNotice) -> None:
+        with self._counting:
+            if counted := COUNT_NAMES.get(notice.about):
+                self.counts[counted] += 1
+            if notice.about is NoticeKind.LOOKED:
+                self.due = notice.due
+            elif notice.about is NoticeKind.DATABASE_AWAY:
+                self.trouble = notice.reason
+            elif notice.about is NoticeKind.DATABASE_BACK:
+                self.trouble = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRun:
+    worker: str
+    counts: dict[str, int]
+    trouble: str | None
+    left_running: int = 0
+    is_to_restart: bool = False
+
+    @property
+    def has_succeeded(self) -> bool:
+        return not (self.counts["failed"] or self.counts["chores_failed"] or self.trouble)

@@ -3,22 +3,41 @@
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import PersistenceError
 
 from ....domain.errors import CutbankError, StorageError
-from ...storage.event_log.recorder import ImportRow
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.catalog import recognize_format
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..archive.packing import is_gzip
 from ..archive.restoring import restore_archive
 from ..sessions.session_store import SessionStore
-from .file_stamps import make_file_stamp
-from .sub_agent_links import SubAgentLinks
-from .transcript_import import TranscriptImport
+from .transcript_import import SubAgentLinks, TranscriptImport
+
+READER_VERSION = 1
+"""To be raised when a reader takes more from the same file than before."""
+
+
+def make_file_stamp(path: Path, *, redacts: bool) -> str:
+    """Return a hash of a file's size, modification time and inode, or of all files of a folder.
+
+    Raises OSError if it cannot be read.
+    """
+    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    digest = blake2b(digest_size=16)
+    for file in files:
+        status = file.stat()
+        # Without the absolute path, which is stored separately and can be spelled in many ways.
+        told = (str(file.relative_to(path)), status.st_size, status.st_mtime_ns, status.st_ino)
+        digest.update(repr(told).encode("utf-8", "surrogatepass"))
+    # A first import with redaction must not count as done.
+    return f"{READER_VERSION}{'r' if redacts else ''}:{digest.hexdigest()}"
+
 
 if TYPE_CHECKING:
     from ...transcripts.redaction.redactor import Redactor

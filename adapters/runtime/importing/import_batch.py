@@ -14,7 +14,7 @@ from ....domain.session import Session
 from ....domain.session_events import BlocksRetracted, ToolCallAbandoned, ToolCalled
 from ....projections.recorded_event import RecordedEvent
 from ...storage.event_log.event_mapper import dump_json
-from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import (
     Append,
@@ -346,6 +346,4 @@ def _find_closed_calls(log: Iterable[RecordedEvent]) -> dict[str, tuple[int, int
                 closed[call] = (recorded.position, position)
             case BlocksRetracted(positions=gone):
                 closed = {call: at for call, at in closed.items() if at[0] not in gone}
-            case _:
-                pass
     return closed

@@ -1,77 +1,99 @@
-"""Imports files in parallel, in several processes that each import whole files."""
+"""Imports files in parallel, in a pool of processes that each import whole files."""
 
-import json
-import subprocess
-import sys
-from collections import deque
-from collections.abc import Generator, Sequence
-from contextlib import suppress
+import logging
+import os
+import signal
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import asdict
-from queue import SimpleQueue
-from threading import Condition, Thread
+from functools import cached_property
+from multiprocessing import get_context, parent_process
+from multiprocessing.managers import BaseManager
+from multiprocessing.util import Finalize
+from threading import Condition, Lock, Thread
+from time import monotonic
 from typing import Any
 
-from ....domain.errors import StorageError
-from ...storage.event_log.recorder import ImportRow
+from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.steps import SubAgentLink
 from ...transcripts.reports import FileReport
+from ..sessions.session_store import SessionStore, open_store
 from ..sessions.store_context import Opening
-from .file_import import ImportOptions, WantedFile
+from .file_import import FileImport, ImportOptions, WantedFile
+from .transcript_import import SubAgentLinks
 
-IMPORT_WORKER_COMMAND = (
-    *(sys.executable, "-P", "-c"),
-    "from cutbank.adapters.runtime.importing.worker import main; main()",
-)
-IMPORT_STOP_TIMEOUT_S = 20.0
-"""How long after a stop a process may take to store what it has read before it is killed."""
-
-WorkerProcess = subprocess.Popen[bytes]
-_WireMessage = dict[str, Any]
-PoolEvent = int | tuple[int, FileReport] | Exception | None
-"""More bytes read; a file's number and report; an error that ends the import; a thread's end."""
+REPORT_INTERVAL_S = 0.1
+_SPAWN = get_context("spawn")
+"""A fork would share the connections to the database."""
+_Outcome = tuple[FileReport, ImportRow | None]
 
 
-class LinkBoard:
-    """Shares sub-agent links between files, and reads only one file of a session at a time."""
+class ImportBoard:
+    """What the processes of one import share: links, progress, and the sessions being read.
+
+    It lives in a process of its own, and only one file of a session is read at a time.
+    """
 
     def __init__(self) -> None:
         self._changed = Condition()
         self._links: dict[str, SubAgentLink] = {}
-        self._in_hand: dict[str, int] = {}
-        self._is_closed = False
+        self._readers: dict[str, int] = {}
+        self._offsets: dict[int, int] = {}
+        self._is_stopped = False
 
-    def begin(self, key: str, number: int) -> list[SubAgentLink]:
+    def enter_session(self, key: str, number: int) -> list[SubAgentLink]:
         """Wait until no other file of the session is being read; return links to its parent."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._is_closed or self._in_hand.get(key, number) == number
+                lambda: self._is_stopped or self._readers.setdefault(key, number) == number
             )
-            self._in_hand[key] = number
-        return self.find_known([key])
+        return self.find_links([key])
 
     def add_link(self, link: SubAgentLink) -> None:
         with self._changed:
             self._links[link.key] = link
 
-    def find_known(self, keys: Sequence[str]) -> list[SubAgentLink]:
+    def find_links(self, keys: Sequence[str]) -> list[SubAgentLink]:
         with self._changed:
             return [self._links[key] for key in keys if key in self._links]
 
-    def release(self, number: int) -> None:
-        """Release the file's sessions, after it was read or its process died."""
+    def report_offset(self, number: int, offset: int) -> bool:
+        """Note how far a file was read; return whether its import has to stop."""
         with self._changed:
-            self._in_hand = {key: its for key, its in self._in_hand.items() if its != number}
+            self._offsets[number] = max(offset, self._offsets.get(number, 0))
+            return self._is_stopped
+
+    def get_offsets(self) -> dict[int, int]:
+        """Return how far each file was read that is being imported."""
+        with self._changed:
+            return dict(self._offsets)
+
+    def release(self, numbers: Iterable[int]) -> None:
+        """Release the sessions of files that were read, or whose process died."""
+        with self._changed:
+            for number in numbers:
+                self._offsets.pop(number, None)
+            self._readers = {key: its for key, its in self._readers.items() if its in self._offsets}
             self._changed.notify_all()
 
-    def close(self) -> None:
-        """Wake all waiting threads."""
+    def stop(self) -> None:
         with self._changed:
-            self._is_closed = True
+            self._is_stopped = True
             self._changed.notify_all()
+
+
+class _BoardManager(BaseManager):
+    pass
+
+
+_BoardManager.register("ImportBoard", ImportBoard)
 
 
 class ImportPool:
-    """The processes of one import; a thread for each sends it one file after another."""
+    """The processes of one import."""
 
     def __init__(
         self, opening: Opening, manner: ImportOptions, files: Sequence[WantedFile], processes: int
@@ -80,154 +102,162 @@ class ImportPool:
         self.manner = manner
         self.files = files
         self.processes = processes
-        self.todo = deque(range(len(files)))
-        self.board = LinkBoard()
-        self.events: SimpleQueue[PoolEvent] = SimpleQueue()
         self.unsettled: list[ImportRow] = []
-        self.is_stopping = False
-        self._running: list[WorkerProcess] = []
-        self._starting = Condition()
+        self._bytes_done = 0
+        """The bytes of the files that were imported."""
 
     def import_all(self) -> Generator[int | FileReport]:
-        """Yield the files' reports in the files' order, and between them the bytes read.
+        """Yield the files' reports in the files' order, and between them the bytes read in all.
 
-        Raises StorageError if the database fails; stops all processes at its end.
+        Raises StorageError if the database fails; ends all processes at its end.
         """
-        threads = [Thread(target=self._run_worker, daemon=True) for _ in range(self.processes)]
         waiting: dict[int, FileReport] = {}
-        number, working = 0, len(threads)
-        try:
-            for thread in threads:
-                thread.start()
-            while working:
-                match self.events.get():
-                    case int(read):
-                        yield read
-                    case (at, report):
-                        waiting[at] = report
-                    case Exception() as error:
-                        raise error
-                    case None:
-                        working -= 1
-                while number in waiting:
-                    yield waiting.pop(number)
-                    number += 1
-        finally:
-            self._stop(threads)
+        number = 0
+        with _BoardManager(ctx=_SPAWN) as manager:
+            board: ImportBoard = manager.ImportBoard()  # type: ignore[attr-defined]
+            every = range(len(self.files))
+            with closing(self._import(board, every, self.processes)) as outcomes:
+                for one in outcomes:
+                    if isinstance(one, int):
+                        yield one
+                        continue
+                    waiting[one[0]] = one[1]
+                    while number in waiting:
+                        yield waiting.pop(number)
+                        number += 1
+        yield self._bytes_done
 
-    def _run_worker(self) -> None:
-        """Run a process in this thread, and a new one if it dies."""
-        process: WorkerProcess | None = None
-        try:
-            while self.todo and not self.is_stopping:
-                try:
-                    number = self.todo.popleft()
-                except IndexError:
-                    break  # another thread took the last one
-                process = process or self._start()
-                if not self._send_file(process, number):
-                    process.wait()
-                    process = None
-        except Exception as error:  # noqa: BLE001 - raised again by the waiting thread
-            self.events.put(error)
-        finally:
-            if process is not None:
-                _close_input(process)
-            self.events.put(None)
+    def _import(
+        self, board: ImportBoard, numbers: Sequence[int], processes: int
+    ) -> Generator[int | tuple[int, FileReport]]:
+        """Import these files. A process that dies ends its pool, and another one goes on.
 
-    def _start(self) -> WorkerProcess:
-        # In its own process group: only this process gets the terminal's signals.
-        with self._starting:
-            process = subprocess.Popen(  # noqa: S603 - it is this program
-                IMPORT_WORKER_COMMAND,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                process_group=0,
-            )
-            self._running.append(process)
-            if self.is_stopping:
-                _close_input(process)
+        Which file it imported is not known, so each that was begun gets a pool of its own.
+        """
+        lost: list[int] = []
         # Not in the arguments: an address may hold a password, and everyone can list processes.
-        _send_message(process, {"open": asdict(self.opening), "manner": asdict(self.manner)})
-        return process
-
-    def _send_file(self, process: WorkerProcess, number: int) -> bool:
-        """Import a file in the process; return whether the process can take another."""
-        file = self.files[number]
-        _send_message(process, {"path": str(file.path), "is_named": file.is_named})
-        heard = 0
+        told = (asdict(self.opening), self.manner, board)
+        executor = ProcessPoolExecutor(processes, _SPAWN, _open_worker, told)
+        futures = {executor.submit(_import_file, at, self.files[at]): at for at in numbers}
         try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                match json.loads(line):
-                    case {"heard": int(offset)}:
-                        self.events.put(offset - heard)
-                        heard = offset
-                    case {"link": link}:
-                        self.board.add_link(SubAgentLink(*link))
-                    case {"begin": str(key)}:
-                        _send_message(
-                            process, {"links": _links_to_json(self.board.begin(key, number))}
-                        )
-                    case {"end": keys}:
-                        _send_message(
-                            process, {"links": _links_to_json(self.board.find_known(keys))}
-                        )
-                    case {"report": said, "unsettled": row}:
-                        self._take_report(number, FileReport(**said), row, heard)
-                        return True
-                    case {"refused": str(reason)}:
-                        raise StorageError(reason)
+            while futures:
+                done, _ = wait(futures, REPORT_INTERVAL_S, FIRST_COMPLETED)
+                yield self._bytes_done + sum(board.get_offsets().values())
+                for future in done:
+                    number = futures.pop(future)
+                    if isinstance(future.exception(), BrokenProcessPool):
+                        lost.append(number)
+                    else:
+                        yield self._take_report(board, number, future)
         finally:
-            self.board.release(number)
-        if not self.is_stopping:
-            code = process.wait()
-            reason = f"the process that imported it ended with {code}: import it again to go on"
-            lost = FileReport(path=str(file.path), errors=[f"{file.path}: {reason}"])
-            self._take_report(number, lost, None, heard)
-        return False
+            if futures:
+                board.stop()
+            executor.shutdown(cancel_futures=True)
+        begun = sorted(board.get_offsets().keys() & set(lost))
+        board.release(begun)
+        if len(numbers) == 1 or not begun:
+            for number in lost:
+                path = self.files[number].path
+                reason = "the process that imported it ended: import it again to go on"
+                yield number, FileReport(path=str(path), errors=[f"{path}: {reason}"])
+            return
+        for number in begun:
+            yield from self._import(board, [number], 1)
+        if rest := sorted(set(lost) - set(begun)):
+            yield from self._import(board, rest, processes)
 
     def _take_report(
-        self, number: int, report: FileReport, row: list[Any] | None, heard: int
-    ) -> None:
+        self, board: ImportBoard, number: int, future: "Future[_Outcome]"
+    ) -> tuple[int, FileReport]:
+        report, row = future.result()
+        self._bytes_done += report.bytes
+        board.release([number])
         if row is not None:
-            self.unsettled.append(ImportRow(*row))
-        self.events.put(report.bytes - heard)
-        self.events.put((number, report))
-
-    def _stop(self, threads: Sequence[Thread]) -> None:
-        with self._starting:
-            self.is_stopping = True
-            for process in self._running:
-                _close_input(process)
-        self.board.close()
-        for process in self._running:
-            try:
-                process.wait(IMPORT_STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
-        for process in self._running:
-            if process.stdout:
-                process.stdout.close()
+            self.unsettled.append(row)
+        return number, report
 
 
-def _send_message(process: WorkerProcess, words: _WireMessage) -> None:
-    # A dead process is noticed when its answer is read.
-    with suppress(BrokenPipeError, ValueError):
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(words).encode() + b"\n")
-        process.stdin.flush()
+class _SharedLinks(SubAgentLinks):
+    """Asks the board, which knows the links of all files."""
+
+    def __init__(self, board: ImportBoard, number: int) -> None:
+        super().__init__()
+        self.board = board
+        self.number = number
+
+    def begin(self, key: str) -> None:
+        """Wait until no other process is reading a file of this session."""
+        self._learn(self.board.enter_session(key, self.number))
+
+    def add_link(self, link: SubAgentLink) -> None:
+        super().add_link(link)
+        self.board.add_link(link)
+
+    def end(self, keys: Iterable[str]) -> None:
+        self._learn(self.board.find_links(list(keys)))
+
+    def _learn(self, links: Iterable[SubAgentLink]) -> None:
+        self.known |= {link.key: link for link in links}
 
 
-def _close_input(process: WorkerProcess) -> None:
-    with suppress(BrokenPipeError):
-        assert process.stdin is not None
-        process.stdin.close()
+class _Worker:
+    """A process of the pool, with its own connection to the database."""
+
+    def __init__(self, opening: dict[str, Any], manner: ImportOptions, board: ImportBoard) -> None:
+        self.opening = opening
+        self.manner = manner
+        self.board = board
+        self.is_orphan = False
+        self.is_busy = Lock()
+        Thread(target=self._end_with_parent, daemon=True).start()
+
+    @cached_property
+    def store(self) -> SessionStore:
+        opening = dict(self.opening)
+        address, counter = opening.pop("address"), opening.pop("counter")
+        store = open_store(address, **opening)
+        Finalize(None, store.close, exitpriority=0)  # `atexit` does not run in such a process
+        if counter is not None:
+            store.set_tokenizer(counter)
+        return store
+
+    def import_file(self, number: int, file: WantedFile) -> _Outcome:
+        due = 0.0
+
+        def report_offset(offset: int) -> None:
+            nonlocal due
+            if self.is_orphan:
+                raise KeyboardInterrupt
+            if (now := monotonic()) > due:
+                due = now + REPORT_INTERVAL_S
+                if self.board.report_offset(number, offset):
+                    raise KeyboardInterrupt  # what was read is stored, with its progress
+
+        report_offset(0)
+        with self.is_busy, translate_storage_errors(self.store.name):
+            links = _SharedLinks(self.board, number)
+            importing = FileImport(self.store, self.manner, file, links, report_offset)
+            return importing.run(), importing.unsettled_row
+
+    def _end_with_parent(self) -> None:
+        parent = parent_process()
+        assert parent is not None, "a worker is started by a pool"
+        parent.join()
+        self.is_orphan = True
+        with self.is_busy:
+            os._exit(1)
 
 
-def _links_to_json(links: Sequence[SubAgentLink]) -> list[list[str]]:
-    return [[link.key, link.parent_key, link.parent_call] for link in links]
+_workers: list[_Worker] = []
+"""The one of this process, if it is a worker's."""
+
+
+def _open_worker(opening: dict[str, Any], manner: ImportOptions, board: ImportBoard) -> None:
+    # A terminal interrupts the whole group: the parent alone decides when to stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger("cutbank.storage").disabled = True  # the parent has logged it
+    _workers.append(_Worker(opening, manner, board))
+
+
+def _import_file(number: int, file: WantedFile) -> _Outcome:
+    return _workers[0].import_file(number, file)

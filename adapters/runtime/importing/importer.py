@@ -7,14 +7,14 @@ from pathlib import Path
 
 from ....domain.errors import ImportFileError
 from ....domain.hooks import Progress
-from ...storage.event_log.recorder import ImportRow
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.catalog import find_transcripts
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
 from .file_import import FileImport, ImportOptions, WantedFile, report_unchanged
-from .sub_agent_links import SubAgentLinks
+from .transcript_import import SubAgentLinks
 
 ReportBytes = Callable[[int], None]
 
@@ -147,14 +147,12 @@ def _import_in_parallel(  # noqa: PLR0917 - the caller's own values
 
     assert store.context.opening is not None, "else there is one process"
     pool = ImportPool(store.context.opening, manner, files, processes)
-    done = 0
     with closing(pool.import_all()) as found:
         for one in found:
             if isinstance(one, FileReport):
                 yield one
             else:
-                done += one
-                heard(done)
+                heard(one)
     unsettled += pool.unsettled
 
 

@@ -1,6 +1,6 @@
 """Stores the steps of one transcript in order, in batches."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from eventsourcing.persistence import IntegrityError
 
@@ -9,7 +9,7 @@ from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.session import derive_session_id
 from ....domain.session_events import Parent
 from ....domain.token_estimate import count_characters
-from ...storage.event_log.recorder import ImportRow
+from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.steps import (
     Append,
     EntryEnd,
@@ -30,9 +30,48 @@ from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
 from .import_batch import REFUSED_KEY, UNANSWERED_REASON, BatchStep, ImportBatch, ImportTarget
-from .shortening import record_shortening
-from .source_decisions import record_rewind, record_source_compaction
-from .sub_agent_links import SubAgentLinks, find_unstored_links, record_parents
+from .source_decisions import record_rewind, record_shortening, record_source_compaction
+
+
+class SubAgentLinks:
+    """The links found so far by one import."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, SubAgentLink] = {}
+
+    def begin(self, key: str) -> None:
+        """Note that a file of the session `key` is about to be stored."""
+
+    def add_link(self, link: SubAgentLink) -> None:
+        self.known[link.key] = link
+
+    def end(self, keys: Iterable[str]) -> None:
+        """Note that the file of these sessions is stored; learn the links that others found."""
+
+
+def record_parents(store: SessionStore, namespace: str, links: Iterable[SubAgentLink]) -> None:
+    """Record the parent of each sub-agent that is already stored."""
+    links = list(links)
+    missing = {link.key for link in find_unstored_links(store, namespace, links)}
+    for link in links:
+        if link.key in missing:
+            continue  # set when it is opened
+        agent = store.session(link.key, namespace=namespace)
+        parent = Parent(namespace=namespace, key=link.parent_key, tool_call_id=link.parent_call)
+        if agent.log.parent != parent:
+            agent.configure(parent=parent)
+
+
+def find_unstored_links(
+    store: SessionStore, namespace: str, links: Iterable[SubAgentLink]
+) -> Iterator[SubAgentLink]:
+    recorder = store.events.recorder
+    return (
+        link
+        for link in links
+        if recorder.select_head(derive_session_id(namespace, link.key)) is None
+    )
+
 
 MAX_BATCH_CHARACTERS = 4_000_000
 """The most text in one transaction, unless a single block is larger."""

@@ -4,16 +4,29 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from time import monotonic
 
 from ....domain.errors import CutbankError
-from ...settings.maintenance_settings import MaintenanceSettings
+from ...settings.idle_settings import MaintenanceSettings
+from ...storage.event_log.event_mapper import load_json
+from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.read_models.location import find_read_models
 from ..sessions.session_store import SessionStore
-from .log_activity import LogActivity
-from .maintenance_task import MaintenanceTask, ShouldContinue, TaskResult
-from .task_catalog import make_tasks
-from .task_record import TaskOutcome, TaskRecord, TaskReport, TaskStatus
+from .backups import BackupRotation
+from .maintenance_task import (
+    DatabaseTask,
+    MaintenanceTask,
+    ShouldContinue,
+    TaskOutcome,
+    TaskRecord,
+    TaskReport,
+    TaskResult,
+    TaskStatus,
+)
+from .read_model_maintenance import ReadModelFile, ReadModelMaintenance
+from .recompression import Recompression
 
 DUE_NOW = datetime.min.replace(tzinfo=UTC)
 """The due time of a task that never ran; it is always in the past."""
@@ -34,16 +47,12 @@ class Maintenance:
         self, store: SessionStore, settings: MaintenanceSettings, clock: Callable[[], datetime]
     ) -> None:
         self.store = store
+        self.settings = settings
         self.clock = clock
-        self.apply_settings(settings)
+        self._patience = timedelta(hours=settings.patience)
         self._not_before: dict[str, datetime] = {}
         """Tasks that this process put off; others decide for themselves."""
         self._waiting_since: dict[str, datetime] = {}
-
-    def apply_settings(self, settings: MaintenanceSettings) -> None:
-        self.settings = settings
-        self._writers = LogActivity(self.store.events, timedelta(seconds=settings.rest))
-        self._patience = timedelta(hours=settings.patience)
 
     def find_next_time(self) -> datetime | None:
         """Return when the earliest task is due, possibly in the past; None if there are none.
@@ -52,8 +61,7 @@ class Maintenance:
         """
         now = self.clock()
         due = (
-            self._find_due_time(chore, self._read_record(chore), now)
-            for chore in self._make_tasks()
+            self._find_due_time(task, self._read_record(task), now) for task in self._list_tasks()
         )
         return min(due, default=None)
 
@@ -64,28 +72,28 @@ class Maintenance:
         or has done are not reported. Raises StorageError if the records cannot be read.
         """
         reports = []
-        for chore in self._make_tasks():
+        for task in self._list_tasks():
             if not go_on():
                 break
-            record = self._read_record(chore)
-            if self._find_usual_time(chore, record, now) > now:
-                self._waiting_since.pop(chore.name, None)  # another process has done it
-            elif self._find_due_time(chore, record, now) > now:
+            record = self._read_record(task)
+            if _find_usual_time(task, record, now) > now:
+                self._waiting_since.pop(task.name, None)  # another process has done it
+            elif self._find_due_time(task, record, now) > now:
                 pass  # it was put off
-            elif report := self._run(chore, now, go_on):
+            elif report := self._run(task, now, go_on):
                 reports.append(report)
         return reports
 
     def read_status(self) -> list[TaskStatus]:
         now = self.clock()
         return [
-            self._make_status(chore, self._read_record(chore), now) for chore in self._make_tasks()
+            self._make_status(task, self._read_record(task), now) for task in self._list_tasks()
         ]
 
-    def _make_status(self, chore: MaintenanceTask, record: TaskRecord, now: datetime) -> TaskStatus:
-        due = self._find_due_time(chore, record, now)
+    def _make_status(self, task: MaintenanceTask, record: TaskRecord, now: datetime) -> TaskStatus:
+        due = self._find_due_time(task, record, now)
         return TaskStatus(
-            chore=chore.name,
+            chore=task.name,
             last_run=record.began_at,
             outcome=record.outcome,
             reason=record.reason,
@@ -95,105 +103,160 @@ class Maintenance:
             next_at=None if due == DUE_NOW else due,
         )
 
-    def _make_tasks(self) -> list[MaintenanceTask]:
+    def _list_tasks(self) -> list[MaintenanceTask]:
+        """Return the tasks in their order; none if they are turned off or the log is in memory.
+
+        Read models get their task only once they exist.
+        """
+        store, settings = self.store, self.settings
+        with translate_storage_errors(store.name):
+            place = store.events.recorder.get_storage()
+            if place is None or not settings.enabled:
+                return []
+            every = timedelta(hours=settings.every)
+            tasks: list[MaintenanceTask] = []
+            if settings.cold_after is not None:
+                cold_after = timedelta(days=settings.cold_after)
+                tasks.append(Recompression(store.events, place, every, cold_after, settings.level))
+            file = ReadModelFile(Path(find_read_models(store.name)))
+            if file.is_there():
+                tasks.append(ReadModelMaintenance(file, every))
+            if settings.backup_folder is not None:
+                folder = Path(settings.backup_folder).expanduser()
+                often = timedelta(hours=settings.backup_every)
+                tasks.append(BackupRotation(store, place, often, folder, settings.backup_keep))
+            # The checkpoint comes last, since the tasks before it fill the write-ahead log.
+            is_checkpoint = place.task_name == "checkpoint"
+            often = timedelta(hours=settings.checkpoint_every) if is_checkpoint else every
+            tasks.append(DatabaseTask(place, often))
+            return tasks
+
+    def _read_record(self, task: MaintenanceTask) -> TaskRecord:
         with translate_storage_errors(self.store.name):
-            return make_tasks(self.store, self.settings)
+            return TaskRecord.parse(task.task_store.read_records().get(task.name))
 
-    def _read_record(self, chore: MaintenanceTask) -> TaskRecord:
-        with translate_storage_errors(self.store.name):
-            return TaskRecord.parse(chore.task_store.read_records().get(chore.name))
-
-    def _find_due_time(self, chore: MaintenanceTask, record: TaskRecord, now: datetime) -> datetime:
-        due = self._find_usual_time(chore, record, now)
-        return max(due, self._not_before.get(chore.name, due))
-
-    def _find_usual_time(
-        self, chore: MaintenanceTask, record: TaskRecord, now: datetime
-    ) -> datetime:
-        if record.began_at is None or record.ended_at is None:
-            return DUE_NOW
-        match record.outcome:
-            case TaskOutcome.FAILED:
-                wait = min(FIRST_BACKOFF * 2 ** min(record.failures - 1, 10), MAX_BACKOFF)
-                due = record.ended_at + min(wait, chore.interval)
-            case TaskOutcome.STOPPED:
-                due = record.ended_at
-            case _:
-                due = record.began_at + chore.interval
-        # A machine's clock may be ahead of others, but a time further ahead than this was wrong.
-        return due if due <= now + 2 * chore.interval else DUE_NOW
+    def _find_due_time(self, task: MaintenanceTask, record: TaskRecord, now: datetime) -> datetime:
+        due = _find_usual_time(task, record, now)
+        return max(due, self._not_before.get(task.name, due))
 
     def _run(
-        self, chore: MaintenanceTask, now: datetime, go_on: ShouldContinue
+        self, task: MaintenanceTask, now: datetime, go_on: ShouldContinue
     ) -> TaskReport | None:
         """Run a task; return None if it is put off or another process has it."""
-        since = self._waiting_since.setdefault(chore.name, now)
+        since = self._waiting_since.setdefault(task.name, now)
         waits = now - since < self._patience
-        if waits and (rested := self._writers.find_quiet_time(now)) > now:
-            self._not_before[chore.name] = rested
+        rest = timedelta(seconds=self.settings.rest)
+        if waits and (rested := _find_quiet_time(self.store.events, rest, now)) > now:
+            self._not_before[task.name] = rested
             return None
         began = monotonic()
         try:
-            with translate_storage_errors(self.store.name), chore.task_store.try_lock() as is_alone:
-                record = self._read_record(chore)  # another process may have done it just now
-                if not is_alone or self._find_usual_time(chore, record, now) > now:
-                    self._not_before[chore.name] = now + BUSY_PAUSE_TIME
+            with translate_storage_errors(self.store.name), task.task_store.try_lock() as is_alone:
+                record = self._read_record(task)  # another process may have done it just now
+                if not is_alone or _find_usual_time(task, record, now) > now:
+                    self._not_before[task.name] = now + BUSY_PAUSE_TIME
                     return None
-                work = chore.run(record, self._stop_at_writes(go_on) if waits else go_on)
-                done = self._make_record(record, work, now)
-                chore.task_store.save_record(chore.name, done.to_json())
+                result = task.run(record, self._stop_at_writes(go_on) if waits else go_on)
+                done = self._make_record(record, result, now)
+                task.task_store.save_record(task.name, done.to_json())
         except Exception as error:  # noqa: BLE001 - the other tasks must run, whatever the error
-            done = self._record_failure(chore, error, now)
-        self._not_before.pop(chore.name, None)
-        if done.outcome is not TaskOutcome.STOPPED:
-            self._waiting_since.pop(chore.name)
-        match done.outcome:
-            case TaskOutcome.STOPPED:
-                self._not_before[chore.name] = now + BUSY_PAUSE_TIME
-            case TaskOutcome.FAILED:
-                # The record may not have been stored.
-                self._not_before[chore.name] = self._find_usual_time(chore, done, now)
+            done = self._record_failure(task, error, now)
+        self._not_before.pop(task.name, None)
+        if done.outcome is TaskOutcome.STOPPED:
+            self._not_before[task.name] = now + BUSY_PAUSE_TIME
+        else:
+            self._waiting_since.pop(task.name)
+        if done.outcome is TaskOutcome.FAILED:
+            # The record may not have been stored.
+            self._not_before[task.name] = _find_usual_time(task, done, now)
         return TaskReport(
-            chore=chore.name,
+            chore=task.name,
             outcome=done.outcome or TaskOutcome.DONE,
             began_at=now,
             took_s=monotonic() - began,
             saved=done.saved,
             reason=done.reason,
-            next_at=self._find_due_time(chore, done, now),
+            next_at=self._find_due_time(task, done, now),
         )
 
     def _stop_at_writes(self, go_on: ShouldContinue) -> ShouldContinue:
-        newest = self._writers.read_newest()
-        return lambda: go_on() and self._writers.read_newest() == newest
+        recorder = self.store.events.recorder
+        newest = recorder.max_notification_id()
+        return lambda: go_on() and recorder.max_notification_id() == newest
 
-    def _make_record(self, record: TaskRecord, work: TaskResult, now: datetime) -> TaskRecord:
+    def _make_record(self, record: TaskRecord, result: TaskResult, now: datetime) -> TaskRecord:
+        stopped = "stopped for something better; it goes on later"
         return TaskRecord(
             began_at=now,
             ended_at=self.clock(),
-            outcome=TaskOutcome.DONE if work.is_whole else TaskOutcome.STOPPED,
-            reason=work.note if work.is_whole else "stopped for something better; it goes on later",
-            saved=work.saved,
-            saved_in_all=record.saved_in_all + work.saved,
-            position=work.position or record.position,
+            outcome=TaskOutcome.DONE if result.is_whole else TaskOutcome.STOPPED,
+            reason=result.note if result.is_whole else stopped,
+            saved=result.saved,
+            saved_in_all=record.saved_in_all + result.saved,
+            position=result.position or record.position,
         )
 
-    def _record_failure(
-        self, chore: MaintenanceTask, error: Exception, now: datetime
-    ) -> TaskRecord:
+    def _record_failure(self, task: MaintenanceTask, error: Exception, now: datetime) -> TaskRecord:
         reason = str(error) if isinstance(error, CutbankError) else repr(error)
-        failed = TaskRecord(began_at=now, ended_at=self.clock(), failures=1)
+        known = TaskRecord()
         # If the database itself fails, only this process remembers the failure.
         with suppress(CutbankError):
-            known = self._read_record(chore)
-            failed = replace(known, began_at=now, ended_at=self.clock())
-            failed = replace(failed, failures=known.failures + 1)
+            known = self._read_record(task)
         failed = replace(
-            failed, outcome=TaskOutcome.FAILED, reason=" ".join(reason.split()), saved=0
+            known,
+            began_at=now,
+            ended_at=self.clock(),
+            outcome=TaskOutcome.FAILED,
+            reason=" ".join(reason.split()),
+            saved=0,
+            failures=known.failures + 1,
         )
         with suppress(CutbankError), translate_storage_errors(self.store.name):
-            chore.task_store.save_record(chore.name, failed.to_json())
+            task.task_store.save_record(task.name, failed.to_json())
         return failed
+
+
+def _find_usual_time(task: MaintenanceTask, record: TaskRecord, now: datetime) -> datetime:
+    """Return when a task is due by its record alone."""
+    if record.began_at is None or record.ended_at is None:
+        return DUE_NOW
+    match record.outcome:
+        case TaskOutcome.FAILED:
+            wait = min(FIRST_BACKOFF * 2 ** min(record.failures - 1, 10), MAX_BACKOFF)
+            due = record.ended_at + min(wait, task.interval)
+        case TaskOutcome.STOPPED:
+            due = record.ended_at
+        case _:
+            due = record.began_at + task.interval
+    # A machine's clock may be ahead of others, but a time further ahead than this was wrong.
+    return due if due <= now + 2 * task.interval else DUE_NOW
+
+
+def _find_quiet_time(events: EventStore, rest: timedelta, now: datetime) -> datetime:
+    """Return when the log will have been quiet for so long; in the past if it is now.
+
+    The log itself is read, so that writers in all processes and machines count. The time of an
+    event from the future is ignored.
+    """
+    newest = events.recorder.max_notification_id()
+    for event in events.recorder.select_notifications(newest, 1) if newest else ():
+        try:
+            state = load_json(events.mapper.read_plaintext(event))
+            at = datetime.fromisoformat(state["timestamp"])
+        except Exception:  # noqa: BLE001 - encrypted or damaged, which `verify` reports
+            return now
+        return at + rest if at <= now else now
+    return now
+
+
+def make_maintenance(store: SessionStore) -> Maintenance:
+    """Return the maintenance that a store's settings ask for."""
+
+    def clock() -> datetime:
+        # A worker may replace the store's clock when it begins.
+        return store.events.clock()
+
+    return Maintenance(store, store.settings.maintenance, clock)
 
 
 def run_maintenance(store: SessionStore) -> list[TaskReport]:
@@ -201,5 +264,4 @@ def run_maintenance(store: SessionStore) -> list[TaskReport]:
 
     The settings, section `maintenance`, say which tasks there are and how often each is due.
     """
-    clock = store.events.clock
-    return Maintenance(store, store.settings.maintenance, clock).run_due(clock())
+    return make_maintenance(store).run_due(store.events.clock())

@@ -10,11 +10,13 @@ from pathlib import Path
 from ....domain.errors import StorageError
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.read_models.schema import APPLICATION_ID
-from ...storage.sqlite.lock_file import try_lock_file
-from ...storage.sqlite.sqlite_storage import truncate_wal
-from ...storage.sqlite.task_records import read_task_records, save_task_record
-from .maintenance_task import ShouldContinue, TaskResult
-from .task_record import TaskRecord
+from ...storage.sqlite.sqlite_storage import (
+    read_task_records,
+    save_task_record,
+    truncate_wal,
+    try_lock_file,
+)
+from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 _LOCK_TIMEOUT_S = 30.0
 """How long to wait for another process's batch."""

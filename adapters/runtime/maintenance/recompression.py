@@ -1,23 +1,24 @@
 """Compresses the bodies of old events again, more tightly."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from ...storage.event_log.event_mapper import decompress_any, load_json
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.keyed_hash import matches_keyed_hash
-from ...storage.event_log.recorder import LogNotification
 from ...storage.event_log.storage_tasks import RecompressedBody, Storage, StoredBody
-from .maintenance_task import ShouldContinue, TaskResult
-from .recompressed_bodies import RecompressedBodies
-from .task_record import TaskRecord
+from ...storage.event_log.stored_row import LogNotification, matches_keyed_hash
+from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 _PAGE_EVENTS = 200
 """The number of events read at a time."""
 MIN_GAIN = 0.05
 """The smallest share of a body's size whose saving is worth rewriting it."""
+MAX_BATCH_BYTES = 128 * 1024
+"""The bytes stored in one transaction, which limits how long writers wait."""
+RECORD_INTERVAL = 10_000
+"""The number of events after which progress is stored even without any body."""
 
 
 @dataclass
@@ -36,34 +37,34 @@ class Recompression:
     name: str = "bodies"
 
     def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-        done = RecompressedBodies(self.task_store, self.name, record)
+        done = _Batches(self.task_store, self.name, record)
         now = self.store.clock()
         while True:
             page = self.store.recorder.select_notifications(
                 done.position, _PAGE_EVENTS, inclusive_of_start=False
             )
             for event in page:
-                said = self._read_state(event)
-                if not self._is_cold(said, now):
+                state = self._read_state(event)
+                if not self._is_cold(state, now):
                     return done.finish()
-                if said.get("bodies") and not go_on():
+                if state.get("bodies") and not go_on():
                     return done.finish(is_whole=False)
-                self._pack(event, said, done)
+                self._recompress(event, state, done)
             if len(page) < _PAGE_EVENTS:
                 return done.finish()
             if not go_on():
                 return done.finish(is_whole=False)
 
-    def _is_cold(self, said: dict[str, Any], now: datetime) -> bool:
+    def _is_cold(self, state: dict[str, Any], now: datetime) -> bool:
         """Return whether the event is old; one from the future counts as cold."""
         try:
-            at = datetime.fromisoformat(said["timestamp"])
+            at = datetime.fromisoformat(state["timestamp"])
         except (KeyError, TypeError, ValueError):
             return True
         return not now - self.cold_after < at <= now
 
-    def _pack(self, event: LogNotification, said: dict[str, Any], done: RecompressedBodies) -> None:
-        for _, _, digest in said.get("bodies", ()):
+    def _recompress(self, event: LogNotification, state: dict[str, Any], done: "_Batches") -> None:
+        for _, _, digest in state.get("bodies", ()):
             address = bytes.fromhex(digest)
             body = self.task_store.select_body(event.subject, address)
             if body is None:
@@ -81,7 +82,7 @@ class Recompression:
             content = decompress_any(body.content)
         except Exception:  # noqa: BLE001 - damaged bytes may fail in any way
             return None
-        secret = self.store.recorder.subject(subject)[1]
+        secret = self.store.recorder.names.subject(subject)[1]
         return content if matches_keyed_hash(address, content, secret) else None
 
     def _compress(self, body: StoredBody, content: bytes) -> bytes | None:
@@ -96,13 +97,56 @@ class Recompression:
         if event.key_id is not None:
             return {}
         try:
-            said = load_json(self.store.mapper.read_plaintext(event))
+            state = load_json(self.store.mapper.read_plaintext(event))
         except Exception:  # noqa: BLE001 - as above
             return {}
-        return said if isinstance(said, dict) else {}
+        return state if isinstance(state, dict) else {}
 
     @cached_property
     def _compressor(self) -> Any:
         import zstandard  # noqa: PLC0415 - only compressing needs it
 
         return zstandard.ZstdCompressor(level=self.level)
+
+
+class _Batches:
+    """Stores bodies in batches, with the progress of the task.
+
+    The database stays unlocked while the next bodies are compressed.
+    """
+
+    def __init__(self, storage: Storage, task: str, record: TaskRecord) -> None:
+        self.position = record.position
+        self.damaged = 0
+        self._storage, self._task, self._record = storage, task, record
+        self._saved = 0
+        self._waiting: list[RecompressedBody] = []
+        self._size = 0
+        self._passed = 0
+
+    def add(self, smaller: RecompressedBody) -> None:
+        self._waiting.append(smaller)
+        self._size += len(smaller.content)
+
+    def note_position(self, position: int) -> None:
+        """Note that all bodies of the event at `position` were checked."""
+        self.position = position
+        self._passed += 1
+        if self._size >= MAX_BATCH_BYTES or self._passed >= RECORD_INTERVAL:
+            self._store()
+
+    def finish(self, *, is_whole: bool = True) -> TaskResult:
+        if self._passed:
+            self._store()
+        note = f"left alone, since damaged: {self.damaged}; run cutbank verify"
+        return TaskResult(self._saved, is_whole, note if self.damaged else None, self.position)
+
+    def _store(self) -> None:
+        expected = sum(body.size - len(content) for body, content in self._waiting)
+        so_far = replace(
+            self._record,
+            position=self.position,
+            saved_in_all=self._record.saved_in_all + self._saved + expected,
+        )
+        self._saved += self._storage.replace_bodies(self._waiting, self._task, so_far.to_json())
+        self._waiting, self._size, self._passed = [], 0, 0

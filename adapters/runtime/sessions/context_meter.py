@@ -6,7 +6,7 @@ from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import ContextLimit
 from ....domain.policies.scored_pruning import ScoredPruning
 from ....domain.policies.weighed_messages import WeighedMessages
-from ....domain.summaries.notice import NOTICE_SECTION
+from ....domain.summaries.simple_summarizers import NOTICE_SECTION
 from ....domain.utilization import Utilization
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.from_settings import make_compaction_request
@@ -39,15 +39,17 @@ def measure_context(
     log = session.log
     with translate_storage_errors(log.context.name):
         found = log.find_context_limit(limit=limit, model=model, lineage=lineage)
-        order = make_compaction_request(log.settings, model, limit=found.tokens)
-        seen = log.compactor(lineage).planner.take_snapshot(order)
-    levels = order.policy if isinstance(order.policy, ScoredPruning) else ScoredPruning()
-    notice = seen.window.summary.sections.get(NOTICE_SECTION, "") if seen.window.summary else ""
+        request = make_compaction_request(log.settings, model, limit=found.tokens)
+        snapshot = log.compactor(lineage).planner.take_snapshot(request)
+    levels = request.policy if isinstance(request.policy, ScoredPruning) else ScoredPruning()
+    notice = (
+        snapshot.window.summary.sections.get(NOTICE_SECTION, "") if snapshot.window.summary else ""
+    )
     return ContextMeasurement(
-        in_use=levels.level_marks.measure(seen.window.used_tokens, found.tokens),
+        in_use=levels.level_marks.measure(snapshot.window.used_tokens, found.tokens),
         limit=found,
-        weighed=levels.weigh(seen.window.items),
-        policy=order.policy.name,
+        weighed=levels.weigh(snapshot.window.items),
+        policy=request.policy.name,
         notice=notice.strip("[]") or None,
     )
 

@@ -1,6 +1,7 @@
-"""Finds what belongs to a block: the rest of its message, its call, its results."""
+"""Finds what belongs to a block: its message, call and results; and completes retractions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from ....domain.errors import InvalidPositionError
 from ....domain.event import Event
@@ -131,3 +132,57 @@ def _read_backward(store: EventStore, chain: Chain, last: int) -> Iterator[Recor
         first = max(1, last - size + 1)
         yield from reversed(store.read(chain, Ranges.span(first, last)))
         last, size = first - 1, min(_PAGE_EVENTS, 2 * size)
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteRetraction:
+    """The blocks to retract, and the calls that are open again as a result."""
+
+    positions: Ranges
+    reopened: dict[str, int]
+
+
+def complete_retraction(
+    store: EventStore,
+    chain: Chain,
+    wanted: Ranges,
+    *,
+    retracted: Ranges,
+    head: int,
+    open_calls: Mapping[str, int],
+) -> CompleteRetraction:
+    """Return everything to retract with the wanted positions.
+
+    A call takes its result along, wherever that is. A result without its call reopens the call.
+    """
+    if wanted.runs[-1][1] > head:
+        raise InvalidPositionError(
+            f"#{wanted.runs[-1][1]} does not exist: the session ends at #{head}"
+        )
+    log = store.read(chain, wanted - retracted)
+    blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
+    if not blocks:
+        raise InvalidPositionError(f"{wanted} holds no block that can be taken back")
+    calls = {recorded.position for recorded in log if isinstance(recorded.event, ToolCalled)}
+    answered = {
+        recorded.event.call
+        for recorded in log
+        if isinstance(recorded.event, ToolReturned | ToolCallAbandoned)
+    }
+    waiting = set(open_calls.values())
+    blocks |= find_answers(store, chain, calls - answered - waiting, head, retracted)
+    reopened = {}
+    for recorded in log:
+        event = recorded.event
+        if isinstance(event, ToolReturned | ToolCallAbandoned) and event.call not in calls:
+            name = (
+                event.tool_call_id
+                if isinstance(event, ToolCallAbandoned)
+                else event.block.tool_call_id
+            )
+            if name in open_calls or name in reopened:
+                # Its id was used again, and two open calls with one id could not be distinguished.
+                blocks.add(event.call)
+            else:
+                reopened[name] = event.call
+    return CompleteRetraction(Ranges.of(blocks), reopened)

@@ -8,17 +8,17 @@ from ....domain.blocks import AnyBlock, Block, Kind, Media, Native, ToolCall
 from ....domain.errors import InvalidResponseError
 from ....domain.session_events import Usage
 from ...transcripts.formats.claude_code.entries import read_claude_usage
-from ...transcripts.formats.content.media_text import base64_to_bytes, media_kind_of
+from ...transcripts.formats.fields import JsonDict, MalformedError, get_field, require_field
 from ...transcripts.formats.json_lines import SourceLine
+from ...transcripts.formats.media_text import base64_to_bytes, media_kind_of
 from ...transcripts.formats.messages import anthropic, openai_chat, openai_responses
-from ...transcripts.formats.messages.message_parts import (
+from ...transcripts.formats.messages.message_reader import (
     MalformedPart,
     MessagePart,
     ProviderCompaction,
     ReadBlock,
     UnknownPart,
 )
-from ...transcripts.formats.reading.fields import JsonDict, MalformedError, get_field, require_field
 
 _LINE = SourceLine(1, 0, has_odd_numbers=True)
 """Writes items as JSON text without losing NaN or large integers."""

@@ -21,10 +21,10 @@ from ....domain.session_events import (
 from ....projections.history_view import HistoryView
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.recorder import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
-from .decision_retry import decide_with_retry
+from .decisions import decide_with_retry
 from .group_closure import check_blocks, complete_groups
 from .naming import collect_positions
 

@@ -29,8 +29,7 @@ from .stored_session import StoredSession
 if TYPE_CHECKING:
     from ...settings.settings import Settings
     from ...storage.read_models.costs import CostReport
-    from ...storage.read_models.read_model_follower import ReadModelFollower
-    from ...storage.read_models.read_models import ReadModels
+    from ...storage.read_models.read_models import ReadModelFollower, ReadModels
     from ...storage.read_models.search import SearchHit
 
 logger = logging.getLogger("cutbank.storage")
@@ -205,7 +204,7 @@ class SessionStore:
 
     def follow_log(self) -> "ReadModelFollower":
         """Keep the read models up to date, from a thread, until `stop()` or the store is closed."""
-        from ...storage.read_models.read_model_follower import ReadModelFollower  # noqa: PLC0415 - start-up time
+        from ...storage.read_models.read_models import ReadModelFollower  # noqa: PLC0415 - start-up time
 
         follower = ReadModelFollower(self.read_models)
         self.context.background.append(follower)

@@ -1,6 +1,5 @@
 """Holds what the sessions of one open database share: the log, the settings and the listeners."""
 
-import os
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from ...settings.settings import Settings
     from ...storage.read_models.read_models import ReadModels
-    from ..compaction.background_compaction import BackgroundCompactions
+    from ..compaction.prepared_boundary import BackgroundCompactions
 
 
 class Stoppable(Protocol):
@@ -100,30 +99,13 @@ class StoreContext:
         Raises InvalidSettingError, one line for each mistake, with file and line or variable.
         """
         given = self._given_settings
-        settings = self.read_settings() if is_settings_file(given) else given
-        self._count_by(settings)
-        return settings
+        if is_settings_file(given):
+            # A store that never compacts does not wait for the settings and their library.
+            from ...settings.load_settings import load_settings  # noqa: PLC0415 - start-up time
 
-    @property
-    def settings_file(self) -> Path | None:
-        """The file that settings are read from, if they were not given; it need not exist."""
-        given = self._given_settings
-        if not is_settings_file(given):
-            return None
-        from ...settings.toml_file import find_settings_file  # noqa: PLC0415 - start-up time
-
-        return find_settings_file(given, os.environ)[0]
-
-    def read_settings(self, file: Path | None = None) -> "Settings":
-        """Read the settings file, or the one that is named, without applying it.
-
-        Raises InvalidSettingError, as `settings` does.
-        """
-        # A store that never compacts does not wait for the settings and their library.
-        from ...settings.load_settings import load_settings  # noqa: PLC0415 - start-up time
-
-        given = self._given_settings
-        return load_settings(file or (given if is_settings_file(given) else None))
+            given = load_settings(given)
+        self._count_by(given)
+        return given
 
     def apply_settings(self, settings: "Settings") -> None:
         """Use these settings from now on; see `SessionStore.apply_settings`."""
@@ -135,7 +117,7 @@ class StoreContext:
 
     def set_tokenizer(self, name: str) -> None:
         """Count the tokens of new blocks with this tokenizer; see `SessionStore.set_tokenizer`."""
-        from ...models.counters import get_counter  # noqa: PLC0415 - start-up time
+        from ...models.vocabularies import get_counter  # noqa: PLC0415 - start-up time
 
         self.events.tally = TokenCounts(get_counter(name))
         if self.opening is not None:
@@ -166,7 +148,7 @@ class StoreContext:
         """The disposable file next to the database that answers questions about all sessions."""
         # Under the lock, so that no process is forked in the middle of the import.
         with self._opening:
-            # A store that never asks does not wait for sqlite-utils.
+            # A store that never asks does not load them.
             from ...storage.read_models.location import find_read_models  # noqa: PLC0415
             from ...storage.read_models.read_models import ReadModels  # noqa: PLC0415
 
@@ -182,7 +164,7 @@ class StoreContext:
     @property
     def preparations(self) -> "BackgroundCompactions":
         """The summaries that agents' loops have written ahead."""
-        from ..compaction.background_compaction import (  # noqa: PLC0415 - start-up time
+        from ..compaction.prepared_boundary import (  # noqa: PLC0415 - start-up time
             BackgroundCompactions,
         )
 

@@ -14,12 +14,12 @@ from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState
 from ....domain.session_events import Fork, Parent, Usage
 from ....projections.history_view import HistoryView
-from ...storage.event_log.recorder import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
-from .forking import store_fork
+from ...storage.event_log.stored_row import AppendKey
+from .decisions import store_fork
+from .group_closure import complete_retraction
 from .naming import check_name, collect_positions
 from .recall import RecalledBlock, recall_blocks
-from .retraction import complete_retraction
 from .session_log import SessionLog
 from .truncation import notify_truncated, preview_results
 

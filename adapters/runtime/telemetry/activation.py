@@ -7,13 +7,13 @@ from functools import lru_cache, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
-from ..compaction.compaction_observer import CompactionObserver
+from ..compaction.event_sink import CompactionObserver
 
 if TYPE_CHECKING:
     from ...storage.view_reader import ViewReader
-    from ..compaction.compaction_request import CompactionRequest
+    from ..compaction.options import CompactionRequest
     from ..idle.notices import WorkerNotice
-    from .wait_time import CompactingLoop
+    from .metrics import CompactingLoop
 
 logger = logging.getLogger("cutbank.telemetry")
 
@@ -28,7 +28,7 @@ def make_compaction_watch(reader: "ViewReader", order: "CompactionRequest") -> C
     """Return an observer that traces one compaction; a plain one without telemetry."""
     if not is_telemetry_used():
         return CompactionObserver()
-    from .compaction_telemetry import CompactionTelemetry  # noqa: PLC0415 - only with telemetry
+    from .spans import CompactionTelemetry  # noqa: PLC0415 - only with telemetry
 
     return CompactionTelemetry(reader, order)
 
@@ -36,7 +36,7 @@ def make_compaction_watch(reader: "ViewReader", order: "CompactionRequest") -> C
 def record_notice(notice: "WorkerNotice") -> None:
     if not is_telemetry_used():
         return
-    from .worker_metrics import record_worker_metrics  # noqa: PLC0415 - as above
+    from .metrics import record_worker_metrics  # noqa: PLC0415 - as above
 
     record_worker_metrics(notice)
 
@@ -52,7 +52,7 @@ def measure_preparation(prepare: Callable[[_L], _V]) -> Callable[[_L], _V]:
     def measure_and_prepare(loop: _L) -> _V:
         if not is_telemetry_used():
             return prepare(loop)
-        from .wait_time import measure_wait  # noqa: PLC0415 - as above
+        from .metrics import measure_wait  # noqa: PLC0415 - as above
 
         with measure_wait(loop):
             return prepare(loop)

@@ -20,8 +20,7 @@ from ....domain.ranges import Ranges
 from ....domain.record import Record
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_block, estimate_text
-from .keyed_hash import ADDRESS_SIZE, compute_keyed_hash
-from .stored_row import StoredContent, StoredEventLike, StoredRow
+from .stored_row import ADDRESS_SIZE, StoredContent, StoredEventLike, StoredRow, compute_keyed_hash
 
 MIN_BODY_BYTES = 8_192
 """The bytes from which text or media is stored as a separate body; may change at any time."""

@@ -1,6 +1,6 @@
 """Opens, saves and reads all streams, as an eventsourcing application."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from threading import Lock, RLock
@@ -29,9 +29,10 @@ from ....projections.recorded_event import RecordedEvent
 from ....projections.view_token_counts import TokenCounts
 from ..process_forks import reopen_in_children
 from .chain import Chain
+from .database_addresses import open_recorder
 from .event_mapper import EventMapper
-from .recorder import AppendKey, ImportRow, Recorder, Stream
-from .stored_row import StoredRow
+from .recorder import Recorder
+from .stored_row import AppendKey, ImportRow, StoredRow, Stream, matches_keyed_hash
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -52,11 +53,8 @@ class EventStore(Application[UUID]):
     event that is not stored.
     """
 
-    env: ClassVar[dict[str, str]] = {
-        "PERSISTENCE_MODULE": "cutbank.adapters.storage.sqlite.factory:Factory",
-        "MAPPER_TOPIC": get_topic(EventMapper),
-    }
-    recorder: Recorder  # type: ignore[assignment] # made by env: SQLite's or PostgreSQL's
+    env: ClassVar[dict[str, str]] = {"MAPPER_TOPIC": get_topic(EventMapper)}
+    recorder: Recorder
     mapper: EventMapper  # pyright: ignore[reportIncompatibleVariableOverride] - made by env
 
     def __init__(
@@ -64,7 +62,7 @@ class EventStore(Application[UUID]):
     ) -> None:
         super().__init__(env)
         self.clock = clock
-        self.mapper.secret_of = lambda subject: self.recorder.subject(subject)[1]
+        self.mapper.secret_of = lambda subject: self.recorder.names.subject(subject)[1]
         self.mapper.body_of = self.recorder.select_body
         self._deciding = tuple(RLock() for _ in range(LOCK_COUNT))
         self._open: dict[UUID, Aggregate[Any]] = {}
@@ -81,6 +79,13 @@ class EventStore(Application[UUID]):
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Use only the given settings: the process's environment may be another application's."""
         return Environment(name, {**type(self).env, **(env or {})})
+
+    def construct_recorder(self) -> Recorder:
+        return open_recorder(self.env.get("DATABASE", ""), self.env.get("SYNCHRONOUS", "FULL"))
+
+    def close(self) -> None:
+        super().close()
+        self.recorder.close()
 
     FORK_RANK = 2
 
@@ -340,6 +345,20 @@ class EventStore(Application[UUID]):
                     _remember(self._carried, (id, version), carried)
                 return version, carried
         return 0, {}
+
+    def find_row_problems(self, row: StoredRow) -> Iterator[str]:
+        """Check a row's content, and its bodies, against their keyed hashes."""
+        secret = self.recorder.names.subject(row.subject)[1]
+        try:
+            plaintext = self.mapper.read_plaintext(row)
+        except Exception as error:  # noqa: BLE001 - damaged bytes may fail in any way
+            yield f"cannot be decompressed: {error}"
+            return
+        if not matches_keyed_hash(row.digest, plaintext, secret):
+            yield "its content was changed"
+        for digest, content in self.mapper.read_bodies(row):
+            if not matches_keyed_hash(digest, content, secret):
+                yield "a body of it was changed"
 
     def _read_first(self, id: UUID) -> Event:
         first = self._find_first(id)

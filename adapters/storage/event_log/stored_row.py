@@ -1,7 +1,14 @@
-"""Defines an event as the database holds it: a StoredEvent with cutbank's own columns."""
+"""Defines the rows of the log as the database holds them, and their keyed hashes."""
 
+from dataclasses import dataclass, field
+from hashlib import blake2b, sha256
 from typing import NamedTuple, Protocol
 from uuid import UUID
+
+from eventsourcing.persistence import Notification
+
+DIGEST_SIZE = 16
+ADDRESS_SIZE = 20
 
 
 class StoredEventLike(Protocol):
@@ -47,3 +54,74 @@ class StoredRow(NamedTuple):
     """The aggregate's state after the event, as JSON."""
     bodies: tuple[StoredContent, ...] = ()
     """Content that the state refers to and that may not be stored yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendKey:
+    """The key that a caller gave one append; a repeated key returns the first result."""
+
+    originator_id: UUID
+    key: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An entry in the catalog of streams; `lineage` is None for a session's own stream."""
+
+    originator_id: UUID
+    namespace: str
+    session: str
+    lineage: str | None
+
+
+class ImportRow(NamedTuple):
+    namespace: str
+    source: str
+    format: str
+    session: str | None
+    """The first of its sessions."""
+    bytes: int
+    complete: bool
+    stamp: str | None = None
+    """The file's stamp, to detect changes; None forces the file to be read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A part of what `insert_all` stores."""
+
+    rows: list[StoredRow] = field(default_factory=list)
+    keys: list[AppendKey] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    imports: list[ImportRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LogNotification(Notification):
+    """One event in log order, with cutbank's own columns.
+
+    The mapper can read it like a StoredRow.
+    """
+
+    subject: str
+    key_id: str | None
+    tokens: int
+    carried: bytes
+
+
+def compute_keyed_hash(content: bytes, secret: bytes, size: int = DIGEST_SIZE) -> bytes:
+    """Return a hash that reveals nothing about the content without the subject's secret.
+
+    SHA-256 is fast in hardware, and an append waits for it. Truncated to `size` bytes, it is safe
+    from length extension.
+    """
+    return sha256(secret + content).digest()[:size]
+
+
+def matches_keyed_hash(found: bytes, content: bytes, secret: bytes) -> bool:
+    """Return whether `found` is the content's hash, by this version or an earlier one."""
+    if found == compute_keyed_hash(content, secret, len(found)):
+        return True
+    return found == blake2b(content, key=secret, digest_size=len(found)).digest()

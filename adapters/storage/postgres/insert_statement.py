@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..event_log.recorder import AppendKey, ImportRow, Stream
-from ..event_log.stored_row import StoredRow
+from ..event_log.stored_row import AppendKey, ImportRow, Stream
 
 MAX_VALUES_ROWS = 4
 """The most rows that are sent as single values; an array costs as much as ten values."""
@@ -92,11 +91,6 @@ def make_insertion(
         tuple((table, min(len(rows), MAX_VALUES_ROWS + 1)) for table, rows in there)
     )
     return text, [value for _, rows in there for value in _make_parameters(rows)]
-
-
-def make_event_values(row: StoredRow, topic: int, subject: int) -> RowValues:
-    id, version, _, state, _, key_id, tokens, digest, carried, _ = row
-    return (id, version, topic, subject, key_id, tokens, digest, carried.decode(), state)
 
 
 def _make_parameters(rows: Sequence[RowValues]) -> list[Any]:

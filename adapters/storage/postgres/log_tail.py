@@ -32,10 +32,10 @@ _MAX_IDS_AHEAD = 1_000
 """How many ids are checked singly; beyond that, querying the holders is cheaper."""
 
 _NEWEST_QUERY = (
-    "SELECT coalesce(max(notification_id) FILTER (WHERE notification_id = %s + number), 0),"
+    "SELECT coalesce(max(notification_id) FILTER (WHERE notification_id = ? + number), 0),"
     " (SELECT coalesce(max(notification_id), 0) FROM stored_events)"
     " FROM (SELECT notification_id, row_number() OVER (ORDER BY notification_id) AS number"
-    " FROM stored_events WHERE notification_id > %s ORDER BY notification_id LIMIT %s) AS new"
+    " FROM stored_events WHERE notification_id > ? ORDER BY notification_id LIMIT ?) AS new"
 )
 HOLDERS_QUERY = (
     "SELECT pg_is_in_recovery(), virtualtransaction, pid IS NULL FROM pg_locks"

@@ -4,13 +4,12 @@ import threading
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from weakref import WeakSet, finalize
 
 import psycopg
+from eventsourcing import persistence
 from eventsourcing.persistence import InterfaceError, OperationalError
-from eventsourcing.postgres import PostgresDatastore
 from psycopg import Connection
 from psycopg.abc import Query
 from psycopg.sql import SQL, Identifier
@@ -18,7 +17,6 @@ from psycopg.sql import SQL, Identifier
 from ....domain.errors import StorageError
 from ..event_log.storage_errors import translate_storage_errors
 from ..process_forks import reopen_in_children
-from .error_translation import translate_postgres_error
 from .postgres_address import PostgresAddress
 from .postgres_schema import MIN_SERVER_VERSION, find_version, migrate_schema
 
@@ -42,20 +40,35 @@ DURABLE = (
 )
 """Makes commits durable, even if the server is set up to be faster."""
 
+CONFLICT_CONSTRAINTS = frozenset(
+    {"stored_events_position", "append_keys_pkey", "streams_pkey", "streams_name"}
+)
+"""The constraints that a concurrent append may violate."""
+_KINDS: tuple[tuple[type[psycopg.Error], type[persistence.PersistenceError]], ...] = (
+    (psycopg.InterfaceError, persistence.InterfaceError),
+    (psycopg.OperationalError, persistence.OperationalError),
+    (psycopg.DataError, persistence.DataError),
+    # No position was taken; as an IntegrityError, it would be retried forever.
+    (psycopg.IntegrityError, persistence.OperationalError),
+    (psycopg.InternalError, persistence.InternalError),
+    (psycopg.ProgrammingError, persistence.ProgrammingError),
+    (psycopg.NotSupportedError, persistence.NotSupportedError),
+    (psycopg.DatabaseError, persistence.DatabaseError),
+)
+
 
 class ConnectionLostError(OperationalError):
     """The connection was lost during a statement, which may or may not have been carried out."""
 
 
-class PostgresLogDatastore(PostgresDatastore):
+class PostgresLogDatastore:
     """A datastore with autocommit, durable by default, and reads without transactions.
 
-    eventsourcing's pool stays closed: checking a connection out and in costs as much as a read.
+    There is no pool: checking a connection out and in costs as much as a read.
     `synchronous` is FULL or NORMAL; with NORMAL, a server crash may lose the last commits.
     """
 
-    def __init__(self, address: PostgresAddress, *, synchronous: str = "FULL") -> None:
-        super().__init__(dbname="", host="", port="", user="", password="", schema=address.schema)
+    def __init__(self, address: PostgresAddress, synchronous: str = "FULL") -> None:
         self.address = address
         self.synchronous = synchronous
         self._connections: WeakSet[_ThreadConnection] = WeakSet()
@@ -87,9 +100,6 @@ class PostgresLogDatastore(PostgresDatastore):
             _left_open.append(own.connection)
         self._connections, self._local = WeakSet(), threading.local()
         self._listing = threading.Lock()
-
-    def register_type_adapters(self) -> None:
-        """Do nothing: cutbank has no composite types."""
 
     @property
     def connection(self) -> Connection[Any]:
@@ -141,39 +151,34 @@ class PostgresLogDatastore(PostgresDatastore):
                 raise ConnectionLostError(error) from error
             raise translate_postgres_error(error) from error
 
-    def read(self, query: Query, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the result of a statement that may be repeated, retrying once."""
+    def read(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the result of a statement that may be repeated, retrying once.
+
+        `?` marks a parameter.
+        """
+        statement = query.replace("?", "%s").encode()
         try:
-            return self.execute(query, parameters)
+            return self.execute(statement, parameters)
         except ConnectionLostError:
-            return self.execute(query, parameters)
+            return self.execute(statement, parameters)
+
+    def add(self, statement: str, parameters: Sequence[Any]) -> None:
+        """Run and commit a statement that adds a row unless it is there."""
+        self.read(statement, parameters)
 
     @contextmanager
     def get_connection(self) -> Iterator[Connection[Any]]:
-        """Yield this thread's connection to eventsourcing's own code."""
+        """Yield this thread's connection for several statements."""
         try:
             yield self.connection
         except psycopg.Error as error:
             raise translate_postgres_error(error) from error
 
-    def __enter__(self) -> Self:
-        return self  # the pool stays closed
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
-        if hasattr(self, "_listing"):
-            with self._listing:
-                self._is_closed = True
-                for own in self._connections:
-                    own.connection.close()
-        super().close()
+        with self._listing:
+            self._is_closed = True
+            for own in self._connections:
+                own.connection.close()
 
 
 class _ThreadConnection:
@@ -226,3 +231,19 @@ def _check_server(connection: Connection[Any], address: PostgresAddress) -> None
         raise StorageError(
             f"{address.name} is a database in {encoding}: make one with ENCODING 'UTF8'"
         )
+
+
+def translate_postgres_error(error: psycopg.Error) -> persistence.PersistenceError:
+    """Return eventsourcing's error of that kind, with the server's error as its argument.
+
+    An IntegrityError always means that a position, a key or a stream's name is taken.
+    """
+    if (
+        isinstance(error, psycopg.errors.UniqueViolation)
+        and error.diag.constraint_name in CONFLICT_CONSTRAINTS
+    ):
+        return persistence.IntegrityError(error)
+    for theirs, ours in _KINDS:
+        if isinstance(error, theirs):
+            return ours(error)
+    return persistence.PersistenceError(error)

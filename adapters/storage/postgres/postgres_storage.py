@@ -1,26 +1,40 @@
-"""Maintains a log on PostgreSQL, except for what the server does itself.
+"""Maintains a log on PostgreSQL, except for what the server does itself, and copies it to a file.
 
 It does not VACUUM: autovacuum does, by the server's own rules and pace. Events never change, so the
 log has nothing to vacuum; old versions of recompressed bodies go in the next round.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from psycopg import Connection
 
 from ..event_log.log_names import LogNames
 from ..event_log.storage_tasks import DatabaseTaskResult, RecompressedBody, StoredBody
+from ..sqlite.sqlite_datastore import SQLiteLogDatastore as File
 from .postgres_datastore import PostgresLogDatastore, connect
 
-_ANALYZED_TABLES = (
-    "stored_events",
-    "bodies",
-    "streams",
-    "append_keys",
-    "imports",
-    "topics",
-    "subjects",
-)
+_BATCH_ROWS = 200
+COPIED_TABLES = {
+    "topics": "id, topic",
+    "subjects": "id, name, secret",
+    "stored_events": (
+        "notification_id, originator_id, originator_version, topic, subject, key_id,"
+        " tokens, digest, carried, state"
+    ),
+    "bodies": "id, subject, hash, key_id, content",
+    "streams": "originator_id, namespace, session, lineage",
+    "append_keys": "originator_id, key, first, last",
+    "imports": "namespace, source, format, session, bytes, complete, stamp",
+}
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "originator_id": lambda id: id.bytes,
+    "complete": int,
+}
 MAKE_RECORDS = (
     'CREATE TABLE IF NOT EXISTS chores (name text COLLATE "C" PRIMARY KEY, record text NOT NULL)'
 )
@@ -68,7 +82,7 @@ class PostgresStorage:
     def select_body(self, subject: str, digest: bytes) -> StoredBody | None:
         found = self.datastore.read(
             "SELECT id, content, pg_column_size(content) FROM bodies"
-            " WHERE subject = %s AND hash = %s AND key_id IS NULL",
+            " WHERE subject = ? AND hash = ? AND key_id IS NULL",
             (self.names.subject(subject)[0], digest),
         )
         return StoredBody(*found[0]) if found else None
@@ -87,7 +101,7 @@ class PostgresStorage:
     def run_database_task(self) -> DatabaseTaskResult:
         """Update the planner's statistics; other sessions need not wait."""
         with self.datastore.get_connection() as connection:
-            for table in _ANALYZED_TABLES:
+            for table in COPIED_TABLES:
                 connection.execute(f"ANALYZE {table}".encode())
         return DatabaseTaskResult()
 
@@ -104,3 +118,50 @@ class PostgresStorage:
                 (self.datastore.address.schema,),
             )
             connection.execute(MAKE_RECORDS)
+
+
+def copy_to_file(connection: Connection[Any], target: Path) -> None:
+    """Copy the log as of one moment, in batches, while others go on writing."""
+    try:
+        _copy(connection, target)
+    except BaseException:
+        # A partial copy would look complete.
+        for end in ("", "-wal", "-shm"):
+            Path(f"{target}{end}").unlink(missing_ok=True)
+        raise
+
+
+def _copy(connection: Connection[Any], target: Path) -> None:
+    file = File(str(target), synchronous="NORMAL")
+    try:
+        with connection.transaction(), file.writing_transaction() as writer:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            for table, columns in COPIED_TABLES.items():
+                _copy_table(connection, writer, table, columns)
+    finally:
+        file.close()
+    # A single file that can be moved, like SQLite's own backups, and safely on disk.
+    settled = sqlite3.connect(target)
+    try:
+        settled.execute("PRAGMA journal_mode = DELETE")
+    finally:
+        settled.close()
+
+
+def _copy_table(
+    connection: Connection[Any], writer: sqlite3.Connection, table: str, columns: str
+) -> None:
+    names = columns.split(", ")
+    changed = [(at, _CONVERSIONS[name]) for at, name in enumerate(names) if name in _CONVERSIONS]
+    order = "notification_id" if table == "stored_events" else names[0]
+    query = f"SELECT {columns} FROM {table} ORDER BY {order}"  # noqa: S608 - our own names
+    store = f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+    with connection.cursor(name=f"copy {table}", binary=True) as rows:
+        rows.itersize = _BATCH_ROWS
+        rows.execute(query.encode())
+        while batch := rows.fetchmany(_BATCH_ROWS):
+            kept = [list(row) for row in batch]
+            for row in kept:
+                for at, change in changed:
+                    row[at] = change(row[at])
+            writer.executemany(store, kept)

@@ -26,8 +26,7 @@ from ..earlier_calls import read_logged_context
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import StoredEventLike, StoredRow
 from ..view_reader import ViewReader
-from .row_batch import RowBatch
-from .touched_streams import TouchedSession
+from .row_batch import RowBatch, TouchedSession
 
 ResolveLimit = Callable[[LoggedContext], ContextLimit]
 """Returns how many tokens a prompt may have."""
@@ -92,9 +91,11 @@ class ContextBatch:
         share = compute_utilization(shown, limit) if shown is not None else None
         touched.row.has_calls = 1
         touched.row.model = call.model or touched.row.model
-        self.rows.change(
+        self.rows.execute(
             "UPDATE model_calls SET repeated = 1 WHERE session_id = ? AND call_id = ? AND id < ?",
-            (touched.row.id, call.call_id, number),
+            touched.row.id,
+            call.call_id,
+            number,
         )
         self.rows.add(
             "model_calls",
@@ -123,11 +124,10 @@ class ContextBatch:
             latency_s=call.latency_s,
             stop_reason=call.stop_reason,
             called_at=format_timestamp(called_at),
-            copy_of=None,
             **self._list_prices(call, called_at),
         )
         if touched.row.source is not None:
-            self.rows.change(MARK_COPIES, (number,))
+            self.rows.execute(MARK_COPIES, number)
 
     def _list_prices(self, call: ModelCalled, at: datetime) -> dict[str, float | None]:
         parts = None
@@ -139,7 +139,18 @@ class ContextBatch:
             parts = facts.compute_cost_parts(call.usage) if facts else None
         return dict(zip(PRICE_COLUMNS, parts or (None,) * len(PRICE_COLUMNS), strict=True))
 
-    def measure_view(self, row: SessionRow, position: int) -> int:
+    def measure_session(self, row: SessionRow) -> None:
+        """Measure a session's view, the context in use, and its limit."""
+        row.in_use, row.reported = self._measure_view(row, row.position), None
+        if not row.has_calls:
+            return  # without reported usage, the estimate cannot improve
+        use = self._contexts.measure_use(row.namespace, row.key)
+        row.in_use, row.reported = use.used_tokens, use.reported_tokens
+        logged = read_logged_context(self.store, row.namespace, row.key, at=row.position)
+        found = self._contexts.limit_of(logged)
+        row.context_limit, row.limit_source = found.tokens, found.source.value
+
+    def _measure_view(self, row: SessionRow, position: int) -> int:
         """Return the tokens of the view at a session's newest position, reading it if need be."""
         if row.view_tokens is None:
             view = self._read_view(row, MAIN_LINEAGE, position, row.served_version)
@@ -149,19 +160,6 @@ class ContextBatch:
             row.tools_tokens = estimate_text(str(tools)) if tools else 0
         return row.view_tokens
 
-    def update_use(self, row: SessionRow) -> None:
-        row.in_use, row.reported = row.view_tokens or 0, None
-        if not row.has_calls:
-            return  # without reported usage, the estimate cannot improve
-        use = self._contexts.measure_use(row.namespace, row.key)
-        row.in_use, row.reported = use.used_tokens, use.reported_tokens
-
-    def update_limit(self, row: SessionRow) -> None:
-        if row.has_calls:
-            logged = read_logged_context(self.store, row.namespace, row.key, at=row.position)
-            found = self._contexts.limit_of(logged)
-            row.context_limit, row.limit_source = found.tokens, found.source.value
-
     def _measure_seen(self, touched: TouchedSession, call: ModelCalled) -> int | None:
         row = touched.row
         if (
@@ -169,7 +167,7 @@ class ContextBatch:
             and call.lineage_version == row.served_version
             and call.position >= row.steady_from
         ):
-            now = self.measure_view(row, call.originator_version)
+            now = self._measure_view(row, call.originator_version)
             return now - self._measure_growth(touched, call)
         try:
             return self._read_view(row, call.lineage, call.position, call.lineage_version).tokens

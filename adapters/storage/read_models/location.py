@@ -1,8 +1,11 @@
-"""Locates a log's read models: next to its file, or in the user's state folder."""
+"""Locates a log's read models, and reads one row without the code that updates them."""
 
 import os
+import sqlite3
+from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from platformdirs import user_state_path
@@ -11,6 +14,9 @@ from ....domain.errors import StorageError
 from ..event_log.addresses import hide_passwords, is_postgres
 from ..private_files import make_folder
 from ..sqlite.database_file import is_in_memory, make_sqlite_address
+
+LOCK_TIMEOUT_S = 1.0
+"""How long to wait for a rebuild; a saved row can also be computed from the log."""
 
 
 def find_read_models(address: str) -> str:
@@ -45,3 +51,18 @@ def _state_folder_path(name: str) -> Path:
             " set XDG_STATE_HOME to a folder that can be written"
         ) from None
     return folder / f"{blake2b(name.encode('utf-8', 'replace'), digest_size=16).hexdigest()}.db"
+
+
+def read_saved_row(name: str, query: str, parameters: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the first row that a query finds in the read models of that name.
+
+    Returns None also if there are none or they are unreadable; the next save rebuilds them.
+    """
+    address = name if name.startswith("file:") else f"{Path(name).absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=LOCK_TIMEOUT_S)) as connection:
+            row: tuple[Any, ...] | None = connection.execute(query, parameters).fetchone()
+    except sqlite3.Error:
+        # Missing, of another version, damaged or in use: treated as if nothing were saved.
+        return None
+    return row

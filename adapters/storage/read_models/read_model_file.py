@@ -1,17 +1,18 @@
-"""Opens the file of the read models, writes whole batches, and rebuilds an unfit file."""
+"""Opens the file of the read models, feeds the log into it, and rebuilds an unfit file."""
 
 import sqlite3
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
-from typing import Any
-
-from sqlite_utils import Database
+from typing import Any, Protocol
 
 from ....domain.errors import StorageError
 from ....projections.read_models.session_row import SessionRow, SessionRowSettings
+from ..event_log.event_store import EventStore
+from ..event_log.stored_row import LogNotification
 from ..private_files import make_file
 from ..process_forks import reopen_in_children
 from ..sqlite.wal_mode import enable_wal
@@ -56,8 +57,8 @@ class ReadModelDatabase:
         reopen_in_children(self)
         self._open()
 
-    def read_settings(self, db: Database) -> SessionRowSettings:
-        return _make_settings(db.conn.execute(_SETTINGS_QUERY).fetchall())
+    def read_settings(self, db: sqlite3.Connection) -> SessionRowSettings:
+        return _make_settings(db.execute(_SETTINGS_QUERY).fetchall())
 
     @property
     def current_settings(self) -> SessionRowSettings:
@@ -71,11 +72,11 @@ class ReadModelDatabase:
             self._save_settings(db)
 
     @contextmanager
-    def transaction(self) -> Iterator[Database]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
         """Run one batch, which is stored whole or not at all, excluding other processes."""
         with self.writing:
             self._reopen_after_fork()
-            connection = self.writer.conn
+            connection = self.writer
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.writer
@@ -89,22 +90,24 @@ class ReadModelDatabase:
     def fetch_rows(self, query: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         with self.reading:
             self._reopen_after_fork()
-            return self.reader.conn.execute(query, parameters).fetchall()
+            return self.reader.execute(query, parameters).fetchall()
 
-    def read_position(self, feed: str, db: Database | None = None) -> FeedPosition:
+    def read_position(self, feed: str, db: sqlite3.Connection | None = None) -> FeedPosition:
         query = "SELECT position, fingerprint FROM feeds WHERE name = ?"
         if db is None:
             found = self.fetch_rows(query, (feed,))
         else:
-            found = db.conn.execute(query, (feed,)).fetchall()
+            found = db.execute(query, (feed,)).fetchall()
         return FeedPosition(*found[0]) if found else FeedPosition()
 
-    def save_position(self, db: Database, feed: str, place: FeedPosition) -> None:
+    def save_position(self, db: sqlite3.Connection, feed: str, place: FeedPosition) -> None:
         """Store a feed's new position in the batch's own transaction."""
-        row = {"name": feed, "position": place.position, "fingerprint": place.fingerprint}
-        db.table("feeds").upsert(row, pk="name")
+        row = (feed, place.position, place.fingerprint)
+        db.execute(
+            "INSERT OR REPLACE INTO feeds (name, position, fingerprint) VALUES (?, ?, ?)", row
+        )
 
-    def clear(self, db: Database, reason: str | None) -> None:
+    def clear(self, db: sqlite3.Connection, reason: str | None) -> None:
         """Start again with empty tables, in the open transaction."""
         schema.drop_tables(db)
         schema.create_tables(db)
@@ -165,7 +168,7 @@ class ReadModelDatabase:
         self.reading = RLock() if self.file else self.writing
         if self.file is not None and not self._is_left:
             self._is_left = bool(self._connections)
-            if is_still and not self.writer.conn.in_transaction:
+            if is_still and not self.writer.in_transaction:
                 self.close()
             else:
                 _left_open.extend(self._connections)
@@ -195,7 +198,7 @@ class ReadModelDatabase:
         self.seen = self._file_id()
 
     def _prepare(self) -> None:
-        connection = self.writer.conn
+        connection = self.writer
         application, tables = connection.execute(
             "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
         ).fetchone()
@@ -209,17 +212,16 @@ class ReadModelDatabase:
             with self.transaction() as db:
                 # Another process may have been faster.
                 if not schema.is_current(db):
-                    old = bool(db.table_names())
-                    self.clear(db, f"{self.name} was of another version" if old else None)
+                    self.clear(db, f"{self.name} was of another version" if tables else None)
         elif self._asked:
             with self.transaction() as db:
                 self._save_settings(db)
 
-    def _save_settings(self, db: Database) -> None:
+    def _save_settings(self, db: sqlite3.Connection) -> None:
         """Store the requested settings, and compute the affected rows again."""
         before = self.read_settings(db)
-        rows = [{"name": name, "value": float(value)} for name, value in self._asked.items()]
-        db.table("settings").upsert_all(rows, pk="name")
+        rows = [(name, float(value)) for name, value in self._asked.items()]
+        db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
         after = self.read_settings(db)
         if after == before:
             return
@@ -227,11 +229,11 @@ class ReadModelDatabase:
         # A session below both shares of the limit was not due and is not due now.
         is_same_limit = after.context_limit == before.context_limit
         least = min(before.least_share, after.least_share) if is_same_limit else 0.0
-        for found in db.table("sessions").rows_where("utilisation >= ?", [least]):
-            session = SessionRow.from_row(found)
+        for found in fetch_mappings(db, "SELECT * FROM sessions WHERE utilisation >= ?", [least]):
+            session = SessionRow(**found)
             session.measure(after)
             changed.append((session.utilisation, session.due_at, session.id))
-        db.conn.executemany("UPDATE sessions SET utilisation = ?, due_at = ? WHERE id = ?", changed)
+        db.executemany("UPDATE sessions SET utilisation = ?, due_at = ? WHERE id = ?", changed)
 
     def _file_id(self) -> tuple[int, int] | None:
         """Return the device and inode of the file at the path."""
@@ -241,7 +243,7 @@ class ReadModelDatabase:
             return None
         return (found.st_dev, found.st_ino) if found else None
 
-    def _connect(self) -> Database:
+    def _connect(self) -> sqlite3.Connection:
         if self.file is not None:
             with suppress(OSError):  # SQLite reports the cause
                 make_file(self.file)
@@ -262,7 +264,7 @@ class ReadModelDatabase:
             "mmap_size = 0",
         ):
             connection.execute(f"PRAGMA {pragma}")
-        return Database(connection, recursive_triggers=False, execute_plugins=False)
+        return connection
 
 
 _left_open: list[sqlite3.Connection] = []
@@ -278,3 +280,72 @@ def is_damage_error(error: sqlite3.Error) -> bool:
     """Return whether the error means damaged pages."""
     # Errors that Python code raises have no code.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE_CODES
+
+
+def fetch_mappings(
+    db: sqlite3.Connection, query: str, parameters: Sequence[Any]
+) -> list[dict[str, Any]]:
+    """Return the rows of a query with the names of their columns."""
+    cursor = db.execute(query, parameters)
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+class Feed(Protocol):
+    """One part of the read models, with its own position."""
+
+    name: str
+    page: int
+    """The number of events read at a time."""
+
+    def apply(self, db: sqlite3.Connection, events: Sequence[LogNotification]) -> int:
+        """Write the rows of the events; return how many were taken, at least one."""
+        ...
+
+
+class WrongLogError(Exception):
+    """The file was made from another log."""
+
+
+def read_new_events(
+    store: EventStore, place: FeedPosition, limit: int, stop: int | None = None
+) -> Sequence[LogNotification]:
+    """Return the events that follow in the log.
+
+    Raises WrongLogError if the newest stored event is not in the log: it is another log, or was
+    restored from a backup.
+    """
+    found = store.recorder.select_notifications(place.position, limit + 1, stop)
+    if not place.position:
+        return found[:limit]
+    if not found or found[0].id != place.position:
+        raise WrongLogError
+    if fingerprint_event(found[0]) != place.fingerprint:
+        raise WrongLogError
+    return found[1:]
+
+
+def advance_feed(
+    store: EventStore, file: ReadModelDatabase, feed: Feed, stop: int | None = None
+) -> int:
+    """Take in one batch; return how many events it had, 0 if there were none."""
+    # Check without a lock first.
+    if not read_new_events(store, file.read_position(feed.name), 1, stop):
+        return 0
+    with file.transaction() as db:
+        # Read again under the lock: another process may have taken the same events.
+        events = read_new_events(store, file.read_position(feed.name, db), feed.page, stop)
+        if not events:
+            return 0
+        taken = feed.apply(db, events)
+        newest = events[taken - 1]
+        file.save_position(db, feed.name, FeedPosition(newest.id, fingerprint_event(newest)))
+    return taken
+
+
+def fingerprint_event(event: LogNotification) -> str:
+    """Return a hash that distinguishes the event from any other at its position."""
+    digest = blake2b(str(event.originator_id).encode(), digest_size=16)
+    digest.update(f":{event.originator_version}:".encode())
+    digest.update(event.state)
+    return digest.hexdigest()

@@ -2,9 +2,10 @@
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from threading import Condition
+from threading import Condition, Event, Thread
 from time import monotonic
-from typing import NamedTuple, TypeVar
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
 from uuid import UUID
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
@@ -16,12 +17,19 @@ from ....projections.read_models.search_query import SearchQuery
 from ...models.context_limits import resolve_limit
 from ...settings.settings import Settings as UserSettings
 from ..event_log.event_store import EventStore
+from ..event_log.recorder import LogSubscription
 from ..event_log.storage_errors import translate_storage_errors
-from .feed import Feed, WrongLogError, advance_feed, read_new_events
 from .index_feed import IndexFeed
-from .read_model_file import FeedPosition, ReadModelDatabase, is_damage_error
-from .search import SearchHit, SearchIndex
-from .search_feed import SearchFeed
+from .read_model_file import (
+    Feed,
+    FeedPosition,
+    ReadModelDatabase,
+    WrongLogError,
+    advance_feed,
+    is_damage_error,
+    read_new_events,
+)
+from .search import SearchFeed, SearchHit, SearchIndex
 
 _T = TypeVar("_T")
 _POLL_SECONDS = 0.005
@@ -173,7 +181,7 @@ class ReadModels:
     def _save(self, statement: str, row: tuple[object, ...]) -> None:
         def keep() -> None:
             with self.file.transaction() as db:
-                db.conn.execute(statement, row)
+                db.execute(statement, row)
 
         self._run_on_fit_file(keep)
 
@@ -292,3 +300,52 @@ class ReadModels:
         except WrongLogError:
             return False
         return True
+
+
+class ReadModelFollower:
+    """Takes in all present and future events until it is stopped.
+
+    An error in the thread ends it, and `stop()` raises the error.
+    """
+
+    def __init__(self, models: ReadModels) -> None:
+        self.models = models
+        self.error: BaseException | None = None
+        self._subscription: LogSubscription | None = None
+        self._ending = Event()
+        self._thread = Thread(target=self._follow, name="cutbank read models", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop following; committed rows stay. Raises the thread's error, if any."""
+        self._ending.set()
+        if self._subscription is not None:
+            self._subscription.stop()
+        self._thread.join()
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _follow(self) -> None:
+        try:
+            self.models.catch_up(until=self._ending.is_set)
+            with self.models.store.recorder.subscribe(gt=self.models.position) as subscription:
+                self._subscription = subscription
+                if self._ending.is_set():
+                    return
+                for event in subscription:
+                    if event.id > self.models.position:
+                        self.models.catch_up(until=self._ending.is_set)
+        except BaseException as error:  # noqa: BLE001 - `stop` raises it
+            self.error = error

@@ -1,90 +1,118 @@
-"""Collects the rows of one batch and writes them together."""
+"""Writes the rows of one batch, and holds the sessions and lineages that it changes."""
 
 import json
-from collections.abc import Iterable, Sequence
+import sqlite3
+from dataclasses import dataclass, field
 from typing import Any
-
-from sqlite_utils import Database
+from uuid import UUID
 
 from ....domain.record import MAX_COUNT
 from ....projections.read_models.searchable_text import replace_surrogates
+from ....projections.read_models.session_row import SessionRow
+from ..event_log.stored_row import LogNotification
+from .read_model_file import fetch_mappings
 
-TABLE_ORDER = (
-    "lineages",
-    "compaction_requests",
-    "compactions",
-    "model_calls",
-    "context_overflows",
-    "digest_entries",
+_LINEAGE_QUERY = (
+    "SELECT lineages.id, lineages.name, sessions.stream FROM lineages"
+    " JOIN sessions ON sessions.id = session_id WHERE lineages.stream = ?"
 )
-"""Tables come before those that refer to them."""
+
+_UNREPORTED_QUERY = (
+    "SELECT lineages.stream, max(compactions.version) FROM compactions"
+    " JOIN lineages ON lineages.id = compactions.lineage_id"
+    " WHERE compactions.session_id = ? AND compactions.activated_at IS NOT NULL"
+    " GROUP BY lineages.id HAVING compactions.tokens_basis = 'estimated'"
+)
+
+
+@dataclass(slots=True)
+class TouchedSession:
+    row: SessionRow
+    unreported: list[tuple[str, int]] = field(default_factory=list)
+    """The newest boundary of each lineage, if its first call may still be in this batch."""
+    newest: LogNotification | None = None
+    last_said_at: str | None = None
+    """The time of the newest block in the batch, as written."""
+    first: int = 0
+    """The first position in the batch."""
+    growth: list[tuple[int, int]] = field(default_factory=list)
+    """The view's growth, in tokens, by each block of the batch with its position."""
+
+
+@dataclass(slots=True)
+class TouchedLineage:
+    id: int
+    session: TouchedSession
+    name: str
 
 
 class RowBatch:
-    """The rows of a batch. Changes are applied in order, after all rows were inserted."""
+    """One batch of rows, in an open transaction.
 
-    def __init__(self, db: Database) -> None:
+    Sessions and lineages are read once; sessions are written as they are in the end.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._added: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLE_ORDER}
-        self._changes: list[tuple[str, Sequence[Any]]] = []
+        self._sessions: dict[UUID, TouchedSession | None] = {}
+        self._lineages: dict[UUID, TouchedLineage | None] = {}
+        # Rows may refer to sessions that are written later.
+        db.execute("PRAGMA defer_foreign_keys = ON")
 
-    def add(self, table: str, **row: Any) -> dict[str, Any]:
-        self._added[table].append(row)
-        return row
+    @property
+    def sessions(self) -> list[TouchedSession]:
+        return [session for session in self._sessions.values() if session is not None]
 
-    def change(self, statement: str, parameters: Sequence[Any]) -> None:
-        self._changes.append((statement, parameters))
+    def open_session(self, stream: UUID, row: SessionRow) -> TouchedSession:
+        touched = self._sessions[stream] = TouchedSession(row)
+        return touched
+
+    def open_lineage(self, stream: UUID, lineage: TouchedLineage) -> None:
+        self._lineages[stream] = lineage
+
+    def find_session(self, stream: UUID) -> TouchedSession | None:
+        if stream not in self._sessions:
+            query = "SELECT * FROM sessions WHERE stream = ?"
+            found = fetch_mappings(self._db, query, (str(stream),))
+            touched = TouchedSession(SessionRow(**found[0])) if found else None
+            if touched:
+                touched.unreported = self.execute(_UNREPORTED_QUERY, touched.row.id)
+            self._sessions[stream] = touched
+        return self._sessions[stream]
+
+    def find_lineage(self, stream: UUID) -> TouchedLineage | None:
+        if stream not in self._lineages:
+            lineage = None
+            for id, name, of in self.execute(_LINEAGE_QUERY, str(stream)):
+                session = self.find_session(UUID(of))
+                lineage = TouchedLineage(id, session, name) if session else None
+            self._lineages[stream] = lineage
+        return self._lineages[stream]
+
+    def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._db.execute(statement, values).fetchall()
+
+    def add(self, table: str, **row: Any) -> None:
+        self._insert(table, row)
 
     def complete(self, table: str, columns: dict[str, Any], **of: Any) -> None:
         """Set columns of the single row that `of` identifies."""
         sets = ", ".join(f"{name} = ?" for name in columns)
         which = " AND ".join(f"{name} = ?" for name in of)
         values = (*map(_to_sqlite, columns.values()), *of.values())
-        self.change(f"UPDATE {table} SET {sets} WHERE {which}", values)  # noqa: S608 - our names
+        self.execute(f"UPDATE {table} SET {sets} WHERE {which}", *values)  # noqa: S608 - our names
 
-    def complete_now(
-        self, table: str, columns: dict[str, Any], which: str, of: Sequence[Any]
-    ) -> None:
-        """Set columns of rows that are already written."""
-        sets = ", ".join(f"{name} = ?" for name in columns)
-        statement = f"UPDATE {table} SET {sets} WHERE {which}"  # noqa: S608 - our names
-        self._db.conn.execute(statement, (*columns.values(), *of))
-
-    def write(self, sessions: Iterable[dict[str, Any]]) -> None:
-        # Sessions refer to each other in any order.
-        self._db.conn.execute("PRAGMA defer_foreign_keys = ON")
-        self._insert("sessions", list(sessions), renewing=True)
-        for table in TABLE_ORDER:
-            self._insert(table, self._added[table])
-        for statement, parameters in self._changes:
-            self._db.conn.execute(statement, parameters)
-
-    def _insert(self, table: str, rows: list[dict[str, Any]], *, renewing: bool = False) -> None:
-        # One prepared statement: `insert_all` builds its SQL each time, five times as slowly.
-        if not rows:
-            return
-        names, marks = ", ".join(rows[0]), ", ".join("?" * len(rows[0]))
-        statement = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - our names
-        if renewing:
+    def write_sessions(self) -> None:
+        for touched in self.sessions:
+            row = touched.row.columns
             # Not REPLACE, which would search for all rows that refer to this one.
-            sets = ", ".join(f"{name} = excluded.{name}" for name in rows[0])
-            statement += f" ON CONFLICT (id) DO UPDATE SET {sets}"
-        self._db.conn.executemany(statement, (tuple(map(_to_sqlite, row.values())) for row in rows))
+            sets = ", ".join(f"{name} = excluded.{name}" for name in row)
+            self._insert("sessions", row, f" ON CONFLICT (id) DO UPDATE SET {sets}")
 
-    def fetch_one(self, query: str, parameters: Sequence[Any]) -> tuple[Any, ...] | None:
-        found: tuple[Any, ...] | None = self._db.conn.execute(query, parameters).fetchone()
-        return found
-
-    def fetch_all(self, query: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        return self._db.conn.execute(query, parameters).fetchall()
-
-    def fetch_mapping(self, query: str, parameters: Sequence[Any]) -> dict[str, Any] | None:
-        cursor = self._db.conn.execute(query, parameters)
-        found = cursor.fetchone()
-        if found is None:
-            return None
-        names = [column[0] for column in cursor.description]
-        return dict(zip(names, found, strict=True))
+    def _insert(self, table: str, row: dict[str, Any], ending: str = "") -> None:
+        names, marks = ", ".join(row), ", ".join("?" * len(row))
+        statement = f"INSERT INTO {table} ({names}) VALUES ({marks}){ending}"  # noqa: S608 - ours
+        self._db.execute(statement, tuple(map(_to_sqlite, row.values())))
 
 
 def _to_sqlite(value: Any) -> Any:

@@ -1,18 +1,34 @@
-"""Searches the text of all blocks and summaries, including hidden and retracted ones."""
+"""Indexes and searches the text of all blocks and summaries, hidden and retracted ones too."""
 
+import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from ....domain.compaction_events import Summary
 from ....domain.errors import StorageError
 from ....domain.record import MAX_COUNT
-from ....projections.read_models.search_query import SearchQuery, SearchTerm
-from ....projections.read_models.searchable_text import read_searchable_text
-from ....projections.read_models.snippet import Snippet, make_snippet
+from ....projections.read_models.search_query import SearchQuery, SearchTerm, Snippet, make_snippet
+from ....projections.read_models.searchable_text import (
+    SEARCHABLE_EVENTS,
+    make_excerpt,
+    read_searchable_text,
+)
+from ....projections.read_models.timestamps import find_event_time, format_timestamp
 from ..event_log.event_store import EventStore
+from ..event_log.stored_row import LogNotification
 from .read_model_file import ReadModelDatabase
-from .search_feed import make_session_word
 
+_TEXT_TOPICS = {event.TOPIC for event in SEARCHABLE_EVENTS}
+_BATCH_CHARACTERS = 4_000_000
+"""The approximate text indexed in one transaction."""
+INSERT_BLOCKS = (
+    "INSERT INTO blocks (id, session_id, position, turn, kind, name, lineage_id, boundary, tokens,"
+    " said_at, excerpt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_WORDS = "INSERT INTO blocks_fts (rowid, excerpt, session_id) VALUES (?, ?, ?)"
 MAX_RANKED = 2_000
 """The most matches that are ranked; with more, the newest come first."""
 
@@ -147,3 +163,69 @@ def _restrict_parts(
                 parameters += [part.session, part.last]
         where += f" AND ({' OR '.join(either)})"
     return where, parameters
+
+
+class SearchFeed:
+    """Writes a row for each block, and its whole text to the index."""
+
+    name = "search"
+    page = 2_000
+
+    def __init__(self, store: EventStore) -> None:
+        self.store = store
+
+    def apply(self, db: sqlite3.Connection, events: Sequence[LogNotification]) -> int:
+        blocks: list[tuple[Any, ...]] = []
+        words: list[tuple[int, str, str]] = []
+        owners: dict[UUID | str, tuple[int, int | None]] = {}
+        characters = taken = 0
+        for row in events:
+            taken += 1
+            if row.topic not in _TEXT_TOPICS:
+                continue
+            event = self.store.mapper.to_domain_event(row)
+            said = read_searchable_text(event)
+            assert said is not None, "its topic is among those that say something"
+            if row.originator_id not in owners:
+                owners[row.originator_id] = _find_owner(db, row)
+            session, lineage = owners[row.originator_id]
+            is_summary = isinstance(event, Summary)
+            blocks.append(
+                (
+                    row.id,
+                    session,
+                    None if is_summary else row.originator_version,
+                    said.turn,
+                    said.kind,
+                    said.name,
+                    lineage,
+                    event.boundary if isinstance(event, Summary) else None,
+                    event.tokens if isinstance(event, Summary) else row.tokens,
+                    format_timestamp(find_event_time(event)),
+                    make_excerpt(said.text),
+                )
+            )
+            words.append((row.id, said.text, make_session_word(session)))
+            characters += len(said.text)
+            if characters >= _BATCH_CHARACTERS:
+                break
+        db.executemany(INSERT_BLOCKS, blocks)
+        db.executemany(INSERT_WORDS, words)
+        return taken
+
+
+def make_session_word(session: int) -> str:
+    """Return the artificial word that finds a session's blocks in the index."""
+    return f"sessionnumber{session}"
+
+
+def _find_owner(db: sqlite3.Connection, row: LogNotification) -> tuple[int, int | None]:
+    """Return the session of an event, and for a summary the lineage."""
+    stream = str(row.originator_id)
+    if row.topic == Summary.TOPIC:
+        query = "SELECT session_id, id FROM lineages WHERE stream = ?"
+    else:
+        query = "SELECT id, NULL FROM sessions WHERE stream = ?"
+    found: tuple[int, int | None] | None = db.execute(query, (stream,)).fetchone()
+    assert found is not None, "the index is ahead, and knows every stream"
+    return found

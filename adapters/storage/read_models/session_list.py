@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from ....domain.context_limit import LimitSource
 from ....projections.read_models.idle_state import IdleFacts, IdleState
@@ -11,20 +12,23 @@ from ....projections.read_models.timestamps import format_timestamp
 from .read_models import ReadModels
 
 _SESSIONS_QUERY = """
-    SELECT sessions.key, sessions.namespace, sessions.title, sessions.source, sessions.parent_key,
-        origin.key, sessions.position, sessions.turns, sessions.blocks, sessions.tokens,
-        sessions.open_calls, sessions.closed,
-        (SELECT prepared FROM lineages WHERE session_id = sessions.id AND name = 'main'),
+    SELECT sessions.key AS session, sessions.namespace, sessions.title, sessions.source,
+        sessions.parent_key AS parent, origin.key AS forked_from, sessions.position,
+        sessions.turns AS turn, sessions.blocks, sessions.tokens, sessions.open_calls,
+        sessions.closed,
+        (SELECT prepared FROM lineages WHERE session_id = sessions.id AND name = 'main')
+            AS prepared,
         (SELECT json_group_array(name) FROM
-            (SELECT name FROM lineages WHERE session_id = sessions.id ORDER BY name)),
-        sessions.leased_until, sessions.wake_at, served.prepared, served.boundary,
-        sessions.project, sessions.first_prompt, sessions.model, sessions.said_at,
-        sessions.last_activity,
+            (SELECT name FROM lineages WHERE session_id = sessions.id ORDER BY name)) AS lineages,
+        sessions.project, sessions.first_prompt, sessions.model,
+        coalesce(sessions.said_at, sessions.last_activity) AS said_at,
         (SELECT count(*) FROM compactions JOIN lineages ON lineages.id = lineage_id
             WHERE compactions.session_id = sessions.id AND lineages.name IN ('main', 'recorded')
-            AND activated_at IS NOT NULL AND reverted_at IS NULL),
-        sessions.settled, sessions.attempts, sessions.utilisation, sessions.due_at,
-        sessions.in_use, sessions.context_limit, sessions.limit_source
+            AND activated_at IS NOT NULL AND reverted_at IS NULL) AS compactions,
+        sessions.in_use, sessions.utilisation, sessions.context_limit AS "limit",
+        sessions.limit_source,
+        sessions.leased_until, sessions.wake_at, sessions.due_at, sessions.settled,
+        sessions.attempts, served.prepared IS NOT NULL, served.boundary IS NOT NULL
     FROM sessions
     LEFT JOIN sessions AS origin ON origin.id = sessions.forked_from_id
     LEFT JOIN lineages AS served ON served.session_id = sessions.id
@@ -32,9 +36,10 @@ _SESSIONS_QUERY = """
     WHERE :namespace IS NULL OR sessions.namespace = :namespace
     ORDER BY sessions.namespace, sessions.key
 """
+"""First the fields of ListedSession but for its idle state, then what that depends on."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ListedSession:
     session: str
     namespace: str
@@ -68,8 +73,8 @@ class ListedSession:
     limit: int
     limit_source: str
     """The source of the limit."""
-    idle: IdleState
-    idle_until: datetime | None
+    idle: IdleState = IdleState.RESTING
+    idle_until: datetime | None = None
     """The end of that state, if time alone ends it."""
 
 
@@ -79,56 +84,31 @@ def list_sessions(
     """Yield the sessions by namespace and key, as of the read models' position."""
     settings = models.file.current_settings
     for row in models.file.fetch_rows(_SESSIONS_QUERY, {"namespace": namespace}):
-        *what, waiting, lineages, leased_until, wake_at, prepared, boundary = row[:-13]
-        project, first_prompt, model, said_at, last_activity, compactions = row[-13:-7]
-        settled, attempts, utilisation, due_at, in_use, limit, limit_source = row[-7:]
-        *plain, parent, forked_from, position, turn, blocks, tokens, open_calls, closed = what
-        key, space, title, source = plain
-        standing = IdleFacts(
-            closed=bool(closed),
-            is_sub_agent=parent is not None,
+        *fields, leased_until, wake_at, due_at, settled, attempts, is_prepared, is_served = row
+        listed = ListedSession(*fields)
+        listed.closed, listed.lineages = bool(listed.closed), json.loads(cast(str, listed.lineages))
+        if settings.context_limit:
+            listed.limit, listed.limit_source = settings.context_limit, LimitSource.SETTINGS.value
+        facts = IdleFacts(
+            closed=listed.closed,
+            is_sub_agent=listed.parent is not None,
             leased_until=leased_until,
-            open_calls=open_calls,
+            open_calls=listed.open_calls,
             wake_at=wake_at,
-            is_prepared=prepared is not None,
-            is_served=boundary is not None,
+            is_prepared=bool(is_prepared),
+            is_served=bool(is_served),
             settled=bool(settled),
             attempts=attempts,
-            utilization=utilisation,
+            utilization=listed.utilisation,
             due_at=due_at,
         )
-        state = standing.find_state(
+        listed.idle = facts.find_state(
             format_timestamp(now), attempts=settings.attempts, least_share=settings.least_share
         )
         ends = {
             IdleState.RUNNING: leased_until,
             IdleState.ASLEEP: wake_at,
             IdleState.RESTING: due_at,
-        }.get(state)
-        yield ListedSession(
-            session=key,
-            namespace=space,
-            title=title,
-            source=source,
-            parent=parent,
-            forked_from=forked_from,
-            position=position,
-            turn=turn,
-            blocks=blocks,
-            tokens=tokens,
-            open_calls=open_calls,
-            closed=bool(closed),
-            prepared=waiting,
-            lineages=json.loads(lineages),
-            project=project,
-            first_prompt=first_prompt,
-            model=model,
-            said_at=said_at or last_activity,
-            compactions=compactions,
-            in_use=in_use,
-            utilisation=utilisation,
-            limit=settings.context_limit or limit,
-            limit_source=LimitSource.SETTINGS.value if settings.context_limit else limit_source,
-            idle=state,
-            idle_until=datetime.fromisoformat(ends) if ends else None,
-        )
+        }.get(listed.idle)
+        listed.idle_until = datetime.fromisoformat(ends) if ends else None
+        yield listed

@@ -1,9 +1,24 @@
-"""Maps database names to files and to SQLite's addresses."""
+"""Maps database names to files, and tells a database from a copy.
+
+The database stores the inode of its file, which stays the same across renames and restarts, but not
+in a copy. The device number may change at a restart and is not used.
+"""
 
 import os
+import sqlite3
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from uuid import uuid4
+
+from ....domain.errors import StorageError
+from .wal_mode import has_wal_mode
+
+IDENTITY_TABLE = """
+CREATE TABLE home (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    inode TEXT NOT NULL
+) STRICT;
+"""
 
 
 def is_in_memory(name: str) -> bool:
@@ -49,3 +64,70 @@ def make_sqlite_address(name: str) -> str:
     if is_in_memory(name):
         return f"file:/cutbank-{uuid4().hex}?vfs=memdb"
     return name
+
+
+def read_inode(path: Path) -> str | None:
+    """Return the file's inode; None without a file, or on systems without inodes."""
+    try:
+        return str(path.stat().st_ino or "") or None
+    except OSError:
+        return None
+
+
+def read_identity(connection: sqlite3.Connection) -> str | None:
+    try:
+        found = connection.execute("SELECT inode FROM home").fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+        return None  # an older format
+    return str(found[0]) if found else None
+
+
+def accept_copy(connection: sqlite3.Connection, path: Path, *, had_log: bool) -> None:
+    """Accept a copied database in its new file, if it is whole.
+
+    Raises StorageError if it was copied while in use.
+    """
+    known, inode = read_identity(connection), read_inode(path)
+    if known is None or inode is None or known == inode:
+        return
+    if has_wal_mode(connection) and not had_log:
+        raise StorageError(
+            f"{path} is a copy made while the database was in use, without its newest events: "
+            f"copy it with `cutbank backup`, or accept what is there with `cutbank verify --adopt`"
+        )
+    try:
+        check_and_save_identity(connection, path)
+    except sqlite3.OperationalError as error:
+        # Readers need not change the file.
+        if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY}:
+            raise
+
+
+def check_and_save_identity(connection: sqlite3.Connection, path: Path) -> None:
+    """Check the pages once for consistency, and store the new inode."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been faster.
+        if read_identity(connection) != read_inode(path):
+            refuse_damaged(connection, path)
+            save_identity(connection, path)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def refuse_damaged(connection: sqlite3.Connection, path: Path) -> None:
+    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise StorageError(
+            f"{path} is damaged ({' '.join(found.split())}): it may have been copied while it was "
+            f"written to; restore a backup, or save what is left with sqlite3's `.recover`"
+        )
+
+
+def save_identity(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("INSERT OR REPLACE INTO home VALUES (1, ?)", (read_inode(path) or "",))

@@ -11,15 +11,19 @@ from time import monotonic
 from typing import Any
 from weakref import WeakSet, ref
 
-from eventsourcing.sqlite import SQLiteDatastore
-
 from ....domain.errors import StorageError
 from ..event_log.storage_errors import translate_storage_errors
 from ..private_files import make_file
 from ..process_forks import reopen_in_children
 from . import sqlite_schema
-from .database_file import creates_file, find_database_path, make_sqlite_address
-from .file_identity import accept_copy, read_inode, save_identity
+from .database_file import (
+    accept_copy,
+    creates_file,
+    find_database_path,
+    make_sqlite_address,
+    read_inode,
+    save_identity,
+)
 from .wal_mode import (
     INSPECTION_LOCK,
     enable_wal,
@@ -39,7 +43,7 @@ CHECK_INTERVAL_S = 1.0
 _WRITE_OPERATIONS = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
 
 
-class SQLiteLogDatastore(SQLiteDatastore):
+class SQLiteLogDatastore:
     """An SQLite database that is a single file at rest, and uses WAL while it is written to.
 
     Reads use no transaction. `synchronous` is FULL (a commit survives a power cut) or NORMAL (a
@@ -52,7 +56,6 @@ class SQLiteLogDatastore(SQLiteDatastore):
     """Opened on demand, so that only reading changes nothing."""
 
     def __init__(self, db_name: str, *, synchronous: str = "FULL") -> None:
-        super().__init__(db_name=db_name)
         sqlite_schema.refuse_old_sqlite()
         self.db_name = db_name
         self.synchronous = synchronous
@@ -131,10 +134,10 @@ class SQLiteLogDatastore(SQLiteDatastore):
         with own.lock:
             return own.connection.execute(query, parameters).fetchall()
 
-    def read_one(self, query: str, parameters: Sequence[Any] = ()) -> Any:
-        own = self._own_reader
-        with own.lock:
-            return own.connection.execute(query, parameters).fetchone()
+    def add(self, statement: str, parameters: Sequence[Any]) -> None:
+        """Run and commit a statement that adds a row unless it is there."""
+        with self.writing:
+            self.writer.execute(statement, parameters).fetchall()
 
     @property
     def _own_reader(self) -> "_Reader":
@@ -245,7 +248,6 @@ class SQLiteLogDatastore(SQLiteDatastore):
     def close(self) -> None:
         """Close all connections, and leave a single file if no other process has it open."""
         if self.__dict__.get("_is_closed", True):
-            super().close()
             return
         with self._listing:
             self._is_closed = True
@@ -255,12 +257,12 @@ class SQLiteLogDatastore(SQLiteDatastore):
         if has_written:
             connections.append(self.writer)
         is_moved = self._is_moved()
-        try:
-            self._close_connections(connections, is_moved=is_moved)
-        finally:
-            super().close()
+        self._close_connections(connections, is_moved=is_moved)
         if is_moved and has_written:
             raise StorageError(self._describe_moved())
+
+    def __del__(self) -> None:
+        self.close()
 
     def _close_connections(self, connections: list[sqlite3.Connection], *, is_moved: bool) -> None:
         for connection in connections[:-1]:

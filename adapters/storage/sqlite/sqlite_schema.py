@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 
 from ....domain.errors import StorageError
-from .file_identity import IDENTITY_TABLE
+from .database_file import IDENTITY_TABLE
 
 LOG_APPLICATION_ID = 0x63757462
 """`cutb`, in the file's header, distinguishes it from other programs' databases."""
@@ -110,20 +110,8 @@ STAMPED_IMPORTS = "ALTER TABLE imports ADD COLUMN stamp TEXT;"
 """The stamp of an imported file, for the next import to detect changes."""
 
 
-def _make_migration(script: str) -> Callable[[sqlite3.Connection], None]:
-    def step(connection: sqlite3.Connection) -> None:
-        for statement in _split_statements(script):
-            connection.execute(statement)
-
-    return step
-
-
-SQLITE_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    _make_migration(WITHOUT_AUTOINCREMENT),
-    _make_migration(IDENTITY_TABLE),
-    _make_migration(STAMPED_IMPORTS),
-)
-"""Step i migrates from version i + 1 to i + 2; a released step never changes."""
+SQLITE_MIGRATIONS = (WITHOUT_AUTOINCREMENT, IDENTITY_TABLE, STAMPED_IMPORTS)
+"""Script i migrates from version i + 1 to i + 2; a released script never changes."""
 
 SCHEMA_VERSION = len(SQLITE_MIGRATIONS) + 1
 
@@ -153,10 +141,8 @@ def migrate_database(
         # Another process may have been faster.
         if not is_current_schema(connection, name):
             version = read_version(connection)
-            for step in (
-                SQLITE_MIGRATIONS[version - 1 :] if version else (_make_migration(SQLITE_SCHEMA),)
-            ):
-                step(connection)
+            for script in SQLITE_MIGRATIONS[version - 1 :] if version else (SQLITE_SCHEMA,):
+                run_script(connection, script)
             remember(connection)
             connection.execute(f"PRAGMA application_id = {LOG_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -195,12 +181,11 @@ def read_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _split_statements(script: str) -> list[str]:
-    """Return the script's statements; `executescript` would commit the transaction."""
-    statements, text = [], ""
+def run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Run a script in the open transaction, which `executescript` would commit."""
+    statement = ""
     for line in script.splitlines(keepends=True):
-        text += line
-        if sqlite3.complete_statement(text):
-            statements.append(text)
-            text = ""
-    return statements
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""

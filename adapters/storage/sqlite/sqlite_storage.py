@@ -2,15 +2,17 @@
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from ..event_log.log_names import LogNames
+from ..event_log.storage_errors import translate_storage_errors
 from ..event_log.storage_tasks import DatabaseTaskResult, RecompressedBody, StoredBody
-from .lock_file import try_lock_file
-from .sqlite_datastore import SQLiteLogDatastore
-from .task_records import read_task_records, save_task_record
-from .wal_mode import has_wal_mode
+from ..private_files import make_file
+from .database_file import check_and_save_identity, find_database_path, refuse_damaged
+from .sqlite_datastore import LOCK_TIMEOUT_SECONDS, SQLiteLogDatastore
+from .sqlite_schema import is_current_schema
+from .wal_mode import has_wal_mode, refuse_foreign_wal
 
 _REPLACE_BODY = "UPDATE bodies SET content = ? WHERE id = ? AND key_id IS NULL AND content = ?"
 
@@ -36,12 +38,12 @@ class SQLiteStorage:
             save_task_record(writer, chore, record)
 
     def select_body(self, subject: str, digest: bytes) -> StoredBody | None:
-        found = self.datastore.read_one(
+        found = self.datastore.read(
             "SELECT id, content, length(content) FROM bodies"
             " WHERE subject = ? AND hash = ? AND key_id IS NULL",
             (self.names.subject(subject)[0], digest),
         )
-        return StoredBody(*found) if found else None
+        return StoredBody(*found[0]) if found else None
 
     def replace_bodies(self, smaller: Sequence[RecompressedBody], chore: str, record: str) -> int:
         saved = 0
@@ -94,3 +96,62 @@ def _wal_size(path: Path) -> int:
         return Path(f"{path}-wal").stat().st_size
     except OSError:
         return 0
+
+
+TASK_TABLE = """
+CREATE TABLE IF NOT EXISTS chores (
+    name TEXT PRIMARY KEY,
+    record TEXT NOT NULL
+) STRICT, WITHOUT ROWID
+"""
+"""Made on demand, and not part of the format: without it, all tasks run again."""
+
+
+def read_task_records(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the newest record of each task; changes nothing."""
+    try:
+        return dict(connection.execute("SELECT name, record FROM chores").fetchall())
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
+        return {}
+
+
+def save_task_record(connection: sqlite3.Connection, chore: str, record: str) -> None:
+    """Save a task's record, in the open transaction."""
+    connection.execute(TASK_TABLE)
+    connection.execute("INSERT OR REPLACE INTO chores VALUES (?, ?)", (chore, record))
+
+
+@contextmanager
+def try_lock_file(file: Path) -> Iterator[bool]:
+    """Try to lock an empty file within this context; yield whether that succeeded.
+
+    The lock is SQLite's, which ends with its holder.
+    """
+    make_file(file)
+    with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as held:
+        try:
+            held.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            yield False
+        else:
+            yield True
+
+
+def adopt_copy(name: str) -> None:
+    """Accept the database in its new file. Raises StorageError if its pages are damaged."""
+    path = find_database_path(name)
+    if path is None or not path.exists():
+        return
+    with translate_storage_errors(name):
+        refuse_foreign_wal(path)
+        connection = sqlite3.connect(path, isolation_level=None, timeout=LOCK_TIMEOUT_SECONDS)
+        try:
+            is_current_schema(connection, name)
+            refuse_damaged(connection, path)
+            check_and_save_identity(connection, path)
+        finally:
+            connection.close()

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from ....domain.blocks import Block, Origin
 from ....domain.session_events import Usage
+from .entry_steps import EntrySteps, digest_text
 from .format import Format
-from .reading.entry_steps import EntrySteps, digest_text
 from .source import TranscriptSource
 from .steps import Append, EntryEnd, ImportStep, RawEntry, ReportedCall, SessionStart, SourceProblem
 

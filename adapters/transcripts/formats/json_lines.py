@@ -1,4 +1,4 @@
-"""Reads a JSON Lines file line by line, even if some lines are invalid."""
+"""Reads JSON Lines line by line, even if some lines are invalid, and writes JSON."""
 
 import json
 from codecs import BOM_UTF8
@@ -128,3 +128,19 @@ def _skip_line(file: BinaryIO) -> int:
         if chunk.endswith(b"\n"):
             break
     return skipped
+
+
+def encode_document(value: Any) -> bytes:
+    return _encode_utf8(json.dumps(value, ensure_ascii=False, indent=2)) + b"\n"
+
+
+def encode_line(value: Any) -> bytes:
+    return _encode_utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) + b"\n"
+
+
+def _encode_utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # A call's arguments may contain an unpaired surrogate, which becomes U+FFFD.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()

@@ -1,4 +1,4 @@
-"""Defines the field that marks a text in a file as a summary.
+"""Marks texts in a file as summaries or reminders, and recognizes the marks.
 
 A user may paste any text, but cannot set fields.
 """
@@ -6,6 +6,8 @@ A user may paste any text, but cannot set fields.
 from typing import Any
 
 from ....domain.blocks import AnyBlock, Block, Kind
+from ....domain.ranges import Ranges
+from ....projections.rendering import summary_message
 from ....projections.rendering.summary_message import SummaryMessage, parse_summary_message
 
 SUMMARY_MARK = {"cutbank": "summary"}
@@ -43,3 +45,25 @@ def _is_marked_text(value: Any, text: object, *, is_marked: bool) -> bool:
 
 def _has_mark(value: Any) -> bool:
     return isinstance(value, dict) and SUMMARY_MARK.items() <= value.items()
+
+
+_REMINDER = "<system-reminder>"
+
+
+def make_marked_text(block: AnyBlock) -> str:
+    """Return the text of a block; a summary has its mark.
+
+    A block is a summary if an import began with it: what it covers is in another file.
+    """
+    if is_imported_summary(block) and not summary_message.parse_summary_message(block.text):
+        return summary_message.wrap_summary(block.text, Ranges())
+    return block.text
+
+
+def make_user_text(block: AnyBlock) -> str:
+    """Return the text for a format without a developer role, marked once as a reminder."""
+    text = make_marked_text(block)
+    is_marked = text.lstrip().startswith(_REMINDER) or is_imported_summary(block)
+    if block.kind is not Kind.DEVELOPER or is_marked:
+        return text
+    return f"{_REMINDER}\n{text}\n</system-reminder>"

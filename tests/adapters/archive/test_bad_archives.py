@@ -19,7 +19,7 @@ from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.archive.packing import ArchivePacker, ArchiveUnpacker
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor, dump_json
-from cutbank.adapters.storage.event_log.keyed_hash import compute_keyed_hash
+from cutbank.adapters.storage.event_log.stored_row import compute_keyed_hash
 
 Parts = tuple[str, dict[str, Any], tuple[bytes, ...]]
 
@@ -312,13 +312,13 @@ def test_an_archive_that_changes_between_its_two_readings_is_not_stored(
     records[at] = ("key", {**records[at][1], "key": "another"}, ())
 
     with cutbank.open(":memory:") as store:
-        adopt = store.events.recorder.adopt_subject
+        adopt = store.events.recorder.names.adopt
 
         def overwrite(name: str, secret: bytes) -> bytes:
             path.write_bytes(packed(records))
             return adopt(name, secret)
 
-        monkeypatch.setattr(store.events.recorder, "adopt_subject", overwrite)
+        monkeypatch.setattr(store.events.recorder.names, "adopt", overwrite)
         (report,) = import_path(store, path)
 
         assert "it was changed while it was read" in report.errors[0]

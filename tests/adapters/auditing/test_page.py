@@ -16,15 +16,19 @@ from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.auditing.page import page_selection
-from cutbank.adapters.analysis.auditing.page.markup import make_tag
-from cutbank.adapters.analysis.auditing.page.page import render_session_page, write_page
-from cutbank.adapters.analysis.auditing.page.page_data import render_page_data
-from cutbank.adapters.analysis.auditing.page.page_selection import select_content
-from cutbank.adapters.analysis.auditing.page.page_story import read_page_story
+from cutbank.adapters.analysis.pages import session_page
+from cutbank.adapters.analysis.pages.session_page import (
+    make_page_data,
+    render_session_page,
+    select_content,
+    write_page,
+)
+from cutbank.adapters.analysis.pages.session_story import read_page_story
+from cutbank.adapters.analysis.pages.templates import make_template_environment
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import ExportError, NotFoundError
 from cutbank.domain.session_events import Usage
+from cutbank.projections.audit.sent_view import RequestProof
 
 VOID = {"meta", "br", "hr", "input"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -133,7 +137,7 @@ def test_every_block_call_and_boundary_is_on_the_page_and_every_link_leads_somew
     ids = found.ids
     assert len(set(ids)) == len(ids)
     assert {f"block-{told.position}" for told in story.blocks} <= set(ids)
-    assert {f"call-{told.call.number}" for told in story.calls} <= set(ids)
+    assert {f"call-{told.number}" for told in story.calls} <= set(ids)
     assert sum(id.startswith("boundary-") for id in ids) == 1
     links = [given["href"] for given in found.named("a")]
     assert links
@@ -150,9 +154,9 @@ def test_a_call_says_what_it_was_sent(store: SessionStore) -> None:
     texts = page(session).texts
 
     before, after = (
-        texts[f"call-{told.call.number}"]
+        texts[f"call-{told.number}"]
         for told in read_page_story(session).calls
-        if told.is_served
+        if told.entry.sent_view.proof is RequestProof.PROVED
     )
     assert "all of the log" in before
     assert "compaction" in after
@@ -195,7 +199,8 @@ def _saying(store: SessionStore, key: str, text: str) -> StoredSession:
 @example("\"'>")
 @given(st.text(st.characters() | st.sampled_from(OBEYED + "<>&\"'"), max_size=60))
 def test_any_text_is_escaped_so_that_it_reads_as_it_was(text: str) -> None:
-    written = make_tag("p", text, title=text)
+    template = make_template_environment().from_string('<p title="{{ text }}">{{ text }}</p>')
+    written = template.render(text=text)
 
     assert not set(OBEYED) & set(written)
     assert written.encode("utf-8")
@@ -212,19 +217,21 @@ def test_what_the_script_marks_is_what_a_call_was_sent(what: list[Act]) -> None:
     with cutbank.open(":memory:", clock=Clock()) as store:
         session = live(store.session("s"), [*what, ("say", 1), ("call", 0)])
         story = read_page_story(session)
-        document = json.loads(render_page_data(story, select_content(story, is_full=True)))
+        document = json.loads(
+            json.dumps(make_page_data(story, select_content(story, is_full=True)))
+        )
         positions = [told.position for told in story.blocks]
         for told in story.calls:
-            if not told.is_served or told.call.report is None:
+            if told.entry.sent_view.proof is not RequestProof.PROVED or told.entry.reported is None:
                 continue
-            at = told.call.report
+            at = told.entry.reported
             view = session.view(
                 lineage=at.lineage, at=at.position, lineage_version=at.lineage_version
             )
             marked = [
                 position
                 for number, position in enumerate(positions)
-                if _fate(document, str(told.call.number), number)
+                if _fate(document, str(told.number), number)
                 in {"visible", "pinned", "trimmed", "hidden"}
             ]
             replaced = view.boundary.replacements if view.boundary else ()
@@ -256,9 +263,9 @@ def _fate(document: dict[str, Any], call: str, number: int) -> str:
 def test_a_large_session_is_cut_and_says_so_and_full_is_not(
     store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_selection, "MAX_PAGE_CHARACTERS", 4_000)
-    monkeypatch.setattr(page_selection, "MAX_PAGE_BLOCKS", 8)
-    monkeypatch.setattr(page_selection, "MAX_PAGE_CALLS", 3)
+    monkeypatch.setattr(session_page, "MAX_PAGE_CHARACTERS", 4_000)
+    monkeypatch.setattr(session_page, "MAX_PAGE_BLOCKS", 8)
+    monkeypatch.setattr(session_page, "MAX_PAGE_CALLS", 3)
     session = a_session(store)
     session.append(Block.user("a" * 3_000 + "the middle" + "z" * 3_000))
 

@@ -182,7 +182,7 @@ def test_nothing_is_written_to_the_database(talks: SessionStore) -> None:
 
 @on_sqlite
 def test_a_session_that_cannot_be_read_costs_its_rows_and_no_others(talks: SessionStore) -> None:
-    writer = talks.events.recorder.datastore.writer  # type: ignore[attr-defined]
+    writer = talks.events.recorder.datastore.writer
     writer.execute("DROP TRIGGER stored_events_are_immutable")
     broken = writer.execute(
         "UPDATE stored_events SET state = x'00' WHERE originator_version = 5"

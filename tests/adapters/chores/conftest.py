@@ -10,8 +10,8 @@ from databases import asked
 
 from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome, TaskReport
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance.backup_names import UNFINISHED, BackupNames
+from cutbank.adapters.runtime.maintenance.backups import UNFINISHED, BackupNames
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome, TaskReport
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
 from .conftest import Make, StillClock, tell, text_of
 

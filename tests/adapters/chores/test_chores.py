@@ -11,10 +11,13 @@ import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.maintenance_task import TaskResult
+from cutbank.adapters.runtime.maintenance.maintenance_task import (
+    TaskOutcome,
+    TaskRecord,
+    TaskResult,
+)
 from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelMaintenance
-from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome, TaskRecord
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
 from .conftest import START, Make, StillClock, outcomes, sizes, tell
 

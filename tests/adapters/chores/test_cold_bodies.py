@@ -12,10 +12,10 @@ from faulty import closing, texts
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance import recompressed_bodies
+from cutbank.adapters.runtime.maintenance import recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 
 from .conftest import Make, StillClock, sizes, tell, text_of
@@ -83,7 +83,7 @@ def test_bodies_are_stored_in_small_batches_each_with_how_far_it_goes(
                 raise KeyboardInterrupt
         return replace(self, smaller, chore, record)
 
-    monkeypatch.setattr(recompressed_bodies, "MAX_BATCH_BYTES", 400)
+    monkeypatch.setattr(recompression, "MAX_BATCH_BYTES", 400)
     monkeypatch.setattr(type(storage), "replace_bodies", stopped_at_the_third)
     tell(store, 0, 30)
     clock.advance(days=8)

@@ -14,8 +14,8 @@ from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance import read_model_maintenance
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome, TaskReport
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
 from .conftest import Make, StillClock, tell, text_of
 

@@ -17,10 +17,10 @@ from psycopg.sql import SQL, Identifier
 import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance.backup_names import UNFINISHED
+from cutbank.adapters.runtime.maintenance.backups import UNFINISHED
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.task_record import TaskOutcome
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 from cutbank.adapters.storage.postgres.postgres_address import PostgresAddress
 from cutbank.adapters.storage.read_models.location import find_read_models
 

@@ -4,10 +4,9 @@ import pytest
 
 from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
-from cutbank.adapters.runtime.idle.maintenance_runner import MaintenanceRunner
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
 from .conftest import StillClock
 
@@ -22,9 +21,7 @@ def test_a_worker_does_the_chores_that_are_due(
 ) -> None:
     store.session("a session").append(Block.user("words"))
     clock.advance(minutes=2)
-    upkeep: MaintenanceRunner = Maintenance(
-        store, MaintenanceSettings(backup_folder="/no such folder"), clock
-    )
+    upkeep = Maintenance(store, MaintenanceSettings(backup_folder="/no such folder"), clock)
     worker = IdleWorker(store, listeners=[heard.append], maintenance=upkeep)
 
     worker.look()

@@ -1,7 +1,7 @@
 """A policy is asked before every call, so it may not cost what the view holds to say no."""
 
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.compaction_request import CompactionRequest
+from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage

@@ -29,8 +29,8 @@ from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.backoff import Backoff
-from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, IdleWorker
+from cutbank.adapters.runtime.idle.attempt import MISCONFIGURED_PAUSE
+from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, Backoff, IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
@@ -212,7 +212,7 @@ def test_settings_that_ask_one_session_for_what_cannot_be_hold_up_no_other(
     assert told.about(NoticeKind.DATABASE_AWAY) == []
 
     is_known = True
-    worker.apply_rules(worker.rules)
+    pass_time(clock, MISCONFIGURED_PAUSE.total_seconds())
     look(worker)
     assert told.keys(NoticeKind.DONE)[-1] == "first"
     assert told.about(NoticeKind.BEGAN)[-1].attempt == 1  # it was not the session's fault

@@ -1,23 +1,29 @@
 """A worker process does what is due, is seen to live, and ends as it is told to."""
 
+import json
 import os
 import signal
 import socket
-import sqlite3
 import sys
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 from select import select
+from time import monotonic, sleep
+from typing import Any
 
 import pytest
-from idle_processes import LONG, idling
+from idle_processes import AT_ONCE, LONG, idling
 from resting import talk
 
 import cutbank
+from cutbank.adapters.runtime.idle import foreground
+from cutbank.adapters.runtime.idle.health import STUCK_AFTER_S, Health, HealthFile
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus
 from cutbank.adapters.runtime.idle.notices import NoticeKind
+from cutbank.domain.errors import StorageError
 
 
 @pytest.fixture
@@ -34,18 +40,17 @@ def status(database: str) -> IdleStatus:
         return cutbank.get_idle_status(store)
 
 
-@pytest.fixture
-def held(tmp_path: Path) -> Iterator[tuple[Path, int]]:
-    """A settings file whose summariser never ends, and what to read to know that it is at it."""
-    pipe = tmp_path / "at it"
+Held = tuple[Path, int]
+"""A settings file with a program that never ends, and what to read to know that it runs."""
+
+
+def settings_that_hang(folder: Path, code: str, written: str) -> Iterator[Held]:
+    """Settings whose program tells that it runs, and then does what never ends."""
+    pipe, file = folder / "at it", folder / "settings.toml"
     os.mkfifo(pipe)
-    code = f"import signal; open({str(pipe)!r}, 'w').write('x'); signal.pause()"
-    file = tmp_path / "settings.toml"
-    file.write_text(
-        f"[summary]\nchain = ['command']\ncommand = ['{sys.executable}', '-c', \"{code}\"]\n"
-        "[idle]\nconcurrency = 1\n",
-        encoding="utf-8",
-    )
+    program = f"import fcntl, signal; open({str(pipe)!r}, 'w').write('x'); {code}"
+    command = f"command = ['{sys.executable}', '-c', \"{program}\"]\n"
+    file.write_text(written + command, encoding="utf-8")
     # Whoever may write as well waits for the first byte, and not for a writer.
     read = os.open(pipe, os.O_RDWR)
     yield file, read
@@ -53,26 +58,30 @@ def held(tmp_path: Path) -> Iterator[tuple[Path, int]]:
 
 
 @pytest.fixture
-def hanging_hook(tmp_path: Path) -> Iterator[tuple[Path, int]]:
-    """Settings with a hook that no cancellation reaches, and what to read to know that it hangs."""
-    pipe, lock = tmp_path / "at it", tmp_path / "lock"
-    os.mkfifo(pipe)
-    code = (
-        f"import fcntl; open({str(pipe)!r}, 'w').write('x'); "
-        f"fcntl.flock(open({str(lock)!r}), fcntl.LOCK_SH)"
+def held(tmp_path: Path) -> Iterator[Held]:
+    """A summarizer that never ends."""
+    yield from settings_that_hang(
+        tmp_path, "signal.pause()", "idle.concurrency = 1\n[summary]\nchain = ['command']\n"
     )
-    file = tmp_path / "settings.toml"
-    file.write_text(
-        f"[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"
-        f"command = ['{sys.executable}', '-c', \"{code}\"]\n",
-        encoding="utf-8",
-    )
-    read = os.open(pipe, os.O_RDWR)
+
+
+@pytest.fixture
+def hanging_hook(tmp_path: Path) -> Iterator[Held]:
+    """A hook that no cancellation reaches."""
+    lock = tmp_path / "lock"
+    code = f"fcntl.flock(open({str(lock)!r}), fcntl.LOCK_SH)"
     # Nobody is left behind by the test: whoever still hangs has the lock at its end.
-    with lock.open("w") as held:
-        flock(held, LOCK_EX)
-        yield file, read
-    os.close(read)
+    with lock.open("w") as holding:
+        flock(holding, LOCK_EX)
+        yield from settings_that_hang(
+            tmp_path, code, "[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"
+        )
+
+
+def is_at_it(read: int) -> bool:
+    """Wait until something was written there."""
+    found, _, _ = select([read], [], [], LONG)
+    return bool(found) and os.read(read, 1) == b"x"
 
 
 def test_what_is_due_is_compacted_until_the_process_is_told_to_stop(waiting: str) -> None:
@@ -85,13 +94,13 @@ def test_what_is_due_is_compacted_until_the_process_is_told_to_stop(waiting: str
     assert code == 0
     assert document is not None
     assert (document["done"], document["failed"], document["trouble"]) == (2, 0, None)
-    assert worker.abouts()[-2:] == [NoticeKind.STOPPING, NoticeKind.STOPPED]
+    ends = {NoticeKind.STOPPING, NoticeKind.STOPPED}
+    assert [about for about in worker.abouts() if about in ends] == ["stopping", "stopped"]
+    assert worker.abouts()[-1] == NoticeKind.STOPPED
     assert status(waiting).done == 2
 
 
-def test_a_signal_cancels_what_runs_and_gives_its_lease_up(
-    waiting: str, held: tuple[Path, int]
-) -> None:
+def test_a_signal_cancels_what_runs_and_gives_its_lease_up(waiting: str, held: Held) -> None:
     settings, at_it = held
     with idling(waiting, "--settings", settings) as worker:
         worker.until(NoticeKind.BEGAN)
@@ -105,9 +114,7 @@ def test_a_signal_cancels_what_runs_and_gives_its_lease_up(
     assert status(waiting).failing == 0
 
 
-def test_a_second_signal_ends_the_process_at_once(
-    waiting: str, hanging_hook: tuple[Path, int]
-) -> None:
+def test_a_second_signal_ends_the_process_at_once(waiting: str, hanging_hook: Held) -> None:
     settings, at_it = hanging_hook
     with idling(waiting, "--settings", settings, "--grace", "600") as worker:
         worker.until(NoticeKind.BEGAN)
@@ -120,46 +127,59 @@ def test_a_second_signal_ends_the_process_at_once(
     assert (code, document) == (128 + signal.SIGTERM, None)
 
 
-def is_at_it(read: int) -> bool:
-    """Wait until something was written there."""
-    found, _, _ = select([read], [], [], LONG)
-    return bool(found) and os.read(read, 1) == b"x"
-
-
-@pytest.mark.slow
-def test_the_health_file_says_what_the_worker_does_and_is_gone_at_a_clean_end(
-    waiting: str, tmp_path: Path
+def test_the_health_file_says_what_the_worker_does_and_what_trouble_there_is(
+    waiting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "health.json"
-    with idling(waiting, "--health", file) as worker:
-        said = worker.until_file(file, lambda said: said["done"] == 2 and not said["running"])
-        later = worker.until_file(file, lambda later: later["at"] > said["at"])
-        worker.process.send_signal(signal.SIGTERM)
-        code, _ = worker.ended()
+    for name, value in AT_ONCE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(foreground, "BEAT_INTERVAL_S", 0.05)
+    file, read, deadline = tmp_path / "health.json", list[dict[str, Any]](), monotonic() + LONG
+    with cutbank.open(waiting) as store, ThreadPoolExecutor(1) as watching:
+        catch_up = store.read_models.catch_up
 
-    assert code == 0
-    assert said["pid"] == worker.process.pid
-    assert said["failed"] == 0
-    assert said["trouble"] is None
-    assert later["looked_at"] <= later["next_look"]
+        def wait_for(is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+            while not (read and is_wanted(read[-1])):
+                assert monotonic() < deadline, read[-1:]
+                sleep(0.01)
+                with suppress(FileNotFoundError):
+                    read.append(json.loads(file.read_text()))
+            return read[-1]
+
+        def watch() -> None:
+            try:
+                wait_for(lambda said: said["trouble"] == "the disk is full")
+                monkeypatch.setattr(store.read_models, "catch_up", catch_up)
+                done = wait_for(lambda said: said["done"] == 2 and not said["trouble"])
+                wait_for(lambda said: said["at"] > done["at"] and said["running"] == 0)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        def fails(**_: object) -> int:
+            raise StorageError("the disk is full")
+
+        monkeypatch.setattr(store.read_models, "catch_up", fails)
+        watched = watching.submit(watch)
+        ended = foreground.run_until_stopped(store, health=file)
+        watched.result(LONG)
+
+    assert (ended.counts["done"], ended.trouble, ended.has_succeeded) == (2, None, True)
+    assert (read[-1]["pid"], read[-1]["failed"]) == (os.getpid(), 0)
+    assert read[-1]["looked_at"] <= read[-1]["next_look"]
     assert list(tmp_path.glob("*health*")) == []
 
 
-def test_the_health_file_says_what_trouble_there_is(waiting: str, tmp_path: Path) -> None:
-    file = tmp_path / "health.json"
-    with idling(waiting, "--health", file, env={"CUTBANK_IDLE_TIME": "9999"}) as worker:
-        worker.until(NoticeKind.LOOKED)
-        read_models = tmp_path / "test.read.db"
-        read_models.rename(tmp_path / "away.db")
-        with closing(sqlite3.connect(read_models)) as other:
-            other.execute("CREATE TABLE of_others (n)")
-        worker.process.send_signal(signal.SIGHUP)
-        said = worker.until_file(file, lambda said: bool(said["trouble"]))
-        (tmp_path / "away.db").rename(read_models)
-        healed = worker.until_file(file, lambda said: not said["trouble"])
+def test_a_worker_that_makes_no_progress_lets_its_health_file_grow_old(tmp_path: Path) -> None:
+    now, progress = [0.0], [1]
+    health = Health(HealthFile(tmp_path / "h"), {}, lambda: progress[0], lambda: now[0])
 
-    assert "is another program's database" in said["trouble"]
-    assert healed["pid"] == said["pid"]
+    assert health.beat({})
+    now[0] += STUCK_AFTER_S
+    assert health.beat({})
+    now[0] += 1
+    assert not health.beat({"late": True})
+    assert "late" not in json.loads((tmp_path / "h").read_text())
+    progress[0] += 1
+    assert health.beat({"late": True})
 
 
 @pytest.mark.slow
@@ -177,6 +197,26 @@ def test_the_service_manager_hears_that_the_worker_is_ready_lives_and_stops(
                 heard.add(manager.recv(100))
 
     assert heard == {b"READY=1", b"WATCHDOG=1", b"STOPPING=1"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_hanging_up_restarts_a_worker_with_its_settings_as_they_are_then(
+    waiting: str, tmp_path: Path, processes: str
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[idle]\nquiet_hours = '00:00-23:59'\n")
+    with idling(waiting, "--processes", processes, "--settings", settings) as worker:
+        worker.until(NoticeKind.WAITING, NoticeKind.LOOKED)
+        settings.write_text("")
+        worker.process.send_signal(signal.SIGHUP)
+        done = {worker.until(NoticeKind.DONE)["session"], worker.until(NoticeKind.DONE)["session"]}
+        worker.process.send_signal(signal.SIGTERM)
+        code, document = worker.ended()
+
+    assert (code, done) == (0, {"one", "two"})
+    assert document is not None
+    assert document["done"] == 2
 
 
 @pytest.mark.slow
@@ -198,15 +238,14 @@ def test_several_processes_share_the_work_and_end_together(waiting: str, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_started_again(waiting: str, tmp_path: Path) -> None:
+def test_if_one_process_dies_the_others_stop(waiting: str, tmp_path: Path) -> None:
     file = tmp_path / "health.json"
-    with idling(waiting, "--processes", "2", "--health", file) as crew:
+    with idling(waiting, "--processes", "3", "--health", file) as crew:
         first = crew.until_file(file, lambda said: all(said["workers"]))
         os.kill(first["workers"][0]["pid"], signal.SIGKILL)
-        later = crew.until_file(file, lambda said: said["restarts"] == 1 and all(said["workers"]))
-        crew.process.send_signal(signal.SIGTERM)
-        code, _ = crew.ended()
+        code, document = crew.ended()
 
-    assert code == 0
-    assert later["workers"][0]["pid"] != first["workers"][0]["pid"]
-    assert later["workers"][1]["pid"] == first["workers"][1]["pid"]
+    assert code == 1
+    assert document is not None
+    assert len(document["workers"]) == 2
+    assert "ended with -9: the others are stopped" in str(crew.log)

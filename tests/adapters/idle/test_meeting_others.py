@@ -7,6 +7,7 @@ from resting import RULES, SetClock, Told, Working, pass_time, talk
 
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.runtime.idle import idle_worker as worker_module
+from cutbank.adapters.runtime.idle.attempt import BUSY_PAUSE
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.idle_rules import IdleRules
@@ -52,6 +53,8 @@ def test_who_has_met_others_begins_somewhere_else_until_nothing_is_due(
         assert worker.wait()
     assert told.keys(NoticeKind.PASSED_OVER) == ["first"]
     assert told.keys(NoticeKind.DONE) == ["third", "second"]
+    pass_time(clock, BUSY_PAUSE.total_seconds())
+    worker.look()  # nothing is due now
 
     for key in ("fifth", "sixth"):
         talk(store.session(key))

@@ -51,15 +51,14 @@ def test_it_is_told_once_and_again_after_it_was_put_right(
     store: SessionStore, working: Working, told: Told
 ) -> None:
     first = working(name="first")
-    second = working(LONG, name="second")
-    for _ in range(3):
+    for other in (working(LONG, name="second"),) * 3:
         first.look()
-        second.look()
+        other.look()
     assert [notice.worker for notice in told.about(NoticeKind.SETTINGS_DIFFER)] == ["first"]
 
-    second.apply_rules(RULES)
+    working(RULES)
     first.look()
-    second.apply_rules(LONG)
+    working(LONG)
     first.look()
     first.look()
 

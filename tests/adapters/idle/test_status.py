@@ -74,7 +74,7 @@ def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(
     worker.look()
     assert worker.wait()
     talk(store.session("prepared"))
-    worker.apply_rules(replace(RULES, activate=False))
+    worker = working(replace(RULES, activate=False), name="w1")
     pass_time(clock, 2 * REST)
     worker.look()
     assert worker.wait()

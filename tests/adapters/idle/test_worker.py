@@ -1,7 +1,7 @@
 """A worker compacts what rests, once, and leaves alone what does not."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 
 import pytest
@@ -10,9 +10,9 @@ from resting import PRICE, RULES, Held, SetClock, Told, Working, pass_time, reco
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.idle.attempt import IdleAttempt
-from cutbank.adapters.runtime.idle.maintenance_runner import MaintenanceReport
 from cutbank.adapters.runtime.idle.notices import NoticeKind
-from cutbank.adapters.settings.maintenance_settings import MaintenanceSettings
+from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
 from cutbank.domain.compaction_events import Summary
 from cutbank.domain.errors import StorageError
 from cutbank.domain.idle_rules import QuietHours
@@ -158,34 +158,21 @@ def test_a_session_that_cost_what_it_may_is_summarized_by_rules(
     assert (writers, held.calls) == (["held", "extractive"], 1)
 
 
-@dataclass
-class Sweeping:
-    """Upkeep with one chore, which sweeps until it is told that there is something better."""
+class Sweeping(Maintenance):
+    """Maintenance with one chore, which sweeps until it is told that there is something better."""
 
-    due: datetime | None
-    swept: list[bool] = field(default_factory=list)
-    """For each run, whether it could go on."""
+    def __init__(self, due: datetime) -> None:
+        self.due = due
+        self.swept: list[bool] = []
+        """For each run, whether it could go on."""
 
-    def find_next_time(self) -> datetime | None:
+    def find_next_time(self) -> datetime:
         return self.due
 
-    def apply_settings(self, settings: MaintenanceSettings) -> None:
-        raise AssertionError("nobody has changed the settings")
-
-    def run_due(self, now: datetime, go_on: Callable[[], bool]) -> Sequence[MaintenanceReport]:
+    def run_due(self, now: datetime, go_on: Callable[[], bool] = lambda: True) -> list[TaskReport]:
         self.swept.append(go_on())
         self.due = now + timedelta(days=1)
-        return [Swept(next_at=self.due)]
-
-
-@dataclass
-class Swept:
-    next_at: datetime
-    chore: str = "sweep"
-    reason: str | None = None
-    took_s: float = 1.0
-    has_failed: bool = False
-    was_stopped: bool = False
+        return [TaskReport("sweep", TaskOutcome.DONE, now, took_s=1.0, next_at=self.due)]
 
 
 def test_chores_are_done_where_no_session_is_due(
@@ -193,7 +180,7 @@ def test_chores_are_done_where_no_session_is_due(
 ) -> None:
     talk(session)
     worker = working()
-    worker.upkeep = upkeep = Sweeping(due=clock.now)
+    worker.maintenance = upkeep = Sweeping(due=clock.now)
     pass_time(clock, REST)
 
     worker.look()  # the session comes first
@@ -214,7 +201,7 @@ def test_chores_wait_for_the_end_of_quiet_hours(
 ) -> None:
     quiet = QuietHours(time(0), time(6), UTC)
     worker = working(replace(RULES, quiet_hours=quiet))
-    worker.upkeep = upkeep = Sweeping(due=clock.now)
+    worker.maintenance = upkeep = Sweeping(due=clock.now)
 
     worker.look()
     assert worker.wait()

@@ -8,8 +8,12 @@ import pytest
 from genai_prices import Usage as TheirUsage
 from genai_prices.data_snapshot import get_snapshot
 
-from cutbank.adapters.models.cheaper_models import CHEAP_MODELS, find_cheaper_model
-from cutbank.adapters.models.model_catalog import compute_call_cost, look_up_facts
+from cutbank.adapters.models.model_catalog import (
+    CHEAP_MODELS,
+    compute_call_cost,
+    find_cheaper_model,
+    look_up_facts,
+)
 from cutbank.domain.models import ModelFacts, ModelOverride, Prices
 from cutbank.domain.session_events import Usage
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.compaction_request import CompactionRequest
+from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.adapters.runtime.compaction.planner import Planner
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.blocks import Native

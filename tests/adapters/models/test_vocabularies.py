@@ -14,11 +14,11 @@ import pytest
 
 from cutbank import Block, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.models import vocabularies
-from cutbank.adapters.models.counters import get_counter
 from cutbank.adapters.models.vocabularies import (
     MAX_STRETCH_CHARACTERS,
     VOCABULARIES,
     TiktokenCounter,
+    get_counter,
     is_available,
     load_encoding,
     split_text,

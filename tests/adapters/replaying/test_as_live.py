@@ -57,7 +57,7 @@ def test_a_replay_decides_as_the_loop_did(
         agent.do([*steps, ("work", [], True)])
         recording = read_recording(agent.session)
 
-        decider = PolicyDecider(agent.loop.order, recording)
+        decider = PolicyDecider(agent.loop.request, recording)
         views = [served.make_view() for served in replay_recording(recording, decider, limit=limit)]
 
         blocks = live_blocks(agent.session)

@@ -126,7 +126,7 @@ def test_a_shadow_decides_as_a_replay_does(
                 agent.session = store.session("live")
                 agent.loop = agent.session.loop(**how)
         recording = read_recording(agent.session)
-        terms = replace(agent.loop.order, policy=policy)
+        terms = replace(agent.loop.request, policy=policy)
         blocks = live_blocks(agent.session)
 
         for served in replay_recording(recording, PolicyDecider(terms, recording), limit=400):

@@ -13,7 +13,7 @@ from cutbank.adapters.analysis.replaying.traces import read_session_trace
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.catalog import build_policy
-from cutbank.domain.summaries.sized_summarizer import SizedSummarizer
+from cutbank.domain.summaries.simple_summarizers import SizedSummarizer
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.replay import replay_recording
 from cutbank.projections.replay.replay_writers import ReplayWriters

@@ -4,13 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from summariser_talk import items_of, steps
 
-from cutbank.adapters.models.summarizers.chunks import (
+from cutbank.adapters.models.summarizers.conversation_text import (
+    Fence,
     count_cautiously,
     make_chunks,
+    make_fence,
+    make_passage_groups,
     measure_passages,
 )
-from cutbank.adapters.models.summarizers.conversation_text import make_passage_groups
-from cutbank.adapters.models.summarizers.fence import Fence, make_fence
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 
 

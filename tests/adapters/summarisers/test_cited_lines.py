@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cutbank.adapters.models.summarizers.reply_parsing import parse_reply, split_sections
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.extraction.clean_text import split_handles
+from cutbank.domain.summaries.clean_text import split_handles
 
 COVERS = Ranges([(1, 20), (30, 40)])
 

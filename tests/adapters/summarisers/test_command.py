@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from summariser_talk import items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers import program_run
+from cutbank.adapters.models.summarizers import command_summarizer
 from cutbank.adapters.models.summarizers.command_summarizer import CommandSummarizer
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
@@ -221,7 +221,7 @@ def _gone(pid: int) -> None:
 
 def test_only_the_end_of_what_a_program_complains_is_kept() -> None:
     ended = asyncio.run(
-        program_run.run_program(
+        command_summarizer.run_program(
             (sys.executable, "-c", "import sys; sys.stderr.write('a' * 100_000 + '\\nlast')"), b""
         )
     )

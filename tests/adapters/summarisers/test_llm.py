@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from summariser_talk import Scripted, always, items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.hierarchical_summary import TooLongError
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.summarizers.notes_writer import TooLongError
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.errors import InvalidSettingError, SummarizerFailedError
 from cutbank.domain.ranges import Ranges

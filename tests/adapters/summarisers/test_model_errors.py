@@ -2,8 +2,8 @@
 
 from pydantic_ai import exceptions as failed
 
-from cutbank.adapters.models.summarizers.hierarchical_summary import TooLongError
-from cutbank.adapters.models.summarizers.model_errors import translate_model_error
+from cutbank.adapters.models.summarizers.model_access import translate_model_error
+from cutbank.adapters.models.summarizers.notes_writer import TooLongError
 from cutbank.domain.errors import SummarizerFailedError
 
 KEY = "sk-live-0123456789"

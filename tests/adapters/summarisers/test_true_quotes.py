@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.models.summarizers.quote_correction import correct_quotes
+from cutbank.adapters.models.summarizers.reply_parsing import correct_quotes
 from cutbank.domain.summaries.quotes import is_quote_in, iter_quotes, normalize_quotes
 
 SAID = ["Fix the  parser, please:\nit stops at line 3!", "NEVER push to main; ask me first."]

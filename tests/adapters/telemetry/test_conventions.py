@@ -7,7 +7,7 @@ from opentelemetry.semconv.attributes import error_attributes
 from telemetry_seen import Seen
 
 from cutbank import CompactionOptions, StoredSession
-from cutbank.adapters.runtime.telemetry.summary_span import USAGE_TOKEN_KINDS
+from cutbank.adapters.runtime.telemetry.spans import USAGE_TOKEN_KINDS
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material

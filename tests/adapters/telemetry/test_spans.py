@@ -17,7 +17,7 @@ from telemetry_seen import Branch, Seen
 import cutbank
 from cutbank import AsyncAgentLoop, Block, CompactionOptions, LoopOptions, StoredSession
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
-from cutbank.adapters.runtime.compaction.compaction_request import CompactionRequest
+from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (

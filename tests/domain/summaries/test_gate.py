@@ -16,11 +16,13 @@ from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.gate import (
     ALWAYS_SMALL_TOKENS,
     GATE_RULES,
+    LATIN_SCRIPT,
     SIZE_TOLERANCE,
     GateCase,
     check_draft,
+    find_dominant_script,
+    is_latin,
 )
-from cutbank.domain.summaries.scripts import LATIN_SCRIPT, find_dominant_script, is_latin
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 USER_TEXTS = ["Fix the  parser,\nplease: it says “line 3...” and stops.", "Never push to main!"]

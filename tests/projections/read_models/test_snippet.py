@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.projections.read_models.search_query import SearchQuery
-from cutbank.projections.read_models.snippet import SNIPPET_CHARS, make_snippet
+from cutbank.projections.read_models.search_query import SNIPPET_CHARS, SearchQuery, make_snippet
 
 
 def test_what_was_found_is_marked() -> None:

@@ -7,17 +7,18 @@ from .....domain.backtest.cell import Cell, CellOutcome
 from .....domain.backtest.result import BacktestResult
 from .....domain.backtest.totals import list_limits
 from ..backtest_text import format_cell_session
-from .html_parts import escape_label, escape_surrogates
-from .setup_styles import SetupStyle
+from .figures import SetupStyle, escape_label
 
 _MAX_SESSIONS = 12
-MAX_CURVE_POINTS = 400
-MAX_TOTAL_POINTS = 150_000
+_MAX_CURVE_POINTS = 400
+_MAX_TOTAL_POINTS = 150_000
 """Points of all curves of a page, so that it always opens."""
 _MIN_POINTS = 20
 
 
-def make_curves(measured: BacktestResult, inks: Mapping[str, SetupStyle]) -> dict[str, Any] | None:
+def make_curves(
+    measured: BacktestResult, styles: Mapping[str, SetupStyle]
+) -> dict[str, Any] | None:
     """Make a curve for each setup, per session and limit; return None if no session has calls."""
     found = [
         (limit, cells)
@@ -28,7 +29,7 @@ def make_curves(measured: BacktestResult, inks: Mapping[str, SetupStyle]) -> dic
     number = sum(len(cells) for _, cells in found)
     if not number:
         return None
-    points = max(_MIN_POINTS, min(MAX_CURVE_POINTS, MAX_TOTAL_POINTS // number))
+    points = max(_MIN_POINTS, min(_MAX_CURVE_POINTS, _MAX_TOTAL_POINTS // number))
     return {
         "layout": {
             "height": 440,
@@ -41,9 +42,9 @@ def make_curves(measured: BacktestResult, inks: Mapping[str, SetupStyle]) -> dic
         },
         "sessions": [
             {
-                "name": escape_surrogates(f"{format_cell_session(cells[0])}, limit {limit:,}"),
+                "name": f"{format_cell_session(cells[0])}, limit {limit:,}",
                 "limit": limit,
-                "curves": [_make_curve(cell, inks[cell.setup.label], points) for cell in cells],
+                "curves": [_make_curve(cell, styles[cell.setup.label], points) for cell in cells],
             }
             for limit, cells in found
         ],
@@ -78,7 +79,7 @@ def _longest_sessions(measured: BacktestResult) -> list[list[Cell]]:
     return [cells for _, cells in by_length[:_MAX_SESSIONS]]
 
 
-def _make_curve(cell: Cell, ink: SetupStyle, points: int) -> dict[str, Any]:
+def _make_curve(cell: Cell, style: SetupStyle, points: int) -> dict[str, Any]:
     # A value of zero was no call; drawn, it would look like an empty prompt.
     calls = [(number, tokens) for number, tokens in enumerate(cell.context, start=1) if tokens]
     kept = thin_points([tokens for _, tokens in calls], points)
@@ -86,6 +87,6 @@ def _make_curve(cell: Cell, ink: SetupStyle, points: int) -> dict[str, Any]:
         "name": escape_label(cell.setup.label),
         "x": [calls[index][0] for index in kept],
         "y": [calls[index][1] for index in kept],
-        "color": ink.color,
-        "dash": ink.dash,
+        "color": style.color,
+        "dash": style.dash,
     }

@@ -1,10 +1,15 @@
-"""Makes the drawings of a report as Plotly data and layout."""
+"""Draws the figures of a report as Plotly data and layout: panels, each with its own axes."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
+from plotly.subplots import make_subplots
+
+from .....domain.backtest.cell import Setup
 from .....domain.backtest.comparison import Metric, SetupDifference
 from .....domain.backtest.estimates import (
     IntervalEstimate,
@@ -14,33 +19,66 @@ from .....domain.backtest.estimates import (
 )
 from .....domain.backtest.pareto import find_pareto_front
 from .....domain.backtest.totals import ControlTotal, SetupTotal, restrict_to_shared_sessions
-from .....domain.fidelity.scores import Scores
-from .html_parts import escape_label
-from .panels import make_layout, panel_axes
-from .setup_styles import STYLE_COLORS, SetupStyle
+from ...pages.templates import show_hidden_characters
 
 Drawing = dict[str, Any]
 ByLimit = Mapping[int, Sequence[SetupTotal]]
-SetupStyles = Mapping[str, SetupStyle]
 
-_CONTROL_NAMES = ("random ledger", "frequency ledger", "random lines", "file list")
-"""The controls that write a text, and so have a score for each budget."""
-
-
-_FIGURE_LABELS = {
+FIGURE_LABELS = {
     "R": "facts kept (R)",
     "C": "facts kept in context (C)",
     "P": "prose kept (P)",
     "F3": "kept overall (F3)",
     "hard R": "hard facts kept",
 }
+_CONTROL_NAMES = ("random ledger", "frequency ledger", "random lines", "file list")
+"""The controls that write a text, and so have a score for each budget."""
+_MAX_NAME_CHARACTERS = 40
+_PANEL_GAP = 0.1
+"""The gap between panels side by side, as a fraction of the drawing."""
+_PANEL_HEIGHT, _BOTTOM_MARGIN = 420, 90
+"""Pixels of a line of panels, and between two lines, for numbers and headings."""
+_GREY = "#7f7f7f"
+# Distinct with any color vision, on light and on dark.
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", _GREY)
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
 
 
-def label_figure(figure: str) -> str:
-    return _FIGURE_LABELS.get(figure, figure)
+@dataclass(frozen=True)
+class SetupStyle:
+    """How a setup is drawn, the same in each drawing."""
+
+    color: str
+    dash: str
+    symbol: str
 
 
-def draw_cost_and_fidelity(totals: ByLimit, inks: SetupStyles) -> tuple[Drawing | None, bool]:
+SetupStyles = Mapping[str, SetupStyle]
+
+
+class Panel(NamedTuple):
+    title: str
+    traces: Sequence[Drawing]
+
+
+def assign_styles(setups: Iterable[Setup]) -> dict[str, SetupStyle]:
+    """Assign styles by label, in order; when colors run out, dashes and symbols differ."""
+    styles = {}
+    for number, label in enumerate(dict.fromkeys(setup.label for setup in setups)):
+        lap, color = divmod(number, len(_COLORS))
+        styles[label] = SetupStyle(
+            _COLORS[color], _DASHES[lap % len(_DASHES)], _SYMBOLS[lap % len(_SYMBOLS)]
+        )
+    return styles
+
+
+def escape_label(text: str) -> str:
+    """Escape a name in a drawing, where Plotly would interpret tags."""
+    return show_hidden_characters(text).replace("&", "&amp;").replace("<", "&lt;")
+
+
+def draw_cost_and_fidelity(totals: ByLimit, styles: SetupStyles) -> tuple[Drawing | None, bool]:
     """Draw a panel for each limit, with the Pareto front; also return whether costs are dollars.
 
     Only sessions that all setups of a limit share are included, so that costs compare. A limit
@@ -51,67 +89,63 @@ def draw_cost_and_fidelity(totals: ByLimit, inks: SetupStyles) -> tuple[Drawing 
     is_priced = all(
         estimate_usd_per_call(one) for each in totals.values() for one in each if one.cells
     )
-    costed = estimate_usd_per_call if is_priced else estimate_tokens_per_call
-    factor = 100 if is_priced else 1
-    drawn: list[Drawing] = []
-    titles: list[str] = []
+    panels = []
     for limit, each in totals.items():
-        points = [(costed(one), estimate_metric(one, Metric.F3)) for one in each]
-        if not any(cost and kept for cost, kept in points):
+        points = [
+            (total, _estimate_cost(total, is_priced=is_priced), kept)
+            for total in each
+            if (kept := estimate_metric(total, Metric.F3))
+        ]
+        known = [(total, cost, kept) for total, cost, kept in points if cost]
+        if not known:
             continue
-        titles.append(f"limit {limit:,}")
-        panel = len(titles)
-        for total, (cost, kept) in zip(each, points, strict=True):
-            if cost is not None and kept is not None:
-                drawn.append(_draw_point(total, _scale(cost, factor), kept, inks, panel))
-        on_front = find_pareto_front(
-            [(cost.value * factor, kept.value) if cost and kept else None for cost, kept in points]
-        )
-        if len(on_front) > 1:
-            drawn.append(_draw_front([points[number] for number in on_front], factor, panel))
+        traces = [_draw_point(*point, styles[point[0].setup.label]) for point in known]
+        front = find_pareto_front([(cost.value, kept.value) for _, cost, kept in known])
+        if len(front) > 1:
+            traces.append(
+                {
+                    "mode": "lines",
+                    "name": "front: nothing is cheaper and keeps more",
+                    "x": [known[number][1].value for number in front],
+                    "y": [known[number][2].value for number in front],
+                    "line": {"color": _GREY, "dash": "dot", "shape": "hv"},
+                    "hoverinfo": "skip",
+                }
+            )
+        panels.append(Panel(f"limit {limit:,}", traces))
     unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call"
-    if not drawn:
-        return None, is_priced
-    layout = make_layout(titles, x=unit, y=label_figure("F3"), y_range=[0, None])
-    return {"data": _keep_first_legend(drawn), "layout": layout}, is_priced
+    return _draw(panels, x=unit, y=FIGURE_LABELS["F3"], y_range=[0, None]), is_priced
 
 
-def draw_lost_kinds(totals: ByLimit) -> Drawing:
-    """Draw a bar for each setup: how many facts of each kind were lost."""
+def draw_lost_kinds(totals: ByLimit) -> Drawing | None:
+    """Draw a bar for each setup: how many facts of each kind were lost; None if none was."""
     counted = {
         limit: [(total, count_lost_kinds(total)) for total in each if total.cells]
         for limit, each in totals.items()
         if any(map(count_lost_kinds, each))
     }
-    kinds = list(
-        dict.fromkeys(
-            kind for each in counted.values() for _, found in each for kind in sorted(found)
+    found = list(chain.from_iterable(counted.values()))
+    kinds = dict.fromkeys(kind for _, counts in found for kind in sorted(counts))
+    panels = [
+        Panel(
+            f"limit {limit:,}",
+            [
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "name": escape_label(kind),
+                    "y": [escape_label(total.setup.label) for total, _ in each],
+                    "x": [counts[kind] for _, counts in each],
+                    "marker": {"color": _COLORS[number % len(_COLORS)]},
+                }
+                for number, kind in enumerate(kinds)
+            ],
         )
-    )
-    drawn = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": escape_label(kind),
-            "legendgroup": escape_label(kind),
-            "showlegend": panel == 1,
-            "y": [_setup_name(total) for total, _ in each],
-            "x": [found[kind] for _, found in each],
-            "marker": {"color": STYLE_COLORS[number % len(STYLE_COLORS)]},
-            **panel_axes(panel),
-        }
-        for panel, each in enumerate(counted.values(), start=1)
-        for number, kind in enumerate(kinds)
+        for limit, each in counted.items()
     ]
-    rows = list(dict.fromkeys(_setup_name(total) for each in counted.values() for total, _ in each))
-    layout = make_layout(
-        [f"limit {limit:,}" for limit in counted],
-        x="facts lost",
-        y="",
-        height=240 + 30 * len(rows),
-        rows=rows,
-    )
-    return {"data": drawn, "layout": layout | {"barmode": "stack"}}
+    rows = list(dict.fromkeys(escape_label(total.setup.label) for total, _ in found))
+    height = 240 + 30 * len(rows)
+    return _draw(panels, x="facts lost", rows=rows, height=height, barmode="stack")
 
 
 def count_lost_kinds(total: SetupTotal) -> Counter[str]:
@@ -119,133 +153,178 @@ def count_lost_kinds(total: SetupTotal) -> Counter[str]:
 
 
 def draw_budgets(
-    totals: ByLimit, controls: Sequence[ControlTotal], inks: SetupStyles
+    totals: ByLimit, controls: Sequence[ControlTotal], styles: SetupStyles
 ) -> Drawing | None:
     """Draw R and F3 by budget, a panel each; return None without budgets or needed facts."""
-    drawn: list[Drawing] = []
-    titles: list[str] = []
+    panels = []
     for limit, each in totals.items():
         for name in ("R", "F3"):
-            panel = len(titles) + 1
-            lines: list[Drawing] = []
-            for policy, found in _group_by_policy(each).items():
-                points = [(one.setup.budget, _get_score(one.canonical, name)) for one in found]
-                ink = inks[found[0].setup.label]
-                lines.append(_draw_line(policy, points, panel, {"color": ink.color}))
+            lines = [
+                _draw_line(
+                    policy,
+                    [(one.setup.budget, _get_score(one, name)) for one in found],
+                    {"color": styles[found[0].setup.label].color},
+                )
+                for policy, found in _group_by_policy(each).items()
+            ]
             if not any(line["x"] for line in lines):
                 continue
-            titles.append(f"{label_figure(name)}, limit {limit:,}")
             for control, scored in _group_by_control(controls, limit, name).items():
-                style = {"color": "#7f7f7f", "dash": "dash" if control == "bound" else "dot"}
-                lines.append(_draw_line(control, scored, panel, style))
-            drawn += [line for line in lines if line["x"]]
-    if not drawn:
-        return None
-    layout = make_layout(titles, x="tokens a summary may take", y="", y_range=[0, 1.03], columns=2)
-    return {"data": _keep_first_legend(drawn), "layout": layout}
+                dash = "dash" if control == "bound" else "dot"
+                lines.append(_draw_line(control, scored, {"color": _GREY, "dash": dash}))
+            title = f"{FIGURE_LABELS[name]}, limit {limit:,}"
+            panels.append(Panel(title, [line for line in lines if line["x"]]))
+    return _draw(panels, x="tokens a summary may take", y_range=[0, 1.03], columns=2)
 
 
-def draw_differences(found: Sequence[SetupDifference], inks: SetupStyles) -> Drawing | None:
+def draw_differences(found: Sequence[SetupDifference], styles: SetupStyles) -> Drawing | None:
     """Draw cost and F3 against the first setup, with intervals; one panel each per limit.
 
     Unknown values have no panel; an unknown cost is replaced by tokens. Infinite values are only in
     the table.
     """
-    found = [one for one in found if _is_drawable(one)]
+    found = [one for one in found if one.overall is not None and isfinite(sum(one.interval or ()))]
     known = {one.metric for one in found}
     cost = Metric.COST if Metric.COST in known else Metric.TOKENS
-    measures = [one for one in (cost, Metric.F3) if one in known]
-    limits = dict.fromkeys(one.setup.limit for one in found)
-    drawn: list[Drawing] = []
-    titles: list[str] = []
-    shown: list[Metric] = []
-    for limit in limits:
-        for measure in measures:
-            here = [one for one in found if one.metric is measure and one.setup.limit == limit]
-            if here:
-                shown.append(measure)
-                titles.append(f"{label_figure(measure.value)}, limit {limit:,}")
-                drawn.append(_draw_intervals(here, inks, len(titles)))
-    if not drawn:
+    metrics = [one for one in (cost, Metric.F3) if one in known]
+    shown = {
+        (limit, metric): here
+        for limit in dict.fromkeys(one.setup.limit for one in found)
+        for metric in metrics
+        if (here := [one for one in found if (one.setup.limit, one.metric) == (limit, metric)])
+    }
+    panels = [
+        Panel(
+            f"{FIGURE_LABELS.get(metric.value, metric.value)}, limit {limit:,}",
+            [_draw_intervals(here, styles)],
+        )
+        for (limit, metric), here in shown.items()
+    ]
+    rows = list(dict.fromkeys(name for panel in panels for name in panel.traces[0]["y"]))
+    columns = max(1, len(metrics))
+    height = (180 + 26 * len(rows)) * -(-len(panels) // columns)
+    # Mark zero, where setups are equal, so that the side of each bar is visible.
+    formats = ["+.0%" if metric.is_amount else "+.2f" for _, metric in shown]
+    x_axes = [{"rangemode": "tozero", "tickformat": form} for form in formats]
+    return _draw(panels, columns=columns, rows=rows, height=height, x_axes=x_axes, showlegend=False)
+
+
+def _draw(
+    panels: Sequence[Panel],
+    *,
+    x: str = "",
+    y: str = "",
+    y_range: Sequence[float | None] | None = None,
+    x_axes: Sequence[Drawing] = (),
+    columns: int = 3,
+    height: int | None = None,
+    rows: Sequence[str] = (),
+    **layout: Any,
+) -> Drawing | None:
+    """Return the panels in lines of `columns`; None without panels.
+
+    `rows` are the names on the vertical axis of each panel if it is not numeric, top first.
+    """
+    if not panels:
         return None
-    rows = list(dict.fromkeys(name for one in drawn for name in one["y"]))
-    height = (180 + 26 * len(rows)) * -(-len(titles) // len(measures))
-    layout = make_layout(titles, x="", y="", columns=len(measures), height=height, rows=rows)
-    for panel, measure in enumerate(shown):
-        # Mark zero, where setups are equal, so that the side of each bar is visible.
-        layout[f"xaxis{panel + 1 if panel else ''}"] |= {
-            "rangemode": "tozero",
-            "tickformat": "+.0%" if measure.is_amount else "+.2f",
-        }
-    return {"data": drawn, "layout": layout | {"showlegend": False}}
+    across = min(len(panels), columns)
+    down = -(-len(panels) // across)
+    height = height or _PANEL_HEIGHT * down
+    figure = make_subplots(
+        rows=down,
+        cols=across,
+        subplot_titles=[f"<b>{panel.title}</b>" for panel in panels],
+        horizontal_spacing=_PANEL_GAP,
+        vertical_spacing=min(_BOTTOM_MARGIN / height, 0.5 / down),
+    )
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 60, "r": 20, "t": 40, "b": 60},
+        # At the bottom of the drawing, where it never covers an axis title.
+        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
+        hovermode="closest",
+        **layout,
+    )
+    figure.update_annotations(font={"size": 12})
+    seen: set[str] = set()
+    for number, panel in enumerate(panels):
+        at = {"row": number // across + 1, "col": number % across + 1}
+        is_first, is_last = number % across == 0, number // across == down - 1
+        for trace in panel.traces:
+            # A name that is in several panels is once in the legend.
+            name = trace.get("name", "")
+            legend = {"showlegend": name not in seen, "legendgroup": name}
+            figure.add_trace({"type": "scatter", **trace, **legend}, **at)
+            seen.add(name)
+        figure.update_xaxes(x_axes[number] if x_axes else {}, **at)
+        figure.update_xaxes(automargin=True, title_text=x if is_last else "", **at)
+        figure.update_yaxes(_row_axis(rows, is_first=is_first), **at)
+        figure.update_yaxes(automargin=True, title_text=y if is_first else "", range=y_range, **at)
+    return dict(figure.to_dict())
+
+
+def _row_axis(rows: Sequence[str], *, is_first: bool) -> Drawing:
+    """Return an axis that shows long names shortened, and keeps them apart."""
+    if not rows:
+        return {}
+    longest = _MAX_NAME_CHARACTERS
+    return {
+        "type": "category",
+        "categoryorder": "array",
+        "categoryarray": list(reversed(rows)),
+        "range": [-0.6, len(rows) - 0.4],
+        "tickvals": list(rows),
+        "ticktext": [row if len(row) <= longest else f"{row[: longest - 1]}…" for row in rows],
+        "showticklabels": is_first,
+    }
 
 
 def _draw_point(
-    total: SetupTotal, cost: IntervalEstimate, kept: IntervalEstimate, inks: SetupStyles, panel: int
+    total: SetupTotal, cost: IntervalEstimate, kept: IntervalEstimate, style: SetupStyle
 ) -> Drawing:
-    name = escape_label(total.setup.label)
-    ink = inks[total.setup.label]
     return {
-        "type": "scatter",
         "mode": "markers",
-        "name": name,
-        "legendgroup": name,
+        "name": escape_label(total.setup.label),
         "x": [cost.value],
         "y": [kept.value],
-        "error_x": _make_error_bars([cost], ink.color),
-        "error_y": _make_error_bars([kept], ink.color),
-        "marker": {"color": ink.color, "symbol": ink.mark, "size": 11},
-        **panel_axes(panel),
+        "error_x": _make_error_bars([cost], style.color),
+        "error_y": _make_error_bars([kept], style.color),
+        "marker": {"color": style.color, "symbol": style.symbol, "size": 11},
     }
 
 
-def _draw_front(
-    points: Sequence[tuple[IntervalEstimate | None, IntervalEstimate | None]],
-    factor: float,
-    panel: int,
-) -> Drawing:
-    known = [(cost, kept) for cost, kept in points if cost and kept]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "front: nothing is cheaper and keeps more",
-        "legendgroup": "front",
-        "x": [cost.value * factor for cost, _ in known],
-        "y": [kept.value for _, kept in known],
-        "line": {"color": "#7f7f7f", "dash": "dot", "shape": "hv"},
-        "hoverinfo": "skip",
-        **panel_axes(panel),
-    }
-
-
-def _is_drawable(found: SetupDifference) -> bool:
-    return found.overall is not None and isfinite(sum(found.interval or ()))
-
-
-def _draw_intervals(found: Sequence[SetupDifference], inks: SetupStyles, panel: int) -> Drawing:
+def _draw_intervals(found: Sequence[SetupDifference], styles: SetupStyles) -> Drawing:
     estimates = [IntervalEstimate(one.overall or 0.0, one.interval) for one in found]
     return {
-        "type": "scatter",
         "mode": "markers",
         "x": [one.value for one in estimates],
         "y": [escape_label(one.setup.label) for one in found],
-        "error_x": _make_error_bars(estimates, "#7f7f7f"),
-        "marker": {"color": [inks[one.setup.label].color for one in found], "size": 9},
-        **panel_axes(panel),
+        "error_x": _make_error_bars(estimates, _GREY),
+        "marker": {"color": [styles[one.setup.label].color for one in found], "size": 9},
+    }
+
+
+def _draw_line(
+    name: str, points: Sequence[tuple[int | None, float | None]], style: Drawing
+) -> Drawing:
+    known = [(x, y) for x, y in points if y is not None]
+    return {
+        "mode": "lines+markers",
+        "name": escape_label(name),
+        "x": [x for x, _ in known],
+        "y": [y for _, y in known],
+        "line": style,
     }
 
 
 def _make_error_bars(estimates: Sequence[IntervalEstimate], color: str) -> Drawing:
-    ends = [one.interval or (one.value, one.value) for one in estimates]
+    ends = [(one.value, *(one.interval or (one.value, one.value))) for one in estimates]
     return {
         "type": "data",
         "symmetric": False,
-        "array": [
-            _clip_bar(high - one.value) for one, (_, high) in zip(estimates, ends, strict=True)
-        ],
-        "arrayminus": [
-            _clip_bar(one.value - low) for one, (low, _) in zip(estimates, ends, strict=True)
-        ],
+        "array": [_clip_bar(high - value) for value, _, high in ends],
+        "arrayminus": [_clip_bar(value - low) for value, low, _ in ends],
         "color": color,
         "thickness": 1,
     }
@@ -256,12 +335,15 @@ def _clip_bar(length: float) -> float | None:
     return length if isfinite(length) else None
 
 
-def _scale(found: IntervalEstimate, factor: float) -> IntervalEstimate:
-    interval = found.interval
-    return IntervalEstimate(
-        found.value * factor,
-        None if interval is None else (interval[0] * factor, interval[1] * factor),
-    )
+def _estimate_cost(total: SetupTotal, *, is_priced: bool) -> IntervalEstimate | None:
+    """Return the dollars of 100 calls, or the prompt tokens of one."""
+    if not is_priced:
+        return estimate_tokens_per_call(total)
+    usd = estimate_usd_per_call(total)
+    if usd is None:
+        return None
+    interval = usd.interval and (usd.interval[0] * 100, usd.interval[1] * 100)
+    return IntervalEstimate(usd.value * 100, interval)
 
 
 def _group_by_policy(totals: Sequence[SetupTotal]) -> dict[str, list[SetupTotal]]:
@@ -282,43 +364,14 @@ def _group_by_control(
         if control.limit != limit or control.budget is None:
             continue
         if control.bound is not None and name == "R":
-            found.setdefault(control.name, []).append((control.budget, control.bound))
+            score: float | None = control.bound
         elif control.name in _CONTROL_NAMES:
-            found.setdefault(control.name, []).append(
-                (control.budget, _get_score(control.scores, name))
-            )
+            score = control.scores.recall if name == "R" else control.scores.f3
+        else:
+            continue
+        found.setdefault(control.name, []).append((control.budget, score))
     return found
 
 
-def _get_score(scores: Scores, name: str) -> float | None:
-    return scores.recall if name == "R" else scores.f3
-
-
-def _draw_line(
-    name: str, points: Sequence[tuple[int | None, float | None]], panel: int, style: Drawing
-) -> Drawing:
-    known = [(x, y) for x, y in points if y is not None]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape_label(name),
-        "legendgroup": escape_label(name),
-        "x": [x for x, _ in known],
-        "y": [y for _, y in known],
-        "line": style,
-        **panel_axes(panel),
-    }
-
-
-def _keep_first_legend(drawn: Sequence[Drawing]) -> list[Drawing]:
-    """Show each name once in the legend, whatever number of panels it is in."""
-    told: set[str] = set()
-    found = []
-    for line in drawn:
-        found.append(line | {"showlegend": line["name"] not in told})
-        told.add(line["name"])
-    return found
-
-
-def _setup_name(total: SetupTotal) -> str:
-    return escape_label(total.setup.label)
+def _get_score(total: SetupTotal, name: str) -> float | None:
+    return total.canonical.recall if name == "R" else total.canonical.f3

@@ -2,20 +2,16 @@
 
 import json
 import os
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from .....domain.backtest.result import BacktestResult
 from .....domain.errors import ExportError
 from ....storage.private_files import make_folder, open_new
 from ..backtest_text import make_backtest_command
-from .report_page import render_report_page
-from .tables import CellTable, ControlTable, encode_parquet
-from .timing import drop_seconds, list_seconds
 
-REQUIRED_PACKAGES = ("plotly", "pyarrow")
-
+_PACKAGES = ("plotly", "pyarrow")
 _PACKAGES_MISSING = (
     "--report needs plotly and pyarrow, which are not installed: pip install 'cutbank[backtest]'"
 )
@@ -23,7 +19,7 @@ _PACKAGES_MISSING = (
 
 def check_report(folder: Path) -> None:
     """Raise ExportError if no report can be written there, before hours of measuring."""
-    if any(find_spec(name) is None for name in REQUIRED_PACKAGES):
+    if any(find_spec(name) is None for name in _PACKAGES):
         raise ExportError(_PACKAGES_MISSING)
     nearest = folder
     while not nearest.exists() and nearest != nearest.parent:
@@ -42,27 +38,48 @@ def write_report(measured: BacktestResult, folder: Path, command: str | None = N
     replaced. Returns the paths. Raises ExportError if a file cannot be written, or if the drawing
     package is not installed.
     """
-    timeless = drop_seconds(measured)
-    made: dict[str, Callable[[], bytes]] = {
-        "report.html": lambda: render_report_page(
-            timeless, command or make_backtest_command(timeless)
-        ).encode(),
-        "cells.parquet": lambda: encode_parquet(CellTable(timeless)),
-        "controls.parquet": lambda: encode_parquet(ControlTable(timeless)),
-        "measured.json": lambda: _encode_json(timeless.model_dump(mode="json")),
-        "seconds.json": lambda: _encode_json(list_seconds(measured)),
-    }
     try:
-        contents = {name: make() for name, make in made.items()}
+        # Both need packages of the extra `backtest`.
+        from .report_page import render_report_page  # noqa: PLC0415
+        from .tables import encode_cells, encode_controls  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in REQUIRED_PACKAGES:
+        if (error.name or "").partition(".")[0] not in _PACKAGES:
             raise
         raise ExportError(_PACKAGES_MISSING) from None
+    timeless = _drop_seconds(measured)
+    page = render_report_page(timeless, command or make_backtest_command(timeless))
+    contents = {
+        "report.html": page.encode(),
+        "cells.parquet": encode_cells(timeless),
+        "controls.parquet": encode_controls(timeless),
+        "measured.json": _encode_json(timeless.model_dump(mode="json")),
+        "seconds.json": _encode_json(_list_seconds(measured)),
+    }
     try:
         make_folder(folder)
         return _write_files({folder / name: content for name, content in contents.items()})
     except OSError as error:
         raise ExportError(f"{folder}: cannot be written: {error.strerror or error}") from None
+
+
+def _drop_seconds(measured: BacktestResult) -> BacktestResult:
+    """Drop times; equal sessions and setups then give equal results on any machine."""
+    cells = tuple(cell.model_copy(update={"seconds": 0.0}) for cell in measured.cells)
+    return measured.model_copy(update={"cells": cells})
+
+
+def _list_seconds(measured: BacktestResult) -> list[dict[str, Any]]:
+    """Return processor seconds, one row for each cell."""
+    return [
+        {
+            "namespace": cell.namespace,
+            "session": cell.session,
+            "policy": cell.setup.label,
+            "limit": cell.setup.limit,
+            "seconds": cell.seconds,
+        }
+        for cell in measured.cells
+    ]
 
 
 def _encode_json(document: object) -> bytes:

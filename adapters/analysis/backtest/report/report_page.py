@@ -1,71 +1,69 @@
-"""Renders one self-contained page that holds its data, drawings and program."""
+"""Renders the page of a backtest, which holds its data, its drawings and the drawing program."""
 
-from itertools import chain
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from .....domain.backtest.cell import Cell, CellOutcome, MissedFact
 from .....domain.backtest.comparison import SetupDifference
 from .....domain.backtest.result import BacktestResult
-from .....domain.backtest.totals import compute_control_totals, compute_totals, list_limits
-from ..backtest_text import CAVEATS, NO_TEXTS, has_texts, select_differences
-from . import figures, sections
+from .....domain.backtest.totals import (
+    ControlTotal,
+    SetupTotal,
+    compute_control_totals,
+    compute_totals,
+    list_limits,
+)
+from .....domain.fidelity.scores import Scores, divide
+from .....domain.pricing import format_dollars
+from ...pages.templates import render_page
+from ..backtest_text import (
+    CAVEATS,
+    NO_TEXTS,
+    NOT_KNOWN,
+    describe_calibration,
+    format_cell_session,
+    format_difference,
+    format_mean_difference,
+    format_part,
+    has_texts,
+    make_recall_command,
+    select_differences,
+)
+from . import figures
 from .curves import make_curves
-from .html_parts import (
-    escape_html,
-    escape_surrogates,
-    make_data_script,
-    make_figure,
-    make_paragraph,
-    make_section,
-)
-from .page_assets import PAGE_SCRIPT, PAGE_STYLE
-from .setup_styles import SetupStyle, assign_styles
+from .figures import FIGURE_LABELS
 
-# Allow only the page's own scripts and load nothing, whatever a session's text holds.
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-)
-GLOSSARY = {
-    "facts kept (R)": "of the facts that the agent went on to use and that lay in hidden history "
-    "only, the part that the view still carried",
-    "facts kept in context (C)": "the part that it carried beside two of the words that stood "
-    "there before",
-    "prose kept (P)": "of the pairs of words that the agent's prose went on to use, the part that "
-    "the summary has",
-    "kept overall (F3)": "the harmonic mean of R, C and P: the headline",
-    "hard facts kept": "facts kept of paths, urls, hashes, errors and numbers only",
-    "tokens written again": "prompt tokens that a boundary or a rewind took out of the provider's "
-    "cache and that had to be written into it again",
-    "cost": "prompts with prompt caching, answers and summaries, in US dollars; `of 9`, where the "
-    "prices of the models of 9 sessions alone are known",
-    "prompts without cache": "the prompts alone, had there been no cache",
-    "modified and read files named": "of the files that hidden calls touched, those that the view "
-    "still names",
-    "constraints kept": "sentences of users with a word such as must, never or only, of whose "
-    "words most survived",
-    "facts invented": "facts in summaries that stand nowhere in history: suspected inventions",
-    "facts that were needed": "facts at stake among the distinct facts that summaries carry",
-    "budget": "tokens that each summary may take",
-}
+_MAX_FACTS = 15
+MAX_TABLE_ROWS = 200
+"""Failures and skipped sessions shown; the Parquet tables have all."""
+
+_Item = TypeVar("_Item")
+Value = str | int | float | None
+_Columns = Mapping[str, Callable[[_Item], Value]]
+"""The columns of a table by their headings; the first one names the row."""
+
+
+class Table(NamedTuple):
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+
+
+class MissedOften(NamedTuple):
+    """One fact of one session that the view lacked when the agent used it."""
+
+    cell: Cell
+    first: MissedFact
+    times: int
+    """The number of boundary intervals in which it was missed."""
 
 
 def render_report_page(measured: BacktestResult, command: str) -> str:
-    """Return the page as HTML, ready to be encoded as UTF-8."""
-    # Only a report needs it: it contains the drawing program.
-    from plotly.offline import get_plotlyjs  # noqa: PLC0415
-
-    body = "\n".join(_render_sections(measured, command))
-    plotly = get_plotlyjs()
-    return escape_surrogates(
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_SECURITY_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        "<title>Backtest of compaction "
-        f"policies</title>\n<style>{PAGE_STYLE}</style>\n</head>\n<body>\n"
-        f"<main>\n<h1>Backtest of compaction policies</h1>\n{body}\n</main>\n"
-        f"<script>{plotly}</script>\n<script>{PAGE_SCRIPT}</script>\n</body>\n</html>\n"
-    )
-
-
-def _render_sections(measured: BacktestResult, command: str) -> list[str]:
+    """Return the page as HTML."""
     totals = compute_totals(measured)
     by_limit = {
         limit: [one for one in totals if one.setup.limit == limit]
@@ -76,141 +74,281 @@ def _render_sections(measured: BacktestResult, command: str) -> list[str]:
         for limit, each in by_limit.items()
         if (texts := [one for one in each if has_texts(one.setup)])
     }
-    apart = select_differences(measured)
-    inks = assign_styles(measured.setups)
     controls = compute_control_totals(measured)
-    no_texts = "" if scored == by_limit else make_paragraph(f"{NO_TEXTS[0].upper()}{NO_TEXTS[1:]}.")
-    return [
-        make_section("run", "What was run", sections.render_run(measured, command)),
-        make_section(
-            "came-to",
-            "What it came to",
-            make_paragraph(
-                "Each session was run through again under each setup, from its first event on, and "
-                "scored on boundaries that all setups share."
-            ),
-            *map(sections.render_headline, by_limit.values()),
-            no_texts,
-            _render_glossary(),
-            *map(sections.render_own_boundaries, scored.values()),
-            sections.render_controls(controls) if controls else "",
+    differences = select_differences(measured)
+    styles = figures.assign_styles(measured.setups)
+    front, is_priced = figures.draw_cost_and_fidelity(scored, styles)
+    with_texts = [one for each in scored.values() for one in each]
+    failed = [cell for cell in measured.cells if cell.outcome is not CellOutcome.DONE]
+    return render_page(
+        "backtest.html",
+        title="Backtest of compaction policies",
+        plotly=Markup(get_plotlyjs()),  # noqa: S704 - the program that draws, from its package
+        command=command,
+        sizes=_measure_run(measured),
+        formats=_count_formats(measured),
+        calibration=describe_calibration(measured),
+        no_texts="" if scored == by_limit else NO_TEXTS,
+        headlines=[table for each in by_limit.values() for table in _make_headlines(each)],
+        own_boundaries=[
+            _tabulate(f"On their own boundaries, limit {limit:,}", _OWN_BOUNDARIES, each)
+            for limit, each in scored.items()
+        ],
+        controls=_tabulate(
+            "Controls: what texts score that no policy would write, and the most that any could",
+            _CONTROLS,
+            controls,
         ),
-        make_section(
-            "front",
-            "Cost against fidelity",
-            _render_front(scored, inks) if scored else no_texts,
+        scored=scored,
+        front=front,
+        is_priced=is_priced,
+        differences=[
+            _tabulate(f"Against {here[0].against.label}, limit {limit:,}", _DIFFERENCES, here)
+            for limit, here in _group_by_limit(differences)
+        ],
+        differences_drawing=figures.draw_differences(differences, styles),
+        curves=make_curves(measured, styles),
+        lost_drawing=figures.draw_lost_kinds(scored),
+        lost_kinds=_count_lost_kinds([one for one in with_texts if one.cells]),
+        lost_facts=[(_name_setup(one), table) for one in with_texts if (table := _list_lost(one))],
+        has_budgets=any(setup.budget is not None for setup in measured.setups),
+        budgets_drawing=figures.draw_budgets(scored, controls, styles),
+        trouble=_tabulate("What would have gone wrong", _TROUBLE, totals),
+        failed=_tabulate("Failed", _FAILED, failed[:MAX_TABLE_ROWS]),
+        more_failed=max(0, len(failed) - MAX_TABLE_ROWS),
+        remarks=_group_remarks(measured),
+        skipped=Table(
+            "Sessions left out", ("session", "why"), list(measured.skipped.items())[:MAX_TABLE_ROWS]
         ),
-        make_section("apart", "What may be concluded", *_render_differences(apart, inks)),
-        make_section("context", "Context use over calls", _render_curves(measured, inks)),
-        make_section(
-            "lost",
-            "What was lost",
-            *(_render_lost(scored) if scored else (no_texts,)),
-        ),
-        make_section(
-            "budgets",
-            "What a larger budget buys",
-            _render_budgets(measured, figures.draw_budgets(scored, controls, inks), no_texts),
-        ),
-        make_section("trouble", "What would have gone wrong", sections.render_trouble(by_limit)),
-        make_section(
-            "failures", "Failures and what was left out", sections.render_failures(measured)
-        ),
-        make_section("caveats", "What these figures do not say", _render_list(CAVEATS)),
-    ]
+        more_skipped=max(0, len(measured.skipped) - MAX_TABLE_ROWS),
+        caveats=CAVEATS,
+    )
 
 
-def _render_front(scored: figures.ByLimit, inks: figures.SetupStyles) -> str:
-    drawn, is_priced = figures.draw_cost_and_fidelity(scored, inks)
-    if drawn is None:
-        return make_paragraph(
-            "Nothing was at stake at any limit, so that there is nothing to compare."
+def _tabulate(caption: str, columns: _Columns[_Item], items: Iterable[_Item]) -> Table:
+    rows = [[value(item) for value in columns.values()] for item in items]
+    return Table(caption, tuple(columns), rows)
+
+
+def _measure_run(measured: BacktestResult) -> Table:
+    # A failed cell may not know how long its session is.
+    by_length = sorted(measured.cells, key=lambda cell: cell.calls)
+    once = {(cell.namespace, cell.session): cell for cell in by_length}.values()
+    rows: dict[str, Value] = {
+        "sessions": len(once),
+        "calls of a model": sum(cell.calls for cell in once),
+        "blocks": sum(cell.blocks for cell in once),
+        "setups": len(measured.setups),
+        "cells": len(measured.cells),
+        "sessions left out": len(measured.skipped),
+    }
+    return Table("In all", ("", "number"), list(rows.items()))
+
+
+def _count_formats(measured: BacktestResult) -> str:
+    sources = {(cell.namespace, cell.session): cell.source for cell in measured.cells}
+    return ", ".join(
+        f"{source or 'written by agents themselves'} {number:,}"
+        for source, number in sorted(
+            Counter(sources.values()).items(), key=lambda one: (-one[1], one[0] or "")
         )
-    unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call, as prices lack"
-    return make_figure(
-        "front-drawing",
-        f"What is kept overall (F3) against {unit}, over the sessions that no setup of the limit "
-        "failed in; bars are intervals of 95 percent. They are wide because sessions differ; "
-        "differences between policies are paired below.",
-        drawn,
     )
 
 
-def _render_lost(scored: figures.ByLimit) -> list[str]:
-    if not any(map(figures.count_lost_kinds, chain.from_iterable(scored.values()))):
-        return [
-            make_paragraph("No fact that was at stake was lost."),
-            sections.render_lost_kinds(scored),
-        ]
-    return [
-        make_figure(
-            "lost-drawing",
-            "Facts at stake that the view did not carry, by kind and policy.",
-            figures.draw_lost_kinds(scored),
-        ),
-        sections.render_lost_kinds(scored),
-        sections.render_lost_facts(scored),
-    ]
+def _make_headlines(totals: Sequence[SetupTotal]) -> Iterator[Table]:
+    """Yield one limit's cost, and its fidelity on the boundaries that all setups share."""
+    limit = f"limit {totals[0].setup.limit:,} tokens"
+    yield _tabulate(f"What it costs, {limit}", _COSTS, totals)
+    if scored := [one for one in totals if has_texts(one.setup)]:
+        yield _tabulate(f"What it keeps, {limit}", _FIDELITY, scored)
 
 
-def _render_differences(found: list[SetupDifference], inks: dict[str, SetupStyle]) -> list[str]:
-    if not found:
-        return [make_paragraph("One setup a limit: there is nothing to compare it with.")]
-    drawn = figures.draw_differences(found, inks)
-    says = "Differences from the first policy of the limit, with their 95 percent intervals."
-    return [
-        make_paragraph(
-            "Differences are paired by session. A setup is called better or worse where the whole "
-            "interval is on one side of nothing and six sessions or more bear on it; else the "
-            "sessions cannot tell. Cost and tokens differ by a part, ratios by points."
-        ),
-        make_figure("apart-drawing", says, drawn) if drawn else "",
-        sections.render_differences(found),
-    ]
+def _group_by_limit(
+    found: Sequence[SetupDifference],
+) -> Iterator[tuple[int, list[SetupDifference]]]:
+    for limit in dict.fromkeys(one.setup.limit for one in found):
+        yield limit, [one for one in found if one.setup.limit == limit]
 
 
-def _render_curves(measured: BacktestResult, inks: dict[str, SetupStyle]) -> str:
-    curves = make_curves(measured, inks)
-    if curves is None:
-        return make_paragraph("No session was called in.")
-    options = "\n".join(
-        f'<option value="{number}">{escape_html(one["name"])}</option>'
-        for number, one in enumerate(curves["sessions"])
-    )
-    says = (
-        "Tokens of the prompt at each call, one curve a policy; the dotted line is the limit. Of "
-        "long sessions the highest and lowest values are drawn."
-    )
-    return (
-        '<p><label for="curves-pick">Session, the longest first</label><br>\n'
-        f'<select id="curves-pick">\n{options}\n</select></p>\n'
-        f'<figure>\n<div class="drawing" id="curves" role="img" aria-label="{says}"></div>\n'
-        f"<figcaption>{says}</figcaption>\n</figure>\n{make_data_script('curves-all', curves)}"
-    )
-
-
-def _render_budgets(measured: BacktestResult, drawn: figures.Drawing | None, no_texts: str) -> str:
-    if drawn is None and any(setup.budget is not None for setup in measured.setups):
-        return no_texts or make_paragraph("Nothing was at stake under any of the budgets.")
-    if drawn is None:
-        return no_texts or make_paragraph(
-            "No budgets were tried: each policy allowed its summaries what it allows."
+def _count_lost_kinds(totals: Sequence[SetupTotal]) -> Table:
+    counts = [figures.count_lost_kinds(one) for one in totals]
+    kinds = sorted({kind for lost in counts for kind in lost})
+    rows: list[Sequence[Value]] = [
+        (
+            one.setup.label,
+            one.setup.limit,
+            one.canonical.stakes,
+            lost.total(),
+            *(lost[kind] for kind in kinds),
         )
-    says = (
-        "Facts kept (R) and kept overall (F3) by the tokens that each summary may take. Dotted "
-        "grey are the controls, dashed "
-        "grey is the most that any text of that size could carry."
+        for one, lost in zip(totals, counts, strict=True)
+    ]
+    return Table("Facts lost, by kind", ("policy", "limit", "at stake", "lost", *kinds), rows)
+
+
+def _list_lost(total: SetupTotal) -> Table | None:
+    """Return the most missed facts of a setup, with the commands that show them."""
+    found: dict[tuple[str, str, str], list[tuple[Cell, MissedFact]]] = {}
+    for cell in total.cells:
+        for lost in cell.lost:
+            found.setdefault((cell.namespace, cell.session, lost.key), []).append((cell, lost))
+    facts = [MissedOften(*each[0], len(each)) for each in found.values()]
+    often = sorted(facts, key=lambda fact: -fact.times)[:_MAX_FACTS]
+    return _tabulate(f"Lost under {_name_setup(total)}", _LOST_FACTS, often) if often else None
+
+
+def _name_setup(total: SetupTotal) -> str:
+    return f"{total.setup.label}, limit {total.setup.limit:,}"
+
+
+def _group_remarks(measured: BacktestResult) -> Table:
+    """Return by setup how many sessions have a remark, and the first one."""
+    by_setup: dict[tuple[str, int], list[Cell]] = {}
+    for cell in measured.cells:
+        if cell.outcome is CellOutcome.DONE and cell.why:
+            by_setup.setdefault((cell.setup.label, cell.setup.limit), []).append(cell)
+    rows = [
+        (label, limit, len(found), format_cell_session(found[0]), found[0].why)
+        for (label, limit), found in by_setup.items()
+    ]
+    return Table("Remarks", ("policy", "limit", "sessions", "as", "remark"), rows)
+
+
+def _format_cost(total: SetupTotal) -> str:
+    priced = len(total.priced_cells)
+    return _format_dollars(total.usd) + (f" of {priced:,}" if 0 < priced < len(total.cells) else "")
+
+
+def _format_known(total: SetupTotal, name: str) -> str:
+    cells = total.priced_cells
+    return _format_dollars(
+        sum(getattr(cell.bill, name) or 0.0 for cell in cells) if cells else None
     )
-    return make_figure("budgets-drawing", says, drawn)
 
 
-def _render_glossary() -> str:
-    words = "\n".join(
-        f"<dt>{escape_html(word)}</dt><dd>{escape_html(says)}</dd>"
-        for word, says in GLOSSARY.items()
+def _format_dollars(amount: float | None) -> str:
+    return NOT_KNOWN if amount is None else format_dollars(amount)
+
+
+def _format_repairs(total: SetupTotal) -> str:
+    found: Counter[str] = Counter()
+    for cell in total.cells:
+        found.update(cell.repairs)
+    return ", ".join(f"{rule} {number:,}" for rule, number in sorted(found.items())) or NOT_KNOWN
+
+
+def _sum(name: str, *, needs_texts: bool = False) -> Callable[[SetupTotal], Value]:
+    return lambda one: (
+        NOT_KNOWN if needs_texts and not has_texts(one.setup) else one.sum_field(name)
     )
-    return f"<details><summary>What the columns mean</summary><dl>\n{words}\n</dl></details>"
 
 
-def _render_list(lines: tuple[str, ...]) -> str:
-    return "<ul>\n" + "\n".join(f"<li>{escape_html(line)}</li>" for line in lines) + "\n</ul>"
+def _score(name: str) -> Callable[[Scores], str]:
+    return lambda scores: format_part(getattr(scores, name))
+
+
+def _share(part: str, whole: str) -> Callable[[Scores], str]:
+    return lambda scores: format_part(divide(getattr(scores, part), getattr(scores, whole)))
+
+
+_SCORES: _Columns[Scores] = {
+    FIGURE_LABELS["C"]: _score("context"),
+    FIGURE_LABELS["P"]: _score("prose"),
+    FIGURE_LABELS["F3"]: _score("f3"),
+}
+_HARD_SCORES: _Columns[Scores] = {
+    **_SCORES,
+    FIGURE_LABELS["hard R"]: _share("hard_hits", "hard_stakes"),
+}
+_CANONICAL: _Columns[Scores] = {
+    FIGURE_LABELS["R"]: _score("recall"),
+    **_HARD_SCORES,
+    "modified files named": _share("modified_named", "modified"),
+    "read files named": _share("read_named", "read"),
+    "constraints kept": _share("constraints_kept", "constraints"),
+    "re-reads named": _share("rereads_named", "rereads"),
+    "facts invented": lambda scores: scores.novel,
+    "facts that were needed": _score("precision"),
+}
+
+
+def _score_columns(
+    columns: _Columns[Scores], scores: Callable[[_Item], Scores]
+) -> dict[str, Callable[[_Item], Value]]:
+    def compose(value: Callable[[Scores], Value]) -> Callable[[_Item], Value]:
+        return lambda one: value(scores(one))
+
+    return {name: compose(value) for name, value in columns.items()}
+
+
+_COSTS: _Columns[SetupTotal] = {
+    "policy": lambda one: one.setup.label,
+    "sessions": lambda one: f"{len(one.cells)}/{one.sessions}",
+    "compactions": _sum("compactions"),
+    "tokens a call": lambda one: (
+        None if one.tokens_per_call is None else round(one.tokens_per_call)
+    ),
+    "prompt tokens": lambda one: one.bill.prompt_tokens,
+    "cost": _format_cost,
+    "prompts without cache": lambda one: _format_known(one, "uncached_usd"),
+    "cost of summaries": lambda one: _format_known(one, "summaries_usd"),
+    "tokens written again": lambda one: one.bill.rewritten_tokens,
+    "prompts refused": _sum("refused"),
+}
+_FIDELITY: _Columns[SetupTotal] = {
+    "policy": lambda one: one.setup.label,
+    **_score_columns(_CANONICAL, lambda one: one.canonical),
+}
+_OWN_BOUNDARIES: _Columns[SetupTotal] = {
+    "policy": lambda one: one.setup.label,
+    "boundaries": lambda one: one.own.boundaries,
+    "facts at stake": lambda one: one.own.stakes,
+    FIGURE_LABELS["R"]: lambda one: format_part(one.own.recall),
+    "most that could be kept": lambda one: format_part(one.own_bound),
+    **_score_columns(_SCORES, lambda one: one.own),
+}
+_CONTROLS: _Columns[ControlTotal] = {
+    "control": lambda one: one.name,
+    "limit": lambda one: one.limit,
+    "budget": lambda one: one.budget,
+    FIGURE_LABELS["R"]: lambda one: format_part(one.recall),
+    **_score_columns(_HARD_SCORES, lambda one: one.scores),
+}
+_DIFFERENCES: _Columns[SetupDifference] = {
+    "policy": lambda one: one.setup.label,
+    "figure": lambda one: FIGURE_LABELS.get(one.metric.value, one.metric.value),
+    "all sessions together [95 %]": format_difference,
+    "verdict": lambda one: one.verdict.value,
+    "sessions it bears on": lambda one: one.sessions,
+    "mean over sessions [95 %]": format_mean_difference,
+    "sessions in the mean": lambda one: one.session_mean_count,
+}
+_LOST_FACTS: _Columns[MissedOften] = {
+    "fact": lambda one: one.first.key,
+    "kind": lambda one: one.first.kind,
+    "missed": lambda one: one.times,
+    "session": lambda one: format_cell_session(one.cell),
+    "handle": lambda one: f"#{one.first.position}",
+    "used by call": lambda one: one.first.call,
+    "to see it": lambda one: make_recall_command(one.cell, one.first.position),
+}
+_TROUBLE: _Columns[SetupTotal] = {
+    "policy": lambda one: one.setup.label,
+    "limit": lambda one: one.setup.limit,
+    "calls": _sum("calls"),
+    "compactions": _sum("compactions"),
+    "prompts refused": _sum("refused"),
+    "came to nothing": _sum("futile"),
+    "plans that part calls from results": _sum("broken", needs_texts=True),
+    "calls and results parted": _sum("orphaned", needs_texts=True),
+    "repairs": lambda one: _format_repairs(one) if has_texts(one.setup) else NOT_KNOWN,
+    "summaries by a stand-in": _sum("stood_in", needs_texts=True),
+    "largest prompt": lambda one: max((cell.peak_tokens for cell in one.cells), default=0),
+}
+_FAILED: _Columns[Cell] = {
+    "session": format_cell_session,
+    "policy": lambda one: one.setup.label,
+    "limit": lambda one: one.setup.limit,
+    "outcome": lambda one: one.outcome.value,
+    "why": lambda one: one.why,
+}

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .....domain.blocks import Block, ToolResult
+from ..fields import JsonDict, MalformedError, get_field, require_field
 from ..json_lines import SourceLine
-from ..reading.fields import JsonDict, MalformedError, get_field, require_field
 from .content import UnknownItemError, read_user_item
 
 _WITHOUT_TEXT = frozenset(

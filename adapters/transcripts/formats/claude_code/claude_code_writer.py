@@ -19,9 +19,9 @@ from ..outgoing import (
     group_outgoing_entries,
     group_outgoing_messages,
 )
+from .content import restore_claude_entry
 from .entries import FORMAT_NAME, TITLE_FIELDS
 from .entry_builder import ClaudeEntryBuilder
-from .entry_remainder import restore_claude_entry
 
 _LogPart = OutgoingEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction
 

@@ -1,10 +1,12 @@
-"""Reads the metadata of Claude Code entries: kind, usage and text."""
+"""Reads Claude Code entries that are not messages: kinds, usage, the prompt queue and audits."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from .....domain.blocks import Kind
 from .....domain.session_events import Usage
-from ..reading.fields import JsonDict, get_field, require_field
+from ..fields import JsonDict, get_field, require_field
+from ..steps import RequestParameters
 
 FORMAT_NAME = "claude-code"
 
@@ -84,8 +86,6 @@ def read_claude_usage(message: JsonDict) -> Usage | None:
     match usage.get("cache_creation"):
         case {"ephemeral_1h_input_tokens": int(written)} if written > 0:
             counts["cache_write_1h"] = written
-        case _:
-            pass
     return Usage(**counts)
 
 
@@ -114,3 +114,90 @@ def _is_text(item: Any) -> bool:
             return True
         case _:
             return False
+
+
+class PromptQueue:
+    """The queued prompts, according to `queue-operation` entries."""
+
+    def __init__(self) -> None:
+        self.waiting: list[str] = []
+        self.told_otherwise = False
+        """Whether this version writes attachments, which also hold these prompts."""
+
+    def read_operation(self, entry: JsonDict) -> str:
+        """Return the prompt that this operation sent to the model, if no other entry has it.
+
+        `dequeue` starts a turn with a prompt, which follows as a user entry, and `popAll` returns
+        the prompts to the user. `remove` adds a prompt to the current turn: newer versions also
+        write an attachment, older ones only this.
+        """
+        operation = require_field(entry, "operation", str)
+        content = get_field(entry, "content", str) or ""
+        if operation == "enqueue":
+            self.waiting.append(content)
+        elif operation == "popAll":
+            self.waiting.clear()
+        elif operation in ("dequeue", "remove") and self.waiting:
+            prompt = self.waiting.pop(0)
+            if operation == "remove" and not self.told_otherwise:
+                return prompt
+        return ""
+
+
+_AGENT_SOURCES = ("repl_main_thread", "sdk", "agent:")
+"""Prefixes of the sources of requests that continue the conversation; others are side requests."""
+
+
+@dataclass(slots=True)
+class RequestAudit:
+    """The request shapes by hash, and the current one."""
+
+    shapes: dict[str, JsonDict] = field(default_factory=dict)
+    pending_request: tuple[str, JsonDict] | None = None
+    current: tuple[str, Any] | None = None
+
+    def read_shape(self, entry: JsonDict) -> RequestParameters | None:
+        """Read the system prompt and the tools that requests with one hash share."""
+        name = require_field(entry, "shapeHash", str)
+        self.shapes[name] = require_field(entry, "shape", dict)
+        if self.pending_request and self.pending_request[1]["shapeHash"] == name:
+            key, request = self.pending_request
+            return self.read_request(request, key)
+        return None
+
+    def read_request(self, entry: JsonDict, key: str) -> RequestParameters | None:
+        """Return what a request holds, if it differs from the request before."""
+        source = get_field(entry, "querySource", str)
+        if source is not None and not source.startswith(_AGENT_SOURCES):
+            return None
+        name, settings = require_field(entry, "shapeHash", str), get_field(entry, "params", dict)
+        if name not in self.shapes:
+            self.pending_request = (key, entry)
+            return None
+        self.pending_request = None
+        if self.current == (name, settings):
+            return None
+        self.current = (name, settings)
+        shape = self.shapes[name]
+        return RequestParameters(
+            key, _system_text(shape.get("system")), _shape_tools(shape), settings
+        )
+
+
+def _system_text(system: Any) -> str | None:
+    match system:
+        case str():
+            return system
+        case list():
+            texts = [one["text"] for one in system if _has_text(one)]
+            return "\n\n".join(texts) or None
+        case _:
+            return None
+
+
+def _shape_tools(shape: JsonDict) -> list[Any] | None:
+    return get_field(shape, "tools", list, "shape.")
+
+
+def _has_text(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("text"), str)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
 from .....domain.blocks import (
     AnyBlock,
@@ -21,13 +21,17 @@ from .....domain.messages import Role
 from .....domain.ranges import Ranges
 from .....domain.session_events import ModelCalled, Usage
 from .....projections.rendering import sendable_json
-from ..outgoing import OutgoingBlock, OutgoingCompaction, OutgoingMessage, OutgoingSession
-from ..reading.fields import JsonDict
-from ..summary_mark import SUMMARY_MARK
-from ..writing.marked_text import make_marked_text
-from .content import CLAUDE_CODE_PROVIDER
-from .conversation import SYNTHETIC_MODEL
-from .entry_remainder import block_to_item
+from ..fields import JsonDict
+from ..outgoing import (
+    OutgoingBlock,
+    OutgoingCompaction,
+    OutgoingMessage,
+    OutgoingSession,
+    make_session_uuid,
+)
+from ..summary_mark import SUMMARY_MARK, make_marked_text
+from .content import CLAUDE_CODE_PROVIDER, block_to_item
+from .conversations import SYNTHETIC_MODEL
 
 CLAUDE_CODE_VERSION = "2.1.235"
 """The newest Claude Code version with known transcripts."""
@@ -304,21 +308,13 @@ def _shared_fields(outgoing: OutgoingSession) -> JsonDict:
         "isSidechain": works_for is not None,
         "userType": "external",
         "cwd": "/",
-        "sessionId": _session_id(works_for.key if works_for else outgoing.key),
+        "sessionId": make_session_uuid(works_for.key if works_for else outgoing.key),
         "version": CLAUDE_CODE_VERSION,
         "gitBranch": "",
     }
     if works_for:
         envelope["agentId"] = uuid5(NAMESPACE_URL, outgoing.key).hex[:16]
     return envelope
-
-
-def _session_id(key: str) -> str:
-    """Return the key if it is a UUID, as Claude Code requires; else one derived from it."""
-    try:
-        return str(UUID(key))
-    except ValueError:
-        return str(uuid5(NAMESPACE_URL, key))
 
 
 def _block_time(said: OutgoingBlock) -> str:

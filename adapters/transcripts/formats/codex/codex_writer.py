@@ -1,15 +1,19 @@
 """Writes a session as a rollout that Codex resumes."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, ToolCall, ToolResult
 from .....domain.compaction import RECORDED_LINEAGE
+from .....domain.ranges import Ranges
 from .....domain.session_events import ModelCalled
+from .....domain.trims import trim_text
 from .....projections.rendering import summary_message
+from ..fields import JsonDict
+from ..json_lines import encode_line
 from ..outgoing import (
     OutgoingBlock,
     OutgoingCall,
@@ -19,16 +23,12 @@ from ..outgoing import (
     OutgoingSession,
     group_outgoing_entries,
 )
-from ..reading.fields import JsonDict
 from ..summary_mark import SUMMARY_MARK
 from .compaction import HISTORY_FIELD
 from .entries import FORMAT_NAME
-from .item_builder import CodexItemBuilder
-from .restore_item import restore_line
-from .retained_items import RetainedItems
+from .item_builder import CodexItemBuilder, restore_line
 from .rollout_lines import (
     TokenTotals,
-    encode_rollout_line,
     format_block_time,
     make_event,
     make_rollout_line,
@@ -66,7 +66,7 @@ class RolloutWriter:
     def write_lines(self) -> Iterator[bytes]:
         held: list[OutgoingBlock] = []
         if not self.has_header:
-            yield encode_rollout_line(make_session_meta(self.outgoing))
+            yield encode_line(make_session_meta(self.outgoing))
         self._count_unwritable()
         for part in group_outgoing_entries(self.outgoing.read_parts(), FORMAT_NAME):
             if held and not _continues_message(held, part):
@@ -109,8 +109,6 @@ class RolloutWriter:
                 elif name == "session_meta" and not self.has_header:
                     self.has_header = True
                     self.is_bare = "payload" not in json.loads(part.block.text)
-            case _:
-                pass
 
     def _is_written(self, compacted: OutgoingCompaction) -> bool:
         return not (self.has_compactions and compacted.boundary.policy == RECORDED_LINEAGE)
@@ -170,7 +168,7 @@ class RolloutWriter:
         time = _block_time(said[0])
         if items and self.model is None and self.outgoing.model and not self.is_bare:
             self.model = self.outgoing.model
-            yield encode_rollout_line(make_turn_context(self.model, time))
+            yield encode_line(make_turn_context(self.model, time))
         for item in items:
             whole = item if self.is_bare else make_rollout_line("response_item", item, time)
             yield from self._write_with_event(whole, [one.block for one in said], time)
@@ -179,7 +177,7 @@ class RolloutWriter:
         self, whole: JsonDict, blocks: Sequence[AnyBlock], time: str
     ) -> Iterator[bytes]:
         """Yield a line, and the event that shows it to the user."""
-        yield encode_rollout_line(whole)
+        yield encode_line(whole)
         if self.is_bare:
             return
         item = whole.get("payload", whole)
@@ -188,9 +186,9 @@ class RolloutWriter:
         words = [block.text for block in blocks if block.kind in (Kind.USER, Kind.ASSISTANT)]
         text = "\n".join(word for word in words if word)
         if text and item.get("role") == "user":
-            yield encode_rollout_line(make_event("user_message", time, message=text, images=[]))
+            yield encode_line(make_event("user_message", time, message=text, images=[]))
         elif text and item.get("role") == "assistant":
-            yield encode_rollout_line(make_event("agent_message", time, message=text))
+            yield encode_line(make_event("agent_message", time, message=text))
 
     def _write_call(self, call: ModelCalled) -> Iterator[bytes]:
         if call.cost_usd is not None:
@@ -201,8 +199,8 @@ class RolloutWriter:
         time = format_block_time(call.timestamp, call.source_time)
         if call.model and call.model != self.model:
             self.model = call.model
-            yield encode_rollout_line(make_turn_context(call.model, time))
-        yield encode_rollout_line(self.totals.add_call(call.usage, time, call.context_window))
+            yield encode_line(make_turn_context(call.model, time))
+        yield encode_line(self.totals.add_call(call.usage, time, call.context_window))
 
     def _write_compaction(self, compacted: OutgoingCompaction) -> Iterator[bytes]:
         if not self._is_written(compacted):
@@ -218,7 +216,7 @@ class RolloutWriter:
         elif self.outgoing.is_view:
             return  # nothing replaces what left
         if self.is_bare:
-            yield from (encode_rollout_line(item) for item in history)
+            yield from (encode_line(item) for item in history)
             return
         for items, said in self.retained.find_kept(compacted):
             history += (
@@ -227,9 +225,9 @@ class RolloutWriter:
                 else items
             )
         payload = {"message": text, "replacement_history": history}
-        yield encode_rollout_line(make_rollout_line("compacted", payload, time))
-        yield encode_rollout_line(self.totals.report_remaining(boundary.post_tokens, time))
-        yield encode_rollout_line(make_event("context_compacted", time))
+        yield encode_line(make_rollout_line("compacted", payload, time))
+        yield encode_line(self.totals.report_remaining(boundary.post_tokens, time))
+        yield encode_line(make_event("context_compacted", time))
 
     def _write_title(self) -> Iterator[bytes]:
         title = self.outgoing.title
@@ -237,7 +235,7 @@ class RolloutWriter:
             thread = make_thread_id(self.outgoing.key)
             time = format_block_time(self.outgoing.opened_at)
             named: dict[str, Any] = {"thread_id": thread, "thread_name": title}
-            yield encode_rollout_line(make_event("thread_name_updated", time, **named))
+            yield encode_line(make_event("thread_name_updated", time, **named))
 
 
 def _continues_message(
@@ -257,3 +255,65 @@ def _block_time(said: OutgoingBlock) -> str:
     origin = said.block.origin
     recorded: datetime = said.time
     return format_block_time(recorded, origin.time if origin else None)
+
+
+_WrittenItems = tuple[list[JsonDict], Sequence[OutgoingBlock]]
+
+
+class RetainedItems:
+    """The items that a later compaction keeps."""
+
+    def __init__(self, compactions: Iterable[OutgoingCompaction]) -> None:
+        self._wanted: list[Ranges] = [Ranges()]
+        for compacted in reversed([*compactions]):
+            self._wanted.append(self._wanted[-1] | compacted.boundary.kept)
+        self._held: dict[int, _WrittenItems] = {}
+
+    def hold(self, items: list[JsonDict], said: Sequence[OutgoingBlock]) -> None:
+        """Record written items with their blocks."""
+        wanted = self._wanted[-1]
+        for one in said:
+            if wanted.runs and one.position in wanted:
+                self._held[one.position] = items, said
+
+    def find_kept(
+        self, compacted: OutgoingCompaction
+    ) -> list[tuple[list[JsonDict] | None, Sequence[OutgoingBlock]]]:
+        """Return kept items in order; None for blocks that the compaction shows in another form."""
+        boundary = compacted.boundary
+        instead = {one.position: one.text for one in boundary.replacements}
+        trims = {one.position: one for one in boundary.trims}
+        found: list[tuple[list[JsonDict] | None, Sequence[OutgoingBlock]]] = []
+        seen: set[int] = set()
+        for position in sorted(self._held):
+            if position not in boundary.kept or position in seen:
+                continue
+            items, said = self._held[position]
+            seen.update(one.position for one in said)
+            shown = {
+                one.position: instead.get(one.position)
+                or trim_text(one.block.text, trims[one.position])
+                for one in said
+                if one.position in instead or one.position in trims
+            }
+            if shown:
+                said = [_show_replacement(one, shown.get(one.position)) for one in said]
+            found.append((None if shown else items, said))
+        self._wanted.pop()
+        later = self._wanted[-1]
+        self._held = {at: held for at, held in self._held.items() if at in later}
+        return found
+
+
+def _show_replacement(said: OutgoingBlock, text: str | None) -> OutgoingBlock:
+    return said if text is None else replace(said, block=_replace_text(said.block, text))
+
+
+def _replace_text(block: AnyBlock, text: str) -> AnyBlock:
+    match block:
+        case ToolCall():
+            return block  # its answer names it, so it stays unchanged
+        case ToolResult():
+            return block.model_copy(update={"content": text, "native": None})
+        case Block():
+            return block.model_copy(update={"text": text, "media": None, "native": None})

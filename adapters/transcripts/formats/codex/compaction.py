@@ -1,18 +1,130 @@
-"""Reads `compacted` lines, which hold the new context, mostly items of the old one."""
+"""Tracks the items in Codex's context, through rollbacks and through `compacted` lines."""
 
+from array import array
+from bisect import bisect_right
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from .....domain.blocks import Block, Kind, Origin
+from .....domain.blocks import PROMPT_KINDS, AnyBlock, Block, Kind, Origin, ToolResult
 from .....domain.compaction_events import Trigger
 from .....projections.rendering import summary_message
+from ..fields import JsonDict, get_field, require_object
 from ..json_lines import SourceLine
-from ..reading.fields import JsonDict, get_field, require_object
 from ..steps import Append, ImportStep, ReplacementText, SourceCompaction, SourceShortening
 from ..summary_mark import find_marked_summary
-from .context import ItemContext, hash_answer, hash_item, make_source_id
-from .entries import FORMAT_NAME
-from .item_content import ItemContent, rollback_kind
-from .items import read_item
+from .entries import FORMAT_NAME, PASSTHROUGH_FIELD
+from .items import ItemContent, read_item
+
+_IGNORED_FIELDS = frozenset({PASSTHROUGH_FIELD, "id", "phase", "status", "metadata", "end_turn"})
+"""Fields that a compaction removes from kept items, or changes."""
+_ANSWER_FIELDS = frozenset({"output"})
+"""The field of a kept item that a compaction may shorten."""
+_HASH_MASK = 0xFFFF_FFFF_FFFF_FFFF
+
+PROMPT_KIND, INPUT_KIND, OTHER_KIND = b"p", b"t", b"o"
+"""The item's role in a rollback: a user's prompt, a harness's message, or neither."""
+
+
+def hash_item(item: JsonDict, line: SourceLine) -> int:
+    """Return the same number for items with equal content, or that answer the same call."""
+    if item.get("type") == "message" and isinstance(content := item.get("content"), list):
+        said: Any = [item.get("role"), [_comparable_part(part) for part in content]]
+    else:
+        skipped = _IGNORED_FIELDS | _ANSWER_FIELDS if item.get("call_id") else _IGNORED_FIELDS
+        said = sorted((name, item[name]) for name in item.keys() - skipped)
+    return hash(line.to_json(said)) & _HASH_MASK
+
+
+def hash_answer(item: JsonDict, line: SourceLine) -> int:
+    """Return the same number for equal answers."""
+    return hash(line.to_json(item.get("output"))) & _HASH_MASK
+
+
+def rollback_kind(read: ItemContent) -> bytes:
+    """Return the item's role in a rollback."""
+    kinds = {block.kind for block in read.blocks} if read.is_message else set()
+    if kinds & PROMPT_KINDS:
+        return PROMPT_KIND
+    return INPUT_KIND if kinds == {Kind.DEVELOPER} else OTHER_KIND
+
+
+def _comparable_part(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    return [part.get("type"), part.get("text"), part.get("image_url")]
+
+
+class ItemContext:
+    """The items in context, oldest first, at 33 bytes each, whatever their size."""
+
+    def __init__(self) -> None:
+        self.hashes = array("Q")
+        self.answers = array("Q")
+        """The original answers, even if a compaction shortened them since."""
+        self.lines = array("Q")
+        self.parts = array("Q")
+        """The index in a compaction's line, from 1 on; 0 for a line of its own."""
+        self.kinds = bytearray()
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def add(self, hashed: int, answer: int, line: int, part: int, kind: bytes) -> None:
+        self.hashes.append(hashed)
+        self.answers.append(answer)
+        self.lines.append(line)
+        self.parts.append(part)
+        self.kinds += kind
+
+    def source_id_at(self, index: int) -> str:
+        """Return the source id of an item's blocks."""
+        return make_source_id(self.lines[index], self.parts[index])
+
+    def match_items(self, hashes: list[int]) -> list[int | None]:
+        """For each item, in order, return the matching item in context; use each only once."""
+        places: dict[int, list[int]] = {hashed: [] for hashed in hashes}
+        for index, hashed in enumerate(self.hashes):
+            if hashed in places:
+                places[hashed].append(index)
+        found: list[int | None] = []
+        last = -1
+        for hashed in hashes:
+            there = places[hashed]
+            at = bisect_right(there, last)
+            found.append(there[at] if at < len(there) else None)
+            last = there[at] if at < len(there) else last
+        return found
+
+    def prompt_indexes(self) -> list[int]:
+        return [index for index, kind in enumerate(self.kinds) if kind == PROMPT_KIND[0]]
+
+    def keep(self, kept: list[int]) -> None:
+        """Remove all other items."""
+        for column in (self.hashes, self.answers, self.lines, self.parts):
+            column[:] = array("Q", [column[index] for index in kept])
+        self.kinds = bytearray(self.kinds[index] for index in kept)
+
+    def drop_turns(self, turns: int) -> int | None:
+        """Remove the last turns; return the number of remaining items, None if nothing changes.
+
+        Items before the first prompt always stay; harness messages just before a prompt leave with
+        it.
+        """
+        prompts = self.prompt_indexes()
+        if turns <= 0 or not prompts:
+            return None
+        cut = prompts[max(0, len(prompts) - turns)]
+        while cut > prompts[0] and self.kinds[cut - 1] == INPUT_KIND[0]:
+            cut -= 1
+        for column in (self.hashes, self.answers, self.lines, self.parts, self.kinds):
+            del column[cut:]
+        return cut
+
+
+def make_source_id(line: int, part: int = 0) -> str:
+    """Return the source id of a line; `part` is the index in a compaction's line, from 1 on."""
+    return f"line:{line}:{part}" if part else f"line:{line}"
+
 
 HISTORY_FIELD = "replacement_history"
 """The entry type of blocks that a compaction added to the context.
@@ -96,9 +208,9 @@ def append_inherited_summary(summary: str, key: str, line: SourceLine, time: str
 
 def find_summary(read: ItemContent, item: JsonDict) -> str | None:
     """Return the summary if an item is exactly one written by cutbank."""
-    if len(read.factories) != 1 or read.factories[0].keywords.get("kind") not in _INPUT_KINDS:
+    if not read.is_message or len(read.blocks) != 1 or read.blocks[0].kind not in _INPUT_KINDS:
         return None
-    found = find_marked_summary(item, read.factories[0].keywords.get("text"))
+    found = find_marked_summary(item, read.blocks[0].text)
     return found.text if found else None
 
 
@@ -153,7 +265,7 @@ def read_compaction(
     )
     context.keep([index for index in kept if index is not None])
     for place, (one, hashed, answer) in enumerate(zip(read, hashes, answers, strict=True), 1):
-        if kept[place - 1] is None and one.factories:
+        if kept[place - 1] is None and one.blocks:
             context.add(hashed, answer, line.number, place, rollback_kind(one))
             found.new_appends += _make_appends(one, line, key, place, time)
     return found
@@ -161,8 +273,8 @@ def read_compaction(
 
 def _answer_text(read: ItemContent) -> str | None:
     """Return the text of an answer that has only text."""
-    match [piece.keywords.get("content") for piece in read.factories]:
-        case [str(text)] if read.call_id:
+    match read.blocks:
+        case [ToolResult(content=str(text))] if read.call_id:
             return text or None
         case _:
             return None
@@ -181,15 +293,13 @@ def _make_appends(
     read: ItemContent, line: SourceLine, key: str, place: int, time: str | None
 ) -> list[Append]:
     id = make_source_id(line.number, place)
-    message = {"message_id": id} if len(read.factories) > 1 else {}
-    return [
-        Append(
-            key=f"{key}:{place}:{index}",
-            block=piece(origin=_origin(line, place, time, again=index > 0), **message),
-            source_id=id,
-        )
-        for index, piece in enumerate(read.factories)
-    ]
+    shared = {"message_id": id} if len(read.blocks) > 1 else {}
+    appends: list[Append] = []
+    for index, block in enumerate(read.blocks):
+        origin = _origin(line, place, time, again=index > 0)
+        placed: AnyBlock = block.model_copy(update={"origin": origin, **shared})
+        appends.append(Append(f"{key}:{place}:{index}", placed, id))
+    return appends
 
 
 def _origin(line: SourceLine, place: int, time: str | None, *, again: bool = False) -> Origin:

@@ -1,6 +1,14 @@
-"""Lists the line types of Codex rollouts, and recognizes texts that the user did not type."""
+"""Reads the lines of Codex rollouts that are not items: kinds, thread identity and token counts."""
 
+import json
 import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .....domain.session_events import Usage
+from ..fields import JsonDict, find_text, get_field, is_uuid
+from ..source import TranscriptSource
+from ..steps import ReportedCall, SessionStart
 
 FORMAT_NAME = "codex"
 CODEX_PROVIDER = "openai-responses"
@@ -122,3 +130,152 @@ def is_injected(text: str) -> bool:
     # The beginning of a text decides whether its remaining megabytes are searched.
     stripped = text.strip()
     return stripped[:1] in "<#" and _INJECTED.fullmatch(stripped) is not None
+
+
+_UUID_LENGTH = 36
+
+
+def read_session_start(first: Any, source: TranscriptSource) -> SessionStart:
+    """Return the session of a rollout, from its first line.
+
+    A child's rollout may continue with a copy of its parent's: the first line is the child's own.
+    """
+    for value in (first, *source.first_values):
+        meta = read_session_meta(value)
+        if meta is not None:
+            return SessionStart(
+                meta["id"], parent_key=_parent_key(meta), project=find_text(meta, "cwd")
+            )
+    named = source.stem[-_UUID_LENGTH:]
+    return SessionStart(named if is_uuid(named) else source.stem)
+
+
+def read_session_meta(value: Any) -> JsonDict | None:
+    """Return the session metadata of a line, if it has an id."""
+    match value:
+        case {"type": "session_meta", "payload": {"id": str(id)} as meta} if id:
+            return dict(meta)
+        case {"id": str(id), "timestamp": str()} if id and "type" not in value:
+            return dict(value)
+        case _:
+            return None
+
+
+def _parent_key(meta: JsonDict) -> str | None:
+    match meta:
+        case {"source": {"subagent": {"thread_spawn": {"parent_thread_id": str(parent)}}}}:
+            return parent if parent != meta["id"] else None
+        case {"source": {"subagent": _}, "parent_thread_id": str(parent)}:
+            return parent if parent and parent != meta["id"] else None
+        case _:
+            return None
+
+
+class SpawnedAgents:
+    """The calls that started other sessions, according to their outputs."""
+
+    def __init__(self) -> None:
+        self.copied = False
+        """Whether the rollout began with a copy of its parent's; then the owner of a call is
+        unknown.
+        """
+        self._calls: set[str] = set()
+
+    def find_agent(self, call: str | None, item: JsonDict) -> str | None:
+        """Return the session that the call started, if the item is its output."""
+        if call is None or self.copied:
+            return None
+        match item:
+            case {"type": "function_call", "name": "spawn_agent"}:
+                self._calls.add(call)
+            case {"type": "function_call_output", "output": str(output)} if call in self._calls:
+                self._calls.remove(call)
+                return _parse_agent_id(output)
+        return None
+
+
+def _parse_agent_id(output: str) -> str | None:
+    try:
+        said = json.loads(output)
+    except (ValueError, RecursionError):
+        return None
+    match said:
+        case {"agent_id": str(agent)} if agent:
+            return agent
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    usage: Usage
+    context_tokens: int | None
+    """Tokens in context after it, by Codex's count."""
+    is_new_call: bool
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether a prompt was sent: after a compaction, a count has only the remaining tokens."""
+        usage = self.usage
+        return bool((usage.input or 0) + (usage.cache_read or 0) + (usage.output or 0))
+
+
+@dataclass(slots=True)
+class UsageTracker:
+    """A tracker that tells new calls from repeated counts: only a new call changes the total."""
+
+    model: str | None = None
+    first_answer_id: str | None = None
+    """The first item that a model wrote since its last call was counted."""
+    context_tokens: int | None = None
+    """Tokens in context at the last count."""
+    total: JsonDict | None = None
+    window: int | None = None
+    """The size of the model's context, from the last report."""
+
+    def read_count(self, last: JsonDict, total: JsonDict | None, within: str) -> TokenCount:
+        """Read a count of the last call and of all calls."""
+        count = TokenCount(
+            usage=_parse_usage(last, within),
+            context_tokens=_parse_count(last, "total_tokens", within),
+            is_new_call=total is None or total != self.total,
+        )
+        self.total = total
+        self.context_tokens = count.context_tokens or self.context_tokens
+        return count if count.has_prompt else replace(count, is_new_call=False)
+
+    def note_window(self, told: JsonDict, within: str) -> None:
+        """Update the size of the context, if reported."""
+        self.window = _parse_count(told, "model_context_window", within) or self.window
+
+    def make_call(self, id: str, key: str, usage: Usage, time: str | None) -> ReportedCall:
+        """Return the call of the last answer."""
+        fields: dict[str, Any] = {
+            "call_id": id,
+            "model": self.model,
+            "usage": usage,
+            "source_time": time,
+        }
+        if self.window:
+            fields["context_window"] = self.window
+        before, self.first_answer_id = self.first_answer_id, None
+        return ReportedCall(f"{key}:call", fields, first_answer_id=before)
+
+
+def _parse_usage(usage: JsonDict, within: str) -> Usage:
+    """Parse the provider's report; Codex's input tokens are all tokens of the prompt."""
+    read = _parse_count(usage, "input_tokens", within)
+    cached = _parse_count(usage, "cached_input_tokens", within)
+    written = _parse_count(usage, "cache_write_input_tokens", within)
+    uncached = None if read is None else max(0, read - (cached or 0) - (written or 0))
+    return Usage(
+        input=uncached,
+        cache_read=cached,
+        cache_write=written,
+        output=_parse_count(usage, "output_tokens", within),
+        reasoning=_parse_count(usage, "reasoning_output_tokens", within),
+    )
+
+
+def _parse_count(usage: JsonDict, field: str, within: str) -> int | None:
+    return get_field(usage, field, int, within)

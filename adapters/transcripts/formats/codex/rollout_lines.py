@@ -1,22 +1,16 @@
 """Builds the lines of a rollout: wrappers of items, and events."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from .....domain.session_events import Usage
 from .....domain.source_time import parse_source_time
+from ..fields import JsonDict
 from ..outgoing import OutgoingSession
-from ..reading.fields import JsonDict
 
 _NO_FOLDER = "/"
 """The working folder if the session has none."""
-
-
-def encode_rollout_line(value: Any) -> bytes:
-    """Encode one line; large integers, NaN and infinities are allowed."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def make_rollout_line(kind: str, payload: JsonDict, time: str) -> JsonDict:

@@ -5,7 +5,7 @@ parent.
 from ..format import Format, make_line_read
 from .copilot_cli_reader import begin_reading, recognizes
 from .copilot_cli_writer import write
-from .event_types import FORMAT_NAME
+from .event_content import FORMAT_NAME
 
 FORMAT = Format(
     name=FORMAT_NAME,

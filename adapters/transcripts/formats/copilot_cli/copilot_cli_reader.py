@@ -6,9 +6,9 @@ from typing import Any
 
 from .....domain.blocks import Block, ToolResult
 from .....domain.compaction_events import Trigger
+from ..entry_steps import EntrySteps
+from ..fields import JsonDict, MalformedError, drop_fields, find_text, get_field, require_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
-from ..reading.entry_steps import EntrySteps
-from ..reading.fields import JsonDict, MalformedError, find_text, get_field, require_field
 from ..source import TranscriptSource
 from ..steps import (
     Append,
@@ -22,13 +22,15 @@ from ..steps import (
 )
 from ..summary_mark import find_marked_summary
 from .event_content import (
+    KEPT_EVENT_TYPES,
+    SKIPPED_EVENT_TYPES,
     EventContent,
+    is_from_sub_agent,
     read_assistant_message,
     read_copilot_usage,
     read_tool_result,
     read_user_message,
 )
-from .event_types import KEPT_EVENT_TYPES, SKIPPED_EVENT_TYPES, is_from_sub_agent
 
 _USER_SOURCES = (None, "", "user")
 """Sources of messages that the user wrote."""
@@ -44,8 +46,6 @@ def begin_reading(source: TranscriptSource) -> "CopilotReader":
         match value:
             case {"type": "session.start", "data": {"sessionId": str(id)} as data} if id:
                 return CopilotReader(id, find_text(data, "context", "cwd"))
-            case _:
-                pass
     # A session's file is `events.jsonl` in a folder with the session's id.
     return CopilotReader(source.path.parent.name if source.stem == "events" else source.stem)
 
@@ -184,13 +184,11 @@ class CopilotReader:
                 call in self.arguments and self.arguments[call] == arguments
             ):
                 # The request event holds them, and export restores them from there.
-                told = told | {"data": _drop_field(data, "arguments")}
+                told = told | {"data": drop_fields(data, "arguments")}
             case "system.message", {"content": str(text)}:
                 if text == self.system_prompt:
-                    told = told | {"data": _drop_field(data, "content")}
+                    told = told | {"data": drop_fields(data, "content")}
                 self.system_prompt = text
-            case _:
-                pass
         entry.add(RawEntry(id, kind, line.to_json(told), id, line.number))
         match kind, data:
             case "system.message", {"content": str(text)} if "content" in told["data"]:
@@ -215,8 +213,6 @@ class CopilotReader:
                 answer = get_field(data, "apiCallId", str, "data.") or id
                 time = get_field(line.value, "timestamp", str)
                 entry.add(self._read_call(data, answer, id, time, self.answers.get(answer)))
-            case _:
-                pass
 
     def _read_compaction(self, line: SourceLine, data: JsonDict, id: str) -> SourceCompaction:
         before = get_field(data, "preCompactionMessagesLength", int, "data.")
@@ -253,10 +249,6 @@ class CopilotReader:
 def _raw_text(line: SourceLine) -> str:
     """Return the original event, with unpaired surrogates replaced."""
     return line.to_json(line.value) if line.has_odd_numbers else line.text
-
-
-def _drop_field(data: JsonDict, field: str) -> JsonDict:
-    return {name: value for name, value in data.items() if name != field}
 
 
 def _is_event(value: Any) -> bool:

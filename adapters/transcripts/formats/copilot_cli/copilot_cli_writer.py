@@ -4,32 +4,33 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
 from .....domain.blocks import Block, Kind, Media, NativePart, ToolCall, ToolResult
-from ..content.block_times import get_block_time, to_iso
-from ..content.fill_entry import fill_entry
-from ..content.media_text import bytes_to_base64
+from .. import json_lines
+from ..fields import JsonDict
+from ..media_text import bytes_to_base64
 from ..outgoing import (
     OutgoingBlock,
     OutgoingCompaction,
     OutgoingEntry,
     OutgoingMessage,
     OutgoingSession,
+    get_block_time,
+    group_own_entries,
+    make_session_uuid,
+    to_iso,
 )
-from ..reading.fields import JsonDict
-from ..summary_mark import make_summary_mark
-from ..writing import json_bytes
-from ..writing.marked_text import make_marked_text
-from ..writing.own_entries import group_own_entries
-from .event_types import FORMAT_NAME
+from ..placeholders import fill_entry
+from ..summary_mark import make_marked_text, make_summary_mark
+from .event_content import FORMAT_NAME
 
 COPILOT_VERSION = "1.0.0"
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     """Yield the session's events, one per line."""
-    yield from map(json_bytes.encode_line, CopilotEventWriter(outgoing).write_events())
+    yield from map(json_lines.encode_line, CopilotEventWriter(outgoing).write_events())
 
 
 class CopilotEventWriter:
@@ -71,10 +72,6 @@ class CopilotEventWriter:
                     match request:
                         case {"toolCallId": str(call), "arguments": arguments}:
                             self.arguments[call] = arguments
-                        case _:
-                            pass
-            case _:
-                pass
         if isinstance(id := event.get("id"), str):
             self.last = id
             self.written.add(id)
@@ -91,13 +88,11 @@ class CopilotEventWriter:
                 self.system_prompt = text
             case {"type": "system.message"} if isinstance(data, dict) and self.system_prompt:
                 data.setdefault("content", self.system_prompt)
-            case _:
-                pass
 
     def _make_header(self) -> Iterator[JsonDict]:
         opened = self.outgoing.opened_at
         start: JsonDict = {
-            "sessionId": _session_id(self.outgoing.key),
+            "sessionId": make_session_uuid(self.outgoing.key),
             "version": 1,
             "producer": "copilot-agent",
             "copilotVersion": COPILOT_VERSION,
@@ -256,10 +251,3 @@ def _make_tool_request(call: ToolCall) -> JsonDict:
         "arguments": arguments if is_object else call.arguments,
         "type": "function" if is_object else "custom",
     }
-
-
-def _session_id(key: str) -> str:
-    try:
-        return str(UUID(key))
-    except ValueError:
-        return str(uuid5(NAMESPACE_URL, key))

@@ -6,11 +6,60 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, Origin, Text, ToolCall, ToolResult
 from .....domain.session_events import Usage
-from ..content import media_text
-from ..content.placeholders import Placeholder, make_remainder
+from .. import media_text
+from ..fields import JsonDict, MalformedError, get_field, require_field
 from ..json_lines import SourceLine
-from ..reading.fields import JsonDict, MalformedError, get_field, require_field
-from .event_types import FORMAT_NAME
+from ..placeholders import Placeholder, make_remainder
+
+FORMAT_NAME = "copilot-cli"
+
+_FOR_THE_PERSON = "shown to the person only"
+_STREAMED = "passes by while an answer is written: the whole of it comes as an event of its own"
+_HOOK = "what hooks did"
+_PERMISSION = "a permission that was asked for, and its answer"
+
+SKIPPED_EVENT_TYPES = {
+    "hook.start": _HOOK,
+    "hook.end": _HOOK,
+    "permission.requested": _PERMISSION,
+    "permission.completed": _PERMISSION,
+    **dict.fromkeys(
+        (
+            *("session.error", "session.idle", "session.info", "session.usage_info"),
+            *("session.warning", "pending_messages.modified", "session.background_tasks_changed"),
+        ),
+        _FOR_THE_PERSON,
+    ),
+    **dict.fromkeys(
+        (
+            *("assistant.message_delta", "assistant.reasoning_delta", "assistant.intent"),
+            *("assistant.reasoning", "assistant.streaming_delta", "assistant.message_start"),
+            *("tool.execution_partial_result", "tool.execution_progress"),
+        ),
+        _STREAMED,
+    ),
+}
+"""Types of events that Copilot does not need to resume, and the reasons."""
+
+KEPT_EVENT_TYPES = {
+    *("session.start", "session.resume", "session.model_change", "session.mode_changed"),
+    *("session.context_changed", "session.plan_changed", "session.usage_checkpoint"),
+    *("session.title_changed", "session.handoff", "session.shutdown", "session.task_complete"),
+    *("session.workspace_file_changed", "session.compaction_start", "session.truncation"),
+    *("session.compaction_complete", "session.snapshot_rewind", "session.skills_loaded"),
+    *("session.tools_updated", "session.custom_agents_updated", "session.mcp_servers_loaded"),
+    *("session.permissions_changed", "session.remote_steerable_changed"),
+    *("assistant.turn_start", "assistant.turn_end", "assistant.usage", "abort"),
+    *("tool.execution_start", "tool.user_requested", "skill.invoked"),
+    *("subagent.started", "subagent.completed", "subagent.failed", "subagent.selected"),
+    *("subagent.deselected", "system.message", "system.notification"),
+}
+"""Types of events that no model was sent, and that are kept unchanged."""
+
+
+def is_from_sub_agent(event: JsonDict, data: JsonDict) -> bool:
+    """Return whether a sub-agent wrote it: sub-agents share the session's file."""
+    return isinstance(data.get("parentToolCallId"), str) or isinstance(event.get("agentId"), str)
 
 
 @dataclass
@@ -121,9 +170,16 @@ def read_tool_result(content: EventContent, data: JsonDict, call: str) -> None:
     for index, item in enumerate(get_field(result or {}, "contents", list, "data.") or []):
         match item:
             case {"type": "image", "data": str(data64), "mimeType": str(mime)}:
-                images.append((index, Media(type="image", mime=mime, data=_decode_base64(data64))))
-            case _:
-                pass
+                images.append(
+                    (
+                        index,
+                        Media(
+                            type="image",
+                            mime=mime,
+                            data=media_text.require_base64(data64, "data: "),
+                        ),
+                    )
+                )
     whole = (*parts, *(media for _, media in images))
     said = whole if images else text or ""
     block = content.add(ToolResult(tool_call_id=call, content=said, is_error=failed))
@@ -165,15 +221,8 @@ def _read_attachment(file: Any) -> tuple[Media | None, str]:
             return Media(
                 type=media_text.media_kind_of(mime),
                 mime=mime,
-                data=_decode_base64(data),
+                data=media_text.require_base64(data, "data: "),
                 name=named,
             ), "data"
         case _:
             return None, ""
-
-
-def _decode_base64(base64: str) -> bytes:
-    data = media_text.base64_to_bytes(base64)
-    if data is None:
-        raise MalformedError("data: not base64")
-    return data

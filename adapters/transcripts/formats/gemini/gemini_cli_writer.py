@@ -4,26 +4,26 @@ import json
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ToolCall, ToolResult
 from .....domain.session_events import Usage
-from ..content.block_times import get_block_time, to_iso
-from ..content.fill_entry import fill_entry
+from .. import json_lines
+from ..fields import JsonDict
 from ..outgoing import (
     OutgoingBlock,
     OutgoingCompaction,
     OutgoingEntry,
     OutgoingMessage,
     OutgoingSession,
+    get_block_time,
+    group_own_entries,
+    make_session_uuid,
+    to_iso,
 )
-from ..reading.fields import JsonDict
-from ..summary_mark import SUMMARY_MARK, make_summary_mark
-from ..writing import json_bytes
-from ..writing.marked_text import make_user_text
-from ..writing.own_entries import group_own_entries
-from .parts import make_inline_part
-from .summary_text import make_summary_text
+from ..placeholders import fill_entry
+from ..summary_mark import SUMMARY_MARK, make_summary_mark, make_user_text
+from .parts import make_inline_part, make_summary_text
 
 FORMAT_NAME = "gemini-cli"
 GEMINI_SESSION_ENTRY = "session"
@@ -37,7 +37,7 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     recording.put_all()
     if outgoing.system_prompt:
         outgoing.count_loss("system prompts")
-    yield json_bytes.encode_document(recording.build())
+    yield json_lines.encode_document(recording.build())
 
 
 class GeminiDocument:
@@ -55,7 +55,7 @@ class GeminiDocument:
 
     def build(self) -> JsonDict:
         header = self.header or {
-            "sessionId": _session_id(self.outgoing.key),
+            "sessionId": make_session_uuid(self.outgoing.key),
             "projectHash": sha256(b"/").hexdigest(),
             "startTime": to_iso(self.outgoing.opened_at),
             "lastUpdated": self.last,
@@ -240,10 +240,3 @@ def _make_tokens(usage: Usage) -> JsonDict:
         "tool": 0,
         "total": prompt + output + thought,
     }
-
-
-def _session_id(key: str) -> str:
-    try:
-        return str(UUID(key))
-    except ValueError:
-        return str(uuid5(NAMESPACE_URL, key))

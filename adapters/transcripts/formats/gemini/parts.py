@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from .....domain.blocks import Kind, Media, Text
-from ..content import media_text
-from ..content.placeholders import JsonPath, Placeholder
+from .....projections.rendering import summary_message
+from .. import media_text
+from ..fields import JsonDict, get_field, require_field
 from ..json_lines import SourceLine
-from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from ..outgoing import OutgoingCompaction, OutgoingSession
+from ..placeholders import JsonPath, Placeholder
 
 _HARNESS_PREFIXES = (
     "<system-reminder>",
@@ -34,9 +36,7 @@ def read_media_part(part: JsonDict) -> Media | None:
     """Return the media of a part; None if it has none."""
     match part:
         case {"inlineData": {"mimeType": str(mime), "data": str(data)}}:
-            raw = media_text.base64_to_bytes(data)
-            if raw is None:
-                raise MalformedError("inlineData.data: not base64")
+            raw = media_text.require_base64(data, "inlineData.data: ")
             return Media(type=media_text.media_kind_of(mime), mime=mime, data=raw)
         case {"fileData": {"fileUri": str(uri)}}:
             mime = part["fileData"].get("mimeType")
@@ -101,3 +101,14 @@ def make_inline_part(media: Media) -> JsonDict:
     if media.url:
         return {"fileData": {"mimeType": media.mime, "fileUri": media.url}}
     return {"inlineData": {"mimeType": media.mime, "data": media_text.bytes_to_base64(media.data)}}
+
+
+def make_summary_text(outgoing: OutgoingSession, compacted: OutgoingCompaction) -> str | None:
+    """Return the summary in its mark, by which the reader recognizes it; None without a summary."""
+    if compacted.summary is None:
+        outgoing.count_loss("compactions without a summary")
+        return None
+    if compacted.boundary.kept and not outgoing.is_view:
+        outgoing.count_loss("what compactions kept word for word")
+    summary, hidden = compacted.summary, compacted.boundary.hidden
+    return summary_message.wrap_summary(summary.text, summary.covers, hidden)

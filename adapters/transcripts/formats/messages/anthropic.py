@@ -5,24 +5,25 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
 from ..claude_code.content import UnknownItemError, read_assistant_item, read_user_item
-from ..content.placeholders import JsonPath, Placeholder
+from ..fields import JsonDict, MalformedError, get_field, require_field
 from ..format import Format
 from ..json_lines import SourceLine
-from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from ..placeholders import JsonPath, Placeholder
 from .dialect_detection import ANTHROPIC_MESSAGES, make_recognizer
-from .media_reading import decode_media
 from .message_file_reader import make_message_reader
 from .message_file_writer import make_message_writer
-from .message_parts import (
+from .message_reader import (
+    Dialect,
     MalformedPart,
     MessagePart,
     ProviderCompaction,
     ReadBlock,
+    RequestFields,
     UnknownPart,
+    decode_media,
     read_texts,
     text_path,
 )
-from .message_reader import Dialect, RequestFields
 
 
 def read_anthropic_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:  # noqa: ARG001 - as others

@@ -6,7 +6,7 @@ from itertools import islice
 from types import NoneType
 from typing import Any
 
-from ..mini_swe_agent.bash_messages import has_bash_messages
+from ..mini_swe_agent.mini_swe_agent_reader import has_bash_messages
 from ..source import TranscriptSource
 
 CHAT_MESSAGES = "openai-chat"
@@ -80,8 +80,6 @@ def detect_value_dialect(value: Any) -> str | None:
         case [first, *rest] if _is_message(first):
             name = _choose_dialect([first, *rest], value)
             return CHAT_MESSAGES if name == RESPONSES_ITEMS else name
-        case _:
-            pass
     return RESPONSES_ITEMS if _is_responses_body(value) else None
 
 
@@ -142,8 +140,6 @@ def _body_signs(body: dict[str, Any]) -> Iterator[str]:
             yield ANTHROPIC_MESSAGES
         case [{"function": _}, *_]:
             yield CHAT_MESSAGES
-        case _:
-            pass
 
 
 def _message_signs(message: dict[str, Any]) -> Iterator[str]:

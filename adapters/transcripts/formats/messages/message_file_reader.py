@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .....domain.session_events import Usage
+from ..entry_steps import digest_text, make_line_problem
+from ..fields import JsonDict, MalformedError, drop_fields, get_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
-from ..reading.entry_steps import digest_text, make_line_problem
-from ..reading.fields import JsonDict, MalformedError, get_field
 from ..source import TranscriptSource
 from ..steps import (
     EntryEnd,
@@ -149,7 +149,7 @@ def read_body_steps(
 ) -> Iterator[ImportStep]:
     """Yield the steps of a body without its messages: the request, and the body itself."""
     line = conversation.line
-    rest = {name: value for name, value in body.items() if name not in dict(held)}
+    rest = drop_fields(body, *dict(held))
     counts: list[list[Any]] = [[name, _describe_position(body[name], some)] for name, some in held]
     counts[-1][1] = "text" if counts[-1][1] == "text" else None  # it may grow
     raw = line.to_json({"body": rest, "held": counts})

@@ -1,17 +1,18 @@
 """Writes a session as messages: the original ones, or its view as a model is sent it."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind
+from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, NativePart, ToolResult
 from .....domain.compaction import RECORDED_LINEAGE
 from .....projections.history_view import HistoryView
 from .....projections.rendering import sendable_json, summary_message
 from .....projections.rendering.catalog import PLAIN_RENDERERS
 from .....projections.view_entry import ViewEntry as Shown
-from ..content.fill_entry import fill_entry
+from ..fields import JsonDict, MalformedError
 from ..json_lines import SourceLine
 from ..outgoing import (
     OutgoingBlock,
@@ -20,12 +21,12 @@ from ..outgoing import (
     OutgoingEntry,
     OutgoingSession,
     group_outgoing_entries,
+    is_json,
+    is_partial_note,
 )
-from ..reading.fields import JsonDict, MalformedError
-from ..summary_mark import SUMMARY_MARK, is_imported_summary
-from ..writing.marked_text import make_marked_text
-from ..writing.own_entries import is_json, is_partial_note
-from .losses import count_losses
+from ..placeholders import fill_entry
+from ..summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
+from .dialect_detection import ANTHROPIC_MESSAGES
 from .message_file_reader import BODY_ENTRY, read_request_parameters
 from .message_reader import Dialect, find_system_prompt
 
@@ -112,8 +113,6 @@ def _has_same_request(
     match came.messages:
         case [dict() as first, *_] if prompt is None:
             prompt = _read_prompt(first, dialect)
-        case _:
-            pass
     before = (prompt, asked.tools or [], asked.settings or {})
     now = (outgoing.system_prompt, list(outgoing.tools), outgoing.settings)
     # Stored values have null for NaN, which is not JSON and equals nothing.
@@ -192,8 +191,6 @@ def _view_with_summaries(outgoing: OutgoingSession, provider: str) -> HistoryVie
                 text = summary_message.wrap_summary(summary.text, summary.covers, boundary.hidden)
                 block: AnyBlock = Block.developer(text, name="summary")
                 summaries.append(Shown(last, block, turn, summary.tokens, b""))
-            case _:
-                pass
     if not summaries:
         return view
     merged = sorted([*view.entries, *summaries], key=lambda entry: entry.position)
@@ -238,3 +235,62 @@ def _mark_summaries(value: Any, summaries: frozenset[str]) -> Any:
             return value | SUMMARY_MARK
         case _:
             return value
+
+
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_MEDIA = frozenset({"image", "document", "image_url", "file", "input_image", "input_file"})
+
+
+def count_losses(
+    outgoing: OutgoingSession, view: HistoryView, provider: str, messages: list[Any]
+) -> None:
+    """Report the parts of a view that its messages lack."""
+    held, said = Counter(_view_contents(view, provider)), Counter(_message_contents(messages))
+    for what, count in held.items():
+        if count > said[what]:
+            outgoing.count_loss(what, count - said[what])
+
+
+THINKING = "thinking"
+MEDIA = "images and documents"
+NATIVE_ITEMS = "items of another provider"
+ERRORS = "error marks of tool results"
+
+
+def _view_contents(view: HistoryView, provider: str) -> Iterator[str]:
+    for entry in view.entries:
+        if entry.shown is None:
+            yield from _block_contents(entry.block, provider)
+
+
+def _block_contents(block: AnyBlock, provider: str) -> Iterator[str]:
+    match block:
+        case Block(kind=Kind.THINKING):
+            yield THINKING
+        case Block(media=Media()):
+            yield MEDIA
+        case Block(native=native, text="") if native and native.provider != provider:
+            yield NATIVE_ITEMS
+        case ToolResult(content=content, is_error=is_error):
+            if is_error and provider != ANTHROPIC_MESSAGES:
+                yield ERRORS
+            for part in () if isinstance(content, str) else content:
+                if isinstance(part, Media):
+                    yield MEDIA
+                elif isinstance(part, NativePart) and part.native.provider != provider:
+                    yield NATIVE_ITEMS
+
+
+def _message_contents(messages: list[Any]) -> Iterator[str]:
+    left: list[Any] = [messages]
+    while left:
+        match left.pop():
+            case list() as several:
+                left += several
+            case dict() as item:
+                kind = item.get("type")
+                if kind in _THOUGHTS:
+                    yield THINKING
+                elif kind in _MEDIA:
+                    yield MEDIA
+                left += [item[name] for name in ("content", "output") if name in item]

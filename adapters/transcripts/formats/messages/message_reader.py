@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .....domain.blocks import ASSISTANT_KINDS, AnyBlock, Block, Kind, Origin, ToolResult
+from .....domain.blocks import ASSISTANT_KINDS, AnyBlock, Block, Kind, Media, Origin, ToolResult
 from .....domain.compaction_events import Trigger
 from .....projections.rendering import exchanges, tool_calls
-from ..content.placeholders import make_remainder
+from .. import media_text
+from ..entry_steps import digest_text
+from ..fields import JsonDict, MalformedError, json_name, require_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
-from ..reading.entry_steps import digest_text
-from ..reading.fields import JsonDict, MalformedError, json_name
+from ..media_text import MediaKind
+from ..placeholders import JsonPath, Placeholder, PlaceholderForm, make_remainder
 from ..steps import (
     Append,
     EntryEnd,
@@ -23,7 +25,83 @@ from ..steps import (
     UnknownEntry,
 )
 from ..summary_mark import find_marked_summary
-from .message_parts import MalformedPart, MessagePart, ProviderCompaction, ReadBlock, UnknownPart
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBlock:
+    """A block, and its placeholders in the message."""
+
+    block: AnyBlock
+    placeholders: tuple[Placeholder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderCompaction:
+    """A provider's replacement for everything before it."""
+
+    summary: str | None
+    partial_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownPart:
+    type: str
+    item: Any
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedPart:
+    """A piece that cannot be read, and the reason."""
+
+    reason: str
+    item: Any
+
+
+MessagePart = ReadBlock | ProviderCompaction | UnknownPart | MalformedPart
+
+
+def read_texts(owner: JsonDict, field: str) -> Iterator[tuple[JsonPath, Any]]:
+    """Yield the items of a content that is a text or a list, each with its path; none for null.
+
+    A text is one item of type `text`; its path is that of the text itself.
+    """
+    content = owner.get(field)
+    if content is None:
+        return
+    if isinstance(content, str):
+        yield (field,), {"type": "text", "text": content}
+        return
+    for index, item in enumerate(require_field(owner, field, list)):
+        yield (field, index), item
+
+
+def text_path(at: JsonPath) -> JsonPath:
+    return (*at, "text") if isinstance(at[-1], int) else at
+
+
+def read_media_url(
+    url: str, what: MediaKind, name: str | None = None
+) -> tuple[Media, PlaceholderForm | None]:
+    """Return the media at a URL, and its encoding; None if the URL stays."""
+    if not url.startswith("data:"):
+        mime = "image/*" if what == "image" else "application/octet-stream"
+        return Media(type=what, mime=mime, url=url, name=name), None
+    held = media_text.split_data_url(url)
+    if held is None:
+        mime = url.removeprefix("data:").partition(",")[0].partition(";")[0]
+        return Media(type=what, mime=mime or "text/plain", url=url, name=name), None
+    mime, encoded = held
+    data, is_exact = decode_media(encoded)
+    return Media(type=what, mime=mime, data=data, name=name), "address" if is_exact else None
+
+
+def decode_media(encoded: str) -> tuple[bytes, bool]:
+    """Return the bytes, and whether encoding them gives the same text."""
+    data = media_text.base64_to_bytes(encoded)
+    if data is None:
+        raise MalformedError("not base64")
+    return data, media_text.bytes_to_base64(data) == encoded
+
 
 _CALL_NOTE_PREFIX = "[from the tool call "
 """The prefix of text before media that a tool's message could not hold."""
@@ -142,8 +220,6 @@ class MessageReader:
                     made.append(ReadBlock(block.model_copy(update={"content": ""}), ()))
                 case ReadBlock(block=block) if _has_content(block):
                     made.append(piece)
-                case _:
-                    pass
         yield from made
 
     def _add_compaction(

@@ -16,24 +16,24 @@ from .....domain.blocks import (
     ToolResult,
 )
 from ..claude_code.entries import classify_user_text
-from ..content.placeholders import JsonPath, Placeholder
+from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..format import Format
 from ..json_lines import SourceLine
-from ..reading.fields import JsonDict, MalformedError, get_field, require_field
-from . import media_reading
+from ..placeholders import JsonPath, Placeholder
+from . import message_reader
 from .dialect_detection import CHAT_MESSAGES, make_recognizer
 from .message_file_reader import make_message_reader
 from .message_file_writer import make_message_writer
-from .message_parts import (
+from .message_reader import (
+    Dialect,
     MalformedPart,
     MessagePart,
     ReadBlock,
+    RequestFields,
     UnknownPart,
-    read_item_type,
     read_texts,
     text_path,
 )
-from .message_reader import Dialect, RequestFields
 
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Fields in which servers put a model's thoughts."""
@@ -123,7 +123,7 @@ def _read_result(message: JsonDict, id: str, line: SourceLine) -> MessagePart:
     parts: list[ResultPart] = []
     holes_of: list[Placeholder] = []
     for at, item in read_texts(message, "content"):
-        if read_item_type(item) == "text":
+        if require_type(item) == "text":
             parts.append(Text(text=require_field(item, "text", str)))
             holes_of.append(Placeholder((*at, "text"), "text", len(parts) - 1))
         else:
@@ -142,7 +142,7 @@ def _read_content(message: JsonDict, line: SourceLine, kind: Kind) -> Iterator[M
 
 
 def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> MessagePart:
-    match read_item_type(item):
+    match require_type(item):
         case "text":
             words = require_field(item, "text", str)
             of = classify_user_text({}, words) if kind is Kind.USER else kind
@@ -161,7 +161,7 @@ def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> Message
 
 
 def _read_image(at: JsonPath, image: JsonDict) -> ReadBlock:
-    found, form = media_reading.read_media_url(require_field(image, "url", str), "image")
+    found, form = message_reader.read_media_url(require_field(image, "url", str), "image")
     holes = (Placeholder((*at, "image_url", "url"), form),) if form else ()
     return ReadBlock(Block(kind=Kind.IMAGE, media=found), holes)
 
@@ -172,7 +172,7 @@ def _read_file(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
     if data is None or not data.startswith("data:"):
         return _keep_native(at, item, line)
     name = get_field(file, "filename", str)
-    found, form = media_reading.read_media_url(data, "document", name)
+    found, form = message_reader.read_media_url(data, "document", name)
     holes = (Placeholder((*at, "file", "file_data"), form),) if form else ()
     return ReadBlock(_make_document(found), holes)
 

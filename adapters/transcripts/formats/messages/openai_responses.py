@@ -15,26 +15,26 @@ from .....domain.blocks import (
     ToolResult,
 )
 from ..claude_code.entries import classify_user_text
-from ..content.media_text import MediaKind
-from ..content.placeholders import JsonPath, Placeholder, PlaceholderForm
+from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..format import Format
 from ..json_lines import SourceLine
-from ..reading.fields import JsonDict, MalformedError, get_field, require_field
-from . import media_reading
+from ..media_text import MediaKind
+from ..placeholders import JsonPath, Placeholder, PlaceholderForm
+from . import message_reader
 from .dialect_detection import RESPONSES_ITEMS, make_recognizer
 from .message_file_reader import make_message_reader
 from .message_file_writer import make_message_writer
-from .message_parts import (
+from .message_reader import (
+    Dialect,
     MalformedPart,
     MessagePart,
     ProviderCompaction,
     ReadBlock,
+    RequestFields,
     UnknownPart,
-    read_item_type,
     read_texts,
     text_path,
 )
-from .message_reader import Dialect, RequestFields
 
 _CALL_FIELDS = {
     "local_shell_call": "action",
@@ -85,7 +85,7 @@ def _read_message(message: JsonDict, line: SourceLine) -> Iterator[MessagePart]:
 
 
 def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> MessagePart:
-    match read_item_type(item):
+    match require_type(item):
         case "input_text" | "output_text" | "text":
             words = require_field(item, "text", str)
             of = classify_user_text({}, words) if kind is Kind.USER else kind
@@ -114,7 +114,7 @@ def _read_media(item: JsonDict) -> tuple[Media, str, PlaceholderForm | None] | N
             if field == "file_data" and not address.startswith("data:"):
                 return None
             what: MediaKind = "image" if field == "image_url" else "document"
-            media, form = media_reading.read_media_url(address, what, name)
+            media, form = message_reader.read_media_url(address, what, name)
             return media, field, form
     return None
 
@@ -179,7 +179,7 @@ def _read_result(message: JsonDict, line: SourceLine) -> ReadBlock:
 def _read_output_part(
     at: JsonPath, item: Any, index: int, line: SourceLine
 ) -> tuple[ResultPart, Placeholder | None]:
-    match read_item_type(item):
+    match require_type(item):
         case "input_text" | "output_text" | "text":
             return Text(text=require_field(item, "text", str)), Placeholder(
                 (*at, "text"), "text", index

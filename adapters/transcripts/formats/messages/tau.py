@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ..entry_steps import digest_text
+from ..fields import JsonDict, drop_fields
 from ..format import Format
 from ..json_lines import SourceLine
 from ..outgoing import OutgoingSession
-from ..reading.entry_steps import digest_text
-from ..reading.fields import JsonDict
 from ..source import TranscriptSource
 from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart
 from .dialect_detection import TAU_MESSAGES, is_tau_record
@@ -54,7 +54,7 @@ def _read_record(
     keys: SessionKeys, line: SourceLine, record: JsonDict, before: int
 ) -> Iterator[ImportStep]:
     yield SessionStart(keys.make_distinct(_make_key(keys.stem, record)))
-    rest = {name: value for name, value in record.items() if name != _MESSAGES_FIELD}
+    rest = drop_fields(record, _MESSAGES_FIELD)
     raw = line.to_json({"body": rest, "held": [[_MESSAGES_FIELD, None]]})
     yield RawEntry(f"{BODY_ENTRY}:{digest_text(raw)}", BODY_ENTRY, raw, line=0)
     yield EntryEnd("imported", before)

@@ -1,25 +1,65 @@
 """Reads a mini-SWE-agent trajectory: one object, or in older versions a bare list."""
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from ..json_lines import NestedTooDeeplyError, SourceLine
-from ..reading.chat_content import drop_cache_marks
-from ..reading.entry_steps import digest_text
-from ..reading.fields import MalformedError
+from .....domain.blocks import Kind, ToolCall
+from ..chat_content import (
+    ChatReader,
+    add_message_blocks,
+    add_thoughts,
+    add_tool_calls,
+    find_chat_summary,
+    make_trajectory_key,
+    read_chat_messages,
+    read_surrounding,
+)
+from ..entry_steps import EntryBlocks, EntryLocation
+from ..fields import JsonDict, drop_fields, get_field, require_field, require_name
+from ..json_lines import SourceLine
+from ..openhands.call_usage import as_number, read_openhands_usage
 from ..source import TranscriptSource
-from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceProblem, UnknownEntry
-from .bash_messages import has_bash_messages
-from .messages import FORMAT_NAME, MiniSweMessageReader
+from ..steps import (
+    EntryEnd,
+    ImportStep,
+    RawEntry,
+    ReportedCall,
+    SessionStart,
+    SourceProblem,
+    UnknownEntry,
+)
 
-__all__ = ["FORMAT_NAME", "MINI_SWE_AGENT_ENTRY", "read", "recognizes"]
-
+FORMAT_NAME = "mini-swe-agent"
 MINI_SWE_AGENT_ENTRY = "trajectory"
+AUTHOR_FIELD = "by"
+"""The field of `extra` that names the author in a user's role, written by cutbank."""
+_SHELL_TOOL = "bash"
+"""The only tool of this agent."""
+_FENCED_COMMAND = re.compile(
+    r"^```(?:mswea_bash_command|bash)\s*\n(.*?)\n?^```", re.DOTALL | re.MULTILINE
+)
+_ROLES = frozenset({"system", "user", "assistant"})
+
+
+def has_bash_messages(messages: list[Any]) -> bool:
+    """Return whether only system, user and model speak, and the model starts with a command."""
+    for message in messages:
+        match message:
+            case {"role": str(role), "content": str(), **more} if role in _ROLES and not more:
+                pass
+            case _:
+                return False
+    first = next((one["content"] for one in messages if one["role"] == "assistant"), "")
+    is_begun = bool(messages) and messages[0]["role"] == "system"
+    return is_begun and bool(_FENCED_COMMAND.search(first))
 
 
 def recognizes(source: TranscriptSource) -> bool:
     """Return whether this is a trajectory: it says so, or is a list of messages with commands."""
-    if source.is_folder or not _is_candidate(source):
+    first = source.first_line
+    if source.is_folder or (isinstance(first, dict) and "messages" not in first):
         return False
     document = source.document
     match document.value if document else None:
@@ -38,10 +78,11 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
     document = source.document
     match document.value if document else None:
         case {"messages": list(messages)} if document:
-            rest = {name: one for name, one in document.value.items() if name != "messages"}
+            rest = drop_fields(document.value, "messages")
             yield from _read_trajectory(messages, rest, source, document)
+            yield from read_surrounding(rest, document, MINI_SWE_AGENT_ENTRY)
         case list(messages) if document:
-            yield from _read_trajectory(messages, None, source, document)
+            yield from _read_trajectory(messages, {}, source, document)
         case _:
             problem = document.problem if document else None
             yield SourceProblem(1, problem or "expected an object with messages")
@@ -49,64 +90,121 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 
 def _read_trajectory(
-    messages: list[Any], rest: dict[str, Any] | None, source: TranscriptSource, document: SourceLine
+    messages: list[Any], around: JsonDict, source: TranscriptSource, document: SourceLine
 ) -> Iterator[ImportStep]:
-    around = rest or {}
     named = around.get("instance_id")
     title = named if isinstance(named, str) and named else source.stem
-    yield SessionStart(_make_key(named, messages, document), title)
-    reader = MiniSweMessageReader(document, model=_find_model(around))
-    for number, message in enumerate(messages, 1):
-        key = None
-        raw = None
-        try:
-            raw = document.to_json(message)
-            key = f"{number}:{digest_text(document.to_json(drop_cache_marks(message)))}"
-            steps = reader.read(message, number, key, raw)
-        except (MalformedError, NestedTooDeeplyError) as error:
-            yield SourceProblem(number, f"messages: {error}", key, raw)
-            yield EntryEnd("error", document.end)
-            continue
-        yield from steps
-        unknown = any(isinstance(step, UnknownEntry) for step in steps)
-        yield EntryEnd("unknown" if unknown else "imported", document.end)
-    if rest is not None:
-        yield from _read_remainder(rest, document)
-
-
-def _read_remainder(rest: dict[str, Any], document: SourceLine) -> Iterator[ImportStep]:
-    try:
-        raw = document.to_json(rest)
-    except NestedTooDeeplyError as error:
-        yield SourceProblem(1, str(error))
-        yield EntryEnd("error", document.end)
-        return
-    yield RawEntry(f"around:{digest_text(raw)}", MINI_SWE_AGENT_ENTRY, raw)
-    yield EntryEnd("imported", document.end)
-
-
-def _make_key(named: Any, messages: list[Any], document: SourceLine) -> str:
-    """Return a session's key from its first messages, since the file has no id of the run."""
-    began: list[Any] = [named]
-    for message in messages:
-        began.append(drop_cache_marks(message))
-        if isinstance(message, dict) and message.get("role") == "assistant":
-            break
-    try:
-        told = document.to_json(began)
-    except NestedTooDeeplyError:
-        told = document.digest
-    return f"{FORMAT_NAME}-{digest_text(told)}"
-
-
-def _find_model(around: dict[str, Any]) -> str | None:
+    yield SessionStart(make_trajectory_key(FORMAT_NAME, [named], messages, document), title)
     match around:
-        case {"info": {"config": {"model": {"model_name": str(model)}}}}:
-            return model
+        case {"info": {"config": {"model": {"model_name": str(name)}}}}:
+            model: str | None = name
         case _:
+            model = None
+    reader = _MessageReader(FORMAT_NAME, document, model=model)
+    yield from read_chat_messages(messages, document, reader.read, "messages")
+
+
+@dataclass(slots=True)
+class _MessageReader(ChatReader):
+    model: str | None = None
+
+    def read(self, message: JsonDict, number: int, key: str, raw: str) -> list[ImportStep]:
+        extra = get_field(message, "extra", dict) or {}
+        time = as_number(extra.get("timestamp"))
+        told = self.line.to_json(extra["timestamp"]) if time is not None else None
+        whence = EntryLocation(FORMAT_NAME, key, self.line, number, None, told)
+        match require_field(message, "role", str):
+            case "system":
+                return self.read_system(message, whence, raw)
+            case "assistant":
+                return self._read_assistant(message, extra, whence, raw)
+            case "user":
+                return self._read_user(message, extra, whence, raw)
+            case "tool":
+                call = require_name(message, "tool_call_id")
+                return self._read_answer(message, call, extra, whence)
+            case "exit":
+                return [RawEntry(key, "exit", raw, line=number)]
+            case role:
+                return [UnknownEntry(key, f"messages/{role}", raw, number)]
+
+    def _read_assistant(
+        self, message: JsonDict, extra: JsonDict, whence: EntryLocation, raw: str
+    ) -> list[ImportStep]:
+        pieces = EntryBlocks()
+        add_thoughts(pieces, message, self.line)
+        add_message_blocks(pieces, Kind.ASSISTANT, message)
+        add_tool_calls(pieces, message)
+        if not pieces.call_ids and (command := _find_command(pieces, message)) is not None:
+            arguments = self.line.to_json({"command": command})
+            call = f"call-{whence.number}"
+            pieces.add(ToolCall(tool_call_id=call, name=_SHELL_TOOL, arguments=arguments))
+        self.open_calls = pieces.call_ids
+        response = extra.get("response")
+        told = response if isinstance(response, dict) else {}
+        id = told.get("id")
+        call_id = id if isinstance(id, str) and id else f"message-{whence.number}"
+        steps = self.append(pieces, message, whence, raw, call_id)
+        if pieces.blocks and (told or extra.get("cost") is not None):
+            steps.append(self._report_call(told, extra, call_id, whence))
+        return steps
+
+    def _read_user(
+        self, message: JsonDict, extra: JsonDict, whence: EntryLocation, raw: str
+    ) -> list[ImportStep]:
+        by = extra.get(AUTHOR_FIELD)
+        is_interrupt = isinstance(extra.get("interrupt_type"), str)
+        found = find_chat_summary(message)
+        if found and self.has_messages:
+            return self.compact(found, message, whence, raw)
+        # Only a user's message answers a call that was found in the text.
+        is_asked = bool(self.open_calls) and self.open_calls[0].startswith("call-")
+        if is_asked and by is None and not found and not is_interrupt:
+            return self._read_answer(message, self.open_calls[0], extra, whence)
+        pieces = EntryBlocks()
+        is_developer = bool(found) or by == "developer" or is_interrupt
+        add_message_blocks(pieces, Kind.DEVELOPER if is_developer else Kind.USER, message)
+        if found:
+            pieces.mark_as_summary(found)
+        return self.append(pieces, message, whence, raw)
+
+    def _read_answer(
+        self, message: JsonDict, call: str, extra: JsonDict, whence: EntryLocation
+    ) -> list[ImportStep]:
+        steps = self.answer(message, call, whence, is_error=bool(extra.get("exception_info")))
+        self.has_messages = True
+        return steps
+
+    def _report_call(
+        self, response: JsonDict, extra: JsonDict, call_id: str, whence: EntryLocation
+    ) -> ReportedCall:
+        model = response.get("model")
+        match response.get("choices"):
+            case [{"finish_reason": str(reason)}, *_]:
+                stop: str | None = reason
+            case _:
+                stop = None
+        fields = {
+            "call_id": call_id,
+            "model": model if isinstance(model, str) else self.model,
+            "usage": read_openhands_usage(response.get("usage")),
+            "cost_usd": as_number(extra.get("cost")),
+            "stop_reason": stop,
+            "source_time": whence.time,
+        }
+        return ReportedCall(f"call:{whence.key}", fields, whence.key)
+
+
+def _find_command(pieces: EntryBlocks, message: JsonDict) -> str | None:
+    """Return the command in the text of a message that calls no tool."""
+    # Older versions have only the text, newer ones also the actions that they found in it.
+    match message:
+        case {"extra": {"actions": [_, *_]}}:
+            pass
+        case _ if message.keys() > {"role", "content"}:
             return None
-
-
-def _is_candidate(source: TranscriptSource) -> bool:
-    first = source.first_line
-    return not isinstance(first, dict) or "messages" in first
+    found = [
+        match[1] for block in pieces.blocks for match in _FENCED_COMMAND.finditer(block.text or "")
+    ]
+    # The agent runs a command only if there is exactly one.
+    return found[0] if len(found) == 1 else None

@@ -7,20 +7,27 @@ from typing import Any
 from .....domain.blocks import ToolCall, ToolResult
 from .....domain.messages import Role
 from .....projections.rendering import summary_message
+from ..chat_content import (
+    make_answer_content,
+    make_call_items,
+    make_chat_content,
+    make_shell_command,
+    make_thought_fields,
+)
+from ..fields import JsonDict
 from ..openhands.call_usage import make_usage_report
 from ..outgoing import (
+    EntryRestorer,
     OutgoingCall,
     OutgoingCompaction,
     OutgoingEntry,
     OutgoingMessage,
     OutgoingSession,
+    group_own_entries,
+    read_entry_type,
 )
-from ..reading.fields import JsonDict
 from ..summary_mark import SUMMARY_MARK
-from ..writing.chat_content import make_answer_content, make_chat_content, make_thought_fields
-from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
-from .messages import AUTHOR_FIELD, FORMAT_NAME
-from .mini_swe_agent_reader import MINI_SWE_AGENT_ENTRY
+from .mini_swe_agent_reader import AUTHOR_FIELD, FORMAT_NAME, MINI_SWE_AGENT_ENTRY
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
@@ -97,15 +104,12 @@ class _TrajectoryBuilder:
         calls = [block for block in blocks if isinstance(block, ToolCall)]
         said: JsonDict = {"role": "assistant", "content": make_chat_content(blocks, self.outgoing)}
         if calls:
-            said["tool_calls"] = [
-                {
-                    "id": call.tool_call_id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                }
-                for call in calls
-            ]
-        extra: JsonDict = {"actions": [_make_action(call) for call in calls]}
+            said["tool_calls"] = make_call_items(calls)
+        actions = [
+            {"command": make_shell_command(call), "tool_call_id": call.tool_call_id}
+            for call in calls
+        ]
+        extra: JsonDict = {"actions": actions}
         if called := message.call:
             response: JsonDict = {"id": called.call_id, "model": called.model}
             if called.stop_reason:
@@ -130,12 +134,6 @@ class _TrajectoryBuilder:
 
 def _make_user(content: str | list[JsonDict], by: str) -> JsonDict:
     return {"role": "user", "content": content, "extra": {AUTHOR_FIELD: by}}
-
-
-def _make_action(call: ToolCall) -> JsonDict:
-    command = call.parse_arguments().get("command")
-    told = command if isinstance(command, str) else f"{call.name} {call.arguments}"
-    return {"command": told, "tool_call_id": call.tool_call_id}
 
 
 def _make_info(outgoing: OutgoingSession) -> JsonDict:

@@ -1,7 +1,7 @@
 """Reads and writes opencode session exports, with compactions and sub-agents."""
 
 from ..format import Format
-from .names import FORMAT_NAME
+from .message_parts import FORMAT_NAME
 from .opencode_reader import read, recognizes
 from .opencode_writer import write
 

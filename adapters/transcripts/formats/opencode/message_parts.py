@@ -7,11 +7,23 @@ from typing import Any
 from .....domain.blocks import Block, Kind, Media, Native, Origin, Text, ToolCall, ToolResult
 from .....domain.record import MAX_COUNT
 from .....domain.session_events import Usage
-from ..content import media_text
-from ..content.placeholders import JsonPath, Placeholder, make_remainder
+from .. import media_text
+from ..fields import JsonDict, drop_fields, get_field, require_field
 from ..json_lines import SourceLine
-from ..reading.fields import JsonDict, MalformedError, get_field, require_field
-from .names import ANTHROPIC, FORMAT_NAME, RESPONSES
+from ..placeholders import JsonPath, Placeholder, make_remainder
+
+FORMAT_NAME = "opencode"
+
+OPENCODE_SESSION_ENTRY = "session"
+"""The type of the note that holds the document without its messages."""
+OPENCODE_MESSAGE_PREFIX = "message/"
+"""The type prefix of a note that holds a message without its parts; its role follows."""
+PART_PREFIX = "part/"
+PRUNED_TEXT = "pruned"
+"""The type of the note with the time at which a result left the context."""
+
+ANTHROPIC = "anthropic"
+RESPONSES = "openai-responses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +79,7 @@ def read_file_media(file: JsonDict) -> Media | None:
     held = media_text.split_data_url(url)
     if held is None:
         return None
-    raw = media_text.base64_to_bytes(held[1])
-    if raw is None:
-        raise MalformedError("url: not base64")
+    raw = media_text.require_base64(held[1], "url: ")
     return Media(type=what, mime=mime, data=raw, name=name)
 
 
@@ -100,18 +110,16 @@ def make_tool_call(part: OpencodePart, call: str, message: str) -> ToolCall:
 def make_tool_result(part: OpencodePart, call: str) -> ToolResult:
     """Return the result of a tool part. Its remainder is the part's state without the input."""
     told: JsonDict = part.item["state"]
-    state: JsonDict = {name: value for name, value in told.items() if name != "input"}
+    state: JsonDict = drop_fields(told, "input")
     failed = state["status"] == "error"
     field = "error" if failed else "output"
     output = require_field(state, field, str, "state.")
     if isinstance(times := state.get("time"), dict) and "compacted" in times:
-        state["time"] = {name: time for name, time in times.items() if name != "compacted"}
+        state["time"] = drop_fields(times, "compacted")
     holes = [Placeholder(("state", field), part=0)]
     match state.get("metadata"):
         case {"output": str(again)} if again == output:
             holes.append(Placeholder(("state", "metadata", "output"), part=0))
-        case _:
-            pass
     content: list[Text | Media] = [Text(text=output)]
     for index, file in enumerate(get_field(state, "attachments", list, "state.") or []):
         media = read_file_media(file) if isinstance(file, dict) else None

@@ -6,10 +6,10 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block
 from .....domain.compaction_events import Trigger
-from ..content.placeholders import Placeholder
+from ..entry_steps import EntrySteps, digest_text, read_entry_steps
+from ..fields import JsonDict, MalformedError, drop_fields, find_text, get_field, require_field
 from ..json_lines import SourceLine
-from ..reading.entry_steps import EntrySteps, digest_text, read_entry_steps
-from ..reading.fields import JsonDict, MalformedError, find_text, get_field, require_field
+from ..placeholders import Placeholder
 from ..source import TranscriptSource
 from ..steps import (
     Append,
@@ -25,6 +25,10 @@ from ..steps import (
 )
 from ..summary_mark import find_marked_summary
 from .message_parts import (
+    OPENCODE_MESSAGE_PREFIX,
+    OPENCODE_SESSION_ENTRY,
+    PART_PREFIX,
+    PRUNED_TEXT,
     OpencodePart,
     make_file_block,
     make_tool_call,
@@ -34,7 +38,6 @@ from .message_parts import (
     read_pruned_time,
     read_thought_native,
 )
-from .names import OPENCODE_MESSAGE_PREFIX, OPENCODE_SESSION_ENTRY, PART_PREFIX, PRUNED_TEXT
 
 _KNOWN_PART_TYPES = {
     *("agent", "compaction", "patch", "retry", "snapshot", "step-finish", "step-start"),
@@ -107,8 +110,6 @@ class OpencodeExportReader:
         match document.get("info"):
             case {"revert": {"messageID": str(id)}} if id in self.last:
                 yield Rewind(f"revert:{id}", to=self.last[id])
-            case _:
-                pass
 
     def _read_entry(self, read: Any, item: Any, *more: Any) -> Iterable[ImportStep]:
         self.number += 1
@@ -127,7 +128,7 @@ class OpencodeExportReader:
                 project=find_text(told, "directory"),
             )
         )
-        raw = self.line.to_json({name: one for name, one in document.items() if name != "messages"})
+        raw = self.line.to_json(drop_fields(document, "messages"))
         entry.add(
             RawEntry(
                 f"{OPENCODE_SESSION_ENTRY}:{digest_text(raw)}",
@@ -160,7 +161,7 @@ class OpencodeExportReader:
         message.item = info
         message.id = get_field(info, "id", str, "info.") or message.id
         role = require_field(info, "role", str, "info.")
-        raw = self.line.to_json({name: one for name, one in item.items() if name != "parts"})
+        raw = self.line.to_json(drop_fields(item, "parts"))
         if role not in ("user", "assistant"):
             entry.add_unknown(f"{OPENCODE_MESSAGE_PREFIX}{role}", raw, message.id)
             return
@@ -270,8 +271,6 @@ class OpencodeExportReader:
         match part:
             case {"tool": "task", "state": {"metadata": {"sessionId": str(child)}}}:
                 entry.add(SubAgentLink(child, self.key, call))
-            case _:
-                pass
 
     def _append_text(
         self, entry: EntrySteps, part: JsonDict, id: str, block: Block, message: OpencodeMessage

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .....domain.blocks import Kind, ToolCall
-from ..content.placeholders import JsonPath
+from ..chat_content import add_thoughts
+from ..entry_steps import EntryBlocks, SourceImage, image_from_address
+from ..fields import MalformedError, drop_fields, get_field, json_name, require_field
 from ..json_lines import SourceLine
-from ..reading.entry_blocks import EntryBlocks, SourceImage, image_from_address, make_thinking_block
-from ..reading.fields import MalformedError, get_field, json_name, require_field
+from ..placeholders import JsonPath
 
 METADATA_FIELD = "tool_call_metadata"
 RESPONSE_PATH: JsonPath = (METADATA_FIELD, "model_response")
@@ -26,6 +27,9 @@ class ActionCall:
     response: dict[str, Any] | None
     """The model's original answer, if recorded."""
     response_id: str | None
+
+    def make_call(self, arguments: str) -> ToolCall:
+        return ToolCall(tool_call_id=self.call_id, name=self.tool, arguments=arguments)
 
 
 def find_action_call(event: dict[str, Any], name: str) -> ActionCall:
@@ -48,7 +52,7 @@ def read_v0_action(
     args = require_field(event, "args", dict)
     message = _response_message(asked.response)
     if first and message is not None:
-        _read_thoughts(message, line, pieces)
+        add_thoughts(pieces, message, line, MESSAGE_PATH)
         for text, at in _read_texts(message.get("content"), (*MESSAGE_PATH, "content")):
             pieces.add_text(Kind.ASSISTANT, text, at)
     elif first and event.get("action") != "think":
@@ -59,12 +63,12 @@ def read_v0_action(
     if found is not None:
         arguments, index = found
         at = (*MESSAGE_PATH, "tool_calls", index, "function", "arguments")
-        pieces.add(_make_call(asked, arguments), at if first else None)
+        pieces.add(asked.make_call(arguments), at if first else None)
     else:
-        told = {name: value for name, value in args.items() if name not in _NON_ARGUMENTS}
+        told = drop_fields(args, *_NON_ARGUMENTS)
         if event.get("action") == "think":
             told["thought"] = args.get("thought")
-        pieces.add(_make_call(asked, line.to_json(told)))
+        pieces.add(asked.make_call(line.to_json(told)))
     return pieces
 
 
@@ -144,10 +148,6 @@ def read_notice(event: dict[str, Any]) -> EntryBlocks:
     return pieces
 
 
-def _make_call(asked: ActionCall, arguments: str) -> ToolCall:
-    return ToolCall(tool_call_id=asked.call_id, name=asked.tool, arguments=arguments)
-
-
 def _response_message(response: dict[str, Any] | None) -> dict[str, Any] | None:
     match response:
         case {"choices": [{"message": dict(message)}, *_]}:
@@ -162,21 +162,7 @@ def _read_arguments(message: dict[str, Any] | None, call: str) -> tuple[str, int
         match one:
             case {"id": id, "function": {"arguments": str(arguments)}} if id == call:
                 return arguments, index
-            case _:
-                pass
     return None
-
-
-def _read_thoughts(message: dict[str, Any], line: SourceLine, pieces: EntryBlocks) -> None:
-    signed = message.get("thinking_blocks")
-    items = [item for item in signed if isinstance(item, dict)] if isinstance(signed, list) else []
-    if items and isinstance(signed, list) and len(items) == len(signed):
-        for index, item in enumerate(items):
-            pieces.add_native(
-                make_thinking_block(item, line), (*MESSAGE_PATH, "thinking_blocks", index)
-            )
-    elif isinstance(thought := message.get("reasoning_content"), str):
-        pieces.add_text(Kind.THINKING, thought, (*MESSAGE_PATH, "reasoning_content"))
 
 
 def _read_texts(content: Any, at: JsonPath) -> Iterator[tuple[str, JsonPath]]:

@@ -6,18 +6,21 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from .....domain.messages import Role
-from ..content.media_text import make_media_address
+from ..chat_content import make_call_items
+from ..media_text import make_media_address
 from ..outgoing import (
+    EntryRestorer,
     OutgoingBlock,
     OutgoingCompaction,
     OutgoingEntry,
     OutgoingMessage,
     OutgoingSession,
+    group_own_entries,
+    read_entry_type,
 )
-from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
 from .call_usage import make_usage_report
 from .v0_reader import FORMAT_NAME, LINE_ENTRY
-from .v1_events import format_local_time
+from .v1_writer import forget_events, format_local_time
 
 _EventObject = dict[str, Any]
 
@@ -170,15 +173,7 @@ class _V0SessionWriter:
         answer: _EventObject = {
             "role": "assistant",
             "content": text or None,
-            "tool_calls": [
-                {
-                    "id": block.tool_call_id,
-                    "type": "function",
-                    "function": {"name": block.name, "arguments": block.arguments},
-                }
-                for block in blocks
-                if isinstance(block, ToolCall)
-            ],
+            "tool_calls": make_call_items(blocks),
         }
         usage = call.usage if call else None
         return {
@@ -235,8 +230,6 @@ class _V0SessionWriter:
                     texts.append(block.text)
                 case _ if block.native:
                     self.outgoing.count_loss("items that only their provider understands")
-                case _:
-                    pass
         return "\n\n".join(texts), images
 
     def _make_thoughts(self, blocks: Sequence[AnyBlock]) -> _EventObject:
@@ -254,17 +247,7 @@ class _V0SessionWriter:
         return found
 
     def _make_condensation(self, part: OutgoingCompaction) -> _EventObject:
-        boundary = part.boundary
-        gone = [
-            id
-            for id, positions in self.shown.items()
-            if not any(position in boundary.kept for position in positions)
-        ]
-        for id in gone:
-            del self.shown[id]
-        changed = len(boundary.trims) + len(boundary.replacements)
-        if changed:
-            self.outgoing.count_loss("blocks that are shown shortened", changed)
+        gone = forget_events(self.shown, part, self.outgoing)
         time = part.time.replace(tzinfo=None).isoformat(timespec="microseconds")
         prompted = self.outgoing.system_prompt is not None or bool(self.outgoing.tools)
         return self._make_event("agent", "", time) | {

@@ -4,16 +4,16 @@ from typing import Any
 
 from .....domain.blocks import Block, Kind, Native, ToolCall
 from .....projections.rendering.summary_message import SummaryMessage
-from ..content.placeholders import JsonPath, Placeholder
-from ..json_lines import SourceLine
-from ..reading.entry_blocks import (
+from ..entry_steps import (
     EntryBlocks,
     SourceImage,
     image_from_address,
     image_from_data,
     make_thinking_block,
 )
-from ..reading.fields import MalformedError, get_field, json_name, require_field
+from ..fields import MalformedError, get_field, json_name, require_field, require_name
+from ..json_lines import SourceLine
+from ..placeholders import JsonPath, Placeholder
 from ..summary_mark import find_marked_summary
 
 ContentPart = tuple[str | SourceImage, JsonPath]
@@ -50,7 +50,7 @@ def read_v1_action(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     if isinstance(call.get("function"), dict):
         function, at = call["function"], ("tool_call", "function", "arguments")  # type: ignore[assignment]
     made = ToolCall(
-        tool_call_id=read_id(event, "tool_call_id"),
+        tool_call_id=require_name(event, "tool_call_id"),
         name=require_field(event, "tool_name", str),
         arguments=require_field(function, "arguments", str, "tool_call."),
     )
@@ -74,7 +74,7 @@ def read_observation(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     _read_screenshot(said, parts)
     _read_part(event, "extended_content", (), parts)
     failed = said.get("error") or said.get("is_error")
-    pieces.add_tool_result(read_id(event, "tool_call_id"), parts, is_error=bool(failed))
+    pieces.add_tool_result(require_name(event, "tool_call_id"), parts, is_error=bool(failed))
     return pieces
 
 
@@ -84,7 +84,7 @@ def read_rejection(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     pieces = EntryBlocks()
     reason = get_field(event, "rejection_reason", str) or ""
     parts: list[ContentPart] = [(reason, ("rejection_reason",))] if reason else []
-    pieces.add_tool_result(read_id(event, "tool_call_id"), parts, is_error=True)
+    pieces.add_tool_result(require_name(event, "tool_call_id"), parts, is_error=True)
     return pieces
 
 
@@ -93,7 +93,7 @@ def read_error(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     del line
     pieces = EntryBlocks()
     text = require_field(event, "error", str)
-    pieces.add_tool_result(read_id(event, "tool_call_id"), [(text, ("error",))], is_error=True)
+    pieces.add_tool_result(require_name(event, "tool_call_id"), [(text, ("error",))], is_error=True)
     return pieces
 
 
@@ -103,13 +103,6 @@ def read_summary_event(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     pieces = EntryBlocks()
     pieces.add_summary(require_field(event, "summary", str), ("summary",))
     return pieces
-
-
-def read_id(event: dict[str, Any], field: str) -> str:
-    """Return an id, which must not be empty."""
-    if found := require_field(event, field, str):
-        return found
-    raise MalformedError(f"{field}: expected an id, but it is empty")
 
 
 def find_exported_summary(event: dict[str, Any]) -> SummaryMessage | None:

@@ -1,14 +1,15 @@
-"""Reads an OpenHands SDK conversation: its state, then event by event."""
+"""Reads the folder of an OpenHands SDK conversation: its state, then event by event."""
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from .....domain.compaction_events import Trigger
+from ..entry_steps import EntryBlocks, EntryLocation, make_line_problem
+from ..fields import MalformedError, get_field, json_name, require_field, require_name
 from ..json_lines import NestedTooDeeplyError, SourceLine
-from ..reading.entry_blocks import EntryBlocks, EntryLocation
-from ..reading.entry_steps import make_line_problem
-from ..reading.fields import MalformedError, get_field, json_name, require_field
 from ..source import TranscriptSource
 from ..steps import (
     EntryEnd,
@@ -18,14 +19,92 @@ from ..steps import (
     RequestParameters,
     SessionStart,
     SkippedEntry,
-    SourceCompaction,
     SourceProblem,
     UnknownEntry,
 )
 from . import v1_content
-from .call_usage import CallUsage, read_response_usage
-from .condensed_view import FORGOTTEN_TEXT, CondensedView
-from .event_folder import EventFolder, FolderFile, find_event_folder
+from .call_usage import CallUsage, CondensedView, read_response_usage
+
+_EVENT_NAME = re.compile(r"event-(\d{5,18})-([0-9a-fA-F-]{8,})\.json")
+"""The file name of an event: its number, and its id."""
+STATE_FILE_NAMES = ("base_state.json", "meta.json")
+_EVENT_FOLDERS = ("", "event_service/")
+"""Where the events may be: in the conversation's folder, or a server's folder below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFile:
+    """A file of the folder: its value, or the reason why it is not read."""
+
+    name: str
+    number: int
+    line: SourceLine
+
+
+class EventFolder:
+    """The files of a conversation, read one by one."""
+
+    def __init__(self, source: TranscriptSource, within: str) -> None:
+        self.source = source
+        self.within = within
+        self.read = 0
+
+    def read_states(self) -> Iterator[FolderFile]:
+        """Yield the files that are not events."""
+        for name in STATE_FILE_NAMES:
+            if (self.source.path / self.within / name).exists():
+                yield self.read_file(f"{self.within}{name}", 0)
+
+    def read_events(self) -> Iterator[FolderFile]:
+        """Yield the events, ordered by number."""
+        numbered = sorted((int(found[1]), found[0]) for found in self._event_names())
+        for number, name in numbered:
+            yield self.read_file(f"{self.within}events/{name}", number)
+
+    def read_other_files(self) -> Iterator[FolderFile]:
+        """Yield JSON files among the events that have no event's name."""
+        for name in sorted(_file_names(self.source.path / self.within / "events")):
+            if name.endswith(".json") and _EVENT_NAME.fullmatch(name) is None:
+                yield self.read_file(f"{self.within}events/{name}", 0)
+
+    def read_file(self, name: str, number: int) -> FolderFile:
+        """Read a file of the folder; a link to a file elsewhere is not followed."""
+        file = self.source.path / name
+        try:
+            if not file.resolve().is_relative_to(self.source.path.resolve()):
+                line = SourceLine(number, self.read, problem=f"{name}: a link out of the folder")
+            elif not file.is_file():
+                line = SourceLine(number, self.read, problem=f"{name}: no file")
+            else:
+                line = self.source.read_member(name)
+                self.read += line.end
+        except (OSError, RuntimeError) as error:
+            line = SourceLine(number, self.read, problem=f"{name}: cannot be read: {error}")
+        return FolderFile(name, number, line)
+
+    def _event_names(self) -> Iterator[re.Match[str]]:
+        for name in _file_names(self.source.path / self.within / "events"):
+            if found := _EVENT_NAME.fullmatch(name):
+                yield found
+
+
+def find_event_folder(source: TranscriptSource) -> EventFolder | None:
+    if not source.is_folder:
+        return None
+    for within in _EVENT_FOLDERS:
+        folder = EventFolder(source, within)
+        if any(
+            _EVENT_NAME.fullmatch(name) for name in _file_names(source.path / within / "events")
+        ):
+            return folder
+    return None
+
+
+def _file_names(folder: Path) -> Iterator[str]:
+    if folder.is_dir():
+        for file in folder.iterdir():
+            yield file.name.encode(errors="replace").decode()
+
 
 FORMAT_NAME = "openhands-v1"
 
@@ -132,7 +211,7 @@ class _ConversationReader:
         event = line.value
         if not isinstance(event, dict):
             raise MalformedError(f"expected an object, got {json_name(event)}")
-        kind, id = require_field(event, "kind", str), v1_content.read_id(event, "id")
+        kind, id = require_field(event, "kind", str), require_name(event, "id")
         if id in self.seen:
             raise MalformedError(f"id: another event has the id {id}")
         whence = EntryLocation(
@@ -160,7 +239,9 @@ class _ConversationReader:
     ) -> Iterator[ImportStep]:
         if self.view.names and (found := v1_content.find_exported_summary(event)):
             self.view.names.clear()
-            yield self._make_compaction(whence, found.text, (), "which blocks stayed is not said")
+            yield self.view.make_compaction(
+                whence, found.text, (), "which blocks stayed is not said"
+            )
             yield _make_raw_entry(whence, kind)
             return
         pieces = _CONTENT_READERS[kind](event, whence.line)
@@ -195,28 +276,13 @@ class _ConversationReader:
     ) -> Iterator[ImportStep]:
         ids = get_field(event, "forgotten_event_ids", list) or []
         summary = get_field(event, "summary", str)
-        said = bool(self.view.names)
-        forgot = self.view.forget([id for id in ids if isinstance(id, str)])
-        if said and (forgot or summary):
-            kept = self.view.list_kept()
-            partial = None if kept is not None else "which blocks stayed is not listed"
-            yield self._make_compaction(whence, summary or FORGOTTEN_TEXT, kept or (), partial)
+        compaction = self.view.condense(whence, [id for id in ids if isinstance(id, str)], summary)
+        if compaction is not None:
+            yield compaction
         elif summary:
             yield from v1_content.read_summary_event(event, whence.line).make_appends(whence, event)
             return
         yield _make_raw_entry(whence, "Condensation")
-
-    def _make_compaction(
-        self, whence: EntryLocation, summary: str, kept: tuple[str, ...], partial: str | None
-    ) -> SourceCompaction:
-        return SourceCompaction(
-            key=f"{whence.key}:compacted",
-            trigger=self.view.take_trigger(),
-            summary=summary,
-            kept_ids=kept,
-            source_time=whence.time,
-            partial_reason=partial,
-        )
 
     def _make_call(self, response: str, whence: EntryLocation) -> ReportedCall:
         spent = self.spent.get(response, CallUsage())

@@ -1,19 +1,262 @@
 """Writes a session as the folder of an OpenHands conversation."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from .....domain.blocks import ToolCall
-from ..outgoing import OutgoingCompaction, OutgoingEntry, OutgoingMessage, OutgoingSession
-from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
-from . import v1_events
+from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
+from .....domain.messages import Role
+from ..media_text import make_media_address
+from ..outgoing import (
+    EntryRestorer,
+    OutgoingBlock,
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingMessage,
+    OutgoingSession,
+    group_own_entries,
+    read_entry_type,
+)
+from ..summary_mark import make_marked_text, make_summary_mark
 from .call_usage import make_usage_report
-from .event_folder import STATE_FILE_NAMES
-from .v1_reader import FORMAT_NAME
+from .v1_reader import FORMAT_NAME, STATE_FILE_NAMES
 
-_EventObject = dict[str, Any]
+_Id = TypeVar("_Id")
+EventObject = dict[str, Any]
+PlacedEvent = tuple[EventObject, tuple[int, ...]]
+"""An event, and the positions of its blocks."""
+
+
+class V1EventBuilder:
+    """The events of one conversation that is being built."""
+
+    def __init__(self, outgoing: OutgoingSession) -> None:
+        self.outgoing = outgoing
+        self.actions: dict[str, tuple[str, str]] = {}
+        """Each tool call's event and tool."""
+
+    def build_events(self, message: OutgoingMessage) -> Iterator[PlacedEvent]:
+        """Yield the events of a message: an action for each call, with the text before it."""
+        if message.role is Role.TOOL_RESULT:
+            for said in message.outgoing_blocks:
+                yield self._build_observation(said)
+            return
+        response = self._response_id(message)
+        pending: list[OutgoingBlock] = []
+        for said in message.outgoing_blocks:
+            pending.append(said)
+            if isinstance(said.block, ToolCall):
+                yield self._build_action(said.block, pending, response)
+                pending = []
+        if pending:
+            yield self._build_message(message.role, pending, response)
+
+    def build_system_event(self, prompt: str, tools: list[Any]) -> EventObject:
+        return {
+            "kind": "SystemPromptEvent",
+            "id": self._make_id("system"),
+            "timestamp": _local_time(self.outgoing.opened_at),
+            "source": "agent",
+            "system_prompt": _make_text(prompt),
+            "tools": tools,
+        }
+
+    def build_condensation(self, part: OutgoingCompaction, gone: list[str]) -> EventObject:
+        """Return a compaction whose summary follows the system prompt."""
+        prompted = self.outgoing.system_prompt is not None or bool(self.outgoing.tools)
+        return {
+            "kind": "Condensation",
+            "id": self._make_id(f"compacted:{part.boundary.after}:{part.time.isoformat()}"),
+            "timestamp": _local_time(part.time),
+            "source": "environment",
+            "forgotten_event_ids": gone,
+            "summary": part.summary.text if part.summary else None,
+            "summary_offset": int(prompted),
+            "llm_response_id": self._make_id(f"summary:{part.boundary.after}"),
+        }
+
+    def _build_message(
+        self, role: Role, said: Sequence[OutgoingBlock], response: str
+    ) -> PlacedEvent:
+        blocks = [one.block for one in said]
+        speaker = {Role.ASSISTANT: "agent", Role.USER: "user"}.get(role, "environment")
+        body = {
+            "role": "assistant" if role is Role.ASSISTANT else "user",
+            "content": self._build_content(blocks),
+        } | self._build_thoughts(blocks)
+        event = self._build_event("MessageEvent", said[0], speaker) | {
+            "llm_message": body,
+            "activated_skills": [],
+            "extended_content": [],
+        }
+        if role is Role.ASSISTANT:
+            event["llm_response_id"] = response
+        return event, _list_positions(said)
+
+    def _build_action(
+        self, call: ToolCall, said: Sequence[OutgoingBlock], response: str
+    ) -> PlacedEvent:
+        blocks = [one.block for one in said[:-1]]
+        event = self._build_event("ActionEvent", said[-1], "agent")
+        self.actions[call.tool_call_id] = event["id"], call.name
+        return event | {
+            "thought": self._build_content(blocks),
+            **self._build_thoughts(blocks),
+            # OpenHands leaves it empty if it does not know which tool was meant.
+            "action": None,
+            "tool_name": call.name,
+            "tool_call_id": call.tool_call_id,
+            "tool_call": {
+                "id": call.tool_call_id,
+                "name": call.name,
+                "arguments": call.arguments,
+                "origin": "completion",
+            },
+            "llm_response_id": response,
+            "security_risk": "UNKNOWN",
+        }, _list_positions(said)
+
+    def _build_observation(self, said: OutgoingBlock) -> PlacedEvent:
+        result = said.block
+        assert isinstance(result, ToolResult), "a message of a tool"
+        action, tool = self.actions.get(result.tool_call_id, (self._make_id("lost"), "unknown"))
+        parts = (Text(text=result.content),) if isinstance(result.content, str) else result.content
+        content = [item for part in parts for item in self._build_part(part)]
+        event = self._build_event("ObservationEvent", said, "environment") | {
+            "tool_name": tool,
+            "tool_call_id": result.tool_call_id,
+            "observation": {
+                "kind": "MCPToolObservation",
+                "content": content,
+                "is_error": result.is_error,
+                "tool_name": tool,
+            },
+            "action_id": action,
+        }
+        return event, _list_positions([said])
+
+    def _build_content(self, blocks: Sequence[AnyBlock]) -> list[EventObject]:
+        content: list[EventObject] = []
+        for block in blocks:
+            match block:
+                case Block(kind=Kind.THINKING):
+                    pass
+                case Block(kind=Kind.IMAGE, media=Media() as media):
+                    content.append(_make_image(media))
+                case Block(kind=Kind.DOCUMENT):
+                    self.outgoing.count_loss("documents")
+                case Block() if block.text:
+                    content.append(_make_text(make_marked_text(block)) | make_summary_mark(block))
+                case Block():
+                    if block.native:
+                        self.outgoing.count_loss("items that only their provider understands")
+        return content
+
+    def _build_thoughts(self, blocks: Sequence[AnyBlock]) -> EventObject:
+        found: EventObject = {}
+        for block in blocks:
+            if not isinstance(block, Block) or block.kind is not Kind.THINKING:
+                continue
+            native = block.native
+            if native and native.provider == "anthropic":
+                found.setdefault("thinking_blocks", []).append(json.loads(native.item))
+            elif native and native.provider == "openai-responses":
+                if "responses_reasoning_item" in found:
+                    self.outgoing.count_loss("further reasoning items of one message")
+                found.setdefault(
+                    "responses_reasoning_item", _make_reasoning(json.loads(native.item))
+                )
+            elif block.text:
+                before = found.get("reasoning_content")
+                found["reasoning_content"] = f"{before}\n\n{block.text}" if before else block.text
+        return found
+
+    def _build_part(self, part: Text | Media | NativePart) -> Iterator[EventObject]:
+        match part:
+            case Text():
+                yield _make_text(part.text)
+            case Media(type="image"):
+                yield _make_image(part)
+            case Media():
+                self.outgoing.count_loss("documents in tool results")
+            case NativePart():
+                self.outgoing.count_loss(
+                    "parts of tool results that only their provider understands"
+                )
+
+    def _build_event(self, kind: str, said: OutgoingBlock, source: str) -> EventObject:
+        return {
+            "kind": kind,
+            "id": self._make_id(f"#{said.position}"),
+            "timestamp": format_local_time(said),
+            "source": source,
+        }
+
+    def _response_id(self, message: OutgoingMessage) -> str:
+        return (
+            message.call.call_id
+            if message.call
+            else self._make_id(f"r{message.outgoing_blocks[0].position}")
+        )
+
+    def _make_id(self, what: str) -> str:
+        return str(uuid5(NAMESPACE_OID, f"{self.outgoing.key}:{what}"))
+
+
+def format_local_time(said: OutgoingBlock) -> str:
+    """Return the block's time in OpenHands' form: local, without a zone."""
+    origin = said.block.origin
+    if origin and origin.time:
+        try:
+            return _local_time(datetime.fromisoformat(origin.time))
+        except ValueError:
+            pass  # another format's notation: use the time of recording
+    return _local_time(said.time)
+
+
+def forget_events(
+    shown: dict[_Id, tuple[int, ...]], part: OutgoingCompaction, outgoing: OutgoingSession
+) -> list[_Id]:
+    """Remove the events that a compaction did not keep, and return their ids."""
+    boundary = part.boundary
+    gone = [
+        id
+        for id, positions in shown.items()
+        if not any(position in boundary.kept for position in positions)
+    ]
+    for id in gone:
+        del shown[id]
+    if changed := len(boundary.trims) + len(boundary.replacements):
+        outgoing.count_loss("blocks that are shown shortened", changed)
+    return gone
+
+
+def _local_time(time: datetime) -> str:
+    plain = time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+    return plain.isoformat(timespec="microseconds")
+
+
+def _list_positions(said: Sequence[OutgoingBlock]) -> tuple[int, ...]:
+    return tuple(one.position for one in said)
+
+
+def _make_text(text: str) -> EventObject:
+    return {"type": "text", "text": text}
+
+
+def _make_image(media: Media) -> EventObject:
+    return {"type": "image", "image_urls": [make_media_address(media)]}
+
+
+def _make_reasoning(item: EventObject) -> EventObject:
+    summary = [one["text"] for one in item.get("summary") or [] if "text" in one]
+    return {
+        "id": item.get("id"),
+        "summary": summary,
+        "encrypted_content": item.get("encrypted_content"),
+    }
 
 
 def write_folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
@@ -33,21 +276,22 @@ class _ConversationWriter:
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.states: dict[str, Any] = {}
-        self.made = v1_events.V1EventBuilder(outgoing)
+        self.made = V1EventBuilder(outgoing)
         self.restorer = EntryRestorer()
         self.shown: dict[str, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
         self.prompted = False
         self.usages: list[dict[str, Any]] = []
 
-    def write_events(self) -> Iterator[_EventObject]:
+    def write_events(self) -> Iterator[EventObject]:
         for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
             match part:
                 case OutgoingEntry():
                     yield from self._restore_event(part)
                 case OutgoingCompaction():
                     yield from self._write_prompt()
-                    yield self._make_condensation(part)
+                    gone = forget_events(self.shown, part, self.outgoing)
+                    yield self.made.build_condensation(part, gone)
                 case OutgoingMessage():
                     yield from self._write_prompt()
                     for event, positions in self.made.build_events(part):
@@ -74,7 +318,7 @@ class _ConversationWriter:
             "stats": {"usage_to_metrics": {"agent": self._make_metrics(model)}},
         } | ({"title": self.outgoing.title} if self.outgoing.title else {})
 
-    def _restore_event(self, entry: OutgoingEntry) -> Iterator[_EventObject]:
+    def _restore_event(self, entry: OutgoingEntry) -> Iterator[EventObject]:
         if entry.remainder is not None:
             event = self.restorer.restore(entry)
         elif read_entry_type(entry) in STATE_FILE_NAMES:
@@ -95,25 +339,11 @@ class _ConversationWriter:
             self.shown.pop(str(forgotten), None)
         yield event
 
-    def _write_prompt(self) -> Iterator[_EventObject]:
+    def _write_prompt(self) -> Iterator[EventObject]:
         outgoing = self.outgoing
         if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
             yield self.made.build_system_event(outgoing.system_prompt or "", list(outgoing.tools))
         self.prompted = True
-
-    def _make_condensation(self, part: OutgoingCompaction) -> _EventObject:
-        boundary = part.boundary
-        gone = [
-            id
-            for id, positions in self.shown.items()
-            if not any(position in boundary.kept for position in positions)
-        ]
-        for id in gone:
-            del self.shown[id]
-        if boundary.trims or boundary.replacements:
-            count = len(boundary.trims) + len(boundary.replacements)
-            self.outgoing.count_loss("blocks that are shown shortened", count)
-        return self.made.build_condensation(part, gone)
 
     def _count_usage(self, message: OutgoingMessage) -> None:
         call = message.call

@@ -1,18 +1,37 @@
-"""Converts the items of a pi message to blocks, and keeps the remainder of the entry.
+"""Converts the items of a pi message to blocks, and restores the entry from blocks and remainder.
 
 In the remainder, each item that became a block has no text; items that could not be read are in a
 separate list.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, ResultPart, Text, ToolCall, ToolResult
-from ..content.media_text import base64_to_bytes, bytes_to_base64
-from ..json_lines import SourceLine
-from ..reading.fields import JsonDict, MalformedError, get_field, json_name, require_field
-from .signatures import read_native
+from .....domain.blocks import (
+    AnyBlock,
+    Block,
+    Kind,
+    Media,
+    Native,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ..fields import (
+    JsonDict,
+    MalformedError,
+    drop_fields,
+    get_field,
+    require_field,
+    require_type,
+)
+from ..json_lines import SourceLine, encode_line
+from ..media_text import base64_to_bytes, bytes_to_base64
+from ..outgoing import OutgoingEntry
+from .entries import make_signature, read_native
 
 ConvertedItem = tuple[Any, JsonDict]
 """The result of converting an item, and the item without it."""
@@ -98,8 +117,6 @@ def read_result_content(entry: JsonDict) -> EntryContent:
             said = ""
         case [Text(text=text)]:
             said = text
-        case _:
-            pass
     content.blocks = [ToolResult(tool_call_id=call, content=said, is_error=is_error)]
     return content
 
@@ -139,14 +156,8 @@ def _begin_content(entry: JsonDict) -> tuple[EntryContent, JsonDict]:
     return EntryContent({**entry, "message": message}), message
 
 
-def _item_type(item: Any) -> str:
-    if not isinstance(item, dict):
-        raise MalformedError(f"expected an object, got {json_name(item)}")
-    return require_field(item, "type", str)
-
-
 def _convert_input(item: Any, kind: Kind, name: str | None = None) -> ConvertedItem:
-    match _item_type(item):
+    match require_type(item):
         case "text":
             return Block(kind=kind, text=require_field(item, "text", str), name=name), drop_fields(
                 item, "text"
@@ -161,7 +172,7 @@ def _convert_input(item: Any, kind: Kind, name: str | None = None) -> ConvertedI
 
 
 def _convert_part(item: Any) -> ConvertedItem:
-    match _item_type(item):
+    match require_type(item):
         case "text":
             return Text(text=require_field(item, "text", str)), drop_fields(item, "text")
         case "image":
@@ -172,7 +183,7 @@ def _convert_part(item: Any) -> ConvertedItem:
 
 
 def _convert_output(item: Any, api: Any, line: SourceLine, place: str) -> ConvertedItem:
-    match _item_type(item):
+    match require_type(item):
         case "text":
             return Block.assistant(require_field(item, "text", str)), drop_fields(item, "text")
         case "thinking":
@@ -204,5 +215,73 @@ def _read_image(item: JsonDict) -> tuple[Media | str, JsonDict]:
     return media, drop_fields(item, "data") if is_canonical else item
 
 
-def drop_fields(item: JsonDict, *fields: str) -> JsonDict:
-    return {name: value for name, value in item.items() if name not in fields}
+TITLE_SLOT_BYTES = 256
+"""The length of the line that oh-my-pi rewrites for each title."""
+
+
+def restore_entry_line(entry: OutgoingEntry) -> bytes:
+    if entry.remainder is None:
+        return (entry.raw or "").encode() + b"\n"
+    return encode_line(
+        _fill_remainder(entry.remainder, [one.block for one in entry.outgoing_blocks])
+    )
+
+
+def make_title_slot(title: str, time: str) -> bytes:
+    """Return the line before the header, whose constant length allows rewriting it in place."""
+    while True:
+        slot = {"type": "title", "v": 1, "title": title, "updatedAt": time, "pad": ""}
+        if (short := TITLE_SLOT_BYTES - len(encode_line(slot))) >= 0:
+            return encode_line({**slot, "pad": " " * short})
+        title = title[:-1]
+
+
+def _fill_remainder(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict:
+    message = rest.get("message")
+    owner = message if rest.get("type") == "message" and isinstance(message, dict) else rest
+    for name in ("summary", "output"):
+        match owner.get(name):
+            case [int(before), int(after)]:
+                text = blocks[0].text
+                owner[name] = text[before : len(text) - after]
+    pieces = _block_pieces(blocks)
+    match owner.get("content"):
+        case "":
+            owner["content"] = getattr(next(pieces, None), "text", "")
+        case list(stubs):
+            owner["content"] = [_restore_item(stub, pieces) for stub in stubs]
+    return rest
+
+
+def _block_pieces(blocks: Sequence[AnyBlock]) -> Iterator[Any]:
+    for block in blocks:
+        match block:
+            case ToolResult(content=str(text)):
+                yield Text(text=text)
+            case ToolResult(content=parts):
+                yield from parts
+            case _:
+                yield block
+
+
+def _restore_item(stub: Any, pieces: Iterator[Any]) -> Any:
+    if isinstance(stub, list):
+        return stub[0]  # an item that could not be read
+    return stub | _piece_fields(stub, next(pieces))
+
+
+def _piece_fields(stub: JsonDict, piece: Any) -> JsonDict:
+    """Return the item's fields that the piece holds and the stub lacks."""
+    held: JsonDict = {}
+    match piece:
+        case ToolCall():
+            held = {"arguments": json.loads(piece.arguments)}
+        case Block(media=Media(data=data)) | Media(data=data):
+            held = {"data": bytes_to_base64(data)}
+        case Block(native=Native() as native) if stub.get("type") == "thinking":
+            held = {"thinking": piece.text, "thinkingSignature": make_signature(native)}
+        case Block() if stub.get("type") == "thinking":
+            held = {"thinking": piece.text}
+        case Block() | Text() if stub.get("type") == "text":
+            held = {"text": piece.text}
+    return {name: value for name, value in held.items() if name not in stub}

@@ -10,8 +10,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 from .....domain.blocks import ToolCall, ToolResult
 from .....domain.compaction import RECORDED_LINEAGE
-from ..content.block_times import to_iso
-from ..json_lines import parse_line
+from ..fields import JsonDict
+from ..json_lines import encode_line, parse_line
 from ..outgoing import (
     OutgoingBlock,
     OutgoingCall,
@@ -21,12 +21,12 @@ from ..outgoing import (
     OutgoingSession,
     group_outgoing_entries,
     group_outgoing_messages,
+    is_partial_note,
+    to_iso,
 )
-from ..reading.fields import JsonDict
-from ..writing.own_entries import is_partial_note
-from .entries import PI_TITLE_FIELDS, encode_entry
+from .entries import PI_TITLE_FIELDS
 from .entry_composer import EntryComposer, WrittenEntry
-from .restore_pi_entry import make_title_slot, restore_entry_line
+from .entry_content import make_title_slot, restore_entry_line
 
 PI_SESSION_VERSION = 3
 
@@ -55,11 +55,11 @@ def _write_foreign(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
     if name != "pi":
         yield make_title_slot(title or "", time)
     header = {"type": "session", "version": PI_SESSION_VERSION, "id": _make_header_id(outgoing.key)}
-    yield encode_entry(header | {"timestamp": time, "cwd": ""})
+    yield encode_line(header | {"timestamp": time, "cwd": ""})
     composer = EntryComposer(outgoing, set(), next_index=1)
     if name == "pi" and title:
         named = composer.compose_entry("title", outgoing.opened_at, type="session_info", name=title)
-        yield encode_entry(named)
+        yield encode_line(named)
     if outgoing.system_prompt:
         outgoing.count_loss("system prompts")
     if outgoing.tools:
@@ -67,7 +67,7 @@ def _write_foreign(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
     if outgoing.parent:
         outgoing.count_loss("links to the session that a sub-agent works for")
     for entry in composer.compose_entries(group_outgoing_messages(outgoing.read_parts())):
-        yield encode_entry(entry)
+        yield encode_line(entry)
 
 
 def _make_header_id(key: str) -> str:
@@ -176,7 +176,7 @@ class _ContinuedSession:
         if self.outgoing.fork is None:
             return line
         # A branch exported alone is a session of its own.
-        return encode_entry(item | {"id": _make_header_id(self.outgoing.key)})
+        return encode_line(item | {"id": _make_header_id(self.outgoing.key)})
 
     def _write_added(self, branch: _WrittenBranch) -> Iterator[bytes]:
         """Yield the content that was added since the import."""
@@ -194,13 +194,13 @@ class _ContinuedSession:
         for entry in composer.compose_entries(
             group_outgoing_messages(self._foreign_parts(outgoing))
         ):
-            yield encode_entry(entry)
+            yield encode_line(entry)
         told = {*self.titles, self.title or ""}
         if outgoing is self.outgoing and outgoing.title and outgoing.title not in told:
             kind, fields = "session_info", {"name": outgoing.title}
             if self.name != "pi":
                 kind, fields = "title_change", {"title": outgoing.title, "source": "user"}
-            yield encode_entry(
+            yield encode_line(
                 composer.compose_entry("title", outgoing.opened_at, type=kind, **fields)
             )
         self.place, branch.written_entries = composer.next_index, path[shared:]

@@ -7,15 +7,33 @@ from typing import Any
 from .....domain.blocks import Block, Kind, ToolCall, ToolResult
 from .....domain.messages import Role
 from .....projections.rendering import summary_message
-from ..content.fill_entry import fill_entry
-from ..outgoing import OutgoingCompaction, OutgoingEntry, OutgoingMessage, OutgoingSession
-from ..reading.fields import JsonDict
+from ..chat_content import (
+    make_answer_content,
+    make_call_items,
+    make_chat_content,
+    make_shell_command,
+    make_thought_fields,
+)
+from ..fields import JsonDict
+from ..outgoing import (
+    EntryRestorer,
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingMessage,
+    OutgoingSession,
+    group_own_entries,
+    read_entry_type,
+)
+from ..placeholders import fill_entry
 from ..summary_mark import SUMMARY_MARK
-from ..writing.chat_content import make_answer_content, make_chat_content, make_thought_fields
-from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
-from .history_reader import DEMONSTRATION_ENTRY, DEVELOPER_AGENT, FORMAT_NAME, USER_AGENT
-from .swe_agent_reader import SWE_AGENT_ENTRY
-from .trajectory_steps import STEP_ENTRY
+from .swe_agent_reader import (
+    DEMONSTRATION_ENTRY,
+    DEVELOPER_AGENT,
+    FORMAT_NAME,
+    STEP_ENTRY,
+    SWE_AGENT_ENTRY,
+    USER_AGENT,
+)
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
@@ -109,17 +127,10 @@ class _TrajectoryBuilder:
         content = make_chat_content(blocks, self.outgoing)
         text = "\n\n".join(block.text for block in blocks if block.kind is Kind.ASSISTANT)
         calls = [block for block in blocks if isinstance(block, ToolCall)]
-        action = "\n".join(_shell_command(call) for call in calls)
+        action = "\n".join(make_shell_command(call) for call in calls)
         said = _make_message("assistant", content, "action", thought=text, action=action)
         if calls:
-            said["tool_calls"] = [
-                {
-                    "id": call.tool_call_id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                }
-                for call in calls
-            ]
+            said["tool_calls"] = make_call_items(calls)
         self.history.append(said | make_thought_fields(blocks, self.outgoing))
         self.made.append(
             {
@@ -149,9 +160,3 @@ class _TrajectoryBuilder:
 
 def _make_message(role: str, content: str | list[JsonDict], kind: str, **more: Any) -> JsonDict:
     return {"role": role, "content": content, "agent": "main", "message_type": kind} | more
-
-
-def _shell_command(call: ToolCall) -> str:
-    """Return the call as a shell command, for people who read the steps."""
-    command = call.parse_arguments().get("command")
-    return command if isinstance(command, str) else f"{call.name} {call.arguments}"

@@ -15,7 +15,6 @@ from plotly import io as plotly_io
 
 from cutbank.adapters.analysis.backtest.backtest_text import NO_TEXTS
 from cutbank.adapters.analysis.backtest.report import report_page
-from cutbank.adapters.analysis.backtest.report.page_assets import PAGE_STYLE
 from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.domain.backtest.cell import MissedFact
 from cutbank.domain.backtest.result import BacktestResult
@@ -71,19 +70,17 @@ class Read(HTMLParser):
 
 def read(found: BacktestResult) -> Read:
     """The page without the program that draws, which is not ours."""
-    return Read("\n".join(report_page._render_sections(found, "cutbank backtest all")))
-
-
-def whole(found: BacktestResult) -> str:
-    return report_page.render_report_page(found, "cutbank backtest all")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report_page, "get_plotlyjs", str)
+        return Read(report_page.render_report_page(found, "cutbank backtest all"))
 
 
 def test_the_page_is_whole_and_asks_no_network() -> None:
-    html = whole(told_apart())
+    html = report_page.render_report_page(told_apart(), "cutbank backtest all")
 
     found = Read(html)
 
-    assert html.startswith("<!DOCTYPE html>")
+    assert html.startswith("<!doctype html>")
     assert found.all("html") == [{"lang": "en"}]
     assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in found.tags}
     assert not any({"src", "href"} & set(attributes) for _, attributes in found.tags)
@@ -94,8 +91,9 @@ def test_the_page_is_whole_and_asks_no_network() -> None:
     assert len(ids) == len(set(ids))
     assert len(re.findall(r"plotly\.js v\d", html)) == 1
     assert "rolling-timeline failed at call 3" in found.said
-    assert "@import" not in PAGE_STYLE
-    assert "url(" not in PAGE_STYLE
+    style = html.partition("</style>")[0]
+    assert "@import" not in style
+    assert "url(" not in style
 
 
 def test_each_drawing_is_valid_and_can_be_read_by_who_does_not_see_it() -> None:
@@ -150,7 +148,7 @@ def test_no_text_of_a_session_becomes_part_of_the_page() -> None:
         )
     )
 
-    assert len(found.all("script")) == len(found.documents)
+    assert len(found.all("script")) == len(found.documents) + 2
     assert not found.all("img")
     assert wild in found.said
     for document in found.documents.values():
@@ -168,6 +166,7 @@ def test_whatever_was_measured_gives_a_page_that_parses(found: BacktestResult) -
         if name.endswith("-data"):
             plotly_io.from_json(json.dumps(drawing), skip_invalid=False)
     assert {tag for tag, _ in parsed.tags} <= {
+        *("html", "head", "title", "style", "meta", "body", "main", "h1"),
         *("section", "h2", "p", "div", "table", "caption", "thead", "tbody", "tr", "th", "td"),
         *("figure", "figcaption", "script", "details", "summary", "dl", "dt", "dd", "ul", "li"),
         *("select", "option", "label", "br", "code", "pre", "span"),
@@ -265,9 +264,11 @@ def test_what_is_not_installed_is_said_in_one_line_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     remedy = r"pip install 'cutbank\[backtest\]'"
-    for name in ("plotly.offline", "pyarrow"):
+    package = "cutbank.adapters.analysis.backtest.report"
+    for name, user in (("plotly.offline", "report_page"), ("pyarrow", "tables")):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, name, None)
+            patch.delitem(sys.modules, f"{package}.{user}", raising=False)
             with subtests.test(name), pytest.raises(ExportError, match=remedy):
                 write_report(told_apart(), tmp_path / "report")
         assert not (tmp_path / "report").exists(), name

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from backtests import cell, measured, setup, some_measured, told_apart
 from hypothesis import given, settings
 
-from cutbank.adapters.analysis.backtest.report.tables import CellTable, ControlTable, encode_parquet
+from cutbank.adapters.analysis.backtest.report.tables import encode_cells, encode_controls
 from cutbank.domain.backtest.cell import Bill
 from cutbank.domain.backtest.result import BacktestResult
 
@@ -22,7 +22,7 @@ def rows(content: bytes) -> list[dict[str, Any]]:
 def test_each_cell_is_a_row_of_typed_columns() -> None:
     found = told_apart()
 
-    table = pq.read_table(io.BytesIO(encode_parquet(CellTable(found))))
+    table = pq.read_table(io.BytesIO(encode_cells(found)))
 
     assert table.num_rows == len(found.cells)
     types = {field.name: field.type for field in table.schema}
@@ -37,7 +37,7 @@ def test_a_row_says_what_its_cell_says() -> None:
     found = told_apart()
     pi = next(one for one in found.cells if one.setup.policy == "pi")
 
-    row = next(row for row in rows(encode_parquet(CellTable(found))) if row["policy"] == "pi")
+    row = next(row for row in rows(encode_cells(found)) if row["policy"] == "pi")
 
     assert (row["session"], row["label"], row["budget"]) == (pi.session, pi.setup.label, 500)
     assert (row["canonical_hits"], row["canonical_recall"]) == (3, 0.3)
@@ -50,7 +50,7 @@ def test_a_row_says_what_its_cell_says() -> None:
 def test_what_is_not_known_is_null_and_not_nothing() -> None:
     unknown = cell("a", setup(), bill=Bill(prompt_tokens=5), source=None)
 
-    (row,) = rows(encode_parquet(CellTable(measured(unknown))))
+    (row,) = rows(encode_cells(measured(unknown)))
 
     assert row["usd"] is row["prompt_usd"] is row["source"] is row["budget"] is None
     assert row["prompt_tokens"] == 5
@@ -60,8 +60,8 @@ def test_what_is_not_known_is_null_and_not_nothing() -> None:
 @given(some_measured())
 def test_whatever_was_measured_can_be_read_again(found: BacktestResult) -> None:
     cells, controls = (
-        rows(encode_parquet(CellTable(found))),
-        rows(encode_parquet(ControlTable(found))),
+        rows(encode_cells(found)),
+        rows(encode_controls(found)),
     )
 
     assert [(row["session"], row["prompt_tokens"]) for row in cells] == [
@@ -71,4 +71,4 @@ def test_whatever_was_measured_can_be_read_again(found: BacktestResult) -> None:
         one.setup.settings for one in found.cells
     ]
     assert [row["stakes"] for row in controls] == [one.scores.stakes for one in found.controls]
-    assert encode_parquet(CellTable(found)) == encode_parquet(CellTable(found))
+    assert encode_cells(found) == encode_cells(found)

@@ -1,1 +1,0 @@
-"""Renders a session as one HTML page that works without a network or a program."""

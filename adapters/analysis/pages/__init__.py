@@ -1,0 +1,1 @@
+"""Renders sessions and backtests as HTML pages that work without a network."""

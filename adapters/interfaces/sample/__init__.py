@@ -1,1 +1,0 @@
-"""Generates a sample session for demonstrations and tests."""

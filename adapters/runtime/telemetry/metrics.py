@@ -1,0 +1,156 @@
+"""Records the metrics of compactions, agents' waits and idle workers; none identifies a session."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.metadata import version
+from time import monotonic
+from typing import Any, Protocol
+
+from opentelemetry import metrics, trace
+
+from ..compaction.outcome import CompactionOutcome
+from ..idle.notices import NoticeKind, WorkerNotice
+
+logger = logging.getLogger("cutbank.telemetry")
+
+METER_NAME = "cutbank"
+DURATION_BOUNDS_S = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1, 2.5, 5, 10, 20, 40, 80, 160, 320),
+)
+"""Bounds for durations from milliseconds, for rules, to minutes, for models."""
+
+# Each session that was begun ends in one of these.
+TASK_RESULTS = {
+    NoticeKind.DONE: "done",
+    NoticeKind.PASSED_OVER: "passed_over",
+    NoticeKind.FAILED: "failed",
+    NoticeKind.LOST: "lost",
+}
+MAINTENANCE_RESULTS = {NoticeKind.CHORE_DONE: "done", NoticeKind.CHORE_FAILED: "failed"}
+INCIDENT_NOTICES = frozenset({NoticeKind.DATABASE_AWAY, NoticeKind.CLOCK_JUMPED})
+
+
+class Instruments:
+    def __init__(self, meter: metrics.Meter) -> None:
+        def histogram(name: str, description: str) -> metrics.Histogram:
+            return meter.create_histogram(
+                f"cutbank.{name}",
+                unit="s",
+                description=description,
+                explicit_bucket_boundaries_advisory=DURATION_BOUNDS_S,
+            )
+
+        def counter(name: str, unit: str, description: str) -> metrics.Counter:
+            return meter.create_counter(f"cutbank.{name}", f"{{{unit}}}", description)
+
+        self.compaction_duration = histogram(
+            "compaction.duration", "How long compactions took, their summaries included"
+        )
+        self.tokens_saved = counter(
+            "compaction.tokens_saved", "token", "Tokens by which views became smaller"
+        )
+        self.prepare_duration = histogram(
+            "prepare.duration", "How long agents waited for what to send to their models"
+        )
+        self.summary_duration = histogram(
+            "summary.duration", "How long summarisers took, their retries included"
+        )
+        self.summary_tokens = counter(
+            "summary.tokens", "token", "Tokens of which providers reported for summaries"
+        )
+        self.summary_cost = counter(
+            "summary.cost", "USD", "What drafts cost in US dollars, rejected ones included"
+        )
+        self.drafts_rejected = counter(
+            "summary.drafts_rejected", "draft", "Drafts that failed the gate"
+        )
+        self.idle_due = meter.create_gauge("cutbank.idle.due", "{session}", "Sessions that are due")
+        self.idle_next_due = meter.create_gauge(
+            "cutbank.idle.next_due", "s", "Time from the last look until the next session is due"
+        )
+        self.idle_looks = counter("idle.looks", "look", "Looks at what is due")
+        self.idle_running = meter.create_up_down_counter(
+            "cutbank.idle.running", "{session}", "Sessions that workers are at"
+        )
+        self.idle_sessions = counter(
+            "idle.sessions", "session", "Due sessions, by what became of them"
+        )
+        self.idle_chores = counter("idle.chores", "chore", "Storage chores that were begun")
+        self.idle_incidents = counter(
+            "idle.incidents", "incident", "What kept the worker from its work"
+        )
+
+
+def get_instruments() -> Instruments:
+    return _make_instruments(metrics.get_meter_provider())
+
+
+def get_tracer() -> trace.Tracer:
+    return trace.get_tracer_provider().get_tracer(METER_NAME, _package_version())
+
+
+@lru_cache(maxsize=1)
+def _make_instruments(provider: Any) -> Instruments:
+    return Instruments(provider.get_meter(METER_NAME, _package_version()))
+
+
+@lru_cache(maxsize=1)
+def _package_version() -> str:
+    return version("cutbank")
+
+
+@contextmanager
+def log_errors(what: str) -> Iterator[None]:
+    """Log whatever exporters and processors raise within this context, and suppress it."""
+    try:
+        yield
+    except Exception:  # span processors may raise anything
+        logger.exception("no telemetry of %s: nothing else was changed by it", what)
+
+
+class CompactingLoop(Protocol):
+    """A loop that compacts by itself and keeps its newest outcome."""
+
+    last: CompactionOutcome | None
+
+
+@contextmanager
+def measure_wait(loop: CompactingLoop) -> Iterator[None]:
+    """Measure how long a compaction delays an agent's next model call."""
+    began, before, outcome = monotonic(), loop.last, "failed"
+    try:
+        yield
+        is_new = loop.last is not before and loop.last is not None and loop.last.compacted
+        outcome = "compacted" if is_new else "served"
+    finally:
+        with log_errors("an agent's wait"):
+            took = monotonic() - began
+            get_instruments().prepare_duration.record(took, {"cutbank.prepare.outcome": outcome})
+
+
+def record_worker_metrics(notice: WorkerNotice) -> None:
+    with log_errors("an idle worker"):
+        _record_worker_metrics(get_instruments(), notice)
+
+
+def _record_worker_metrics(meters: Instruments, notice: WorkerNotice) -> None:
+    about = notice.about
+    if notice.due is not None:
+        meters.idle_due.set(notice.due)
+    if about is NoticeKind.LOOKED:
+        meters.idle_looks.add(1)
+        if notice.next_at is not None:
+            meters.idle_next_due.set(max((notice.next_at - notice.at).total_seconds(), 0.0))
+    if about is NoticeKind.BEGAN:
+        meters.idle_running.add(1)
+    if result := TASK_RESULTS.get(about):
+        meters.idle_running.add(-1)
+        meters.idle_sessions.add(1, {"cutbank.idle.outcome": result})
+    if result := MAINTENANCE_RESULTS.get(about):
+        chore = notice.chore or "unknown"
+        meters.idle_chores.add(1, {"cutbank.idle.outcome": result, "cutbank.idle.chore": chore})
+    if about in INCIDENT_NOTICES:
+        meters.idle_incidents.add(1, {"cutbank.idle.incident": about.value})

@@ -1,0 +1,313 @@
+"""Reads and writes the content of chat messages as SWE-agent and similar agents keep them."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
+from ....domain.compaction_events import Trigger
+from .entry_steps import (
+    EntryBlocks,
+    EntryLocation,
+    SourceImage,
+    digest_text,
+    image_from_address,
+    make_thinking_block,
+)
+from .fields import JsonDict, MalformedError, drop_fields, get_field, json_name, require_object
+from .json_lines import NestedTooDeeplyError, SourceLine
+from .media_text import make_media_address
+from .outgoing import OutgoingSession
+from .placeholders import JsonPath
+from .steps import (
+    EntryEnd,
+    ImportStep,
+    RawEntry,
+    RequestParameters,
+    SourceCompaction,
+    SourceProblem,
+    UnknownEntry,
+)
+from .summary_mark import find_marked_summary, make_marked_text, make_summary_mark
+
+_CACHE_MARK = "cache_control"
+
+
+def read_contents(message: JsonDict) -> list[tuple[str | SourceImage, JsonPath]]:
+    """Return the texts and images of a message, each with its path."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return [(content, ("content",))] if content else []
+    if not isinstance(content, list):
+        raise MalformedError(f"content: expected text or a list, got {json_name(content)}")
+    found: list[tuple[str | SourceImage, JsonPath]] = []
+    for index, item in enumerate(content):
+        match item:
+            case {"type": "text", "text": str(text)}:
+                if text:
+                    found.append((text, ("content", index, "text")))
+            case {"type": "image_url", "image_url": {"url": str(address)}}:
+                at = ("content", index, "image_url", "url")
+                found.append((image_from_address(address) or address, at))
+            case _:
+                raise MalformedError("content: expected texts and images")
+    return found
+
+
+def drop_cache_marks(message: Any) -> Any:
+    """Return the message without its prompt cache marks, which move as the history grows."""
+    if not isinstance(message, dict):
+        return message
+    plain = drop_fields(message, _CACHE_MARK)
+    if isinstance(content := plain.get("content"), list):
+        plain["content"] = [
+            drop_fields(item, _CACHE_MARK) if isinstance(item, dict) else item for item in content
+        ]
+    return plain
+
+
+def add_message_blocks(pieces: EntryBlocks, kind: Kind, message: JsonDict) -> None:
+    for value, at in read_contents(message):
+        if isinstance(value, SourceImage):
+            pieces.add_image(value, at)
+        else:
+            pieces.add_text(kind, value, at)
+
+
+def add_thoughts(
+    pieces: EntryBlocks, message: JsonDict, line: SourceLine, at: JsonPath = ()
+) -> None:
+    """Add the model's thoughts; `at` is the path of the message."""
+    signed = message.get("thinking_blocks")
+    if isinstance(signed, list) and signed and all(isinstance(item, dict) for item in signed):
+        for index, item in enumerate(signed):
+            pieces.add_native(make_thinking_block(item, line), (*at, "thinking_blocks", index))
+    elif isinstance(thought := message.get("reasoning_content"), str):
+        pieces.add_text(Kind.THINKING, thought, (*at, "reasoning_content"))
+
+
+def add_tool_calls(pieces: EntryBlocks, message: JsonDict) -> None:
+    """Add the calls of a model's message."""
+    for index, call in enumerate(get_field(message, "tool_calls", list) or []):
+        match call:
+            case {"id": str(id), "function": {"name": str(name), "arguments": str(text)}} if id:
+                at = ("tool_calls", index, "function", "arguments")
+                pieces.add(ToolCall(tool_call_id=id, name=name, arguments=text), at)
+            case _:
+                raise MalformedError(f"tool_calls: call {index} has no id, name or arguments")
+
+
+@dataclass(slots=True)
+class ChatReader:
+    """The state of reading the messages of a trajectory; each format reads its own roles."""
+
+    format: str
+    line: SourceLine
+    kind_prefix: str = ""
+    """The prefix of the types of entries that are kept raw; the role follows."""
+    open_calls: list[str] = field(default_factory=list)
+    """Calls without an answer, oldest first."""
+    has_messages: bool = False
+
+    def read_system(self, message: JsonDict, whence: EntryLocation, raw: str) -> list[ImportStep]:
+        texts = [value for value, _ in read_contents(message) if isinstance(value, str)]
+        asked = RequestParameters(f"{whence.key}:asked", "\n\n".join(texts))
+        return [asked, self.keep_raw(message, whence, raw)]
+
+    def keep_raw(self, message: JsonDict, whence: EntryLocation, raw: str) -> RawEntry:
+        return RawEntry(whence.key, f"{self.kind_prefix}{message['role']}", raw, line=whence.number)
+
+    def compact(
+        self, summary: str, message: JsonDict, whence: EntryLocation, raw: str
+    ) -> list[ImportStep]:
+        """Return the compaction of a summary that cutbank marked."""
+        compaction = SourceCompaction(
+            key=f"{whence.key}:compacted",
+            trigger=Trigger.THRESHOLD,
+            summary=summary,
+            source_time=whence.time,
+            partial_reason="which blocks stayed is not said",
+        )
+        return [compaction, self.keep_raw(message, whence, raw)]
+
+    def append(
+        self,
+        pieces: EntryBlocks,
+        message: JsonDict,
+        whence: EntryLocation,
+        raw: str,
+        message_id: str | None = None,
+    ) -> list[ImportStep]:
+        """Return the blocks of a message; a message without blocks is kept raw."""
+        if not pieces.blocks:
+            return [self.keep_raw(message, whence, raw)]
+        self.has_messages = True
+        return list(pieces.make_appends(whence, message, message_id))
+
+    def answer(
+        self, message: JsonDict, call: str, whence: EntryLocation, *, is_error: bool = False
+    ) -> list[ImportStep]:
+        """Return a tool's answer."""
+        pieces = EntryBlocks()
+        pieces.add_tool_result(call, read_contents(message), is_error=is_error)
+        if call in self.open_calls:
+            self.open_calls.remove(call)
+        return list(pieces.make_appends(whence, message))
+
+
+def read_chat_messages(
+    messages: list[Any],
+    document: SourceLine,
+    read: Callable[[JsonDict, int, str, str], list[ImportStep]],
+    within: str,
+    unkept: set[int] | None = None,
+) -> Iterator[ImportStep]:
+    """Yield the steps of each message, read with `read` from its number, key and JSON text.
+
+    `unkept` gets the numbers of messages that could not be kept even as raw notes.
+    """
+    for number, message in enumerate(messages, 1):
+        key = raw = None
+        try:
+            raw = document.to_json(message)
+            key = f"{number}:{digest_text(document.to_json(drop_cache_marks(message)))}"
+            steps = read(require_object(message), number, key, raw)
+        except (MalformedError, NestedTooDeeplyError) as error:
+            if raw is None and unkept is not None:
+                unkept.add(number)
+            yield SourceProblem(number, f"{within}: {error}", key, raw)
+            yield EntryEnd("error", document.end)
+            continue
+        yield from steps
+        unknown = any(isinstance(step, UnknownEntry) for step in steps)
+        yield EntryEnd("unknown" if unknown else "imported", document.end)
+
+
+def read_surrounding(rest: JsonDict, document: SourceLine, kind: str) -> Iterator[ImportStep]:
+    """Yield the fields around the messages as one raw entry."""
+    try:
+        raw = document.to_json(rest)
+    except NestedTooDeeplyError as error:
+        yield SourceProblem(1, str(error))
+        yield EntryEnd("error", document.end)
+        return
+    yield RawEntry(f"around:{digest_text(raw)}", kind, raw)
+    yield EntryEnd("imported", document.end)
+
+
+def make_trajectory_key(
+    prefix: str, named: list[Any], messages: list[Any], document: SourceLine
+) -> str:
+    """Return a session's key from its names and first messages, since the file has no id."""
+    began = list(named)
+    for message in messages:
+        began.append(drop_cache_marks(message))
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            break
+    try:
+        told = document.to_json(began)
+    except NestedTooDeeplyError:
+        told = document.digest
+    return f"{prefix}-{digest_text(told)}"
+
+
+def find_chat_summary(message: JsonDict) -> str | None:
+    """Return the summary of a message that has only a marked one."""
+    match read_contents(message):
+        case [(str(text), _)]:
+            found = find_marked_summary(message, text)
+            return found.text if found else None
+        case _:
+            return None
+
+
+def make_chat_content(
+    blocks: Sequence[AnyBlock], outgoing: OutgoingSession
+) -> str | list[JsonDict]:
+    """Return a message's content for blocks: a string if they are only text."""
+    items: list[JsonDict] = []
+    for block in blocks:
+        match block:
+            case Block(kind=Kind.IMAGE, media=Media() as media):
+                items.append(_make_image(media))
+            case Block(kind=Kind.DOCUMENT):
+                outgoing.count_loss("documents")
+            case Block(kind=Kind.THINKING):
+                pass
+            case Block() if block.text:
+                items.append(
+                    {"type": "text", "text": make_marked_text(block), **make_summary_mark(block)}
+                )
+            case Block():
+                if block.native:
+                    outgoing.count_loss("items that only their provider understands")
+    return _simplify_content(items)
+
+
+def make_answer_content(result: ToolResult, outgoing: OutgoingSession) -> str | list[JsonDict]:
+    """Return a message's content for a tool's answer."""
+    if isinstance(result.content, str):
+        return result.content
+    items: list[JsonDict] = []
+    for part in result.content:
+        match part:
+            case Text():
+                items.append({"type": "text", "text": part.text})
+            case Media(type="image"):
+                items.append(_make_image(part))
+            case Media():
+                outgoing.count_loss("documents in tool results")
+            case NativePart():
+                outgoing.count_loss("parts of tool results that only their provider understands")
+    return _simplify_content(items)
+
+
+def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -> JsonDict:
+    """Return the model's thoughts as fields of its message."""
+    signed: list[Any] = []
+    plain: list[str] = []
+    for block in blocks:
+        if block.kind is not Kind.THINKING:
+            continue
+        if block.native and block.native.provider == "anthropic":
+            signed.append(json.loads(block.native.item))
+        elif block.native:
+            outgoing.count_loss("items that only their provider understands")
+        elif block.text:
+            plain.append(block.text)
+    if signed and plain:
+        outgoing.count_loss("thoughts without a signature beside signed ones", len(plain))
+    if signed:
+        return {"thinking_blocks": signed}
+    return {"reasoning_content": "\n\n".join(plain)} if plain else {}
+
+
+def make_call_items(blocks: Sequence[AnyBlock]) -> list[JsonDict]:
+    """Return the calls of a model's message."""
+    return [
+        {
+            "id": call.tool_call_id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in blocks
+        if isinstance(call, ToolCall)
+    ]
+
+
+def make_shell_command(call: ToolCall) -> str:
+    """Return the call as a shell command, for people who read the trajectory."""
+    command = call.parse_arguments().get("command")
+    return command if isinstance(command, str) else f"{call.name} {call.arguments}"
+
+
+def _make_image(media: Media) -> JsonDict:
+    return {"type": "image_url", "image_url": {"url": make_media_address(media)}}
+
+
+def _simplify_content(items: list[JsonDict]) -> str | list[JsonDict]:
+    if not items:
+        return ""
+    alone = len(items) == 1 and items[0].keys() == {"type", "text"}
+    return str(items[0]["text"]) if alone else items

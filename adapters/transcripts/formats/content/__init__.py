@@ -1,1 +1,0 @@
-"""Provides parts that all formats share: placeholders, media and times."""

@@ -1,0 +1,79 @@
+"""Reads fields of unvalidated items, and checks their types."""
+
+from typing import Any, TypeVar
+from uuid import UUID
+
+JsonDict = dict[str, Any]
+_T = TypeVar("_T")
+
+_NAMES: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a fraction",
+    type(None): "null",
+}
+
+
+class MalformedError(ValueError):
+    """A field that is missing or has the wrong type; the message names it and the expected type."""
+
+
+def json_name(value: Any) -> str:
+    """Return the JSON name of a value's type."""
+    return _NAMES[type(value)]
+
+
+def require_object(value: Any, what: str = "") -> JsonDict:
+    """Return the value, which must be an object."""
+    if isinstance(value, dict):
+        return value
+    raise MalformedError(f"{what}expected an object, got {json_name(value)}")
+
+
+def require_field(owner: JsonDict, field: str, kind: type[_T], within: str = "") -> _T:
+    """Return a required field of that type; `within` names its owner."""
+    value = owner.get(field)
+    if type(value) is not kind:  # booleans are not numbers here
+        got = f"got {json_name(value)}" if field in owner else "but it is missing"
+        raise MalformedError(f"{within}{field}: expected {_NAMES[kind]}, {got}")
+    return value
+
+
+def get_field(owner: JsonDict, field: str, kind: type[_T], within: str = "") -> _T | None:
+    """Return a field that may be missing or null."""
+    return None if owner.get(field) is None else require_field(owner, field, kind, within)
+
+
+def find_text(owner: Any, *names: str) -> str | None:
+    """Return the text at a path of fields; None if it is missing or empty."""
+    for name in names:
+        owner = owner.get(name) if isinstance(owner, dict) else None
+    return owner if isinstance(owner, str) and owner else None
+
+
+def require_name(owner: JsonDict, field: str, within: str = "") -> str:
+    """Return a required text that may not be empty."""
+    if found := require_field(owner, field, str, within):
+        return found
+    raise MalformedError(f"{within}{field}: expected an id, but it is empty")
+
+
+def require_type(item: Any) -> str:
+    """Return the `type` of an item, which must be an object."""
+    return require_field(require_object(item), "type", str)
+
+
+def drop_fields(item: JsonDict, *fields: str) -> JsonDict:
+    """Return the item without these fields."""
+    return {name: value for name, value in item.items() if name not in fields}
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether the text is a UUID in its usual spelling."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

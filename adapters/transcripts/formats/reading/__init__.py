@@ -1,1 +1,0 @@
-"""Provides helpers that several readers share, such as field access."""

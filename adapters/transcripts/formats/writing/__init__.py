@@ -1,1 +1,0 @@
-"""Provides helpers that several writers share."""

@@ -1,1 +1,0 @@
-"""Extracts lines from blocks for the extractive summarizer, and lays them out."""

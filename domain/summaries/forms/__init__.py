@@ -1,1 +1,0 @@
-"""Defines how each reference document requests and assembles its summaries."""

@@ -1,0 +1,180 @@
+"""Defines the sections and lines of a summary, and lays them out."""
+
+import re
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from operator import attrgetter
+
+from ..ranges import Ranges
+from .clean_text import add_handles, defuse_tool_markup, shorten_inside, shorten_line
+from .facts import FactKind, find_fact_kind
+from .quotes import find_quote, write_quote
+
+
+class SummarySection(StrEnum):
+    """The subject of a summary line."""
+
+    GOAL = "Goal"
+    CONSTRAINTS = "Constraints & Preferences"
+    DONE = "Done"
+    IN_PROGRESS = "In Progress"
+    BLOCKED = "Blocked"
+    DECISIONS = "Key Decisions"
+    NEXT = "Next Steps"
+    CONTEXT = "Critical Context"
+    TURN = "Current turn so far"
+
+
+PROGRESS_HEADING = "Progress"
+PROGRESS_SECTIONS = (SummarySection.DONE, SummarySection.IN_PROGRESS, SummarySection.BLOCKED)
+SECTION_LAYOUT: Mapping[str, tuple[SummarySection, ...]] = {
+    SummarySection.GOAL: (SummarySection.GOAL,),
+    SummarySection.CONSTRAINTS: (SummarySection.CONSTRAINTS,),
+    PROGRESS_HEADING: PROGRESS_SECTIONS,
+    SummarySection.DECISIONS: (SummarySection.DECISIONS,),
+    SummarySection.NEXT: (SummarySection.NEXT,),
+    SummarySection.CONTEXT: (SummarySection.CONTEXT,),
+    SummarySection.TURN: (SummarySection.TURN,),
+}
+FAILED_MARK = " failed: "
+"""What marks a line as a failure."""
+
+_FACT_KINDS = frozenset(FactKind)
+# An action, followed by its count or its outcome.
+_ACTION = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$", re.DOTALL)
+_EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x(\d{1,6}))?")
+
+
+@dataclass(frozen=True)
+class SummaryLine:
+    """One statement of a summary, with its sources."""
+
+    section: SummarySection
+    text: str
+    """The text without handles; for a quote, the words alone."""
+    handles: Ranges = Ranges()
+    weight: float = 0.5
+    is_quote: bool = False
+
+    def with_weight(self, weight: float) -> "SummaryLine":
+        """Return the same line with another weight, keeping what was computed of it."""
+        line = copy(self)
+        object.__setattr__(line, "weight", weight)
+        return line
+
+    def write_within(self, room: int) -> str:
+        """Return the line in at most `room` characters, with its handles."""
+        if len(self.full_text) <= room:
+            return self.full_text
+        tail = add_handles("", self.handles)
+        return self._shorten(room - len(tail)) + tail
+
+    @cached_property
+    def full_text(self) -> str:
+        return add_handles(self._wording, self.handles)
+
+    @cached_property
+    def newest(self) -> int:
+        """The newest position among its sources; 0 if it names none."""
+        return self.handles.runs[-1][1] if self.handles else 0
+
+    @cached_property
+    def facts(self) -> tuple[str, ...]:
+        """The facts that a line of facts lists; empty for any other line."""
+        kind, listed, facts = self.text.partition(": ")
+        if not listed or kind not in _FACT_KINDS:
+            return ()
+        found = tuple(facts.split(", "))
+        return found if all(map(find_fact_kind, found)) else ()
+
+    @cached_property
+    def long_words(self) -> frozenset[str]:
+        return find_long_words(self.text)
+
+    @cached_property
+    def subject(self) -> tuple[SummarySection, str, bool]:
+        """A key: of two lines with the same subject, the newer one replaces the older."""
+        text = self.text
+        if not self.is_quote:
+            if action := _ACTION.match(text):
+                text = action[1]
+            elif self.section is SummarySection.BLOCKED:
+                text = text.partition(FAILED_MARK)[0]
+            else:
+                text = text.rstrip(" .,;:!…").casefold()
+        return self.section, text, self.is_quote
+
+    @cached_property
+    def _harmless_text(self) -> str:
+        """The text, escaped so that it reads neither as the user's nor as a tool call."""
+        text = defuse_tool_markup(self.text)
+        return text if find_quote(text) is None else f"Log: {text}"
+
+    @cached_property
+    def _wording(self) -> str:
+        return write_quote(self.text) if self.is_quote else _close_code(self._harmless_text)
+
+    def _shorten(self, room: int) -> str:
+        """Return the wording in at most `room` characters."""
+        if len(self._wording) <= room:
+            return self._wording
+        if self.is_quote:
+            return write_quote(shorten_inside(self.text, room - len(write_quote(""))))
+        text = shorten_line(self._harmless_text, room)
+        is_closed = _close_code(text) is text
+        return text if is_closed else shorten_line(self._harmless_text, room - 1) + "`"
+
+
+def find_long_words(text: str) -> frozenset[str]:
+    """Return the words by which two lines are compared."""
+    return frozenset(word for word in text.casefold().split() if len(word) > 3)
+
+
+def _close_code(text: str) -> str:
+    return f"{text}`" if text.count("`") % 2 else text
+
+
+def merge_lines(lines: Iterable[SummaryLine]) -> list[SummaryLine]:
+    """Return one line for each subject: the newest words, with the handles and weight of all."""
+    by_subject: dict[tuple[SummarySection, str, bool], SummaryLine] = {}
+    for line in sorted(lines, key=attrgetter("newest")):
+        older = by_subject.get(line.subject)
+        by_subject[line.subject] = _join_lines(older, line) if older else line
+    return list(by_subject.values())
+
+
+def _join_lines(older: SummaryLine, newer: SummaryLine) -> SummaryLine:
+    text = newer.text
+    if not newer.is_quote and (edit := _EDIT.fullmatch(text)):
+        before = _EDIT.fullmatch(older.text)
+        text = f"{edit[1]} x{int(edit[2] or 1) + (int(before[2] or 1) if before else 0)}"
+    return replace(
+        newer,
+        text=text,
+        handles=older.handles | newer.handles,
+        weight=max(older.weight, newer.weight),
+    )
+
+
+def count_heading_chars(section: SummarySection) -> int:
+    """Return the characters that a section takes in addition to its lines."""
+    heading = len(f"\n\n## {section}\n")
+    return heading + len(f"\n## {PROGRESS_HEADING}\n#") * (section in PROGRESS_SECTIONS)
+
+
+def lay_out_sections(written: Iterable[tuple[SummarySection, str]]) -> dict[str, str]:
+    """Return the lines as bodies under their headings, in the order of the layout."""
+    under: dict[SummarySection, list[str]] = {}
+    for section, line in written:
+        under.setdefault(section, []).append(f"- {line}")
+    bodies: dict[str, str] = {}
+    for heading, sections in SECTION_LAYOUT.items():
+        parts = [(s, "\n".join(under[s])) for s in sections if s in under]
+        if heading == PROGRESS_HEADING:
+            parts = [(s, f"### {s}\n{lines}") for s, lines in parts]
+        if parts:
+            bodies[heading] = "\n".join(lines for _, lines in parts)
+    return bodies

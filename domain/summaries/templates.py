@@ -1,0 +1,306 @@
+"""Requests, shows and joins summaries as the documents of pi, tunacode and the Claude SDK do."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..blocks import (
+    AnyBlock,
+    Block,
+    Kind,
+    Media,
+    NativePart,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ..compaction_events import Digest
+from ..item import Item
+from ..messages import Message, Role, group_messages
+from .summarizer import Material, SummaryPart, SummaryRequest
+
+TURN_SECTIONS = ("Original Request", "Early Progress", "Context for Suffix")
+"""The headings for a split turn's beginning, in all documents that summarize it separately."""
+NO_HISTORY_TEXT = "No prior history."
+"""The text above a split turn's beginning if there is no earlier history."""
+
+
+@dataclass(frozen=True)
+class ClaudeSdkTemplate:
+    """The summary of seed 004: one request for all that leaves, with each message shortened.
+
+    A split turn's beginning is summarized with the rest, so there is one answer.
+    """
+
+    max_message_chars: int = 2_000
+    """The most characters shown of a message."""
+    shows_calls: bool = True
+    """Whether to show tool calls, which the document does not mention."""
+
+    sections = (
+        "Decisions and their reasons",
+        "Files and changes to code",
+        "Open questions and pending tasks",
+        "Preferences and constraints of the user",
+        "Tool outputs that still matter",
+    )
+    turn_sections = ()
+
+    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
+        gone, previous = material.removed_items, material.previous
+        request = SummaryRequest(SummaryPart.HISTORY, gone, material.budget, previous)
+        return (request,) if gone else ()
+
+    def render_conversation(self, items: Sequence[Item]) -> str:
+        return "".join(self._render_message(message) for message in group_messages(items))
+
+    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
+        """Return the answer itself, or the earlier summary if there was no request."""
+        return texts.get(SummaryPart.HISTORY, material.previous or "")
+
+    def _render_message(self, message: Message) -> str:
+        text = "\n".join(filter(None, map(self._render_piece, message.items)))
+        if len(text) > self.max_message_chars:
+            text = f"{text[: self.max_message_chars]}..."
+        return f"[{_CLAUDE_SDK_LABELS[message.role]}]: {text}\n\n"
+
+    def _render_piece(self, item: Item) -> str:
+        if isinstance(item.block, ToolCall):
+            return f"{item.block.name}({item.block.arguments})" if self.shows_calls else ""
+        return "" if item.kind is Kind.THINKING else item.block.text
+
+
+_CLAUDE_SDK_LABELS = {
+    Role.USER: "user",
+    Role.ASSISTANT: "assistant",
+    Role.TOOL_RESULT: "tool",
+    Role.DEVELOPER: "system",
+}
+
+
+@dataclass(frozen=True)
+class TunacodeTemplate:
+    """The summary of seed 002: one request for all that leaves, new or updated, in sections.
+
+    A split turn is summarized with the rest.
+    """
+
+    clips_results_at: int = 500
+    """The characters of a tool result that the summarizer is shown."""
+
+    sections = (
+        "Goal",
+        "Constraints & Preferences",
+        "Progress: Done",
+        "Progress: In Progress",
+        "Key Decisions",
+        "Next Steps",
+        "Files Touched: Read",
+        "Files Touched: Modified",
+        "Critical Context",
+    )
+    turn_sections = ()
+
+    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
+        """Return one request; a blank earlier summary counts as none."""
+        gone, previous = material.removed_items, (material.previous or "").strip() or None
+        return (SummaryRequest(SummaryPart.HISTORY, gone, material.budget, previous),)
+
+    def render_conversation(self, items: Sequence[Item]) -> str:
+        """Return a line for each message and each tool call, without blank ones."""
+        return "\n".join(
+            line
+            for message in group_messages(items)
+            for line in self._iter_lines(message.role, message.items)
+        )
+
+    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:  # noqa: ARG002
+        return texts[SummaryPart.HISTORY].strip()
+
+    def _iter_lines(self, role: Role, items: Sequence[Item]) -> Iterator[str]:
+        text = " ".join(part for item in items for part in list_text_parts(item.block)).strip()
+        if role is Role.TOOL_RESULT and len(text) > self.clips_results_at:
+            text = f"{text[: self.clips_results_at]}...[truncated]"
+        if text:
+            yield f"[{_TUNACODE_LABELS[role]}]: {text}"
+        for item in items:
+            if isinstance(item.block, ToolCall):
+                arguments = json.dumps(item.block.parse_arguments(), sort_keys=True)
+                yield f"[Tool Call]: {item.block.name}({arguments})"
+
+
+_TUNACODE_LABELS = {
+    Role.USER: "User",
+    Role.ASSISTANT: "Assistant",
+    Role.DEVELOPER: "Developer",
+    Role.TOOL_RESULT: "Tool Result",
+}
+
+
+def list_text_parts(block: AnyBlock) -> tuple[str, ...]:
+    """Return the texts of a block, in order; an image is its address or a placeholder.
+
+    A tool call has none; callers format its arguments themselves.
+    """
+    if isinstance(block, ToolCall):
+        return ()
+    if isinstance(block, Block):
+        shown = (_name_media(block.media),) if block.media is not None else ()
+        return (block.text, *shown) if block.text or not shown else shown
+    if isinstance(block.content, str):
+        return (block.content,)
+    return tuple(text for part in block.content if (text := _read_part(part)) is not None)
+
+
+def _read_part(part: ResultPart) -> str | None:
+    if isinstance(part, NativePart):
+        return None  # only its provider can read it
+    return part.text if isinstance(part, Text) else _name_media(part)
+
+
+def _name_media(media: Media) -> str:
+    return media.url or f"[{media.type}]"
+
+
+@dataclass(frozen=True)
+class PiTemplate:
+    """pi-mono's summary of a checkpoint: the history, a split turn's beginning, lists of files."""
+
+    keeps_previous: bool = True
+    """Whether to keep the earlier summary if only a turn's beginning leaves; pi loses it."""
+
+    sections = (
+        "Goal",
+        "Constraints & Preferences",
+        "Progress",
+        "Progress: Done",
+        "Progress: In Progress",
+        "Progress: Blocked",
+        "Key Decisions",
+        "Next Steps",
+        "Critical Context",
+    )
+    turn_sections = TURN_SECTIONS
+
+    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
+        gone, prefix = material.removed_items, material.prefix
+        history = tuple(item for item in gone if item.position not in prefix)
+        turn = tuple(item for item in gone if item.position in prefix)
+        # Even without history: an update of a summary is a request all the same.
+        has_history = bool(history) or not turn
+        return make_requests(material, history if has_history else None, turn, material.previous)
+
+    def render_conversation(self, items: Sequence[Item]) -> str:
+        return "\n\n".join(
+            f"[{label}]: {text}"
+            for message in group_messages(items)
+            for label, text in _iter_pi_texts(message)
+            if text
+        )
+
+    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
+        text = texts.get(SummaryPart.HISTORY)
+        if text is None:
+            text = (material.previous if self.keeps_previous else None) or NO_HISTORY_TEXT
+            # The lists of files are written again, for everything that left.
+            text = _PI_LISTS.sub("", text)
+        if SummaryPart.TURN in texts:
+            heading = "**Turn Context (split turn):**"
+            text += f"\n\n---\n\n{heading}\n\n{texts[SummaryPart.TURN]}"
+        digest = material.digest
+        lists = {"read-files": digest.read_files, "modified-files": digest.modified_files}
+        return text + "".join(
+            f"\n\n{write_file_tag(tag, lists[tag])}" for tag in lists if lists[tag]
+        )
+
+
+_PI_LISTS = re.compile(r"(?:\n\n<(read|modified)-files>\n[^<>]*\n</\1-files>)+\Z")
+_PI_RESULT_UNITS = 2_000
+"""The UTF-16 units of a tool's answer that the summarizer is shown."""
+_PI_READ_TOOLS, _PI_WRITE_TOOLS = frozenset({"read"}), frozenset({"write", "edit"})
+"""pi's own tools; each has its file in `path`."""
+_COMPACT_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def make_requests(
+    material: Material,
+    history: tuple[Item, ...] | None,
+    turn: tuple[Item, ...],
+    previous: str | None,
+) -> tuple[SummaryRequest, ...]:
+    """Return a request for the history, if it is not None, and one for a split turn's beginning."""
+    requests: list[SummaryRequest] = []
+    if history is not None:
+        requests.append(SummaryRequest(SummaryPart.HISTORY, history, material.budget, previous))
+    if turn:
+        budget = material.turn_budget or material.budget
+        requests.append(SummaryRequest(SummaryPart.TURN, turn, budget))
+    return tuple(requests)
+
+
+def write_file_tag(tag: str, paths: Iterable[str]) -> str:
+    return "\n".join([f"<{tag}>", *paths, f"</{tag}>"])
+
+
+def add_touched_files(items: Iterable[Item], previous: Digest) -> Digest:
+    """Return the files that pi's own tools touched, added to the previous ones.
+
+    Failed calls count too; modified files are not listed as read.
+    """
+    read, written = set(previous.read_files), set(previous.modified_files)
+    for item in items:
+        if isinstance(call := item.block, ToolCall):
+            path = call.parse_arguments().get("path")
+            if isinstance(path, str) and path:
+                if call.name in _PI_READ_TOOLS:
+                    read.add(path)
+                elif call.name in _PI_WRITE_TOOLS:
+                    written.add(path)
+    return previous.model_copy(
+        update={
+            "read_files": tuple(sorted(read - written, key=_make_utf16_key)),
+            "modified_files": tuple(sorted(written, key=_make_utf16_key)),
+        }
+    )
+
+
+def _make_utf16_key(name: str) -> bytes:
+    """Sort by UTF-16 units, as JavaScript does."""
+    return name.encode("utf-16-be", "surrogatepass")
+
+
+def _iter_pi_texts(message: Message) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a message with their labels."""
+    blocks = [item.block for item in message.items]
+    if message.role is Role.ASSISTANT:
+        for label, kind in (("Assistant thinking", Kind.THINKING), ("Assistant", Kind.ASSISTANT)):
+            yield label, "\n".join(block.text for block in blocks if block.kind is kind)
+        calls = (block for block in blocks if isinstance(block, ToolCall))
+        yield "Assistant tool calls", "; ".join(map(_write_pi_call, calls))
+        return
+    text = "".join(map(_read_plain_text, blocks))
+    is_result = message.role is Role.TOOL_RESULT
+    yield ("Tool result", _shorten_units(text)) if is_result else ("User", text)
+
+
+def _read_plain_text(block: AnyBlock) -> str:
+    if not isinstance(block, ToolResult) or isinstance(block.content, str):
+        return block.text
+    return "".join(part.text for part in block.content if isinstance(part, Text))
+
+
+def _write_pi_call(call: ToolCall) -> str:
+    arguments = call.parse_arguments().items()
+    words = ", ".join(f"{name}={_COMPACT_JSON.encode(value)}" for name, value in arguments)
+    return f"{call.name}({words})"
+
+
+def _shorten_units(text: str) -> str:
+    units = text.encode("utf-16-le", "surrogatepass")
+    left_out = len(units) // 2 - _PI_RESULT_UNITS
+    if left_out <= 0:
+        return text
+    shown = units[: 2 * _PI_RESULT_UNITS].decode("utf-16-le", "surrogatepass")
+    return f"{shown}\n\n[... {left_out} more characters truncated]"
