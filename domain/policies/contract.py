@@ -92,9 +92,17 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
     is_asked = window.trigger in {Trigger.MANUAL, Trigger.OVERFLOW}
     least, rounds = (0.0, _MAX_MANUAL_ROUNDS) if is_asked else (_MIN_GAIN, _MAX_ROUNDS)
     for generation in range(1, rounds + 1):
-        answer, faults = _check_answer(policy, window)
-        yield from faults
+        before = replace(window, items=list(window.items), hides=dict(window.hides))
+        answer = _ask_for_plan(policy, window)
+        if window != before:
+            yield "it changes the window"
+            return
+        if not _is_same(_ask_for_plan(policy, before), answer):
+            yield "it answers otherwise when it is asked again"
+            return
         settlement = _settle(answer, window) if isinstance(answer, Plan) else None
+        faults = list(_check_answer(policy, window, answer, settlement))
+        yield from faults
         if faults or settlement is None:
             return
         smaller = compact_window(window, settlement, generation)
@@ -105,20 +113,16 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
         yield f"after {rounds} compactions one upon the other it wants another one"
 
 
-def _check_answer(policy: Policy, window: Window) -> "tuple[_Answer, list[str]]":
-    before = replace(window, items=list(window.items), hides=dict(window.hides))
-    answer = _ask_for_plan(policy, window)
-    faults = []
-    if window != before:
-        faults.append("it changes the window")
-    elif not _is_same(_ask_for_plan(policy, before), answer):
-        faults.append("it answers otherwise when it is asked again")
+def _check_answer(
+    policy: Policy, window: Window, answer: "_Answer", settlement: Settlement | None
+) -> Iterator[str]:
     if isinstance(answer, BaseException):
-        faults.append(f"plan raises {_describe_error(answer)}; it may raise NothingToCompactError")
+        yield f"plan raises {_describe_error(answer)}; it may raise NothingToCompactError"
     if isinstance(answer, Plan):
-        faults += _find_form_faults(answer, window)
-        faults += _find_settlement_faults(answer, window)
-    return answer, [*faults, *_find_threshold_faults(policy, window, answer)]
+        yield from _find_form_faults(answer, window)
+    if settlement is not None:
+        yield from _find_settlement_faults(settlement, window)
+    yield from _find_threshold_faults(policy, window, answer)
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -157,10 +161,7 @@ def _find_form_faults(plan: Plan, window: Window) -> Iterator[str]:
         yield f"it drops #{strange[0]}, which is not in the window"
 
 
-def _find_settlement_faults(plan: Plan, window: Window) -> Iterator[str]:
-    settlement = _settle(plan, window)
-    if settlement is None:
-        return
+def _find_settlement_faults(settlement: Settlement, window: Window) -> Iterator[str]:
     kept, standing = settlement.kept, {item.position: item for item in window.items}
     for item in standing.values():
         is_kept = item.position in kept
