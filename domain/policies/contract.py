@@ -100,9 +100,9 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
         if not _is_same(_ask_for_plan(policy, before), answer):
             yield "it answers otherwise when it is asked again"
             return
-        settlement = _settle(answer, window) if isinstance(answer, Plan) else None
-        faults = list(_check_answer(policy, window, answer, settlement))
+        faults = list(_check_answer(policy, window, answer))
         yield from faults
+        settlement = _settle(answer, window) if isinstance(answer, Plan) else None
         if faults or settlement is None:
             return
         smaller = compact_window(window, settlement, generation)
@@ -113,15 +113,11 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
         yield f"after {rounds} compactions one upon the other it wants another one"
 
 
-def _check_answer(
-    policy: Policy, window: Window, answer: "_Answer", settlement: Settlement | None
-) -> Iterator[str]:
+def _check_answer(policy: Policy, window: Window, answer: "_Answer") -> Iterator[str]:
     if isinstance(answer, BaseException):
         yield f"plan raises {_describe_error(answer)}; it may raise NothingToCompactError"
     if isinstance(answer, Plan):
         yield from _find_form_faults(answer, window)
-    if settlement is not None:
-        yield from _find_settlement_faults(settlement, window)
     yield from _find_threshold_faults(policy, window, answer)
 
 
@@ -159,20 +155,6 @@ def _find_form_faults(plan: Plan, window: Window) -> Iterator[str]:
         yield f"it shortens #{strange[0]}, which is not in the window"
     if strange := sorted(set(plan.drops) - seen):
         yield f"it drops #{strange[0]}, which is not in the window"
-
-
-def _find_settlement_faults(settlement: Settlement, window: Window) -> Iterator[str]:
-    kept, standing = settlement.kept, {item.position: item for item in window.items}
-    for item in standing.values():
-        is_kept = item.position in kept
-        if not is_kept and (item.is_pinned or item.is_open):
-            yield f"#{item.position} leaves, which is {'pinned' if item.is_pinned else 'open'}"
-        if not is_kept and item.position not in settlement.covers:
-            yield f"#{item.position} leaves, and no summary stands for it"
-        if item.call in standing and is_kept != (item.call in kept):
-            yield f"#{item.position} is parted from its call"
-    if window.items and not kept:
-        yield "nothing is left of the view"
 
 
 def _settle(plan: Plan, window: Window) -> Settlement | None:
