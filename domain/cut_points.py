@@ -92,8 +92,7 @@ def is_carried(item: Item) -> bool:
 
 def find_hidden_positions(window: Window) -> Ranges:
     """Return the hidden blocks, including replaced ones; a summary must not repeat them."""
-    replaced = window.boundary.replacements if window.boundary else ()
-    return Ranges.of([*window.hides, *(replacement.position for replacement in replaced)])
+    return Ranges.of([*window.hides, *window.earlier_replacements])
 
 
 def find_unsent_positions(window: Window) -> Ranges:

@@ -1,15 +1,17 @@
-"""Lists exactly which files the removed calls read and modified."""
+"""Lists what removed calls did: the files they touched, artifacts, commands and memory reads."""
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
 from .blocks import ToolCall, ToolResult
-from .compaction_events import Digest
+from .compaction_events import Artifact, Digest, HiddenBlock, MemoryRead
 from .item import Item
+from .ranges import Ranges
 
 
 class TouchedPaths(NamedTuple):
@@ -187,3 +189,130 @@ def _find_patched_paths(text: str) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(path.strip() for path in paths if path.strip() not in {"", "/dev/null"})
     )
+
+
+_MEMORY_TOOLS = parse_names(
+    "memoryread memorysearch readmemory recallmemory searchmemories searchmemory searchnodes"
+)
+"""Tools that read a memory, normalized as in the digest's tables."""
+_MAX_MEMORY_HITS = 20
+"""The largest number of turns and of paths listed for one memory read."""
+
+
+def build_inventory(
+    items: Iterable[Item],
+    previous: Digest,
+    hidden: Iterable[HiddenBlock] = (),
+    *,
+    touches: Callable[[ToolCall], TouchedPaths] | None = None,
+    tracked: Iterable[str] = (),
+) -> Digest:
+    """Return the inventory of `items` and `hidden`, added to the previous one.
+
+    `touches` and `tracked` concern files, as in `build_digest`.
+    """
+    items = tuple(items)
+    paths = {one.path: one for one in (*previous.artifacts, *_iter_artifacts(items))}
+    unseen = {one.position: one for one in (*previous.hidden, *hidden)}
+    files = build_digest(items, previous, touches=touches, tracked=tracked)
+    return files.model_copy(
+        update={
+            "artifacts": tuple(paths.values()),
+            # Earlier commands are left out: in a long session they would fill most of each
+            # summary's row.
+            "commands": Ranges.of(_iter_commands(items)),
+            "memory_reads": (*previous.memory_reads, *_iter_memory_reads(items)),
+            "hidden": tuple(one for _, one in sorted(unseen.items())),
+        }
+    )
+
+
+def _iter_artifacts(items: Sequence[Item]) -> Iterator[Artifact]:
+    """Yield the artifacts that results name, each path once."""
+    calls = {item.position: item for item in items}
+    call_of = {answer.position: calls.get(at) for at, answer in map_results_by_call(items).items()}
+    seen = set[str]()
+    for item in items:
+        fields = _parse_artifact(item.block.text) if isinstance(item.block, ToolResult) else {}
+        path = str(fields.get("artifact_path") or fields.get("physical_path") or "")
+        if not path or path in seen:
+            continue
+        seen.add(path)
+        call = call_of.get(item.position)
+        yield Artifact(
+            position=item.position,
+            path=path,
+            mime=_as_text(fields.get("mime")),
+            kind=_as_text(fields.get("kind")),
+            visibility=_as_text(fields.get("visibility")),
+            tool=call.block.name or None if call and isinstance(call.block, ToolCall) else None,
+            sources=tuple(map(str, _as_list(fields.get("sources_used")))),
+        )
+
+
+def _iter_memory_reads(items: Sequence[Item]) -> Iterator[MemoryRead]:
+    answers = map_results_by_call(items)
+    for item in items:
+        call, answer = item.block, answers.get(item.position)
+        if (
+            answer is None
+            or not isinstance(call, ToolCall)
+            or normalize_tool_name(call.name) not in _MEMORY_TOOLS
+        ):
+            continue
+        hits = _list_objects(_parse_object(answer.block.text).get("hits"))
+        snippets = (one for hit in hits for one in _list_objects(hit.get("snippets")))
+        yield MemoryRead(
+            position=item.position,
+            query=_as_text(read_arguments(call).get("query")) or "",
+            hits=len(hits),
+            turns=_list_first(str(hit.get("turn_id") or "") for hit in hits),
+            paths=_list_first(str(snippet.get("path") or "") for snippet in snippets),
+        )
+
+
+def _iter_commands(items: Iterable[Item]) -> Iterator[int]:
+    """Yield the positions of the calls that ran a command."""
+    for item in items:
+        if isinstance(item.block, ToolCall) and normalize_tool_name(item.block.name) in SHELL_TOOLS:
+            yield item.position
+
+
+def _parse_artifact(text: str) -> dict[str, Any]:
+    # Few results are artifacts; skip parsing the rest, and even the search if it cannot succeed.
+    if not _may_be_object(text) or not ("artifact_path" in text or "physical_path" in text):
+        return {}
+    told = _parse_object(text)
+    return (
+        told if _as_text(told.get("artifact_path")) or _as_text(told.get("physical_path")) else {}
+    )
+
+
+def _parse_object(text: str) -> dict[str, Any]:
+    if not _may_be_object(text):
+        return {}
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _may_be_object(text: str) -> bool:
+    return text.lstrip().startswith("{")
+
+
+def _list_objects(value: object) -> list[dict[str, Any]]:
+    return [entry for entry in _as_list(value) if isinstance(entry, dict)]
+
+
+def _as_list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _as_text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _list_first(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, texts)))[:_MAX_MEMORY_HITS]

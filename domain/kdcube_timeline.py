@@ -61,25 +61,20 @@ def find_turn(item: Item) -> str:
     )
 
 
-def find_time(block: AnyBlock) -> str:
-    return str(
-        read_attributes(block).get("ts") or (block.origin.time if block.origin else None) or ""
-    )
-
-
-def find_path(block: AnyBlock) -> str:
-    return str(read_attributes(block).get("path") or "")
-
-
-def find_mime(block: AnyBlock) -> str:
-    return str(read_attributes(block).get("mime") or "")
-
-
-def find_call(block: AnyBlock) -> str:
-    """Return the id of the call that a block belongs to."""
-    if isinstance(block, Block):
-        return str(read_attributes(block).get("call_id") or "")
-    return block.tool_call_id
+def describe_entry(item: Item) -> dict[str, str]:
+    """Return what the timeline says of a block besides its text; empty for what it does not say."""
+    block, known = item.block, read_attributes(item.block)
+    call = known.get("call_id") if isinstance(block, Block) else block.tool_call_id
+    return {
+        "type": find_type(block),
+        "author": find_author(block),
+        "hidden": "true" if is_hidden_entry(block) else "",
+        "turn": find_turn(item),
+        "ts": str(known.get("ts") or (block.origin.time if block.origin else None) or ""),
+        "path": str(known.get("path") or ""),
+        "mime": str(known.get("mime") or ""),
+        "call_id": str(call or ""),
+    }
 
 
 def is_hidden_entry(block: AnyBlock) -> bool:
@@ -116,11 +111,9 @@ def render_shown_text(block: AnyBlock) -> str:
 
 def map_replaced_texts(window: Window) -> dict[int, str]:
     """Return the texts by position that replace blocks now or from the next boundary on."""
-    earlier = window.boundary.replacements if window.boundary else ()
-    texts = {replacement.position: replacement.text for replacement in earlier}
+    texts = dict(window.earlier_replacements)
     texts |= {at: text for at, text in window.hides.items() if text and not text.isspace()}
-    trims = window.boundary.trims if window.boundary else ()
-    cut = {trim.position: trim for trim in trims}
+    cut = window.earlier_trims
     for item in window.items if cut else ():
         if (trim := cut.get(item.position)) and trim.head + trim.tail < len(item.block.text):
             text = item.block.text
@@ -148,11 +141,8 @@ def _read_meta(known: dict[str, Any]) -> dict[str, Any]:
 def _parse_entry(entry: str) -> dict[str, Any]:
     try:
         known = json.loads(entry)
-    except (
-        ValueError,
-        RecursionError,
-    ):  # an import may keep any text here
-        return {}
+    except (ValueError, RecursionError):
+        return {}  # an import may keep any text here
     return known if isinstance(known, dict) else {}
 
 

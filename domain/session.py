@@ -71,15 +71,8 @@ class Session(Aggregate[SessionState]):
         project: str | None = None,
     ) -> Self:
         session = cls._make(namespace, key, 0, subject, clock)
-        session._trigger(
-            events.SessionOpened,
-            key=key,
-            namespace=namespace,
-            parent=parent,
-            source=source,
-            title=title,
-            project=project,
-        )
+        opened = {"parent": parent, "source": source, "title": title, "project": project}
+        session._trigger(events.SessionOpened, key=key, namespace=namespace, **opened)
         return session
 
     @classmethod
@@ -102,15 +95,10 @@ class Session(Aggregate[SessionState]):
         """
         session = cls._make(namespace, key, fork.position, subject, clock)
         session.state = at._replace(closed=False, wake="")
+        reopened = dict(at.open_calls)
+        opened = {"fork": fork, "source": source, "title": title, "project": project}
         session._trigger(
-            events.SessionOpened,
-            key=key,
-            namespace=namespace,
-            fork=fork,
-            source=source,
-            title=title,
-            project=project,
-            reopened=dict(at.open_calls),
+            events.SessionOpened, key=key, namespace=namespace, reopened=reopened, **opened
         )
         return session
 

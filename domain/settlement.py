@@ -109,13 +109,12 @@ def settle_plan(window: Window, plan: Plan, *, to_fit: bool = False) -> Settleme
     pinned = Ranges.of([item.position for item in stays if item.is_pinned])
     earlier = window.boundary
     covered = window.summary.covers if window.summary else Ranges()
-    was_hidden = earlier.hidden if earlier else Ranges()
     universe = Ranges.span(earlier.after + 1 if earlier else 1, window.after) - window.retracted
     universe |= (earlier.kept - window.retracted) if earlier else Ranges()
     shows = compute_shown_blocks(window, stays, legal.trims)
     shown = Ranges.of(replacement.position for replacement in shows.replacements)
     hides = find_hidden_positions(window) & universe
-    hidden = (was_hidden | hides) - shown - pinned
+    hidden = (window.earlier_hidden | hides) - shown - pinned
     # A pin can bring back a block that left long ago, together with its group.
     standing = {item.position for item in stays}
     leaves = [item for item in window.items if item.position not in standing]

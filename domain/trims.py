@@ -21,6 +21,7 @@ _MIN_SHORTENED_TOKENS = 500
 
 MIN_BLOCK_TOKENS = 60
 """The least tokens that are left of a block if nothing else makes a view fit."""
+_RESULTS = frozenset({Kind.TOOL_RESULT})
 TRIMMABLE_KINDS = frozenset(
     {Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER}
 )
@@ -66,13 +67,12 @@ def iter_shortened_results(
 
     Gives the same answer as `list_effective_trims` for such trims, without making them.
     """
-    earlier = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
     hidden = _find_hidden(window)
     for item, head in heads:
         if item.is_pinned or (hidden and item.position in hidden):
             continue
         then = _count_chars_left(len(item.block.text), item.position, head)
-        if then < _count_shown_chars(item, earlier.get(item.position)):
+        if then < _count_shown_chars(item, window.earlier_trims.get(item.position)):
             yield ShortenedResult(item, head, item.tokens - window.count_item_tokens(item, then))
 
 
@@ -82,53 +82,41 @@ def list_effective_trims(
     """Return the trims that shorten something: a tool result that stays and is longer."""
     if not trims:
         return ()
-    earlier = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
-    results = {item.position: item for item in _iter_trimmable_results(window, stays)}
+    results = {item.position: item for item in _iter_trimmable(window, stays, _RESULTS)}
     return tuple(
         trim
         for trim in trims
         if min(trim.head, trim.tail) >= 0
         and (item := results.get(trim.position))
         and count_trimmed_chars(len(item.block.text), trim)
-        < _count_shown_chars(item, earlier.get(item.position))
+        < _count_shown_chars(item, window.earlier_trims.get(item.position))
     )
 
 
-def trim_largest_results(window: Window, stays: Sequence[Item]) -> tuple[Trim, ...]:
+def trim_largest_results(window: Window, stays: Iterable[Item]) -> tuple[Trim, ...]:
     """Return trims of the results that are too large for any view; empty if there are none.
 
     Both ends of a result stay, two thirds of them from the beginning. Pinned results and messages
-    are not shortened.
+    are not shortened, nor is a result twice.
     """
-    most = compute_trim_target(window.limit)
-    before = {trim.position for trim in window.boundary.trims} if window.boundary else set()
-    return tuple(
-        trim_to_ends(item.position, most)
-        for item in _iter_trimmable_results(window, stays)
-        if item.position not in before
-        and is_large(item.tokens, _count_shown_chars(item, None), most)
-    )
+    stays = [item for item in stays if item.position not in window.earlier_trims]
+    return trim_blocks(window, stays, _RESULTS, compute_trim_target(window.limit))
 
 
 def trim_blocks(
     window: Window, stays: Iterable[Item], kinds: Collection[Kind], most: int
 ) -> tuple[Trim, ...]:
     """Return trims of all larger blocks of these kinds, except pins and open calls."""
-    hidden = _find_hidden(window)
     return tuple(
         trim_to_ends(item.position, most)
-        for item in stays
-        if item.kind in kinds
-        and not (item.is_pinned or item.is_open or item.position in hidden)
-        and is_large(item.tokens, _count_shown_chars(item, None), most)
+        for item in _iter_trimmable(window, stays, kinds)
+        if is_large(item.tokens, _count_shown_chars(item, None), most)
     )
 
 
 def compute_trim_target(limit: int) -> int:
     """Return the tokens to which the largest results are shortened; a `limit` of 0 is unknown."""
-    return (
-        max(limit // _SHARE_DIVISOR, _MIN_SHORTENED_TOKENS) if limit > 0 else _MIN_SHORTENED_TOKENS
-    )
+    return max(limit // _SHARE_DIVISOR, _MIN_SHORTENED_TOKENS)
 
 
 def is_large(tokens: int, characters: int, most: int) -> bool:
@@ -142,17 +130,18 @@ def trim_to_ends(position: int, most: int) -> Trim:
     return Trim(position=position, head=room * 2 // 3, tail=room // 3)
 
 
-def _iter_trimmable_results(window: Window, stays: Iterable[Item]) -> Iterator[Item]:
+def _iter_trimmable(
+    window: Window, stays: Iterable[Item], kinds: Collection[Kind]
+) -> Iterator[Item]:
     hidden = _find_hidden(window)
     for item in stays:
-        if item.kind is Kind.TOOL_RESULT and not item.is_pinned and item.position not in hidden:
+        if item.kind in kinds and not (item.is_pinned or item.is_open or item.position in hidden):
             yield item
 
 
 def _find_hidden(window: Window) -> Ranges:
-    hidden = find_hidden_positions(window)
     # A pin brings back the other half of its pair, which shows only a replacement text.
-    return hidden | window.boundary.hidden if window.boundary else hidden
+    return find_hidden_positions(window) | window.earlier_hidden
 
 
 def _count_shown_chars(item: Item, trim: Trim | None) -> int:
@@ -173,39 +162,33 @@ class ShownBlocks:
 
 def compute_shown_blocks(window: Window, stays: Sequence[Item], new: Sequence[Trim]) -> ShownBlocks:
     """Return what shows of the blocks that stay with `new` trims; a pinned result stays whole."""
-    pinned = Ranges.of([item.position for item in stays if item.is_pinned])
-    replacements = tuple(_iter_replacements(window, stays, pinned))
-    texts = {one.position: one.text for one in replacements}
+    texts = _find_replacement_texts(window, stays)
     trims = _merge_trims(window, stays, new, texts)
+    replacements = tuple(Replacement(position=at, text=text) for at, text in texts.items())
     return ShownBlocks(trims, replacements, _count_tokens(window, stays, trims, texts))
 
 
-def _iter_replacements(
-    window: Window, stays: Sequence[Item], pinned: Ranges
-) -> Iterator[Replacement]:
-    """Yield the hidden blocks that leave a text in their place; half of a tool pair always does."""
-    texts = {r.position: r.text for r in window.boundary.replacements} if window.boundary else {}
-    was_hidden = window.boundary.hidden if window.boundary else Ranges()
+def _find_replacement_texts(window: Window, stays: Sequence[Item]) -> dict[int, str]:
+    """Return the texts, by position, in place of hidden blocks; half of a tool pair has one."""
+    was_hidden, texts = window.earlier_hidden, dict(window.earlier_replacements)
     if not (texts or was_hidden or window.hides):
-        return
+        return {}
     kinds = {item.position: item.kind for item in stays}
     # A pin can bring back a pair with one half hidden long ago.
     hides = dict.fromkeys(p for p in kinds if p in was_hidden) | window.hides
     for position, text in hides.items():
         if text is not None or kinds.get(position) in PAIR_KINDS:
             texts[position] = text or f"[hidden; recall #{position}]"
-    for position, text in sorted(texts.items()):
-        if position in kinds and position not in pinned:
-            yield Replacement(position=position, text=text)
+    shown = {item.position for item in stays if not item.is_pinned}
+    return {position: text for position, text in sorted(texts.items()) if position in shown}
 
 
 def _merge_trims(
     window: Window, stays: Sequence[Item], new: Sequence[Trim], texts: dict[int, str]
 ) -> tuple[Trim, ...]:
-    earlier = window.boundary.trims if window.boundary else ()
-    if not (earlier or new):
+    if not (window.earlier_trims or new):
         return ()
-    trims = {trim.position: trim for trim in (*earlier, *new)}
+    trims = window.earlier_trims | {trim.position: trim for trim in new}
     standing = {item.position for item in stays} - set(texts)
     return tuple(trim for position, trim in sorted(trims.items()) if position in standing)
 
@@ -213,12 +196,11 @@ def _merge_trims(
 def _count_tokens(
     window: Window, stays: Sequence[Item], trims: Sequence[Trim], texts: dict[int, str]
 ) -> int:
-    boundary = window.boundary
-    hidden = find_hidden_positions(window) | (boundary.hidden if boundary else Ranges())
-    trim_of = {trim.position: trim for trim in trims}
-    was_replaced = {r.position for r in boundary.replacements} if boundary else set[int]()
+    hidden = _find_hidden(window)
+    was_replaced = window.earlier_replacements
     if not (texts or trims or hidden or was_replaced):
         return sum([item.tokens for item in stays])
+    trim_of = {trim.position: trim for trim in trims}
     tokens = 0
     for item in stays:
         position = item.position

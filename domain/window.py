@@ -30,11 +30,6 @@ class LazySequence(Sequence[_T]):
     def __init__(self, make: Callable[[], Iterable[_T]]) -> None:
         self._make = make
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether anybody has looked."""
-        return "_items" in vars(self)
-
     @cached_property
     def _items(self) -> tuple[_T, ...]:
         return tuple(self._make())
@@ -215,6 +210,22 @@ class Window:
             if any(item.is_pinned or item.is_open for item in group)
             for item in group
         )
+
+    @cached_property
+    def earlier_trims(self) -> dict[int, Trim]:
+        """The trims of earlier boundaries by position."""
+        return {trim.position: trim for trim in self.boundary.trims} if self.boundary else {}
+
+    @cached_property
+    def earlier_replacements(self) -> dict[int, str]:
+        """The texts by position that replace blocks since earlier boundaries."""
+        return (
+            {one.position: one.text for one in self.boundary.replacements} if self.boundary else {}
+        )
+
+    @property
+    def earlier_hidden(self) -> Ranges:
+        return self.boundary.hidden if self.boundary else Ranges()
 
     @cached_property
     def groups(self) -> list[list[Item]]:

@@ -8,6 +8,7 @@ from typing import Any
 from ..domain.compaction import UNSHOWN_SUMMARIZER
 from ..domain.compaction_events import Digest
 from ..domain.compaction_terms import CompactionTerms
+from ..domain.digest import build_inventory
 from ..domain.errors import NothingToCompactError, PolicyFailedError
 from ..domain.fitting import (
     compute_summary_budget,
@@ -15,7 +16,6 @@ from ..domain.fitting import (
     settle_plan_to_fit,
     size_summary_call,
 )
-from ..domain.inventory import build_inventory
 from ..domain.item import Item
 from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
 from ..domain.pricing import describe_pricing

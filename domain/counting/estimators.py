@@ -3,10 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from json.encoder import encode_basestring_ascii
 from operator import attrgetter
+from typing import Any
 
 from ..blocks import AnyBlock, Block, Kind, Media, ResultPart, Text, ToolCall
 from ..token_estimate import CHARS_PER_TOKEN
@@ -131,6 +132,15 @@ class Estimator:
             return 0
         tokens = (units + (CHARS_PER_TOKEN - 1 if self.rounds_up else 0)) // CHARS_PER_TOKEN
         return max(self.min_tokens, tokens)
+
+
+def configure_estimator(
+    estimator: Estimator, unit: str, rounding: str, **more: Any
+) -> Estimator | None:
+    """Return the estimator by a policy's settings; None if the store's counts apply."""
+    if unit == SizeUnit.RECKONED:
+        return None
+    return replace(estimator, unit=SizeUnit(unit), rounds_up=rounding == Rounding.UP, **more)
 
 
 _RUST_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}

@@ -17,6 +17,7 @@ from math import ceil, floor, sqrt
 from typing import Protocol
 
 from ..blocks import Media
+from ..token_estimate import CHARS_PER_TOKEN
 
 PixelSize = tuple[int, int]
 """Width and height in pixels."""
@@ -112,6 +113,16 @@ class FixedRule:
         return self.image
 
 
+def _make_openai_rule(max_patches: int, multiplier: float) -> PatchRule:
+    return PatchRule(
+        patch_edge_px=32,
+        max_patches=max_patches,
+        multiplier=multiplier,
+        is_snug=False,
+        page=1_000,
+    )
+
+
 _PDF_TEXT = 1_500
 """Tokens of a page's text, which is sent with its image: the usual, lower end of the range."""
 ANTHROPIC_RULE = PatchRule(
@@ -130,22 +141,10 @@ _RULES: tuple[tuple[str, ImageRule], ...] = (
     (_LARGE_IMAGE_MODELS, _ANTHROPIC_LARGE_RULE),
     (r"claude", ANTHROPIC_RULE),
     (r"gpt-4o-mini", TileRule(base=2_833, tile=5_667, page=1_000)),
-    (
-        r"gpt-4\.1-mini|gpt-5-mini",
-        PatchRule(patch_edge_px=32, max_patches=1_536, is_snug=False, multiplier=1.62, page=1_000),
-    ),
-    (
-        r"gpt-4\.1-nano|gpt-5-nano",
-        PatchRule(patch_edge_px=32, max_patches=1_536, is_snug=False, multiplier=2.46, page=1_000),
-    ),
-    (
-        r"o4-mini",
-        PatchRule(patch_edge_px=32, max_patches=1_536, is_snug=False, multiplier=1.72, page=1_000),
-    ),
-    (
-        r"gpt-5\.[2-9]|gpt-[6-9]",
-        PatchRule(patch_edge_px=32, max_patches=2_500, is_snug=False, multiplier=1.2, page=1_000),
-    ),
+    (r"gpt-4\.1-mini|gpt-5-mini", _make_openai_rule(1_536, 1.62)),
+    (r"gpt-4\.1-nano|gpt-5-nano", _make_openai_rule(1_536, 2.46)),
+    (r"o4-mini", _make_openai_rule(1_536, 1.72)),
+    (r"gpt-5\.[2-9]|gpt-[6-9]", _make_openai_rule(2_500, 1.2)),
     (r"gpt-5", TileRule(base=70, tile=140, page=1_000)),
     (r"computer-use", TileRule(base=65, tile=129, page=1_000)),
     (r"\bo[13]\b", TileRule(base=75, tile=150, page=1_000)),
@@ -173,7 +172,6 @@ _PAGES = re.compile(
 )
 _PAGE_BYTES = 50_000
 """The bytes of a page, for a PDF whose pages are compressed and cannot be counted."""
-_CHARS_PER_TOKEN = 4
 
 
 def count_media_tokens(media: Media, rule: ImageRule) -> int:
@@ -182,7 +180,7 @@ def count_media_tokens(media: Media, rule: ImageRule) -> int:
         size = read_image_size(media.data)
         return rule.count_tokens(size or (1_024, 1_024))
     if media.mime.startswith("text/"):
-        return max(1, -(-len(media.data) // _CHARS_PER_TOKEN))
+        return max(1, -(-len(media.data) // CHARS_PER_TOKEN))
     return max(1, count_pages(media.data)) * rule.page
 
 

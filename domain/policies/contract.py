@@ -92,7 +92,15 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
     is_asked = window.trigger in {Trigger.MANUAL, Trigger.OVERFLOW}
     least, rounds = (0.0, _MAX_MANUAL_ROUNDS) if is_asked else (_MIN_GAIN, _MAX_ROUNDS)
     for generation in range(1, rounds + 1):
-        answer, faults = _check_answer(policy, window)
+        before = replace(window, items=list(window.items), hides=dict(window.hides))
+        answer = _ask_for_plan(policy, window)
+        if window != before:
+            yield "it changes the window"
+            return
+        if not _is_same(_ask_for_plan(policy, before), answer):
+            yield "it answers otherwise when it is asked again"
+            return
+        faults = list(_check_answer(policy, window, answer))
         yield from faults
         settlement = _settle(answer, window) if isinstance(answer, Plan) else None
         if faults or settlement is None:
@@ -105,20 +113,12 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
         yield f"after {rounds} compactions one upon the other it wants another one"
 
 
-def _check_answer(policy: Policy, window: Window) -> "tuple[_Answer, list[str]]":
-    before = replace(window, items=list(window.items), hides=dict(window.hides))
-    answer = _ask_for_plan(policy, window)
-    faults = []
-    if window != before:
-        faults.append("it changes the window")
-    elif not _is_same(_ask_for_plan(policy, before), answer):
-        faults.append("it answers otherwise when it is asked again")
+def _check_answer(policy: Policy, window: Window, answer: "_Answer") -> Iterator[str]:
     if isinstance(answer, BaseException):
-        faults.append(f"plan raises {_describe_error(answer)}; it may raise NothingToCompactError")
+        yield f"plan raises {_describe_error(answer)}; it may raise NothingToCompactError"
     if isinstance(answer, Plan):
-        faults += _find_form_faults(answer, window)
-        faults += _find_settlement_faults(answer, window)
-    return answer, [*faults, *_find_threshold_faults(policy, window, answer)]
+        yield from _find_form_faults(answer, window)
+    yield from _find_threshold_faults(policy, window, answer)
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -155,23 +155,6 @@ def _find_form_faults(plan: Plan, window: Window) -> Iterator[str]:
         yield f"it shortens #{strange[0]}, which is not in the window"
     if strange := sorted(set(plan.drops) - seen):
         yield f"it drops #{strange[0]}, which is not in the window"
-
-
-def _find_settlement_faults(plan: Plan, window: Window) -> Iterator[str]:
-    settlement = _settle(plan, window)
-    if settlement is None:
-        return
-    kept, standing = settlement.kept, {item.position: item for item in window.items}
-    for item in standing.values():
-        is_kept = item.position in kept
-        if not is_kept and (item.is_pinned or item.is_open):
-            yield f"#{item.position} leaves, which is {'pinned' if item.is_pinned else 'open'}"
-        if not is_kept and item.position not in settlement.covers:
-            yield f"#{item.position} leaves, and no summary stands for it"
-        if item.call in standing and is_kept != (item.call in kept):
-            yield f"#{item.position} is parted from its call"
-    if window.items and not kept:
-        yield "nothing is left of the view"
 
 
 def _settle(plan: Plan, window: Window) -> Settlement | None:

@@ -3,13 +3,19 @@
 import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from ..blocks import ASSISTANT_KINDS, UNSENT_KINDS, Kind, ToolCall
 from ..compaction_events import Trigger
-from ..counting.estimators import PI_ESTIMATOR, Estimator, Rounding, SizeUnit
+from ..counting.estimators import (
+    PI_ESTIMATOR,
+    Estimator,
+    Rounding,
+    SizeUnit,
+    configure_estimator,
+)
 from ..errors import NothingToCompactError
 from ..item import Item, get_place
 from ..messages import Role, find_message_end, find_message_start, find_role
@@ -201,14 +207,9 @@ class Pi:
     @cached_property
     def _estimator(self) -> Estimator | None:
         """The estimate of messages; None if the store's counts apply."""
-        if self.unit == SizeUnit.RECKONED:
-            return None
-        return replace(
-            PI_ESTIMATOR,
-            unit=SizeUnit(self.unit),
-            rounds_up=self.rounding == Rounding.UP,
-            read_call=_read_compact_call,
-            media=dict.fromkeys(PI_ESTIMATOR.media, self.image_chars),
+        media = dict.fromkeys(PI_ESTIMATOR.media, self.image_chars)
+        return configure_estimator(
+            PI_ESTIMATOR, self.unit, self.rounding, read_call=_read_compact_call, media=media
         )
 
     def _count_tokens(self, pieces: Sequence[Item]) -> int:

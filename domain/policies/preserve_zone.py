@@ -2,13 +2,20 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from ..blocks import Kind
 from ..compaction_events import Trigger, Trim
-from ..counting.estimators import GOAT_ESTIMATOR, Estimator, Rounding, SizeUnit, measure_length
+from ..counting.estimators import (
+    GOAT_ESTIMATOR,
+    Estimator,
+    Rounding,
+    SizeUnit,
+    configure_estimator,
+    measure_length,
+)
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import find_message_end, find_message_start, find_role, iter_message_spans_back
@@ -224,13 +231,8 @@ class PreserveZone:
     @cached_property
     def estimator(self) -> Estimator | None:
         """The document's estimate of messages; None if the store's count applies."""
-        if self.unit == SizeUnit.RECKONED:
-            return None
-        return replace(
-            GOAT_ESTIMATOR,
-            unit=SizeUnit(self.unit),
-            rounds_up=self.rounding == Rounding.UP,
-            extra_tokens=self.message_tokens,
+        return configure_estimator(
+            GOAT_ESTIMATOR, self.unit, self.rounding, extra_tokens=self.message_tokens
         )
 
     def _measure_messages(self, items: Sequence[Item]) -> list[tuple[int, int]]:

@@ -1,14 +1,20 @@
 """Past the limit less a reserve, keep the newest tokens and summarise all that came before."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from ..compaction_events import Trigger
-from ..counting.estimators import KLAUDE_ESTIMATOR, Estimator, Rounding, SizeUnit
+from ..counting.estimators import (
+    KLAUDE_ESTIMATOR,
+    Estimator,
+    Rounding,
+    SizeUnit,
+    configure_estimator,
+)
 from ..errors import NothingToCompactError
 from ..messages import Message, Role, group_messages
 from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
@@ -281,10 +287,7 @@ class ReserveHeadroom:
     @cached_property
     def estimator(self) -> Estimator | None:
         """The estimate of messages; None if the store's counts apply."""
-        if self.unit == SizeUnit.RECKONED:
-            return None
-        rounds_up = self.rounding == Rounding.UP
-        return replace(KLAUDE_ESTIMATOR, unit=SizeUnit(self.unit), rounds_up=rounds_up)
+        return configure_estimator(KLAUDE_ESTIMATOR, self.unit, self.rounding)
 
     def _reserve_for_answer(self, window: Window) -> int:
         if self.answer_tokens is None:

@@ -1,13 +1,19 @@
 """Past the limit less a reserve, keep the newest tokens, back to the end of a finished message."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 from ..blocks import Kind, Media, ToolCall
 from ..compaction_events import Trigger
-from ..counting.estimators import TUNACODE_ESTIMATOR, Estimator, Rounding, SizeUnit
+from ..counting.estimators import (
+    TUNACODE_ESTIMATOR,
+    Estimator,
+    Rounding,
+    SizeUnit,
+    configure_estimator,
+)
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import Role, find_message_start, find_role, iter_message_spans_back
@@ -135,12 +141,10 @@ class RetentionWindow:
 
     @cached_property
     def _estimator(self) -> Estimator | None:
-        if self.unit == SizeUnit.RECKONED:
-            return None
-        return replace(
+        return configure_estimator(
             TUNACODE_ESTIMATOR,
-            unit=SizeUnit(self.unit),
-            rounds_up=self.rounding == Rounding.UP,
+            self.unit,
+            self.rounding,
             read_call=_read_python_call,
             describe_media=_describe_media,
         )

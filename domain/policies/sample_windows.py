@@ -89,7 +89,7 @@ def _iter_sample_histories() -> Iterator[tuple[str, _SampleHistory]]:
     tiny.add_assistant(5)
     yield "a tiny window", tiny
     yield "a long window", make_long_history(12)
-    yield "a huge window", make_long_history(200)
+    yield "a huge window", make_long_history(130)
     pinned, open_ = _SampleHistory(), _SampleHistory()
     for _ in range(30):
         pinned.add_user(900, is_pinned=True)

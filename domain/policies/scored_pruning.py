@@ -8,7 +8,13 @@ from typing import Any, ClassVar
 
 from ..blocks import Kind
 from ..compaction_events import Trigger
-from ..counting.estimators import QBIT_ESTIMATOR, Estimator, Rounding, SizeUnit
+from ..counting.estimators import (
+    QBIT_ESTIMATOR,
+    Estimator,
+    Rounding,
+    SizeUnit,
+    configure_estimator,
+)
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import group_messages
@@ -202,13 +208,11 @@ class ScoredPruning:
     @cached_property
     def _estimator(self) -> Estimator | None:
         """The estimate of messages; None if the store's counts apply."""
-        if self.unit == SizeUnit.RECKONED:
-            return None
-        rounds_up = self.rounding == Rounding.UP
-        estimator = replace(QBIT_ESTIMATOR, unit=SizeUnit(self.unit), rounds_up=rounds_up)
-        if self.result_text == ResultText.DEBUG:
-            return estimator
-        return replace(estimator, shows_debug=False, media={Kind.TOOL_RESULT: len("[image]")})
+        estimator = QBIT_ESTIMATOR
+        if self.result_text == ResultText.PLAIN:
+            media = {Kind.TOOL_RESULT: len("[image]")}
+            estimator = replace(estimator, shows_debug=False, media=media)
+        return configure_estimator(estimator, self.unit, self.rounding)
 
     def count_available_tokens(self, limit: int) -> int:
         """Return the tokens that the reserves leave of a limit."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from .. import kdcube_timeline
-from ..blocks import AnyBlock, ToolCall
+from ..blocks import ToolCall
 from ..digest import read_arguments
 from ..item import Item
 from .summarizer import Material, SummaryPart, SummaryRequest
@@ -130,19 +130,10 @@ def _render_item(item: Item) -> str:
     text = (kdcube_timeline.find_replacement(block) if is_hidden else block.text).strip()
     label = _LABELS.get(kdcube_timeline.find_type(block))
     if label is None:
-        return f"[Block] {_write_header(item, block)}\n{text}"
-    return f"[{label}]: {text or f'({_write_header(item, block)})'}"
+        return f"[Block] {_write_header(item)}\n{text}"
+    return f"[{label}]: {text or f'({_write_header(item)})'}"
 
 
-def _write_header(item: Item, block: AnyBlock) -> str:
-    known = {
-        "type": kdcube_timeline.find_type(block),
-        "author": kdcube_timeline.find_author(block),
-        "hidden": "true" if kdcube_timeline.is_hidden_entry(block) else "",
-        "turn": kdcube_timeline.find_turn(item),
-        "ts": kdcube_timeline.find_time(block),
-        "path": kdcube_timeline.find_path(block),
-        "mime": kdcube_timeline.find_mime(block),
-        "call_id": kdcube_timeline.find_call(block),
-    }
+def _write_header(item: Item) -> str:
+    known = kdcube_timeline.describe_entry(item)
     return " | ".join(f"{name}={value}" for name, value in known.items() if value)

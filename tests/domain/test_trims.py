@@ -14,6 +14,7 @@ from cutbank.domain.trims import (
     count_trimmed_chars,
     iter_shortened_results,
     list_effective_trims,
+    trim_largest_results,
     trim_text,
     trim_to_ends,
 )
@@ -98,6 +99,16 @@ def test_nothing_but_a_result_is_shortened() -> None:
 def test_a_shortened_result_shows_twice_as_much_of_its_beginning_as_of_its_end() -> None:
     # 500 tokens of four characters each, 60 of which the mark takes.
     assert trim_to_ends(7, 500) == Trim(position=7, head=1_293, tail=646)
+
+
+def test_a_large_result_is_shortened_and_one_that_was_shortened_already_is_not() -> None:
+    items = [
+        Item(at, ToolResult(tool_call_id="c", content="x" * 8_000), turn=1, tokens=2_000)
+        for at in (1, 2)
+    ]
+    window = Window(items, after=2, limit=1_000, boundary=drawn({1: 4_000}, set(), set()))
+
+    assert trim_largest_results(window, items) == (trim_to_ends(2, 500),)
 
 
 def drawn(earlier: dict[int, int], hidden: set[int], replaced: set[int]) -> CompactBoundary:

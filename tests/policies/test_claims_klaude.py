@@ -7,11 +7,6 @@ from typing import Any
 
 import pytest
 from agent_talk import talk
-from dialects.klaude import (
-    REASONS,
-    end_event,
-    start_event,
-)
 
 from cutbank import Block, CompactionOptions, LoopOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
@@ -322,8 +317,5 @@ def test_goal_progress_decisions_and_next_steps_are_asked_for_and_written(
 
 @pytest.mark.claim("S3.34")
 def test_reasons_are_threshold_overflow_and_manual() -> None:
-    reasons = {start_event(trigger)["reason"] for trigger in Trigger}
-
-    assert reasons == {"threshold", "overflow", "manual"}
-    assert reasons == {reason.value for reason in REASONS.values()}
-    assert end_event(Trigger.THRESHOLD, None)["aborted"] is True
+    """A session at rest is compacted for a reason that klaude-code does not have."""
+    assert set(Trigger) == {"threshold", "overflow", "manual", "idle"}

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from dialects import qbit
 
 from cutbank.adapters.settings.compaction_settings import ContextSettings
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
@@ -13,6 +12,7 @@ from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.utilization import Color, UsageLevel, Utilization, find_color
 from cutbank.domain.window import Window
+from cutbank.projections.hook_payloads import context_pruned
 
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
 AS_SHIPPED = build_policy(
@@ -199,7 +199,7 @@ def test_the_documents_proof_is_the_same_as_shipped_and_goes_further_by_its_tabl
         window, [i for i in window.items if i.position in plan.drops]
     )
 
-    assert qbit.context_pruned(pruned) == {
+    assert context_pruned(pruned) == {
         "type": "context_pruned",
         "messages_removed": 3,
         "utilization_before": 0.90,

@@ -2,14 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from dialects.tunacode import (
-    CompactionRecord,
-    loaded,
-    saved,
-)
 from summariser_talk import always
 
 import cutbank
@@ -19,8 +13,6 @@ from cutbank import (
     LoopOptions,
     SessionStore,
     StoredSession,
-    ToolCall,
-    ToolResult,
 )
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
@@ -78,11 +70,6 @@ def talk(session: StoredSession, turns: int) -> StoredSession:
     return session
 
 
-U, A = Block.user("words"), Block.assistant("words")
-CALL, RESULT = ToolCall(tool_call_id="c", name="read"), ToolResult(tool_call_id="c", content="x")
-RECORD = CompactionRecord("SUM", 3, 900, 120, 2, None, "2026-01-02T03:04:05+00:00")
-
-
 @pytest.fixture
 def told(store: SessionStore) -> list[CompactionEvent]:
     heard: list[CompactionEvent] = []
@@ -97,34 +84,13 @@ def moments(told: list[CompactionEvent], moment: CompactionEventKind) -> int:
 # The record
 
 
-def test_a_record_that_cannot_be_is_refused_by_its_field(subtests: pytest.Subtests) -> None:
-    rows: list[tuple[str, Any, str]] = [
-        ("summary", None, "'summary' must be a string"),
-        ("compacted_message_count", True, "'compacted_message_count' must be an int"),
-        ("tokens_before", "9", "'tokens_before' must be an int"),
-        ("tokens_after", -1, "'tokens_after' must be >= 0"),
-        ("compaction_count", 0, "'compaction_count' must be > 0"),
-        ("previous_summary", 1, "'previous_summary' must be a string or null"),
-        ("last_compacted_at", 1.5, "'last_compacted_at' must be a string"),
-    ]
-    for field, value, error in rows:
-        with subtests.test(str(field)), pytest.raises((TypeError, ValueError), match=error):
-            CompactionRecord.from_dict({**RECORD.to_dict(), field: value})
-
-
-@pytest.mark.claim("S2.23", "S2.24")
-def test_a_saved_session_has_its_record_or_none() -> None:
-    assert loaded(saved(RECORD)) == RECORD
-    assert saved(None) == {"compaction": None}
-    assert loaded({"messages": []}) is None
-    assert loaded({"compaction": None}) is None
-    with pytest.raises(TypeError, match="must be a dict, got list"):
-        loaded({"compaction": []})
-
-
-@pytest.mark.claim("S2.42", "S2.45", "S2.46", "S2.48")
-def test_a_compaction_says_what_it_did_in_numbers(session: StoredSession) -> None:
-    before = talk(session, 30).view()
+@pytest.mark.claim("S2.1", "S2.23", "S2.24", "S2.42", "S2.45", "S2.46", "S2.48")
+def test_a_compaction_is_kept_with_what_it_did_in_numbers_and_a_session_without_one_has_none(
+    store: SessionStore, database: str
+) -> None:
+    session = talk(store.session("a session"), 30)
+    before = session.view()
+    assert (before.boundary, before.summary) == (None, None)
 
     outcome = session.compact(
         "tunacode", options=CompactionOptions(settings=SETTINGS, summarizers=[Writes()])
@@ -133,14 +99,15 @@ def test_a_compaction_says_what_it_did_in_numbers(session: StoredSession) -> Non
     after = session.view()
     assert after.boundary is not None
     assert after.summary is not None
-    record = CompactionRecord.of(after.boundary, after.summary, len(outcome.left), RECORD)
-    assert record.tokens_before == outcome.pre_tokens
-    assert record.tokens_after == outcome.post_tokens < outcome.pre_tokens
-    assert record.compacted_message_count == len(before.entries) - len(after.entries) > 0
-    assert (record.compaction_count, record.previous_summary) == (3, "SUM")
-    assert record.last_compacted_at == after.boundary.timestamp.isoformat()
+    assert after.summary.text == SUMMARY
+    assert after.boundary.pre_tokens == outcome.pre_tokens
+    assert after.boundary.post_tokens == outcome.post_tokens < outcome.pre_tokens
+    assert len(outcome.left) == len(before.entries) - len(after.entries) > 0
     # What is recent stays as it was.
     assert after.entries == before.entries[-len(after.entries) :]
+    with cutbank.open(database) as reopened:
+        again = reopened.session("a session").view()
+        assert (again.boundary, again.summary) == (after.boundary, after.summary)
 
 
 # The summary
@@ -183,7 +150,7 @@ def test_one_request_writes_the_sections_that_the_plan_names_and_goes_on_from_th
         assert all(words in first for words in heading.split(": ")), heading
 
 
-@pytest.mark.claim("S2.21")
+@pytest.mark.claim("S2.16", "S2.17", "S2.21")
 def test_where_no_summary_can_be_had_the_history_stays_and_the_log_says_why(
     session: StoredSession, store: SessionStore, told: list[CompactionEvent]
 ) -> None:

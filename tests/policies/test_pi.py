@@ -3,12 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from dialects.pi import compaction_entry
 from pi_preparation import find_pi_cut
 from story import Story, told_on
 
-import cutbank
-from cutbank import CompactionOptions
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, Trigger
 from cutbank.domain.errors import NothingToCompactError
@@ -155,29 +152,3 @@ def test_history_and_turn_are_asked_for_apart_each_with_its_allowance() -> None:
         (SummaryPart.HISTORY, 80, "What was."),
         (SummaryPart.TURN, 50, None),
     ]
-
-
-def test_a_stored_boundary_is_written_as_an_entry_of_its_session_file(
-    session: cutbank.StoredSession,
-) -> None:
-    for number in range(9):
-        session.append(Block.user(f"Look at {number}. " * 40))
-        call = ToolCall(tool_call_id=str(number), name="read", arguments={"path": f"{number}.py"})
-        session.append(call)
-        session.append(ToolResult(tool_call_id=str(number), content="words " * 50))
-    outcome = session.compact(
-        "pi", limit=2_000, options=CompactionOptions(settings={"keep_tokens": 100})
-    )
-    view = session.view()
-
-    assert outcome.compacted
-    assert view.boundary is not None
-    assert view.summary is not None
-    entry = compaction_entry(
-        view.boundary, view.summary, entry_id="e", parent_id="d", named=lambda at: f"#{at}"
-    )
-    assert entry["type"] == "compaction"
-    assert entry["firstKeptEntryId"] == f"#{outcome.first_kept}"
-    assert entry["tokensBefore"] == outcome.pre_tokens
-    assert entry["details"]["readFiles"][0] == "0.py"
-    assert entry["timestamp"].endswith("Z")

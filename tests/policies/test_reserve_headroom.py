@@ -1,8 +1,8 @@
 """Seed 003, rule by rule; test_vectors_klaude.py compares with what the original answered."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -15,7 +15,6 @@ from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.models import ModelFacts
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES, build_policy
-from cutbank.domain.policies.policy import check_settings, configure_policy, make_setting_error
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
@@ -294,87 +293,7 @@ def test_what_is_set_by_hand_is_taken_as_it_is() -> None:
     assert ReserveHeadroom(reserve_tokens=90_000).find_headroom(100_000).keep == 10_000
 
 
-# Settings
-
-
-@dataclass(frozen=True)
-class Fussy:
-    """A policy with a setting of every kind."""
-
-    name: ClassVar[str] = "fussy"
-
-    share: float = field(
-        default=0.5, metadata={"unit": "", "help": "of it all", "least": 0.0, "most": 1.0}
-    )
-    loud: bool = field(default=False, metadata={"unit": "", "help": "shout"})
-    mood: str = field(
-        default="calm", metadata={"unit": "", "help": "its mood", "among": ("calm", "wild")}
-    )
-    low: int = field(default=1, metadata={"unit": "turns", "help": "at least"})
-    high: int = field(default=9, metadata={"unit": "turns", "help": "at most", "most": 10})
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-        if self.low > self.high:
-            raise make_setting_error(self, "low", f"is {self.low}, above high ({self.high})")
-
-    def plan(self, window: Window) -> Plan | None:
-        return None
-
-
-@dataclass(frozen=True)
-class Demanding:
-    """A policy with a setting that has no default."""
-
-    name: ClassVar[str] = "demanding"
-
-    model: str = field(metadata={"unit": "", "help": "which model"})
-
-    def plan(self, window: Window) -> Plan | None:
-        return None
-
-
-def test_settings_are_read_from_texts() -> None:
-    settings = {"share": "0.25", "loud": "yes", "mood": "wild", "low": "2", "high": " 1_0 "}
-
-    assert configure_policy(Fussy, settings) == Fussy(
-        share=0.25, loud=True, mood="wild", low=2, high=10
-    )
-
-
-def test_a_setting_that_does_not_fit_is_refused_in_one_line(subtests: pytest.Subtests) -> None:
-    rows: list[tuple[dict[str, Any], str]] = [
-        ({"sahre": "1"}, "fussy has no setting 'sahre'; it has share, loud, mood, low, high"),
-        ({"share": "half"}, "fussy: share cannot be 'half'; it takes a number from 0.0 up to 1.0"),
-        ({"share": "nan"}, "fussy: share cannot be nan"),
-        ({"share": "1.5"}, "fussy: share cannot be 1.5; it takes a number from 0.0 up to 1.0"),
-        ({"share": "-1"}, "fussy: share cannot be -1.0"),
-        ({"share": "none"}, "fussy: share cannot be 'none'"),
-        ({"share": None}, "fussy: share cannot be None"),
-        ({"loud": "loud"}, r"fussy: loud cannot be 'loud'; it takes true or false \(shout\)"),
-        ({"loud": 1}, "fussy: loud cannot be 1; it takes true or false"),
-        ({"mood": "sad"}, r"fussy: mood cannot be 'sad'; it takes calm or wild \(its mood\)"),
-        ({"low": "1.5"}, "fussy: low cannot be '1.5'; it takes a whole number of turns"),
-        ({"low": True}, "fussy: low cannot be True"),
-        ({"high": "11"}, "fussy: high cannot be 11; it takes a whole number of turns up to 10"),
-        ({"high": "1" + "0" * 400}, "fussy: high cannot be 10*; it takes a whole number"),
-        ({"low": "5", "high": "4"}, r"fussy: low is 5, above high \(4\); it takes"),
-    ]
-    for settings, message in rows:
-        with (
-            subtests.test(str(settings)),
-            pytest.raises(InvalidSettingError, match=message) as refused,
-        ):
-            configure_policy(Fussy, settings)
-
-        assert "\n" not in str(refused.value), settings
-
-
-def test_a_setting_that_must_be_given_is_missed() -> None:
-    with pytest.raises(InvalidSettingError, match="demanding: model is missing; it takes text"):
-        configure_policy(Demanding, {})
-
-    assert configure_policy(Demanding, {"model": "any"}) == Demanding("any")
+# Names
 
 
 def test_policies_go_by_name_and_alias() -> None:

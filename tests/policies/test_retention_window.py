@@ -180,6 +180,13 @@ def test_an_image_counts_as_its_address_or_as_the_words_that_stand_for_it() -> N
     assert IN_TEXT.count_tokens([Item(1, results, 1, 1)]) == (2 + 1 + 7 + 1 + 25) // 4
 
 
+def test_a_call_counts_with_its_arguments_as_python_prints_them() -> None:
+    call = ToolCall(tool_call_id="c", name="read", arguments='{"a":1,"b":2,"c":3,"d":4}')
+
+    printed = len("c" + "read" + str({"a": 1, "b": 2, "c": 3, "d": 4}))
+    assert IN_TEXT.count_tokens([Item(1, call, 1, 1)]) == printed // 4
+
+
 def replace_url(media: Media, url: str) -> Media:
     return media.model_copy(update={"url": url, "data": b""})
 

@@ -1,7 +1,15 @@
 """Settings of policies: those that do not fit are refused by name, in one line."""
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.policies.catalog import build_policy
+from cutbank.domain.policies.policy import configure_policy, setting
+from cutbank.domain.policies.scored_pruning import ScoredPruning
+from cutbank.domain.window import Plan, Window
 
 REFUSED = """
 scored-pruning compaction_threshold=0 | compaction_threshold cannot be 0.0; it takes a fraction
@@ -59,6 +67,14 @@ pi image_chars=none
 reserve-headroom keep_tokens=-1 | from 0, or none
 """
 """A policy, a setting with its value, and what the refusal says if not `... cannot be`."""
+REFUSED_VALUES: dict[str, Any] = {
+    "enabled": 1,
+    "protected_turns": True,
+    "compaction_threshold": None,
+    "critical_threshold": "1" + "0" * 400,
+    "cooldown_seconds": "none",
+}
+"""Settings of scored-pruning that look like what they take."""
 ACCEPTED = """
 preserve-zone threshold=0
 preserve-zone preserve_ratio=0
@@ -85,6 +101,14 @@ def test_a_setting_that_does_not_fit_is_refused_by_name_in_one_line() -> None:
                 wrong.append(f"{row}: {said}")
         else:
             wrong.append(f"{row}: accepted")
+    for name, value in REFUSED_VALUES.items():
+        try:
+            build_policy("scored-pruning", {name: value})
+        except InvalidSettingError as refused:
+            if f"scored-pruning: {name} cannot be" not in str(refused):
+                wrong.append(f"{name}: {refused}")
+        else:
+            wrong.append(f"{name}: accepted")
 
     assert not wrong, "\n".join(wrong)
 
@@ -92,3 +116,36 @@ def test_a_setting_that_does_not_fit_is_refused_by_name_in_one_line() -> None:
 def test_a_setting_at_the_bound_is_accepted() -> None:
     for row in ACCEPTED.strip().splitlines():
         assert build_policy(*settings_of(row)), row
+
+
+def test_settings_are_read_from_texts() -> None:
+    settings = {
+        "enabled": "no",
+        "compaction_threshold": "0.25",
+        "protects": "messages",
+        "protected_turns": " 1_0 ",
+        "critical_threshold": "none",
+    }
+
+    assert build_policy("scored-pruning", settings) == ScoredPruning(
+        enabled=False, compaction_threshold=0.25, protects="messages", protected_turns=10
+    )
+
+
+@dataclass(frozen=True)
+class Demanding:
+    """A policy with a setting that has no default."""
+
+    name: ClassVar[str] = "demanding"
+
+    model: str = setting(help="which model")
+
+    def plan(self, window: Window) -> Plan | None:
+        return None
+
+
+def test_a_setting_that_must_be_given_is_missed() -> None:
+    with pytest.raises(InvalidSettingError, match="demanding: model is missing; it takes text"):
+        configure_policy(Demanding, {})
+
+    assert configure_policy(Demanding, {"model": "any"}) == Demanding("any")

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
-from dialects.claude_sdk import pruned_text
 from neutral_blocks import block_of, images_of, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
@@ -17,6 +16,8 @@ from cutbank.domain.policies.preserve_zone import PreserveZone, step_back
 from cutbank.domain.window import Window
 
 GOAT = ESTIMATORS["goat"]
+CUT_OFF = "\n... [output truncated]"
+"""What the original writes behind the beginning of a shortened result."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,18 @@ def test_vectors_of_where_each_cut_is_moved(folder: str) -> None:
         starts, items = case.starts, case.window.items
         moved = [starts.index(step_back(items, start)) for start in starts]
         assert moved == case.expected["adjust_table"], case.name
+
+
+def pruned_text(text: str, most: int) -> str:
+    """A shortened result as the original shows it: so many bytes, and a mark.
+
+    A character that is cut in two shows as replacement characters, one for each byte that is left
+    of it.
+    """
+    beginning = text.encode("utf-8", "surrogatepass")[:most]
+    whole = beginning.decode("utf-8", "ignore")
+    broken = len(beginning) - len(whole.encode())
+    return f"{whole}{'�' * broken}{CUT_OFF}"
 
 
 @pytest.mark.claim("S4.38", "S4.39")

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from dialects.pi import compaction_result, context_usage, cut_point, details
 from neutral_blocks import Neutral
 from neutral_session import NeutralSession
 from pi_preparation import PiPreparation, find_pi_cut, prepare_like_pi
@@ -87,7 +86,12 @@ def test_vectors_of_how_full_the_context_is_and_whether_that_fires(folder: str) 
         spoken = [i for i, size in enumerate(line.expected["message_tokens"]) if size is not None]
         at = None if found.answered is None else spoken.index(line.entry(found.answered))
 
-        told = context_usage(found.tokens, found.reported, found.since, at)
+        told = {
+            "tokens": found.tokens,
+            "usageTokens": found.reported,
+            "trailingTokens": found.since,
+            "lastUsageIndex": at,
+        }
         assert told == line.expected["context_estimate"], line.name
         assert line.policy.fires(window) is line.expected["trigger"], line.name
 
@@ -98,8 +102,12 @@ def test_vectors_of_where_it_cuts(folder: str) -> None:
         cut = find_pi_cut(line.policy, line.folded())
         turn = None if cut.turn_start is None else line.entry(cut.turn_start)
 
-        told = cut_point(line.entry(cut.first_kept), turn) if line.messages else None
-        assert told == line.expected["cut"], line.name
+        told = {
+            "firstKeptEntryIndex": line.entry(cut.first_kept),
+            "turnStartIndex": -1 if turn is None else turn,
+            "isSplitTurn": turn is not None,
+        }
+        assert (told if line.messages else None) == line.expected["cut"], line.name
 
 
 @FOLDERS
@@ -121,7 +129,14 @@ def _told(session: NeutralSession, preparation: PiPreparation) -> dict[str, Any]
         "kept_ids": session.ids(preparation.kept),
         "messages_to_summarize": len(group_messages(preparation.history)),
         "turn_prefix_messages": len(group_messages(preparation.prefix)),
-        "file_lists": details(preparation.digest),
+        "file_lists": _file_lists(preparation),
+    }
+
+
+def _file_lists(preparation: PiPreparation) -> dict[str, list[str]]:
+    return {
+        "readFiles": list(preparation.digest.read_files),
+        "modifiedFiles": list(preparation.digest.modified_files),
     }
 
 
@@ -146,9 +161,10 @@ def test_vectors_of_the_summary_and_its_requests(folder: str) -> None:
         ]
         assert calls == expected["llm_calls"], line.name
         texts: dict[SummaryPart, str] = {one.part: f"SUM{n}" for n, one in enumerate(asked, 1)}
-        told = compaction_result(
-            form.join_answers(texts, material), preparation, named=line.session.id
-        )
-        told["first_kept_id"] = told.pop("firstKeptEntryId")
-        told["tokens_before"] = told.pop("tokensBefore")
+        told = {
+            "summary": form.join_answers(texts, material),
+            "first_kept_id": line.session.id(preparation.first_kept),
+            "tokens_before": preparation.tokens_before,
+            "details": _file_lists(preparation),
+        }
         assert told | {"llm_calls": calls} == expected, line.name

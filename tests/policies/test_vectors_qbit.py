@@ -4,14 +4,22 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from dialects import qbit
+from dialects.qbit import aggregated
 from qbit_vectors import Case, case_of
 from vector_files import FOLDERS, lines_of
 
 from cutbank.domain.cut_points import find_orphans
 from cutbank.domain.messages import Message
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.tool_result_size import truncate_result
+from cutbank.domain.utilization import UsageLevel
+from cutbank.projections.hook_payloads import context_pruned, context_warning, stats
+
+INTERNAL = {
+    UsageLevel.WARNING: "WarningThreshold",
+    UsageLevel.ALERT: "AlertThreshold",
+    UsageLevel.CRITICAL: "ContextExceeded",
+}
+"""What the original's context module tells the rest of it at each level."""
 
 
 def ids_of(case: Case, messages: Iterable[Message]) -> list[list[str]]:
@@ -39,8 +47,8 @@ def test_vectors_sizes_scores_and_levels(folder: str) -> None:
         assert list(weighed.tokens) == expected["message_tokens"], case.name
         assert list(weighed.scores) == expected["scores"], case.name
         assert list(weighed.priorities) == expected["priorities"], case.name
-        stats = qbit.stats(weighed)
-        assert stats == {name: expected[name] for name in stats}, case.name
+        sizes = stats(weighed)
+        assert sizes == {name: expected[name] for name in sizes}, case.name
         assert level.share == expected["utilization"], case.name
         assert level.level == expected["alert_level"], case.name
         assert policy.compute_target(level) == expected["target_tokens"], case.name
@@ -81,12 +89,14 @@ def test_vectors_what_is_pruned_and_told_of_it(folder: str) -> None:
         assert list(dict.fromkeys(case.ids[at] for at in drops)) == expected["pruned_ids"], (
             case.name
         )
-        warned = fields(qbit.context_warning(warning)) if warning else None
+        warned = fields(context_warning(warning)) if warning else None
         assert warned == expected["warning"], case.name
-        removed = fields(qbit.context_pruned(pruned)) if pruned else None
+        removed = fields(context_pruned(pruned)) if pruned else None
         assert removed == expected["pruned"], case.name
-        told = qbit.internal_events(policy.measure_level(window).level, pruned)
-        assert list(told) == expected["internal_events"], case.name
+        told = [INTERNAL.get(policy.measure_level(window).level)]
+        if pruned:
+            told += [INTERNAL.get(pruned.after.level), "ContextPruned"]
+        assert list(filter(None, told)) == expected["internal_events"], case.name
         assert sorted(alone.results) == expected["orphaned_tool_results"], case.name
         assert sorted(alone.calls) == expected["orphaned_tool_calls"], case.name
 
@@ -95,6 +105,6 @@ def test_vectors_what_is_pruned_and_told_of_it(folder: str) -> None:
 @FOLDERS
 def test_vectors_truncation_of_tool_results(folder: str) -> None:
     for vector in lines_of(folder, "qbit_truncation"):
-        result = truncate_result(vector["input"], vector["max_tokens"])
+        told = aggregated(vector["input"], vector["max_tokens"])
 
-        assert qbit.aggregated(result) == vector["expected"], vector["input"][:60]
+        assert told == vector["expected"], vector["input"][:60]

@@ -17,7 +17,7 @@ def window(session: StoredSession, limit: int = 200_000) -> Window:
 
 def is_made(shown: Window) -> bool:
     assert isinstance(shown.items, LazySequence)
-    return shown.items.is_loaded
+    return "_items" in vars(shown.items)
 
 
 def talk(session: StoredSession, blocks: int) -> None:

@@ -1,60 +1,36 @@
-"""What qbit tells its status bar of a pruning: three events, and its own record of the same."""
+"""What qbit puts into a conversation for a tool's answer."""
 
-from enum import StrEnum
 from typing import Any
 
-from cutbank.domain.tool_result_size import TruncatedResult
-from cutbank.domain.utilization import PruningResult, UsageLevel
-from cutbank.projections.hook_payloads import (
-    context_pruned,
-    context_warning,
-    stats,
-    tool_response_truncated,
-)
+from cutbank.domain.tool_result_size import count_byte_tokens, detect_output_kind, find_ends
 
-__all__ = [
-    "InternalEvent",
-    "aggregated",
-    "context_pruned",
-    "context_warning",
-    "internal_events",
-    "stats",
-    "tool_response_truncated",
-]
+MAX_BYTES, FUSE_ROOM = 100_000, 50
+"""The most bytes of an answer, and what the mark of a longer one takes of them."""
 
 
-class InternalEvent(StrEnum):
-    """What the original's context module tells the rest of it."""
-
-    WARNING = "WarningThreshold"
-    ALERT = "AlertThreshold"
-    EXCEEDED = "ContextExceeded"
-    PRUNED = "ContextPruned"
-
-
-_OF_LEVEL = {
-    UsageLevel.WARNING: InternalEvent.WARNING,
-    UsageLevel.ALERT: InternalEvent.ALERT,
-    UsageLevel.CRITICAL: InternalEvent.EXCEEDED,
-}
-
-
-def internal_events(level: UsageLevel, pruned: PruningResult | None) -> tuple[InternalEvent, ...]:
-    """What is told of one look at the context: of each count, and of a pruning between them."""
-    told = [_OF_LEVEL.get(level)]
-    if pruned is not None:
-        told += [_OF_LEVEL.get(pruned.after.level), InternalEvent.PRUNED]
-    return tuple(event for event in told if event is not None)
-
-
-def aggregated(result: TruncatedResult) -> dict[str, Any]:
+def aggregated(text: str, most_tokens: int) -> dict[str, Any]:
     """A tool's answer as it is put into the conversation."""
+    original, content, removed = text, text, 0
+    if ends := find_ends(text, most_tokens):
+        tail_at = len(text) - ends.tail
+        removed = count_lines(text[ends.head : tail_at])
+        mark = f"\n\n[... {removed} lines truncated ...]\n\n"
+        content = text[: ends.head].rstrip() + mark + text[tail_at:].lstrip()
+    is_truncated = ends is not None
+    if len(content.encode()) > MAX_BYTES:
+        shown = content.encode()[: MAX_BYTES - FUSE_ROOM].decode(errors="ignore")
+        original, removed = content, count_lines(content[len(shown) :])
+        content, is_truncated = f"{shown}\n[... content truncated by byte fuse ...]", True
     return {
-        "truncated": result.was_truncated,
-        "original_bytes": result.original_bytes,
-        "result_bytes": result.result_bytes,
-        "lines_removed": result.lines_removed,
-        "tokens_saved": result.tokens_saved,
-        "type": result.kind.value,
-        "content": result.content,
+        "truncated": is_truncated,
+        "original_bytes": len(original.encode()),
+        "result_bytes": len(content.encode()),
+        "lines_removed": removed,
+        "tokens_saved": max(0, count_byte_tokens(original) - count_byte_tokens(content)),
+        "type": detect_output_kind(text).value,
+        "content": content,
     }
+
+
+def count_lines(text: str) -> int:
+    return text.count("\n") + bool(text and not text.endswith("\n"))
