@@ -54,7 +54,7 @@ def install(pattern: str, nth: int) -> None:
 
     def watched_beside(self: ReadModelDatabase) -> Any:
         found = open_beside(self)
-        found.set_trace_callback(_reached)
+        found.conn.set_trace_callback(_reached)
         return found
 
     def watched_for_chores(file: Path) -> sqlite3.Connection:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from cutbank.adapters.storage.read_models.read_model_file import fetch_mappings
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 OF_THE_FILE = {"format", "settings"}
@@ -34,4 +33,4 @@ def words_of(models: ReadModels) -> list[tuple[Any, ...]]:
 
 def table(models: ReadModels, name: str, where: str = "1") -> list[dict[str, Any]]:
     query = f"SELECT * FROM {name} WHERE {where} ORDER BY id"  # noqa: S608 - our names
-    return fetch_mappings(models.file.reader, query, ())
+    return list(models.file.reader.query(query))

@@ -1,10 +1,11 @@
 """Feeds the session index, the digest, the context meter and the compaction ledger."""
 
 import re
-import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import cast
 from uuid import UUID
+
+from sqlite_utils import Database
 
 from ....domain.blocks import AnyBlock, Kind, ToolCall
 from ....domain.digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, read_arguments
@@ -72,7 +73,7 @@ class IndexFeed:
         self.file = file
         self._contexts = ContextReader(store, limit_of)
 
-    def apply(self, db: sqlite3.Connection, events: Sequence[LogNotification]) -> int:
+    def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
         settings = self.file.read_settings(db)
         rows = RowBatch(db)
         meter = ContextBatch(self.store, rows, settings, self._contexts)

@@ -9,6 +9,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
 
+from sqlite_utils import Database
+
 from ....domain.errors import StorageError
 from ....projections.read_models.session_row import SessionRow, SessionRowSettings
 from ..event_log.event_store import EventStore
@@ -57,7 +59,7 @@ class ReadModelDatabase:
         reopen_in_children(self)
         self._open()
 
-    def read_settings(self, db: sqlite3.Connection) -> SessionRowSettings:
+    def read_settings(self, db: Database) -> SessionRowSettings:
         return _make_settings(db.execute(_SETTINGS_QUERY).fetchall())
 
     @property
@@ -72,19 +74,19 @@ class ReadModelDatabase:
             self._save_settings(db)
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[Database]:
         """Run one batch, which is stored whole or not at all, excluding other processes."""
         with self.writing:
             self._reopen_after_fork()
-            connection = self.writer
-            connection.execute("BEGIN IMMEDIATE")
+            db = self.writer
+            db.execute("BEGIN IMMEDIATE")
             try:
-                yield self.writer
-                connection.execute("COMMIT")
+                yield db
+                db.execute("COMMIT")
             except BaseException:
                 # A full disk may have ended the transaction already.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                if db.conn.in_transaction:
+                    db.execute("ROLLBACK")
                 raise
 
     def execute(self, statement: str, parameters: Sequence[Any]) -> None:
@@ -101,7 +103,7 @@ class ReadModelDatabase:
             self._reopen_after_fork()
             return self.reader.execute(query, parameters).fetchall()
 
-    def read_position(self, feed: str, db: sqlite3.Connection | None = None) -> FeedPosition:
+    def read_position(self, feed: str, db: Database | None = None) -> FeedPosition:
         query = "SELECT position, fingerprint FROM feeds WHERE name = ?"
         if db is None:
             found = self.fetch_rows(query, (feed,))
@@ -109,14 +111,14 @@ class ReadModelDatabase:
             found = db.execute(query, (feed,)).fetchall()
         return FeedPosition(*found[0]) if found else FeedPosition()
 
-    def save_position(self, db: sqlite3.Connection, feed: str, place: FeedPosition) -> None:
+    def save_position(self, db: Database, feed: str, place: FeedPosition) -> None:
         """Store a feed's new position in the batch's own transaction."""
         row = (feed, place.position, place.fingerprint)
         db.execute(
             "INSERT OR REPLACE INTO feeds (name, position, fingerprint) VALUES (?, ?, ?)", row
         )
 
-    def clear(self, db: sqlite3.Connection, reason: str | None) -> None:
+    def clear(self, db: Database, reason: str | None) -> None:
         """Start again with empty tables, in the open transaction."""
         schema.drop_tables(db)
         schema.create_tables(db)
@@ -177,7 +179,7 @@ class ReadModelDatabase:
         self.reading = RLock() if self.file else self.writing
         if self.file is not None and not self._is_left:
             self._is_left = bool(self._connections)
-            if is_still and not self.writer.in_transaction:
+            if is_still and not self.writer.conn.in_transaction:
                 self.close()
             else:
                 _left_open.extend(self._connections)
@@ -207,8 +209,8 @@ class ReadModelDatabase:
         self.seen = self._file_id()
 
     def _prepare(self) -> None:
-        connection = self.writer
-        application, tables = connection.execute(
+        db = self.writer
+        application, tables = db.execute(
             "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
         ).fetchone()
         if application != schema.APPLICATION_ID and (application or tables):
@@ -216,8 +218,8 @@ class ReadModelDatabase:
                 f"{self.name} is where read models are kept, and is another program's database:"
                 " move it away"
             )
-        enable_wal(connection, _LOCK_TIMEOUT_S)
-        if not schema.is_current(self.writer):
+        enable_wal(db.conn, _LOCK_TIMEOUT_S)
+        if not schema.is_current(db):
             with self.transaction() as db:
                 # Another process may have been faster.
                 if not schema.is_current(db):
@@ -226,11 +228,11 @@ class ReadModelDatabase:
             with self.transaction() as db:
                 self._save_settings(db)
 
-    def _save_settings(self, db: sqlite3.Connection) -> None:
+    def _save_settings(self, db: Database) -> None:
         """Store the requested settings, and compute the affected rows again."""
         before = self.read_settings(db)
         rows = [(name, float(value)) for name, value in self._asked.items()]
-        db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
+        db.conn.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
         after = self.read_settings(db)
         if after == before:
             return
@@ -238,11 +240,11 @@ class ReadModelDatabase:
         # A session below both shares of the limit was not due and is not due now.
         is_same_limit = after.context_limit == before.context_limit
         least = min(before.least_share, after.least_share) if is_same_limit else 0.0
-        for found in fetch_mappings(db, "SELECT * FROM sessions WHERE utilisation >= ?", [least]):
+        for found in list(db.query("SELECT * FROM sessions WHERE utilisation >= ?", [least])):
             session = SessionRow(**found)
             session.measure(after)
             changed.append((session.utilisation, session.due_at, session.id))
-        db.executemany("UPDATE sessions SET utilisation = ?, due_at = ? WHERE id = ?", changed)
+        db.conn.executemany("UPDATE sessions SET utilisation = ?, due_at = ? WHERE id = ?", changed)
 
     def _file_id(self) -> tuple[int, int] | None:
         """Return the device and inode of the file at the path."""
@@ -252,7 +254,7 @@ class ReadModelDatabase:
             return None
         return (found.st_dev, found.st_ino) if found else None
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Database:
         if self.file is not None:
             with suppress(OSError):  # SQLite reports the cause
                 make_file(self.file)
@@ -273,7 +275,7 @@ class ReadModelDatabase:
             "mmap_size = 0",
         ):
             connection.execute(f"PRAGMA {pragma}")
-        return connection
+        return Database(connection)
 
 
 _left_open: list[sqlite3.Connection] = []
@@ -291,15 +293,6 @@ def is_damage_error(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE_CODES
 
 
-def fetch_mappings(
-    db: sqlite3.Connection, query: str, parameters: Sequence[Any]
-) -> list[dict[str, Any]]:
-    """Return the rows of a query with the names of their columns."""
-    cursor = db.execute(query, parameters)
-    names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
-
-
 class Feed(Protocol):
     """One part of the read models, with its own position."""
 
@@ -307,7 +300,7 @@ class Feed(Protocol):
     page: int
     """The number of events read at a time."""
 
-    def apply(self, db: sqlite3.Connection, events: Sequence[LogNotification]) -> int:
+    def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
         """Write the rows of the events; return how many were taken, at least one."""
         ...
 

@@ -40,9 +40,6 @@ SAVE_CALLS = (
     "REPLACE INTO counted_calls (stream, position, digest, format, calls, joins)"
     " VALUES (?, ?, ?, ?, ?, ?)"
 )
-SAVE_TRACE = (
-    "REPLACE INTO traces (stream, position, digest, format, columns) VALUES (?, ?, ?, ?, ?)"
-)
 
 
 class SavedState(NamedTuple):
@@ -161,19 +158,6 @@ class ReadModels:
         """
         row = (str(stream), *kept, calls, joins)
         self._run_on_fit_file(self.file.execute, SAVE_CALLS, row)
-
-    def load_trace(self, stream: UUID, kept: SavedState) -> bytes | None:
-        """Return the columns that were saved for exactly this state of a stream."""
-        query = (
-            "SELECT columns FROM traces"
-            " WHERE stream = ? AND position = ? AND digest = ? AND format = ?"
-        )
-        rows = self._run_on_fit_file(self.file.fetch_rows, query, (str(stream), *kept))
-        return rows[0][0] if rows else None
-
-    def save_trace(self, stream: UUID, kept: SavedState, columns: bytes) -> None:
-        """Save a stream's columns, replacing an earlier state."""
-        self._run_on_fit_file(self.file.execute, SAVE_TRACE, (str(stream), *kept, columns))
 
     def catch_up(
         self,

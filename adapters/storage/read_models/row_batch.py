@@ -1,16 +1,16 @@
 """Writes the rows of one batch, and holds the sessions and lineages that it changes."""
 
 import json
-import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
+
+from sqlite_utils import Database
 
 from ....domain.record import MAX_COUNT
 from ....projections.read_models.searchable_text import replace_surrogates
 from ....projections.read_models.session_row import SessionRow
 from ..event_log.stored_row import LogNotification
-from .read_model_file import fetch_mappings
 
 _LINEAGE_QUERY = (
     "SELECT lineages.id, lineages.name, sessions.stream FROM lineages"
@@ -52,7 +52,7 @@ class RowBatch:
     Sessions and lineages are read once; sessions are written as they are in the end.
     """
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
         self._sessions: dict[UUID, TouchedSession | None] = {}
         self._lineages: dict[UUID, TouchedLineage | None] = {}
@@ -73,7 +73,7 @@ class RowBatch:
     def find_session(self, stream: UUID) -> TouchedSession | None:
         if stream not in self._sessions:
             query = "SELECT * FROM sessions WHERE stream = ?"
-            found = fetch_mappings(self._db, query, (str(stream),))
+            found = list(self._db.query(query, (str(stream),)))
             touched = TouchedSession(SessionRow(**found[0])) if found else None
             if touched:
                 touched.unreported = self.execute(_UNREPORTED_QUERY, touched.row.id)

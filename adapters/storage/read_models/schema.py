@@ -1,6 +1,6 @@
 """Defines the tables of the read models, which any SQLite tool can read."""
 
-import sqlite3
+from sqlite_utils import Database
 
 from ....domain.context_limit import DEFAULT_LIMIT, LimitSource
 from ..sqlite.sqlite_schema import run_script
@@ -130,11 +130,8 @@ CREATE VIRTUAL TABLE blocks_fts USING fts5 (
 INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('hashsize', 16777216);
 INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('automerge', 16);
 
--- The columns of numbers for replays, and the calls of long sessions, both filled on demand. The
--- digest is that of the event at the position, to detect a restored log.
-CREATE TABLE traces (
-    stream TEXT PRIMARY KEY, position INTEGER, digest BLOB, format TEXT, columns BLOB
-) STRICT;
+-- The calls of long sessions, filled on demand. The digest is that of the event at the position,
+-- to detect a restored log.
 CREATE TABLE counted_calls (
     stream TEXT PRIMARY KEY, position INTEGER, digest BLOB, format TEXT, calls BLOB, joins BLOB
 ) STRICT;
@@ -177,24 +174,22 @@ GROUP BY sessions.id, model_calls.model;
 """  # noqa: S608 - our names
 
 
-def is_current(connection: sqlite3.Connection) -> bool:
-    has_format = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'format'").fetchone()
-    return bool(has_format) and connection.execute("SELECT * FROM format").fetchall() == [(FORMAT,)]
+def is_current(db: Database) -> bool:
+    table = db.table("format")
+    return table.exists() and [row["version"] for row in table.rows] == [FORMAT]
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
+def create_tables(db: Database) -> None:
     """Create every table and view, in the open transaction."""
-    run_script(connection, _TABLES)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    run_script(db.conn, _TABLES)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def drop_tables(connection: sqlite3.Connection) -> None:
+def drop_tables(db: Database) -> None:
     """Drop everything, in the open transaction."""
-    connection.execute("PRAGMA defer_foreign_keys = ON")
+    db.execute("PRAGMA defer_foreign_keys = ON")
+    for view in db.views:
+        view.drop()
     # A virtual table drops its shadow tables, which cannot be dropped before it.
-    found = connection.execute(
-        "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'table')"
-        " ORDER BY type = 'table', sql NOT LIKE 'CREATE VIRTUAL TABLE%'"
-    ).fetchall()
-    for kind, name in found:
-        connection.execute(f"DROP {kind} IF EXISTS [{name}]")
+    for table in sorted(db.tables, key=lambda table: table.virtual_table_using is None):
+        table.drop(ignore=True)

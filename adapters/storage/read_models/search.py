@@ -1,11 +1,12 @@
 """Indexes and searches the text of all blocks and summaries, hidden and retracted ones too."""
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+from sqlite_utils import Database
 
 from ....domain.compaction_events import Summary
 from ....domain.errors import StorageError
@@ -177,7 +178,7 @@ class SearchFeed:
     def __init__(self, store: EventStore) -> None:
         self.store = store
 
-    def apply(self, db: sqlite3.Connection, events: Sequence[LogNotification]) -> int:
+    def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
         blocks: list[tuple[Any, ...]] = []
         words: list[tuple[int, str, str]] = []
         owners: dict[UUID | str, tuple[int, int | None]] = {}
@@ -212,8 +213,8 @@ class SearchFeed:
             characters += len(said.text)
             if characters >= _BATCH_CHARACTERS:
                 break
-        db.executemany(INSERT_BLOCKS, blocks)
-        db.executemany(INSERT_WORDS, words)
+        db.conn.executemany(INSERT_BLOCKS, blocks)
+        db.conn.executemany(INSERT_WORDS, words)
         return taken
 
 
@@ -222,7 +223,7 @@ def make_session_word(session: int) -> str:
     return f"sessionnumber{session}"
 
 
-def _find_owner(db: sqlite3.Connection, row: LogNotification) -> tuple[int, int | None]:
+def _find_owner(db: Database, row: LogNotification) -> tuple[int, int | None]:
     """Return the session of an event, and for a summary the lineage."""
     stream = str(row.originator_id)
     if row.topic == Summary.TOPIC:

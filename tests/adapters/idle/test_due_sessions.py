@@ -26,7 +26,7 @@ def test_nothing_that_a_worker_asks_reads_a_whole_table(
     namespaces = ("default", "another")
     sessions, asked = DueSessionIndex(models, namespaces), list[str]()
 
-    connection = models.file.reader
+    connection = models.file.reader.conn
     connection.set_trace_callback(asked.append)
     (due,) = sessions.find_due(clock.now, 4)
     assert sessions.count_due(clock.now) == 1
