@@ -2,9 +2,9 @@
 
     python scripts/make_golden.py NAME
 
-Run it when `tests/adapters/test_golden.py` says that a stored event, field or version is in no
+Run it when `tests/storage/test_golden.py` says that a stored event, field or version is in no
 golden file, with the next free name (`v2`, ...), and commit what it writes to
-`tests/adapters/golden/`:
+`tests/storage/golden/`:
 
 - `NAME.jsonl`: a row of each event class with every field set, one with its defaults, and odd
   ones, each with the event that must be read from it;
@@ -64,7 +64,7 @@ from cutbank.domain.session_events import (
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 
-FOLDER = Path(__file__).parents[1] / "tests" / "adapters" / "golden"
+FOLDER = Path(__file__).parents[1] / "tests" / "storage" / "golden"
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 STREAM = UUID("7c3f5d0e-8a7b-5f7e-9d53-6f1c2b3a4d5e")
 SUBJECT = "the subject"

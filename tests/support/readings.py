@@ -19,7 +19,7 @@ from transcripts import name_of, samples
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 
-FORMATS_FOLDER = Path(__file__).parents[1] / "adapters" / "formats"
+FORMATS_FOLDER = Path(__file__).parents[1] / "transcripts" / "formats"
 CASES = FORMATS_FOLDER / "cases"
 FOLDER = FORMATS_FOLDER / "readings"
 LONGEST = 80

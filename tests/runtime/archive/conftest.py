@@ -35,7 +35,7 @@ def elsewhere(tmp_path: Path, clock: Clock) -> Iterator[SessionStore]:
 @pytest.fixture
 def golden(tmp_path: Path) -> Path:
     """A database of an earlier version, in which all happened that could happen then."""
-    dump = max(Path(__file__).parents[1].glob("golden/*.sql"))
+    dump = max(Path(__file__).parents[2].glob("storage/golden/*.sql"))
     path = tmp_path / "golden.db"
     connection = sqlite3.connect(path)
     connection.executescript(dump.read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
-SAMPLE = next((Path(__file__).parents[1] / "samples" / "pi").glob("*.jsonl"))
+SAMPLE = next((Path(__file__).parents[2] / "samples" / "pi").glob("*.jsonl"))
 Run = Callable[..., tuple[int, str]]
 
 

@@ -11,7 +11,7 @@ from processes import Processes
 
 import cutbank
 
-FORKS = Path(__file__).parents[1] / "support" / "forks_while_writing.py"
+FORKS = Path(__file__).parents[2] / "support" / "forks_while_writing.py"
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
 
