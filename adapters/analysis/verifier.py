@@ -135,14 +135,14 @@ class _SessionVerifier:
         except ValueError:
             stored = None
         if not isinstance(stored, dict):
-            yield self._make_violation("log", "the state beside it cannot be read", position)
+            yield self._make_violation("log", "the state stored with it cannot be read", position)
             return
         if isinstance(event, SessionOpened) and event.fork is not None:
             # A fork begins with its parent's state, which the parent's own events prove.
             self.guard.state = load_state(SessionState, stored)
         self.guard.evolve(event)
         if dump_state(self.guard.state) != stored:
-            yield self._make_violation("log", "the state beside it was changed", position)
+            yield self._make_violation("log", "the state stored with it was changed", position)
             self.guard.state = load_state(SessionState, stored)
 
     def _check_lineage(self, lineage: str) -> Iterator[Violation]:

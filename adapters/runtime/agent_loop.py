@@ -168,7 +168,9 @@ class AgentLoop:
         if overflow is None:
             if isinstance(error, BaseException):
                 raise error
-            raise InvalidSettingError(f"this is no refusal for length: {str(error)[:200]}")
+            raise InvalidSettingError(
+                f"this error does not say that the request was too long: {str(error)[:200]}"
+            )
         with translate_storage_errors(self.log.context.name):
             if overflow.limit:
                 self._lower_limit(overflow.limit)

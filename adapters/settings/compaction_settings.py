@@ -46,7 +46,7 @@ class CompactionSettings(Section):
     )
     settings: Mapping[str, Any] = section_setting({}, help="the policy's own settings")
     limit: int | None = section_setting(
-        None, unit="tokens", least=1, help="what the context holds; none is what the model holds"
+        None, unit="tokens", least=1, help="the tokens of the context; none takes the model's"
     )
     betas: Betas = section_setting(
         (),

@@ -23,7 +23,7 @@ class IdleSettings(Section):
         0.5, unit="of the limit", least=0, most=1, help="views that fill less are left as they are"
     )
     serve: Literal["now", "at-threshold"] = section_setting(
-        "now", help="serve what is compacted at once, or prepare it until the policy fires"
+        "now", help="serve a compaction at once, or prepare it until the policy fires"
     )
     concurrency: int = section_setting(
         2, unit="sessions", least=1, most=64, help="compacted at once by one worker"
@@ -35,7 +35,7 @@ class IdleSettings(Section):
         None, unit="dollars", least=0, help="then its summaries are written by extractive"
     )
     attempts: int = section_setting(
-        3, unit="attempts", least=1, most=100, help="in a row, until something new is said"
+        3, unit="attempts", least=1, most=100, help="in a row, until the session has new activity"
     )
     backoff: float = section_setting(
         60.0,
@@ -47,7 +47,7 @@ class IdleSettings(Section):
         None, help="when no work is begun: 08:00-20:00, or 08:00-20:00 Europe/Berlin; else in UTC"
     )
     namespaces: TextTuple = section_setting(
-        (), help="whose sessions are compacted; none named is all"
+        (), help="the namespaces to compact; an empty list is all"
     )
     lease: float | None = section_setting(
         None,
@@ -70,7 +70,7 @@ class IdleSettings(Section):
         if found[5] and found[5] not in available_timezones():
             near = find_nearest(found[5], available_timezones())
             meant = f"; did you mean {near}?" if near else ", as Europe/Berlin is one"
-            raise ValueError(f"{VALUE_PLACEHOLDER}, whose zone is no time zone{meant}")
+            raise ValueError(f"{VALUE_PLACEHOLDER}, whose zone is not a time zone{meant}")
         return hours
 
     def parse_quiet_hours(self) -> QuietHours | None:
@@ -105,7 +105,10 @@ class MaintenanceSettings(Section):
         24.0, unit="hours", least=0.1, help="how often bodies and tables are looked after"
     )
     rest: float = section_setting(
-        60.0, unit="seconds", least=0, help="how long nobody must have written before a chore"
+        60.0,
+        unit="seconds",
+        least=0,
+        help="how long nobody must have written before a maintenance job runs",
     )
     patience: float = section_setting(
         24.0, unit="hours", least=0, help="how long a chore waits for that; then it is done"
@@ -120,7 +123,7 @@ class MaintenanceSettings(Section):
         1.0, unit="hours", least=0.1, help="how often a write-ahead log is cut off"
     )
     backup_folder: str | None = section_setting(
-        None, help="where backups are kept; it has to be there; none is no backups"
+        None, help="the folder for backups, which must exist; none makes no backups"
     )
     backup_every: float = section_setting(
         24.0, unit="hours", least=0.1, help="how often one is made"

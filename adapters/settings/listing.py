@@ -22,7 +22,7 @@ from .section import (
 from .settings import HookCommandSettings, ModelSettings, Settings
 
 FILE_HEAD = """\
-# Settings of cutbank. What stands here is what holds without this file.
+# Settings of cutbank. The values here are the defaults, which also apply without this file.
 # Lines that begin with `#` and no space are examples: take the `#` away."""
 _LINE_CHARACTERS = 100
 MODEL_EXAMPLE = {"context": 200_000, "output": 64_000, "input_usd": 3, "cache_read_usd": 0.3}

@@ -27,7 +27,7 @@ MAX_SHOWN_CHARACTERS = 60
 """The most characters of a value that a message repeats."""
 
 REFUSAL = (
-    "looks like a key, and keys are no settings: leave it out, and set the provider's own "
+    "looks like a key, and keys do not belong in settings: remove it, and set the provider's own "
     "variable, such as ANTHROPIC_API_KEY or OPENAI_API_KEY"
 )
 

@@ -102,7 +102,7 @@ class Settings(Section):
     summary: SummarySettings = SummarySettings()
     tokens: TokenSettings = TokenSettings()
     models: Mapping[str, ModelSettings] = section_setting(
-        {}, help="what is known better of a model"
+        {}, help="facts about a model that replace the catalog's"
     )
     hooks: HookSettings = HookSettings()
     idle: IdleSettings = IdleSettings()

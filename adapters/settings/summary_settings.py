@@ -55,7 +55,8 @@ class SummarySettings(Section):
         None, help="the variable that holds the key of `llm`; none is the provider's usual one"
     )
     source: Literal["previous", "originals"] = section_setting(
-        "previous", help="what an earlier summary stands for is read from it, or from the log"
+        "previous",
+        help="read the blocks behind an earlier summary from that summary, or from the log",
     )
     prompt: Literal["fresh", "iterative", "served-prefix", "policy"] = section_setting(
         "fresh",
@@ -101,7 +102,7 @@ class SummarySettings(Section):
     def _check_variable(cls, name: str | None) -> str | None:
         if name is not None and not _VARIABLE.fullmatch(name):
             # Do not repeat the value, which may be the key itself.
-            raise ValueError("is no name of a variable, such as MY_PROVIDER_KEY")
+            raise ValueError("is not the name of a variable, such as MY_PROVIDER_KEY")
         return name
 
     @model_validator(mode="after")

@@ -199,7 +199,7 @@ def find_shape_faults(policy_class: Any) -> Iterator[str]:
         yield f"{policy_class!r} is no class"
         return
     if not _is_frozen(policy_class):
-        yield f"{policy_class.__name__} is no @dataclass(frozen=True)"
+        yield f"{policy_class.__name__} is not a @dataclass(frozen=True)"
         return
     yield from _find_name_faults(policy_class)
     if not callable(getattr(policy_class, "plan", None)):
@@ -248,7 +248,7 @@ def _find_setting_faults(policy_class: type[Policy]) -> Iterator[str]:
         if not setting.help.strip() or "\n" in setting.help:
             yield f"{setting.name} has no help of one line"
     if not isinstance(get_presets(policy_class), Mapping):
-        yield "its presets are no mapping of names to settings"
+        yield "its presets are not a mapping of names to settings"
         return
     required = [one.name for one in known.values() if one.default is MISSING]
     for preset, values in get_presets(policy_class).items():

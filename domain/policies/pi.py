@@ -152,8 +152,8 @@ class Pi:
         found = self._find_budget_index(window, start, keep)
         if found is None:
             raise NothingToCompactError(
-                f"nothing to compact: what may leave of {window.tokens:,} tokens in view is less "
-                f"than the newest {keep:,} (keep_tokens) that are kept"
+                f"nothing to compact: of {window.tokens:,} tokens in view, fewer may leave than "
+                f"the newest {keep:,} (keep_tokens) that stay"
             )
         return items[found].position
 

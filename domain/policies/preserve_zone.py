@@ -99,13 +99,13 @@ class PreserveZone:
     unit: str = setting(
         SizeUnit.RECKONED.value,
         among=SizeUnit,
-        help="what sizes go by: the store's reckoning, or a length",
+        help="how sizes are counted: by the store's token counts, or by length",
     )
     rounding: str = setting(
         Rounding.DOWN.value, among=Rounding, help="of lengths divided by four; not of a reckoning"
     )
     message_tokens: int = setting(
-        4, unit="tokens", least=0, help="each message takes besides; not in a reckoning"
+        4, unit="tokens", least=0, help="added for each message; not with the store's counts"
     )
     keeps_newest: bool = setting(
         False, help="never plan for the newest message to leave, however large it is"
@@ -113,14 +113,14 @@ class PreserveZone:
     steps_back: bool = setting(
         False, help="move a cut back over tool results and one call, whatever that parts"
     )
-    shows_calls: bool = setting(True, help="show the summarizer tool calls as well as texts")
+    shows_calls: bool = setting(True, help="show tool calls to the summarizer, too")
 
     def __post_init__(self) -> None:
         check_settings(self)
         if self.critical < self.threshold:
             raise make_setting_error(self, "critical", f"is {self.critical}, below threshold")
         if self.preserve_ratio >= self.threshold > 0:
-            wrong = f"is {self.preserve_ratio}, so that what is kept would fire again"
+            wrong = f"is {self.preserve_ratio}, so the kept blocks would fire it again"
             raise make_setting_error(
                 self, "preserve_ratio", f"{wrong} at the threshold of {self.threshold}"
             )

@@ -108,10 +108,12 @@ class ReserveHeadroom:
         help="of the limit are the answer's; none is the model's longest answer, or 32,000",
     )
     fires_at: str = setting(
-        ">", among=(">", ">="), help="how what is in use compares with the threshold"
+        ">", among=(">", ">="), help="how the tokens in use are compared with the threshold"
     )
     counts: str = setting(
-        TokenSource.RECKONED.value, among=TokenSource, help="what is taken for the tokens in use"
+        TokenSource.RECKONED.value,
+        among=TokenSource,
+        help="the count that is used as the tokens in use",
     )
     unit: str = setting(
         SizeUnit.RECKONED.value,

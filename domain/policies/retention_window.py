@@ -55,7 +55,10 @@ class RetentionWindow:
         20_000, unit="tokens", least=0, help="of the newest stay word for word, or a little more"
     )
     reserve_tokens: int = setting(
-        16_384, unit="tokens", least=0, help="stay free below the limit, besides those to be kept"
+        16_384,
+        unit="tokens",
+        least=0,
+        help="stay free below the limit, in addition to the kept tokens",
     )
     summary_tokens: int = setting(
         4_096, unit="tokens", least=1, help="the summary may take; the agent's own cap for answers"
@@ -77,15 +80,15 @@ class RetentionWindow:
     forced_cut: str = setting(
         _EITHER,
         among=(_BUDGET, _LATEST, _EITHER),
-        help="where a forced compaction cuts: by what is to be kept, as late as it may, or as late "
-        "where there is less than that",
+        help="where a forced compaction cuts: by the tokens to keep, as late as possible, or as "
+        "late as possible if there are fewer tokens",
     )
     cuts_after_unfinished: bool = setting(
-        False, help="cut behind a message of words that the model was cut off in, as well"
+        False, help="also cut after a text message that the model did not finish"
     )
 
     splits_runs: bool = setting(
-        True, help="cut inside a run of tools where what is kept from before it would fire again"
+        True, help="cut inside a run of tools if the blocks kept before it would fire again"
     )
     on_failure: str = setting(
         OnFailure.UNCHANGED.value,
@@ -104,7 +107,7 @@ class RetentionWindow:
         if at < meant and (not at or (self.splits_runs and self._is_due_again(window, at))):
             # No message ends near the budget's cut, so take that cut if it keeps enough.
             at = meant
-            reason += "; no finished message ends shortly before what is kept"
+            reason += "; no finished message ends shortly before the kept blocks"
         if at:
             items = window.open_to_cut
             return Plan(

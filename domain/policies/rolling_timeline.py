@@ -75,7 +75,9 @@ class RollingTimeline:
         400, help="and that of a split turn's beginning", unit="tokens", least=1, most=1_000_000
     )
     unit: str = setting(
-        SizeUnit.RECKONED.value, help="what is counted, four a token", among=SizeUnit
+        SizeUnit.RECKONED.value,
+        help="the characters that are counted, four a token",
+        among=SizeUnit,
     )
     counts: str = setting(
         "visible",
@@ -89,12 +91,12 @@ class RollingTimeline:
     )
     budget_counts: str = setting(
         "blocks",
-        help="what the share to keep is usage with: thinking and notes too, or without",
+        help="what counts toward the share to keep: thinking and notes too, or not",
         among=("blocks", "messages"),
     )
     boundaries: str = setting(
         "user-and-assistant",
-        help="whose blocks a cut may stand at; where none follows, any but a result will do",
+        help="the kinds of blocks at which a cut may be; if none follows, any kind but a result",
         among=("user-and-assistant", "any-author"),
     )
     cuts_at: str = setting(
@@ -125,7 +127,7 @@ class RollingTimeline:
                 self,
                 "keeps",
                 f"is {self.keeps}, not below fires_at ({self.fires_at}): "
-                "what is kept would fire again",
+                "the kept blocks would fire it again",
             )
 
     @cached_property

@@ -108,7 +108,7 @@ class ScoredPruning:
     unit: str = setting(
         SizeUnit.RECKONED.value,
         among=SizeUnit,
-        help="what is counted; all but reckoned by four a token",
+        help="how tokens are counted; all but `reckoned` take four characters a token",
     )
     rounding: str = setting(
         Rounding.UP.value, among=Rounding, help="of a part of a token, where texts are counted"
@@ -193,7 +193,7 @@ class ScoredPruning:
         reason = self._write_reason(window.trigger, level, target)
         if not drops:
             newest = f"protected_turns is {self.protected_turns}"
-            reason += f"; but what is new, pinned or open stays, and that is all ({newest})"
+            reason += f"; but all blocks are new, pinned or open, and stay ({newest})"
         return Plan(cut=None, reason=reason, summary_tokens=0, drops=drops)
 
     def weigh(self, items: Iterable[Item]) -> WeighedMessages:
@@ -248,9 +248,11 @@ class ScoredPruning:
         reason = f"{trigger}: {level.tokens:,} tokens in use"
         if level.limit > 0:
             reason += f", {level.share:.1%} of {level.limit:,} ({level.level})"
-        reason += f"; what is worth least leaves until {target:,} are left"
+        reason += f"; the least valuable blocks leave until {target:,} are left"
         if not self.count_available_tokens(level.limit):
-            reason += ", for reserved_system_tokens and reserved_response_tokens take it all"
+            reason += (
+                ", because reserved_system_tokens and reserved_response_tokens take the whole limit"
+            )
         return reason
 
 

@@ -120,7 +120,7 @@ def _check_language(case: GateCase) -> str | None:
             return None
     if written.total() < MIN_LETTERS:
         return None  # hardly any words
-    return f"the text is written in {script} letters, and nothing that was said is"
+    return f"the text is written in {script} letters, and none of the session is"
 
 
 def _check_quotes(case: GateCase) -> str | None:
@@ -135,7 +135,7 @@ def _check_citations(case: GateCase) -> str | None:
     elsewhere = case.draft.cites - case.material.covers
     if not elsewhere:
         return None
-    return f"the text cites {elsewhere}, which it does not stand for"
+    return f"the text cites {elsewhere}, which it does not cover"
 
 
 GATE_RULES: dict[str, _Rule] = {

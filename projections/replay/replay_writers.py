@@ -110,4 +110,4 @@ class RecordedSummarizer:
                     cites=summary.cites & material.covers,
                     model=summary.model,
                 )
-        raise SummarizerFailedError("no summary on record stands for this and nothing else")
+        raise SummarizerFailedError("no recorded summary covers exactly these blocks")

@@ -181,7 +181,7 @@ class WordyFires(Sound):
 
 def test_a_class_that_is_no_policy_is_named(subtests: pytest.Subtests) -> None:
     rows: list[tuple[Any, str]] = [
-        (Changing, r"Changing: Changing is no @dataclass\(frozen=True\)"),
+        (Changing, r"Changing: Changing is not a @dataclass\(frozen=True\)"),
         (Unchecked, r"sound: keep may be \[None\]: call check\(self\) in __post_init__"),
         (Undescribed, r"more: declare each as setting\(default, help=...\)"),
         (Unspeakable, "kinds is .*; a setting is an int, float, bool or str"),
@@ -189,7 +189,7 @@ def test_a_class_that_is_no_policy_is_named(subtests: pytest.Subtests) -> None:
         (Shouting, "its name is 'Sound!'; it takes small letters"),
         (BadPreset, "its preset @as_shipped is refused: sound: keep cannot be 0"),
         (WordyFires, "fires answers with .*, not with True or False"),
-        (5, "int is no @dataclass"),
+        (5, "int is not a @dataclass"),
     ]
     for policy, wrong in rows:
         with subtests.test(str(policy)), pytest.raises(AssertionError, match=wrong):

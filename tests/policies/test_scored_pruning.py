@@ -76,8 +76,9 @@ def test_reserves_that_take_the_whole_limit_are_named() -> None:
     assert plan is not None
     assert list(plan.drops) == [1]
     assert plan.reason == (
-        "threshold: 6,500 tokens in use, 81.2% of 8,000 (Alert); what is worth least leaves until "
-        "0 are left, for reserved_system_tokens and reserved_response_tokens take it all"
+        "threshold: 6,500 tokens in use, 81.2% of 8,000 (Alert); the least valuable blocks leave "
+        "until 0 are left, because reserved_system_tokens and reserved_response_tokens take the "
+        "whole limit"
     )
 
 

@@ -124,7 +124,7 @@ BROKEN = [
     ("raise SystemExit(3)", "it cannot be loaded: SystemExit: 3"),
     ("x = 1", "it cannot be loaded: AttributeError"),
     ("Policy = 5", "5 is no class"),
-    ("class Policy: pass", "Policy is no @dataclass(frozen=True)"),
+    ("class Policy: pass", "Policy is not a @dataclass(frozen=True)"),
     (source("other", "mud"), "it calls itself 'other'; name its entry point so"),
     (source("broken", "Mud!"), "its alias is 'Mud!'"),
     (source("broken", "mud").replace("plan", "plane"), "it has no method plan(window)"),

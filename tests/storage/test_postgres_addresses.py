@@ -84,7 +84,7 @@ def test_an_address_that_leads_nowhere_is_answered_in_one_line(
 
     for right, wrong, *words in (
         ("/postgres?host=", "/nowhere?host=", "no such database", "createdb"),
-        ("//postgres:@", "//nobody:secret@", "no such user"),
+        ("//postgres:@", "//nobody:secret@", "does not know the user"),
         ("//postgres:@", "//needs_password:secret@", "refused that user and password"),
         ("//postgres:@", "//needs_password@", "wants a password"),
         ("?host=/", "?host=/nowhere/", "no socket in that folder"),

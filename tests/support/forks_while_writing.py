@@ -1,5 +1,6 @@
-"""Forks children of a process whose threads write: run with the address of a database."""
+"""Forks children of a process that has threads: run with a check and a database's address."""
 
+import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from opened_stores import store_of
 
 import cutbank
 from cutbank import Block, StoredSession
+from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
 
 WRITERS = 2
 CHILDREN = 3
@@ -83,5 +85,32 @@ def check_forks(database: str) -> None:
         assert texts(store.session("session", create=False))[-1] == "and so does the parent"
 
 
+def check_waiting_thread(database: str) -> None:
+    """Fork a child while a thread waits, and check that the thread keeps its server session."""
+    asked, forked = Event(), Event()
+    sessions: list[int] = []
+    with cutbank.open(database) as store:
+        recorder = store.events.recorder
+        assert isinstance(recorder, PostgresRecorder)
+
+        def ask() -> None:
+            for event in (asked, None):
+                sessions.append(recorder.datastore.execute("SELECT pg_backend_pid()")[0][0])
+                if event:
+                    event.set()
+                    forked.wait()
+
+        thread = Thread(target=ask)
+        thread.start()
+        asked.wait()
+        process = get_context("fork").Process(target=gc.collect)
+        process.start()
+        process.join()
+        forked.set()
+        thread.join()
+    assert len(sessions) == 2
+    assert sessions[0] == sessions[1]
+
+
 if __name__ == "__main__":
-    check_forks(sys.argv[1])
+    {"forks": check_forks, "waiting": check_waiting_thread}[sys.argv[1]](sys.argv[2])

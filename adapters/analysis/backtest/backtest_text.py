@@ -13,22 +13,21 @@ from .grid import FIXED_DECIDERS
 
 NOT_KNOWN = "-"
 NO_TEXTS = (
-    f"by {SIZED_SUMMARIZER}: a summary has a size and no text, so that nothing is said of "
-    "what is kept, and "
-    "nothing of how plans were repaired"
+    f"by {SIZED_SUMMARIZER}: summaries have a size and no text, so the report shows neither what "
+    "is kept nor how plans were repaired"
 )
 CAVEATS = (
     (
         "Off-policy: the recorded agent saw its own view, and under another it would have acted "
-        "otherwise. Scores compare policies; they do not foretell success."
+        "differently. Scores compare policies; they do not predict success."
     ),
     (
-        "This favours the recorded compactions: after one, the agent can hardly refer to what its "
+        "This favors the recorded compactions: after one, the agent can hardly refer to what its "
         "summary lost."
     ),
     (
-        "Verbatim only: a decision told in other words scores in P at best. Whether a summary is "
-        "right, what it plans and why, is not seen."
+        "Verbatim only: a decision in other words scores in P at best. Scores do not show whether "
+        "a summary is right, what it plans, or why."
     ),
     (
         "Never read R alone: a list of words in random order reaches a high R when it may be long, "

@@ -125,7 +125,7 @@ class Cluster:
 
     def _read_log(self, task: SessionTask) -> MeasuredSession:
         place = task.source
-        assert isinstance(place, SessionLocation), "what is packed is packed here"
+        assert isinstance(place, SessionLocation), "a packed log is read where it was packed"
         with translate_storage_errors(self.store.name):
             session = self.store.session(place.key, namespace=place.namespace, create=False)
             return MeasuredSession.read(session)

@@ -76,9 +76,9 @@ def check_new_lineage(session: StoredSession, lineage: str) -> None:
     """Raise InvalidSettingError, or ConflictError if the session has that lineage already."""
     if lineage in _RESERVED_LINEAGES or lineage.startswith(SHADOW_PREFIX):
         raise InvalidSettingError(
-            f"a replay is no lineage {lineage!r}: agents are served main, recorded is what took "
-            f"place, and {SHADOW_PREFIX}... is for policies that decide next to live "
-            "sessions; choose another name"
+            f"a replay cannot be stored as lineage {lineage!r}: main is what agents are served, "
+            f"recorded is what happened, and {SHADOW_PREFIX}... is for policies that decide next "
+            "to live sessions; choose another name"
         )
     if lineage in session.log.lineages:
         raise _make_conflict(session, lineage)

@@ -41,7 +41,7 @@ def parse_handle(word: str, newest: FindNewest) -> int:
     """Return the one position that a word names."""
     found = _POINT.fullmatch(word.strip())
     if found is None:
-        raise InvalidPositionError(f"{word!r} is no handle: write 12, '#12', last or last-3")
+        raise InvalidPositionError(f"{word!r} is not a handle: write 12, '#12', last or last-3")
     if found["number"]:
         return _parse_positive(found["number"])
     return newest(int(found["back"] or 0))

@@ -129,7 +129,7 @@ def print_outcome(
             "It is prepared: an agent's loop serves it at the threshold, `cutbank activate` now."
         )
     elif outcome.compacted:
-        print_text("`cutbank view` shows what is served, `cutbank recall` gives back what left.")
+        print_text("`cutbank view` shows what is served, `cutbank recall` shows what left.")
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:

@@ -31,7 +31,7 @@ def find_call(session: StoredSession, word: str) -> AuditedCall:
     if word.strip().lower() == "last":
         return audit_call(session, len(find_calls(session).read_calls()))
     if not _NUMBER.fullmatch(word.strip()):
-        raise InvalidSettingError(f"{word!r} is no call: write 12, last, or '#12'")
+        raise InvalidSettingError(f"{word!r} is not a call: write 12, last, or '#12'")
     return audit_call(session, int(word))
 
 

@@ -43,7 +43,7 @@ def backtest(
     ),
     budgets: str = option(
         "--budgets TOKENS,...",
-        "What each summary may take; default is what the policy allows.",
+        "Tokens that each summary may have; the default is the policy's.",
         _DEFAULT_BUDGET,
     ),
     summarizer: str = option(
@@ -51,7 +51,9 @@ def backtest(
         f"Who writes summaries: {', '.join(REPLAY_SUMMARIZERS)}.",
         REPLAY_SUMMARIZERS[0],
     ),
-    model: str | None = option("--model NAME", "Whose prices count; else the recorded one."),
+    model: str | None = option(
+        "--model NAME", "The model whose prices count; default: the recorded one."
+    ),
     report: Path | None = option("--report DIR", "Also write a page, tables and JSON there."),
     jobs: int | None = option("--jobs -j N", "Processes; else one for each core.", min=1, max=256),
     cluster: str | None = option("--cluster ADDRESS", "A Dask scheduler, as tcp://HOST:8786."),

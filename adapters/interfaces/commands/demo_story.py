@@ -117,7 +117,7 @@ def print_import(
 def print_too_small(reasons: dict[str, str], database: str) -> None:
     _print_step("2. Compact")
     if not reasons:
-        print_text("There is no session in it, so there is nothing to compact.")
+        print_text("It has no sessions, so there is nothing to compact.")
         return
     _print("No session here can be compacted now, since that has to make its view smaller:")
     for name, reason in reasons.items():

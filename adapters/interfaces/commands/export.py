@@ -40,9 +40,11 @@ def export(
     ),
     out: Path | None = option("--out PATH", "A new file or folder; else standard output."),
     view: bool = flag("--view", "What a model would be sent now, and not all of the log."),
-    lineage: str = option("--lineage NAME", "Whose compactions are told.", MAIN_LINEAGE),
+    lineage: str = option(
+        "--lineage NAME", "The lineage whose compactions are written.", MAIN_LINEAGE
+    ),
     every: bool = flag("--all", "Every session, of the namespace if one is named."),
-    sub_agents: bool = flag("--sub-agents", "In an archive: whoever works for them, too."),
+    sub_agents: bool = flag("--sub-agents", "In an archive: include their sub-agents' sessions."),
 ) -> None:
     """Write a session in another format, or some as an archive."""
     if out is None and call.as_json:

@@ -51,14 +51,14 @@ RUN_COUNTS = {
 }
 LEFT_REASONS = {
     IdleState.SMALL: "too little of their context is in use (idle.least_utilization)",
-    IdleState.RESTING: "something was said too recently (idle.time)",
-    IdleState.COMPACTED: "nothing was said since the last compaction",
+    IdleState.RESTING: "the last activity was too recent (idle.time)",
+    IdleState.COMPACTED: "no activity since the last compaction",
     IdleState.NO_GAIN: "a compaction would not make them smaller",
     IdleState.SUB_AGENT: "they work for another session",
     IdleState.WAITING: "a tool's result is still to come",
     IdleState.ASLEEP: "their agent goes on by itself later",
     IdleState.PREPARED: "a compaction is prepared, and waits for the threshold",
-    IdleState.GIVEN_UP: "all attempts failed, until something is said",
+    IdleState.GIVEN_UP: "all attempts failed; waits for new activity",
     IdleState.RUNNING: "another worker compacts them now",
     IdleState.CLOSED: "they are closed",
     IdleState.DUE: "they are due, and could not be done now",
@@ -71,7 +71,7 @@ def idle(
     *,
     status: bool = flag("--status", "Say how the work stands, and do nothing."),
     last: int = option("--last", "How many of each kind --status names.", 5, min=1, max=1_000),
-    once: bool = flag("--once", "Do what is due now, and end; 1 if anything failed."),
+    once: bool = flag("--once", "Do what is due now, then exit: 1 if anything failed, else 0."),
     processes: int = option("--processes N", "Workers at once.", 1, min=1, max=256),
     health: Path | None = option("--health FILE", "Says every few seconds how it does."),
     grace: float = option("--grace SECONDS", "For what runs, when it is to end.", 30.0, min=0),
@@ -251,7 +251,9 @@ def _print_idle_status(status: IdleStatus) -> None:
     nothing = "no session was compacted in idle hours yet"
     done = map(_format_done, status.done_lately)
     _print_kind("done", _kind_lines(status.done, nothing, done, in_day))
-    given_up = f"; {status.given_up:,} not again until something is said" if status.given_up else ""
+    given_up = (
+        f"; {status.given_up:,} not again until there is new activity" if status.given_up else ""
+    )
     failed = [_format_failed(one) for one in status.failed_lately]
     nothing = "no session's newest attempt failed" + ("; before that:" if failed else "")
     _print_kind("failed", _kind_lines(status.failing, nothing, failed, given_up))
@@ -288,7 +290,7 @@ def _due_lines(status: IdleStatus) -> Iterator[str]:
         wait = _format_span(status.at, status.next_due)
         yield f"none now; the next in {wait}, at {_format_time(status.next_due)}"
     else:
-        yield "none, and none will be until something is said in a session"
+        yield "none, and none before a session has new activity"
     if status.due and status.held_back and status.held_back_until:
         yield f"nothing is begun until {_format_time(status.held_back_until)}: {status.held_back}"
     for due in status.due_sessions:

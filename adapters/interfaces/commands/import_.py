@@ -53,12 +53,12 @@ def import_(
         "PATH", "Transcripts, or folders of them; else those that are found on this machine.", None
     ),
     *,
-    yes: bool = flag("--yes -y", "Import what is found, and do not ask."),
+    yes: bool = flag("--yes -y", "Import everything found, without asking."),
     again: bool = flag("--again", "Read files that have not changed as well."),
     report: bool = flag("--report", "Say at the end what became of all entries."),
     jobs: int | None = option("--jobs -j N", "Processes; else one for each core.", min=1, max=64),
     redact: bool = flag("--redact", "Replace secrets before anything is stored."),
-    follow: bool = flag("--follow", "Go on with what is written, until interrupted."),
+    follow: bool = flag("--follow", "Keep importing new lines, until interrupted."),
     verbose: bool = flag("--verbose -v", "Each file, and all that is wrong in it."),
     quiet: bool = flag("--quiet -q", "No progress, and only files with errors."),
 ) -> None:

@@ -57,9 +57,11 @@ _NAME_CELLS = 16
 def sessions(
     call: Invocation,
     since: str | None = option(
-        "--since WHEN", "Where something was said since: 2026-01-31, or 7d."
+        "--since WHEN", "Only sessions with activity since: 2026-01-31, or 7d."
     ),
-    project: str | None = option("--project TEXT", "Whose project holds this text."),
+    project: str | None = option(
+        "--project TEXT", "Only sessions whose project contains this text."
+    ),
     sort: str | None = option("--sort COLUMN", f"By {', '.join(SORT_FIELDS)}."),
     limit: int | None = option("--limit N", "Only the first so many.", min=1),
 ) -> None:

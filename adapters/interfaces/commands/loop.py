@@ -85,7 +85,7 @@ def record_call(
 def handle_overflow(
     call: Invocation,
     session: str = SESSION,
-    error: str = argument("ERROR", "What the provider said; - reads what is piped in."),
+    error: str = argument("ERROR", "The provider's error; - reads standard input."),
     *,
     model: str | None = MODEL,
     limit: int | None = LIMIT,

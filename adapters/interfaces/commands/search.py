@@ -57,7 +57,7 @@ def search(
         whole = f"`cutbank recall {found[0].session} {found[0].position or 'HANDLE'}`"
         print_text(f"{format_count(len(found), 'block')}; {whole} gives all of one.")
     else:
-        print_text(f"Nothing that was said holds {words!r}.")
+        print_text(f"No block contains {words!r}.")
     if not found:
         raise typer.Exit(1)
 

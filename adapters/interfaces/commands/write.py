@@ -42,7 +42,7 @@ class AppendInput(Protocol):
 def append(
     call: Invocation,
     session: str = SESSION,
-    text: str | None = argument("TEXT", "What is said; - reads what is piped in.", None),
+    text: str | None = argument("TEXT", "The text; - reads standard input.", None),
     *,
     role: TextRole = option("--role", "Who says it.", TextRole.USER),
     blocks: str | None = option("--blocks FILE", "A JSON list of blocks instead of TEXT."),
@@ -174,7 +174,7 @@ def _read_input(
             return lambda session, **how: session.append_response(body, **how)
         case _:
             raise InvalidSettingError(
-                "append takes one of TEXT (- for what is piped in), --blocks FILE, --response FILE"
+                "append takes one of TEXT (- for standard input), --blocks FILE, --response FILE"
             )
 
 

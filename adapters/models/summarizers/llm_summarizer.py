@@ -86,7 +86,7 @@ class LlmSummarizer:
         if self.by_form and (self.from_originals or self.from_served_prefix):
             other = "from_originals" if self.from_originals else "from_served_prefix"
             raise InvalidSettingError(
-                f"llm: by_form asks as the policy's document does, which knows no {other}; "
+                f"llm: by_form asks as the policy's document does, which does not have {other}; "
                 "leave one of them out"
             )
 

@@ -89,7 +89,7 @@ def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
     if not isinstance(getattr(summarizer, "name", None), str) or not callable(
         getattr(summarizer, "summarize", None)
     ):
-        raise InvalidSettingError(f"{of} is no summarizer: it needs a `name` and `summarize`")
+        raise InvalidSettingError(f"{of} is not a summarizer: it needs a `name` and `summarize`")
     made: Summarizer = summarizer
     return made
 

@@ -59,7 +59,7 @@ class ArchiveProof:
             self._check_body(where, row.subject, body)
         if row.topic not in EVENT_CLASSES:
             raise ImportFileError(
-                f"{where}: {row.topic[:60]!r} is no event that this cutbank knows: upgrade it"
+                f"{where}: {row.topic[:60]!r} is not an event that this cutbank knows: upgrade it"
             )
         try:
             plaintext = _unpack_state(row.state)
@@ -83,7 +83,7 @@ class ArchiveProof:
         for path, kind, digest in references:
             is_text = self.bodies[subject, bytes.fromhex(digest)]
             if not path or kind not in (("str", "bytes") if is_text else ("bytes",)):
-                raise ValueError(f"a content of it is no {kind}")
+                raise ValueError(f"one of its bodies cannot be of type {kind}")
 
     def _is_valid_version(self, event: Event, row: StoredRow, *, is_whole: bool) -> bool:
         guard, found = self.guard, load_json(row.carried)

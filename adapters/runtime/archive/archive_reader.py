@@ -116,7 +116,7 @@ class ArchiveReader:
     def _read_header(self) -> ArchiveRecord:
         record = self._peek()
         if record is None or record.kind != ARCHIVE_FORMAT:
-            raise ImportFileError("it is no archive of cutbank")
+            raise ImportFileError("it is not an archive of cutbank")
         self._waiting = None
         version = record.get_number("version", 1)
         if version > ARCHIVE_VERSION:
@@ -153,7 +153,7 @@ class ArchiveReader:
         namespace, key, _ = session
         id = _derive_stream_id(namespace, key, lineage)
         if is_own != (lineage is None) or record.get_uuid("id") != id:
-            raise record.make_error(f"is no stream of the session {key!r}")
+            raise record.make_error(f"is not a stream of the session {key!r}")
         first = record.get_number("first", 1)
         stream = StreamHeader(session, id, lineage, first, record.get_number("last", first))
         yield stream
@@ -186,7 +186,7 @@ class ArchiveReader:
             raise record.make_error("is not the event that must come here")
         subject = record.get_text("subject")
         if subject not in self._subjects or any(of != subject for of, _ in bodies):
-            raise record.make_error("its subject, or that of its content, was not told")
+            raise record.make_error("its subject, or that of its content, is missing")
         yield StoredRow(
             id,
             version,

@@ -6,7 +6,7 @@ from ....domain.window import Window
 
 OVERFLOW_HINTS = (
     "compact it with a policy that keeps less (`cutbank compact`, an agent's /compact)",
-    "unpin or hide what holds the floor up: recall gives back every word of it",
+    "unpin or hide blocks that must stay; `recall` still returns every word of them",
     "use a model with a larger context (/model)",
     "begin a session that recalls what it needs from this one (/clear)",
 )

@@ -18,7 +18,7 @@ def open_new_path(target: Path) -> Iterator[Path]:
     if target.exists():
         raise ExportError(f"{target} is there already: name a new one")
     if not target.parent.is_dir():
-        raise ExportError(f"{target.parent} is no folder: make it first")
+        raise ExportError(f"{target.parent} is not a folder: make it first")
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield beside

@@ -131,7 +131,7 @@ class IdleAttempt:
         due = self.due
         session = self.store.session(due.key, namespace=due.namespace, create=False)
         if session.position != due.position:
-            raise StalePlanError("something was said meanwhile")
+            raise StalePlanError("the session had new activity meanwhile")
         return session.log.compactor().compact(self.make_request(), cancellation)
 
     def _make_failure(self, error: Exception) -> AttemptResult:

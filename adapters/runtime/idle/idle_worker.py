@@ -212,9 +212,9 @@ class IdleWorker:
         if self._others_rules and not before:
             self.notify(
                 NoticeKind.SETTINGS_DIFFER,
-                reason=f"{self.store.read_models.name} says when sessions are due by the rules of"
-                " another worker; each goes by its own, and this one looks through all sessions"
-                " each time: give both the same settings",
+                reason=f"{self.store.read_models.name} lists due sessions by the settings of"
+                " another worker, so this worker looks through all sessions each time: give"
+                " both the same settings",
             )
 
     def _find_delay(self, now: datetime) -> datetime | None:

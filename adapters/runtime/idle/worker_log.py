@@ -30,7 +30,7 @@ NOTICE_TEXTS = {
     NoticeKind.STARTED: "started",
     NoticeKind.DATABASE_AWAY: "the database cannot be used",
     NoticeKind.DATABASE_BACK: "the database is back",
-    NoticeKind.SETTINGS_DIFFER: "other workers go by other settings",
+    NoticeKind.SETTINGS_DIFFER: "other workers have other settings",
     NoticeKind.CLOCK_JUMPED: "the clock was set back; looking now",
 }
 
@@ -152,7 +152,7 @@ def _format_summarizer(notice: WorkerNotice) -> str:
 def _format_next_time(notice: WorkerNotice) -> str:
     if notice.next_at is not None:
         return f"; again at {_format_time(notice.next_at)}"
-    return "; not again until something is said in it" if notice.attempt else ""
+    return "; not again until there is new activity in it" if notice.attempt else ""
 
 
 def _format_time(at: datetime | None) -> str:

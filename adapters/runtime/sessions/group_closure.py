@@ -162,7 +162,7 @@ def complete_retraction(
     log = store.read(chain, wanted - retracted)
     blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
     if not blocks:
-        raise InvalidPositionError(f"{wanted} holds no block that can be taken back")
+        raise InvalidPositionError(f"{wanted} has no block that can be retracted")
     calls = {recorded.position for recorded in log if isinstance(recorded.event, ToolCalled)}
     answered = {
         recorded.event.call

@@ -59,7 +59,7 @@ class Instruments:
             "summary.duration", "How long summarisers took, their retries included"
         )
         self.summary_tokens = counter(
-            "summary.tokens", "token", "Tokens of which providers reported for summaries"
+            "summary.tokens", "token", "Tokens that providers reported for summaries"
         )
         self.summary_cost = counter(
             "summary.cost", "USD", "What drafts cost in US dollars, rejected ones included"

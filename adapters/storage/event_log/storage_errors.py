@@ -8,7 +8,7 @@ from eventsourcing.persistence import MapperDeserialisationError, PersistenceErr
 from ....domain.errors import StorageError
 
 _DAMAGE_REMEDY = (
-    "is damaged, or its disk is: restore a backup, or save what is left with sqlite3's `.recover`"
+    "is damaged, or its disk is: restore a backup, or save the rest with sqlite3's `.recover`"
 )
 CONNECTION_LOST_REMEDY = (
     "went away in mid-transaction: start the server again; what was acknowledged is stored"
@@ -37,20 +37,23 @@ _REMEDIES = (
     ("not authorized", "was migrated by a newer cutbank while it was open: upgrade this one"),
     # PostgreSQL and libpq
     ("servname not supported", "cannot be reached: a port is a number; check the address"),
-    ("resolve host", "cannot be reached: there is no host of that name; check the address"),
+    ("resolve host", "cannot be reached: the host does not exist; check the address"),
     (
         "connection refused",
         "cannot be reached: nothing listens there; check the address, or start the server",
     ),
     (
         "no such file or directory",
-        "cannot be reached: there is no socket in that folder; check it, or start the server",
+        "cannot be reached: the folder has no socket; check the folder, or start the server",
     ),
     ("timeout expired", "cannot be reached: the host does not answer; check the address"),
     ("timed out", "cannot be reached: the host does not answer; check the address"),
-    ("no route to host", "cannot be reached: there is no way to that host; check the address"),
+    (
+        "no route to host",
+        "cannot be reached: the network has no route to the host; check the address",
+    ),
     ("password authentication failed", "refused that user and password: check both"),
-    ('fatal:  role "', "knows no such user: check the user in the address"),
+    ('fatal:  role "', "does not know the user: check the user in the address"),
     ('fatal:  database "', "has no such database: check the address, or create it with createdb"),
     ("no password supplied", "wants a password: put it into the address, or into ~/.pgpass"),
     ("no pg_hba.conf entry", "refuses that user from this machine: ask the server's administrator"),
@@ -65,7 +68,7 @@ _REMEDIES = (
     ("cannot contain nul", "cannot store the character NUL in a name: leave it out"),
     (
         "invalid page in block",
-        "is damaged: restore a backup, or look at what is left with pg_amcheck",
+        "is damaged: restore a backup, or examine it with pg_amcheck",
     ),
     ("server closed the connection", CONNECTION_LOST_REMEDY),
     ("terminating connection", CONNECTION_LOST_REMEDY),

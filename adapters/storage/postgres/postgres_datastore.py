@@ -1,5 +1,6 @@
 """Keeps a connection to one PostgreSQL database for each thread, and reconnects."""
 
+import os
 import threading
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
@@ -190,10 +191,22 @@ class _ThreadConnection:
         self.cursor = connection.cursor(binary=True)
         """One cursor for all statements, as making one takes as long as sending a query."""
         # Not `__del__`: in a cycle, the garbage collector might take the connection first.
-        self.closing = finalize(self, connection.close)
+        self.closing = finalize(self, _close_in_process, connection, os.getpid())
 
 
 _left_open: list[Connection[Any]] = []
+
+
+def _close_in_process(connection: Connection[Any], process: int) -> None:
+    """Close a connection whose thread has ended, unless a forked child inherited it.
+
+    Python drops the other threads' objects in a child before it calls `leave_in_child`, and closing
+    their connections there would end the parent's sessions.
+    """
+    if os.getpid() == process:
+        connection.close()
+    else:
+        _left_open.append(connection)
 
 
 def connect(address: PostgresAddress, synchronous: str = "FULL") -> Connection[Any]:

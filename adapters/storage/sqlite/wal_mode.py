@@ -109,7 +109,7 @@ def refuse_foreign_wal(path: Path) -> None:
             return
         sleep(RETRY_PAUSE_S)
     raise StorageError(
-        f"{path}-wal is not of {path}, which was closed in good order: move it away and open again"
+        f"{path}-wal is not of {path}, which was closed cleanly: move it away and open again"
     )
 
 

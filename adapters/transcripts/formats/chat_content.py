@@ -127,7 +127,7 @@ class ChatReader:
             trigger=Trigger.THRESHOLD,
             summary=summary,
             source_time=whence.time,
-            partial_reason="which blocks stayed is not said",
+            partial_reason="the source does not say which blocks stayed",
         )
         return [compaction, self.keep_raw(message, whence, raw)]
 
@@ -277,7 +277,7 @@ def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -
         elif block.text:
             plain.append(block.text)
     if signed and plain:
-        outgoing.count_loss("thoughts without a signature beside signed ones", len(plain))
+        outgoing.count_loss("thoughts without a signature next to signed ones", len(plain))
     if signed:
         return {"thinking_blocks": signed}
     return {"reasoning_content": "\n\n".join(plain)} if plain else {}

@@ -285,7 +285,7 @@ def test_recorded_summaries_are_taken_where_they_stand_for_what_leaves(
     for one in sooner.compactions:
         assert one.summary
         if one.summary.summariser == "extractive":
-            assert "recorded: no summary on record" in one.refused_drafts[0]
+            assert "recorded: no recorded summary" in one.refused_drafts[0]
 
 
 @on_sqlite

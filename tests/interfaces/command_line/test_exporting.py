@@ -64,7 +64,7 @@ WRONG: Refusals = [
     (["--to", "openhands-v1"], "is a folder of files: name a new folder with --out"),
     (["--to", "openai-chat", "--json"], "name a file for the session with --out"),
     (["--to", "openai-chat", "--out", "there.json"], "there.json is there already"),
-    (["--to", "openai-chat", "--out", "no/out.json"], "no is no folder: make it first"),
+    (["--to", "openai-chat", "--out", "no/out.json"], "no is not a folder: make it first"),
     (["--to", "cutbank-archive", "--view"], "an archive holds the log"),
     (["--to", "openai-chat", "--all"], "name the sessions to write, or say --all"),
 ]

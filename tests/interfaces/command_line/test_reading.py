@@ -213,7 +213,7 @@ def test_search_answers_in_json(run: Run, talk: Path) -> None:
     assert found["snippet"][start:end] == "sandstone"
     assert taken_back["handle"] == "#7"
     assert nothing.code == 1
-    assert "Nothing that was said holds 'basalt'." in nothing.out
+    assert "No block contains 'basalt'." in nothing.out
     assert run("search", "basalt", "--json").json["found"] == []
 
 

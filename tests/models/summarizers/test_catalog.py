@@ -105,7 +105,7 @@ def test_what_cannot_be_had_says_why(subtests: pytest.Subtests) -> None:
         ("unimportable", {}, "cannot be made: ModuleNotFoundError"),
         ("not-callable", {}, "cannot be made: TypeError"),
         ("shouts", {"volume": 11}, "cannot be made: TypeError"),
-        ("nothing", {}, "is no summarizer: it needs a `name` and `summarize`"),
+        ("nothing", {}, "is not a summarizer: it needs a `name` and `summarize`"),
     ]
     for name, options, says in rows:
         with subtests.test(str(name)), pytest.raises(InvalidSettingError) as caught:

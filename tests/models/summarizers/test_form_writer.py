@@ -199,7 +199,7 @@ def test_two_ways_to_ask_contradict_each_other(subtests: pytest.Subtests) -> Non
     for other in ["from_originals", "from_served_prefix"]:
         with (
             subtests.test(str(other)),
-            pytest.raises(InvalidSettingError, match=f"knows no {other}"),
+            pytest.raises(InvalidSettingError, match=f"does not have {other}"),
         ):
             LlmSummarizer("test", by_form=True, **{other: True})  # type: ignore[arg-type]
 

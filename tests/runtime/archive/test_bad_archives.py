@@ -178,7 +178,7 @@ def test_sizes_that_cannot_be_are_refused(
 
 
 BOMB = ZstdCompressor().compress(b"[" * 100_000_000)
-UNKNOWN = "is no event that this cutbank knows"
+UNKNOWN = "is not an event that this cutbank knows"
 FORGED: list[tuple[str, Change, int, str]] = [
     (
         "cutbank-archive",
@@ -193,7 +193,7 @@ FORGED: list[tuple[str, Change, int, str]] = [
     ("event", contents(BOMB), 0, "unpacks to more than any event"),
     ("body", contents(b"another content"), 0, "a content of it was changed"),
     ("body", lambda *_: None, 0, "cannot be read"),
-    ("session", fields(key="another"), 0, "is no stream of the session 'another'"),
+    ("session", fields(key="another"), 0, "is not a stream of the session 'another'"),
     # A state that the events do not make:
     ("event", contents(None, b"{}"), 20, ""),
     ("event", contents(None, b"[]"), 20, ""),

@@ -120,7 +120,7 @@ def test_a_write_that_breaks_or_leaves_the_folder_leaves_nothing_behind(
         ("folder", BytesIO(), "a folder of files: name a new folder with --out"),
         ("read-only", BytesIO(), "'read-only' is only read.*keys"),
         ("nonsense", BytesIO(), "'nonsense' is not known.*keys"),
-        ("keys", Path("nowhere/out"), "is no folder: make it first"),
+        ("keys", Path("nowhere/out"), "is not a folder: make it first"),
     ],
 )
 def test_what_cannot_be_written_is_refused(

@@ -87,7 +87,7 @@ def test_a_session_in_which_something_is_said_meanwhile_is_looked_at_later(
     assert worker.wait()
 
     (passed,) = told.about(NoticeKind.PASSED_OVER)
-    assert passed.reason == "something was said meanwhile"
+    assert passed.reason == "the session had new activity meanwhile"
     worker.look()
     assert told.about(NoticeKind.LOOKED)[-1].due == 0
 

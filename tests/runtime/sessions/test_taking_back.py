@@ -118,8 +118,8 @@ def test_only_blocks_that_are_there_can_be_taken_back(
     session.retract(five[0])
 
     for wanted, message in (
-        ([five[0]], "holds no block that can be taken back"),
-        ([1], "holds no block that can be taken back"),
+        ([five[0]], "has no block that can be retracted"),
+        ([1], "has no block that can be retracted"),
         ([session.position + 1], f"ends at #{session.position}"),
         ([0], "positions begin at 1, not 0"),
         ([Ranges()], "no positions were given"),

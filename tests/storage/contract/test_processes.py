@@ -16,12 +16,22 @@ FORKS = Path(__file__).parents[2] / "support" / "forks_while_writing.py"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
 
 
-def test_a_child_that_is_forked_while_threads_write_goes_on_at_once(database: str) -> None:
-    # In a process of its own, which holds nothing that other tests have left.
-    program = [sys.executable, str(FORKS), database]
+def check(name: str, database: str) -> None:
+    """Run a check in a process of its own, which holds nothing that other tests have left."""
+    program = [sys.executable, str(FORKS), name, database]
     done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_a_child_that_is_forked_while_threads_write_goes_on_at_once(database: str) -> None:
+    check("forks", database)
+
+
+def test_a_forked_child_does_not_end_the_sessions_of_its_parents_threads(
+    postgres_database: str,
+) -> None:
+    check("waiting", postgres_database)
 
 
 def test_processes_that_begin_together_on_a_new_database_all_get_in(

@@ -331,7 +331,9 @@ def test_verify_finds_streams_without_a_name_and_a_state_that_was_changed(
     changed = verify(store).violations
     change("DELETE FROM streams")
 
-    assert [(one.what, one.position) for one in changed] == [("the state beside it was changed", 3)]
+    assert [(one.what, one.position) for one in changed] == [
+        ("the state stored with it was changed", 3)
+    ]
     assert "1 streams are in no catalog" in [one.what for one in verify(store).violations]
     assert store.events.recorder.find_problems() == []
 

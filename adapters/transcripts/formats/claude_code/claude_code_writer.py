@@ -166,7 +166,7 @@ def _count_losses(
             if part.block.kind in UNSENT_KINDS:
                 lost["notes" if part.block.kind is Kind.NOTE else "artifacts"] += 1
             elif part.is_retracted:
-                lost["blocks that were taken back"] += 1
+                lost["blocks that were retracted"] += 1
         elif isinstance(part, OutgoingCompaction) and not outgoing.is_view:
             lost["shortened tool results"] += len(part.boundary.trims)
             lost["replaced blocks"] += len(part.boundary.replacements)

@@ -273,7 +273,7 @@ class ClaudeEntryBuilder:
             found = None
         if isinstance(found, dict):
             return found
-        self.outgoing.count_loss("tool arguments that are no JSON object: they stand in `_raw`")
+        self.outgoing.count_loss("tool arguments that are not a JSON object: they are in `_raw`")
         return {"_raw": call.arguments}
 
     def _legal_id(self, id: str, call: ToolCall) -> str:

@@ -37,7 +37,7 @@ _QUESTION = "a question to the person; what came of it is in the tool's result"
 _AGENTS = "shown of a sub-agent, which has a rollout of its own"
 
 NO_USAGE = "a token count without usage"
-REPEATED_USAGE = "usage that was told before"
+REPEATED_USAGE = "usage that was reported before"
 
 TURN_END_EVENTS = frozenset({"task_complete", "turn_complete"})
 """Events that end a turn; only they report its errors."""

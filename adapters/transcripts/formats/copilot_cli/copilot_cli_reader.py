@@ -34,7 +34,7 @@ from .event_content import (
 
 _USER_SOURCES = (None, "", "user")
 """Sources of messages that the user wrote."""
-_KEPT_UNKNOWN = "which messages stayed in context is not told"
+_KEPT_UNKNOWN = "the source does not say which messages stayed in context"
 
 
 def recognizes(source: TranscriptSource) -> bool:

@@ -188,7 +188,7 @@ class GeminiDocument:
         assert isinstance(block, ToolCall)
         arguments = block.parse_arguments()
         if "_raw" in arguments:
-            self.outgoing.count_loss("tool arguments that are no JSON object")
+            self.outgoing.count_loss("tool arguments that are not a JSON object")
         call: JsonDict = {
             "id": block.tool_call_id,
             "name": block.name,

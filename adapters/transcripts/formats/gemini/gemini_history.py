@@ -124,7 +124,7 @@ class GeminiContents:
                 self.names[id] = name
                 arguments = block.parse_arguments()
                 if "_raw" in arguments:
-                    self.outgoing.count_loss("tool arguments that are no JSON object")
+                    self.outgoing.count_loss("tool arguments that are not a JSON object")
                 yield {"functionCall": {"id": id, "name": name, "args": arguments}}
             case Block(kind=Kind.THINKING, text=text, native=native):
                 if native:

@@ -149,7 +149,7 @@ def decode_media(encoded: str) -> tuple[bytes, bool]:
 
 _CALL_NOTE_PREFIX = "[from the tool call "
 """The prefix of text before media that a tool's message could not hold."""
-_KEPT_UNKNOWN = "what it kept is not told"
+_KEPT_UNKNOWN = "the source does not say what it kept"
 
 
 @dataclass(frozen=True, slots=True)

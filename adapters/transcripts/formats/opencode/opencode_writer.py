@@ -171,7 +171,7 @@ class OpencodeMessageBuilder:
             case ToolCall():
                 arguments = block.parse_arguments()
                 if "_raw" in arguments:
-                    self.outgoing.count_loss("tool arguments that are no JSON object")
+                    self.outgoing.count_loss("tool arguments that are not a JSON object")
                 state = {"status": "running", "input": arguments, "time": {"start": at}}
                 yield {
                     "type": "tool",

@@ -169,7 +169,7 @@ class _ConversationReader:
             yield from self._read_member(member)
         for member in self.folder.read_other_files():
             name = member.name.rpartition("/")[2]
-            reason = f"events/{name}: no event has such a name"
+            reason = f"events/{name}: no event has that name"
             yield replace(make_line_problem(member.line, reason), line=0, is_part=True)
             yield EntryEnd("error", self.folder.read)
 
@@ -240,7 +240,7 @@ class _ConversationReader:
         if self.view.names and (found := v1_content.find_exported_summary(event)):
             self.view.names.clear()
             yield self.view.make_compaction(
-                whence, found.text, (), "which blocks stayed is not said"
+                whence, found.text, (), "the source does not say which blocks stayed"
             )
             yield _make_raw_entry(whence, kind)
             return

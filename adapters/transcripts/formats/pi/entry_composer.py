@@ -248,7 +248,7 @@ class EntryComposer:
             arguments = None
         if isinstance(arguments, dict):
             return arguments
-        self.outgoing.count_loss("arguments that are no JSON object")
+        self.outgoing.count_loss("arguments that are not a JSON object")
         return {"_raw": block.arguments}
 
     def _compose_compaction(self, one: OutgoingCompaction) -> JsonDict:
