@@ -102,7 +102,7 @@ WRONG: Refusals = [
     (["compact", "long", "--policy", "basalt"], "no policy 'basalt'; there is rolling-timeline ("),
     (["compact", "long", "--policy", "tunacode@basalt"], "no preset @basalt; it has @as_shipped"),
     (["compact", "long", "--policy", "@later"], "there is no policy ''"),
-    (["overflowed", "long", "rate limit exceeded: 429"], "no refusal for length: rate limit"),
+    (["overflowed", "long", "rate limit exceeded: 429"], "request was too long: rate limit"),
     (["record-call", "long", "--at", "2", "--lineage-version", "0", "--as", "x"], "no format 'x'"),
     (["wake", "talk"], "wake takes one of --at TIME, --in SPAN and --cancel"),
     (["wake", "talk", "--in", "5m", "--cancel"], "wake takes one of"),
