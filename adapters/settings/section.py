@@ -146,16 +146,17 @@ def describe_setting(section: type[Section], name: str) -> SettingInfo:
     types = [one for one in get_args(field.annotation) if one is not NoneType]
     may_be_none = NoneType in get_args(field.annotation)
     shape, element, is_by_name = _find_shape(types[0] if may_be_none else field.annotation)
-    is_section = isinstance(element, type) and issubclass(element, Section)
+    subsection: type[Section] | None = (
+        element if isinstance(element, type) and issubclass(element, Section) else None
+    )
     is_table = shape in {SettingShape.TABLE, SettingShape.TABLES}
     choices: tuple[Any, ...] = ()
     if get_origin(element) is Literal:
         choices, element = get_args(element), str
     elif isinstance(element, type) and issubclass(element, Enum):
         choices = tuple(str(one.value) for one in element)
-    known: Mapping[str, Any] = {}
-    if isinstance(field.json_schema_extra, dict):
-        known = field.json_schema_extra
+    extra = field.json_schema_extra
+    known: dict[str, Any] = {**extra} if isinstance(extra, dict) else {}
     scalar = PolicySetting(
         name=name,
         type=str if is_table else element,
@@ -167,7 +168,7 @@ def describe_setting(section: type[Section], name: str) -> SettingInfo:
         among=choices,
         may_be_none=may_be_none,
     )
-    return SettingInfo(shape, scalar, element if is_section else None, is_by_name)
+    return SettingInfo(shape, scalar, subsection, is_by_name)
 
 
 def _find_shape(annotation: Any) -> tuple[SettingShape, Any, bool]:

@@ -48,7 +48,9 @@ def _call_to_json(
 ) -> dict[str, Any]:
     """Return a call; the values of its record are null if there is none."""
     reported = call.reported
-    report = pick(reported, _REPORT_FIELDS) if reported else dict.fromkeys(_REPORT_FIELDS.split())
+    report: dict[str, Any] = (
+        pick(reported, _REPORT_FIELDS) if reported else dict.fromkeys(_REPORT_FIELDS.split())
+    )
     if reported and reported.usage:
         report["usage"] = reported.usage.model_dump(mode="json")
     when = find_source_time(reported) if reported else None

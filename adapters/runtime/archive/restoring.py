@@ -160,6 +160,7 @@ class _RestorePlan:
         """Yield one family in batches, without the rows that are already stored."""
         batch, size = Batch(), 0
         added = False
+        session: SessionHeader | None = None
         for item in items:
             match item:
                 case SessionHeader():
@@ -177,7 +178,7 @@ class _RestorePlan:
                 case AppendKey(originator_id=id, key=name):
                     if not (self.heads[id] and self.events.recorder.select_key(id, name)):
                         batch.keys.append(item)
-                case ImportedSource() if added:
+                case ImportedSource() if added and session:
                     batch.imports.extend(self._make_import_rows(session, item))
                 case FamilyEnd(digest=digest):
                     if digest != expected:

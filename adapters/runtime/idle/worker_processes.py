@@ -70,9 +70,11 @@ def run_worker_processes(
             report.end()
     if signals.is_to_restart:
         restart_program()
-    codes = [1 if process.returncode < 0 else process.returncode for process in running]
+    # A worker that was still starting has no handler for SIGTERM yet, and nothing to finish.
+    unharmed = {0, -signal.SIGTERM} if is_stopped else {0}
+    codes = [0 if one.returncode in unharmed else one.returncode for one in running]
     has_failed = not is_stopped and not is_once
-    return max(*codes, has_failed), documents
+    return max(*(1 if code < 0 else code for code in codes), has_failed), documents
 
 
 def _start(command: Sequence[str], environ: Mapping[str, str]) -> "subprocess.Popen[bytes]":

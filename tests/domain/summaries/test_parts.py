@@ -158,10 +158,9 @@ def test_what_was_read_is_bounded_and_stays_with_its_summarizer() -> None:
     blocks = [Block.user(str(number)) for number in range(9)]
     alive = WeakSet(blocks)
     memo = Memo(max_results=3)
-    for block in blocks:
-        memo.read(str, block)
+    while blocks:
+        memo.read(str, blocks.pop())
 
-    del blocks[:], block
     assert len(alive) <= 3
     del memo
     assert not alive

@@ -254,18 +254,19 @@ def _draw(
     figure.update_annotations(font={"size": 12})
     seen: set[str] = set()
     for number, panel in enumerate(panels):
-        at = {"row": number // across + 1, "col": number % across + 1}
+        row, col = number // across + 1, number % across + 1
         is_first, is_last = number % across == 0, number // across == down - 1
         for trace in panel.traces:
             # A name that is in several panels is once in the legend.
             name = trace.get("name", "")
             legend = {"showlegend": name not in seen, "legendgroup": name}
-            figure.add_trace({"type": "scatter", **trace, **legend}, **at)
+            figure.add_trace({"type": "scatter", **trace, **legend}, row=row, col=col)
             seen.add(name)
-        figure.update_xaxes(x_axes[number] if x_axes else {}, **at)
-        figure.update_xaxes(automargin=True, title_text=x if is_last else "", **at)
-        figure.update_yaxes(_row_axis(rows, is_first=is_first), **at)
-        figure.update_yaxes(automargin=True, title_text=y if is_first else "", range=y_range, **at)
+        figure.update_xaxes(x_axes[number] if x_axes else {}, row=row, col=col)
+        figure.update_xaxes(row=row, col=col, automargin=True, title_text=x if is_last else "")
+        figure.update_yaxes(_row_axis(rows, is_first=is_first), row=row, col=col)
+        title = y if is_first else ""
+        figure.update_yaxes(row=row, col=col, automargin=True, title_text=title, range=y_range)
     return dict(figure.to_dict())
 
 
