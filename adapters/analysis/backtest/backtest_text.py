@@ -63,8 +63,8 @@ CAVEATS = (
 """The limits of the results; a report shows all of them, a terminal the most important part."""
 IN_BRIEF = (
     (
-        "The agent saw its own views: scores compare policies, they do not foretell success, and "
-        "favour `recorded`."
+        "The agent saw its own views: scores compare policies, they do not predict success, and "
+        "favor `recorded`."
     ),
     "Facts are counted word for word; read R with C, P, budget and controls, never alone.",
 )

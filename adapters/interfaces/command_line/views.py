@@ -90,7 +90,7 @@ def print_view(view: HistoryView, *, brief: bool = False) -> None:
         else:
             print_text(f"\n{tools}", bold=True)
     if summary := view.summary:
-        covers = "" if brief else f", stands for {summary.covers}"
+        covers = "" if brief else f", replaces {summary.covers}"
         show(f"summary, {format_count(summary.tokens, 'token')}{covers}", summary.text)
     if not brief:
         print_text()

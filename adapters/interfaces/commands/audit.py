@@ -305,7 +305,7 @@ def _describe_event(event: Event, counts: CompactionCounts) -> str:
                 event, PromptSizeChange(before, after, SizeBasis.ESTIMATED), counts
             )
         case decisions.Summary(summariser=who, tokens=tokens, covers=covers):
-            stands = f"stands for {format_handles(covers)}" if covers else "replaces nothing new"
+            stands = f"replaces {format_handles(covers)}" if covers else "replaces nothing new"
             model = f" ({event.model})" if event.model else ""
             return f"summary by {who}{model}, {format_count(tokens, 'token')}, {stands}"
         case decisions.BoundaryActivated(boundary=boundary, effective_from=start):

@@ -188,7 +188,7 @@ def _replacement_lines(diff: ViewDiff) -> Iterator[str]:
         size = format_count(summary.tokens, "token")
         same = "" if diff.has_new_summary else ", as before"
         yield f"instead  a summary of {size} by {summary.summariser}{same}"
-        yield f"         stands for {format_handles(summary.covers)}"
+        yield f"         replaces {format_handles(summary.covers)}"
         yield from _digest_lines(summary.digest)
     if diff.unmentioned_blocks:
         yield f"         for {format_handles(diff.unmentioned_blocks)} nothing stands"

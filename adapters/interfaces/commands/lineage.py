@@ -1,4 +1,4 @@
-"""Implements `lineage`: which summary stands for what, as trees of boundaries."""
+"""Implements `lineage`: which summary replaces which blocks, as trees of boundaries."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def lineage(
     html: Path | None = HTML,
     full: bool = FULL,
 ) -> None:
-    """Show which summary stands for what, compaction by compaction."""
+    """Show which summary replaces what, compaction by compaction."""
     with open_call_session(call, session) as found:
         if named is not None:
             found.log.check_lineage(named)
@@ -141,7 +141,7 @@ def _print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
                 covers = format_handles(tree.find_node(tree.served).covers, most=2)
             continued = tree.continued_lineage or ""
             rows.append([tree.lineage, len(tree.nodes), served, covers, continued])
-        print_table(["lineage", "compactions", "served", "summarised", "continues"], rows)
+        print_table(["lineage", "compactions", "served", "summarized", "continues"], rows)
         print_text()
     strokes = BOX_STROKES if can_print("├└│─●") else ASCII_STROKES
     for number, tree in enumerate(trees):
@@ -167,7 +167,7 @@ def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) 
         left_with = tree.find_compaction_number(stand.removed_by)
         summary = tree.find_compaction_number(stand.summary)
         blocks = f"{format_handles(stand.blocks)} left with compaction {left_with}"
-        yield f"{blocks}; the summary of {summary} stands for them"
+        yield f"{blocks}; the summary of {summary} replaces them"
 
 
 def _format_branch(

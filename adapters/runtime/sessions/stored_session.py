@@ -341,7 +341,7 @@ class StoredSession:
             return self.log.reader(lineage).read_view(at, lineage_version)
 
     def recall(self, *positions: int | Ranges, search: str | None = None) -> list[RecalledBlock]:
-        """The original blocks at these handles, hidden, trimmed, summarised or not.
+        """The original blocks at these handles, hidden, trimmed, summarized or not.
 
         With `search`, only those that hold the text, whatever its case. Without positions, all
         blocks that ever were are searched.

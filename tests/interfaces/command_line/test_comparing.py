@@ -72,7 +72,7 @@ def test_a_lineage_is_a_tree_with_lines_of_the_terminals_own(
 
     assert "served from #" in said
     assert "reverted at #" in said
-    assert "left with compaction 1; the summary of 1 stands for them" in said
+    assert "left with compaction 1; the summary of 1 replaces them" in said
     assert [one["compaction"] for one in boundaries] == [1, 2]
     assert boundaries[0]["boundary"] == 3
     assert run("diff", "long", "2", "--json").json["after"]["compaction"] == 2

@@ -159,7 +159,7 @@ def test_recall_gives_back_what_left_and_the_view_names_its_boundary(
     assert document["boundary"] == outcome["boundary"]
     assert document["tokens"] == outcome["post_tokens"]
     assert document["messages"][0]["kind"] == "summary"
-    assert "stands for #" in run("view", "long").out
+    assert "replaces #" in run("view", "long").out
 
 
 def test_recall_takes_ranges_and_searches_in_them(run: Run, talk: Path) -> None:
