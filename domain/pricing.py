@@ -178,13 +178,13 @@ def describe_pricing(pricing: Pricing) -> tuple[str, ...]:
     per_call, net = pricing.saved_per_call_usd, pricing.net_usd
     calls = _format_calls(pricing.expected_calls)
     smaller = f"each prompt is {pricing.tokens_saved:,} tokens smaller"
-    anew = f"{pricing.cache_tokens_lost:,} more tokens are in no cache at the next call"
+    lost = f"{pricing.cache_tokens_lost:,} more tokens are in no cache at the next call"
     if not (model and prices) or saves is None or breaks is None or per_call is None:
-        return (smaller, anew, _explain_no_prices(model))
+        return (smaller, lost, _explain_no_prices(model))
     lines = [
         _describe_model(model, prices),
         f"{smaller}: {format_dollars(per_call)} a call, {format_dollars(saves)} over {calls}",
-        f"{anew}: {format_dollars(breaks)}",
+        f"{lost}: {format_dollars(breaks)}",
     ]
     if summary is None:
         return (*lines, "what the summary costs is not known, so neither is what remains")

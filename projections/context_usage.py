@@ -126,9 +126,9 @@ class ContextUsageTracker:
         gauge = self.find_calibration()
         anchor = self._anchor if self._anchor and self._anchor.saw_this_view else None
         if anchor is None:
-            besides = gauge.get_ratio(ContentKind.REQUEST) * self._count_overhead(request)
+            overhead = gauge.get_ratio(ContentKind.REQUEST) * self._count_overhead(request)
             return ContextUsage(
-                gauge, round(self._sum_tokens(gauge, entries) + besides) + self._unseen, None
+                gauge, round(self._sum_tokens(gauge, entries) + overhead) + self._unseen, None
             )
         seen = anchor.call.position
         later = len(entries)

@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from typing import cast
 
 from pydantic import JsonValue
 
 from ..domain.blocks import AnyBlock, Kind
 from ..domain.compaction_events import CompactBoundary, Summary
 from ..domain.event import Event
+from ..domain.session_events import RequestSettingsSet, SystemPromptSet, ToolsSet
 from ..domain.token_estimate import estimate_text
 
 
@@ -43,6 +45,16 @@ class ViewEntry:
     @property
     def text(self) -> str:
         return self.block.text if self.shown is None else self.shown
+
+
+def get_system_prompt(system: RecordedEvent | None) -> str | None:
+    return cast(SystemPromptSet, system.event).text if system else None
+
+
+def estimate_system_and_tools(system: RecordedEvent | None, tools: RecordedEvent | None) -> int:
+    """Estimate the tokens of the system prompt and of the tools that are in effect."""
+    prompt = estimate_text(get_system_prompt(system) or "")
+    return prompt + (estimate_text(str(cast(ToolsSet, tools.event).tools)) if tools else 0)
 
 
 class Fingerprint:
@@ -107,22 +119,21 @@ class ViewContent:
 
     @property
     def system_prompt(self) -> str | None:
-        return self.system.event.text if self.system else None  # type: ignore[attr-defined]
+        return get_system_prompt(self.system)
 
     @property
     def tool_definitions(self) -> list[JsonValue]:
-        return self.tools.event.tools if self.tools else []  # type: ignore[attr-defined]
+        return cast(ToolsSet, self.tools.event).tools if self.tools else []
 
     @property
     def request_settings(self) -> dict[str, JsonValue]:
-        return self.settings.event.settings if self.settings else {}  # type: ignore[attr-defined]
+        return cast(RequestSettingsSet, self.settings.event).settings if self.settings else {}
 
     @cached_property
     def overhead(self) -> int:
-        """Estimated tokens of what is sent besides the blocks."""
-        system = estimate_text(self.system_prompt or "")
-        tools = estimate_text(str(self.tool_definitions)) if self.tools else 0
-        return system + tools + (self.summary.tokens if self.summary else 0)
+        """Estimated tokens of what is sent in addition to the blocks."""
+        summary = self.summary.tokens if self.summary else 0
+        return estimate_system_and_tools(self.system, self.tools) + summary
 
     @cached_property
     def tokens(self) -> int:

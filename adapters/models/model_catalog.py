@@ -82,7 +82,7 @@ def _apply_betas(model: str, known: ModelFacts | None, betas: Sequence[str]) -> 
 
 def _find_entry(name: ModelName) -> tuple[str, "ModelInfo"] | None:
     # The import takes half a second, so only lookups pay for it.
-    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - start-up time
 
     try:
         provider, info = get_snapshot().find_provider_model(name.name, None, name.provider, None)

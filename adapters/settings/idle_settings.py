@@ -108,7 +108,7 @@ class MaintenanceSettings(Section):
         60.0,
         unit="seconds",
         least=0,
-        help="how long nobody must have written before a maintenance job runs",
+        help="how long the log must be unchanged before a maintenance job runs",
     )
     patience: float = section_setting(
         24.0, unit="hours", least=0, help="how long a chore waits for that; then it is done"

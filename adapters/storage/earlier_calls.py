@@ -54,7 +54,7 @@ def read_earlier_calls(
     if boundary is not None:
         view += _estimate_kept(store, chain, boundary, summary)
     ratio = _measure_ratio(store, chain, call, after, known)
-    unseen = call.context - ratio * (view + _estimate_besides(store, chain, call.position))
+    unseen = call.context - ratio * (view + _estimate_overhead(store, chain, call.position))
     return EarlierUsage(call.model, ratio, max(0, round(unseen)))
 
 
@@ -129,14 +129,14 @@ def _estimate_kept(
     return kept + (summary.tokens if summary else 0)
 
 
-def _estimate_besides(store: EventStore, chain: Chain, position: int) -> int:
+def _estimate_overhead(store: EventStore, chain: Chain, position: int) -> int:
     state = store.read_head(chain, position)[1]
-    said = [
+    texts = [
         str(getattr(store.read(chain, Ranges.of([at]))[0].event, name))
         for at, name in ((state.system, "text"), (state.tools, "tools"))
         if at
     ]
-    return sum(map(estimate_text, said))
+    return sum(map(estimate_text, texts))
 
 
 def _find_newest_call(

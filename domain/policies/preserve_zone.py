@@ -193,7 +193,7 @@ class PreserveZone:
         raise NothingToCompactError(
             f"nothing to compact: {window.tokens:,} tokens in view, and what may leave fits into "
             f"the {self.compute_preserve_budget(window.limit):,} that preserve_ratio keeps; "
-            f"max_output_tokens holds {self.max_output_tokens:,} of {window.limit:,} besides"
+            f"max_output_tokens holds {self.max_output_tokens:,} of {window.limit:,} in addition"
         )
 
     def compute_preserve_budget(self, limit: int) -> int:

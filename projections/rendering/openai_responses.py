@@ -68,13 +68,13 @@ def _render_model_message(
             thought = item if item and _is_reasoning(item, is_stored=is_stored) else None
             whole = thought is not None
             continue
-        anew = (
+        rendered = (
             _render_call(piece, item)
             if isinstance(piece, ExchangeCall)
             else _render_spoken(piece, item)
         )
-        if anew:
-            items += [thought, anew] if thought else [anew]
+        if rendered:
+            items += [thought, rendered] if thought else [rendered]
             thought = None
     return items
 

@@ -24,6 +24,7 @@ from ..planned_compaction import (
     make_summary_fields,
     plan_compaction,
 )
+from ..view_content import get_system_prompt
 from .recording import RecordedCall, Recording, SessionTime
 from .replay import FutileCompaction, ReplayCompaction, ReplayDecision
 from .replay_fold import ReplayFold
@@ -211,7 +212,7 @@ class PolicyDecider:
             cached=fold.unchanged,
             prices=terms.prices,
             expected_calls=terms.expected_calls,
-            system_prompt=history.system.event.text if history.system else "",  # type: ignore[attr-defined]
+            system_prompt=get_system_prompt(history.system) or "",
             since_boundary_s=since,
             memo=fold.worked_out,
         )

@@ -14,10 +14,10 @@ from ...domain.event import Event
 from ...domain.token_estimate import CHARS_PER_TOKEN
 from ..context_usage import ContextUsageTracker
 from ..history_view import HistoryFold
-from ..view_content import RecordedEvent
+from ..view_content import RecordedEvent, estimate_system_and_tools
 from .recording import RecordedCall, Recording, RecordingCalibration
 from .replay import RecordedDecider, replay_recording
-from .replay_fold import ReplayFold, estimate_overhead
+from .replay_fold import ReplayFold
 
 _EMPTY_CACHE_REPORT = CacheReport(unchanged=0, read=0, written=0, plain=0)
 
@@ -34,13 +34,13 @@ def calibrate_recording(
         return recording
     gauge = HistoryFold(sees=lambda _: False).apply_all(recording.log).reckoning.find_calibration()
     scaled = replace(recording, log=list(_scale_events(recording.log, gauge)))
-    besides: list[int | None] = []
+    overheads: list[int | None] = []
     fold, decider = ReplayFold(scaled, lineage), RecordedDecider(decisions, lineage)
     for call in scaled.calls:
         fold.advance(call.last_seen_position)
         decider.decide(fold, call)
-        besides.append(_count_overhead(fold, call))
-    known = [tokens for tokens in besides if tokens is not None]
+        overheads.append(_count_overhead(fold, call))
+    known = [tokens for tokens in overheads if tokens is not None]
     if not known:
         return recording
     calibration = RecordingCalibration(
@@ -48,7 +48,7 @@ def calibrate_recording(
         chars_per_token=CHARS_PER_TOKEN
         * (_count_tokens(recording) or 1)
         / (_count_tokens(scaled) or 1),
-        overhead_by_call=tuple(_fill_gaps(besides, known[0])),
+        overhead_by_call=tuple(_fill_gaps(overheads, known[0])),
         cache_reports=tuple(map(_make_cache_report, scaled.calls)),
     )
     measured = replace(scaled, calibration=calibration)
@@ -91,7 +91,9 @@ def _count_overhead(fold: ReplayFold, call: RecordedCall) -> int | None:
     if context is None or not is_credible(context, fold.tokens - fold.request_tokens):
         return None
     # A smaller number only means that blocks are smaller than estimated.
-    return max(estimate_overhead(fold.history), fold.request_tokens)
+    return max(
+        estimate_system_and_tools(fold.history.system, fold.history.tools), fold.request_tokens
+    )
 
 
 def _make_cache_report(call: RecordedCall) -> CacheReport | None:
@@ -111,10 +113,10 @@ def _make_cache_report(call: RecordedCall) -> CacheReport | None:
     )
 
 
-def _fill_gaps(besides: Iterable[int | None], first: int) -> Iterator[int]:
+def _fill_gaps(overheads: Iterable[int | None], first: int) -> Iterator[int]:
     """Yield the number of each call, repeating the last one for calls without a report."""
     last = first
-    for tokens in besides:
+    for tokens in overheads:
         last = last if tokens is None else tokens
         yield last
 

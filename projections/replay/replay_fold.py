@@ -19,10 +19,15 @@ from ...domain.session_events import (
     SystemPromptSet,
     ToolsSet,
 )
-from ...domain.token_estimate import estimate_text
 from ..compaction_window import make_item, make_items
 from ..history_view import HistoryFold, HistoryView
-from ..view_content import Coordinate, RecordedEvent, ViewEntry, encode_text
+from ..view_content import (
+    Coordinate,
+    RecordedEvent,
+    ViewEntry,
+    encode_text,
+    estimate_system_and_tools,
+)
 from .recording import RecordedCall, Recording
 
 _RecalledReader = Callable[[], tuple[ViewEntry, ...]]
@@ -193,7 +198,7 @@ class ReplayFold:
             if self.history.is_summary_undone():
                 self._restart_if_undone()
         elif isinstance(event, _REQUEST_EVENTS):
-            self.request_tokens = estimate_overhead(self.history)
+            self.request_tokens = estimate_system_and_tools(self.history.system, self.history.tools)
 
     def measure_overhead(self, call: RecordedCall) -> None:
         """Set the overhead to the one reported for a call, if there is one."""
@@ -343,10 +348,3 @@ def _make_runs(history: HistoryFold) -> MessageRuns:
     for entry in history.entries.values():
         runs.add(entry.position, entry.block, entry.call)
     return runs
-
-
-def estimate_overhead(history: HistoryFold) -> int:
-    """Return the tokens of the system prompt and the tools."""
-    system = estimate_text(history.system.event.text) if history.system else 0  # type: ignore[attr-defined]
-    tools = estimate_text(str(history.tools.event.tools)) if history.tools else 0  # type: ignore[attr-defined]
-    return system + tools

@@ -153,6 +153,6 @@ def save_count(
     with suppress(StorageError):
         models = log.context.read_models
         # The table exists by now; reading does not need the code that updates them.
-        from ...storage.read_models.read_models import SavedState  # noqa: PLC0415
+        from ...storage.read_models.read_models import SavedState  # noqa: PLC0415 - start-up time
 
         models.save_calls(log.id, SavedState(position, digest, _FORMAT), calls.pack(), packed)

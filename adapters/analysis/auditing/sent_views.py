@@ -19,11 +19,10 @@ from ....domain.session_events import (
     ToolCalled,
     ToolsSet,
 )
-from ....domain.token_estimate import estimate_text
 from ....projections.audit_entries import ModelCallEntry, RequestProof, SentView
 from ....projections.history_view import HistoryFold, HistoryView
 from ....projections.replay.call_numbers import NumberedCall
-from ....projections.view_content import Fingerprint, RecordedEvent
+from ....projections.view_content import Fingerprint, RecordedEvent, estimate_system_and_tools
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
@@ -175,10 +174,9 @@ class _GrowingView:
         history = self.history
         known = (id(history.system), id(history.tools), id(history.summary))
         if self._request_tokens[0] != known:
-            system = estimate_text(history.system.event.text) if history.system else 0  # type: ignore[attr-defined]
-            tools = estimate_text(str(history.tools.event.tools)) if history.tools else 0  # type: ignore[attr-defined]
+            request = estimate_system_and_tools(history.system, history.tools)
             summary = history.summary.tokens if history.summary else 0
-            self._request_tokens = (known, system + tools + summary)
+            self._request_tokens = (known, request + summary)
         return history.tokens + self._request_tokens[1]
 
     def _begin(self, position: int, lineage_version: int | None) -> None:

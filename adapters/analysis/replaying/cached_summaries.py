@@ -74,7 +74,7 @@ class CachedSummaries:
         tokens = sum(usage.context or 0 for usage in self.missing)
         costs = [self.facts.compute_cost(usage) if self.facts else None for usage in self.missing]
         known = [cost for cost in costs if cost is not None]
-        price = f"about ${sum(known):.2f}" if len(known) == len(costs) else "a price nobody knows"
+        price = f"about ${sum(known):.2f}" if len(known) == len(costs) else "an unknown price"
         are = "1 summary is" if len(costs) == 1 else f"{len(costs):,} summaries are"
         raise MissingSummariesError(
             f"{are} not in the cache: to ask {self.model} would take about {tokens:,} tokens and "

@@ -62,7 +62,7 @@ def print_version(context: typer.Context, asked: bool) -> None:
     if not asked:
         return
     # A slow import that nothing else needs.
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - start-up time
 
     try:
         number = version("cutbank")

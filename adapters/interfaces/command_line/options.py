@@ -32,7 +32,7 @@ POLICY_SETTINGS = option(
 )
 BRIEF = flag("--brief", "One line a block.")
 FULL = flag("--full", "All blocks and facts; of a page, all text as well.")
-HTML = option("--html FILE", "Write one page to send to somebody: a new file.")
+HTML = option("--html FILE", "Write one page that you can share: a new file.")
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d+)?)\s*([smhdw]?)", re.IGNORECASE)
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -66,7 +66,7 @@ def write_session_page(
     session: StoredSession, path: Path, lineage: str | None, *, full: bool
 ) -> None:
     # Avoid a slow import where no page is written.
-    from ...analysis.pages.session_page import write_page as write  # noqa: PLC0415
+    from ...analysis.pages.session_page import write_page as write  # noqa: PLC0415 - start-up time
 
     write(session, path, lineage=lineage, is_full=full)
 

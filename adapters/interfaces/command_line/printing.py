@@ -136,7 +136,7 @@ def print_table(
             print_text("\t".join(row))
         return
     # Only a table on a terminal needs rich, a slow import.
-    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - start-up time
 
     is_number = [all(_NUMBER.fullmatch(row[at]) for row in cells) for at in range(len(headings))]
     widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
@@ -308,7 +308,7 @@ def show_progress(
         return
 
     from rich.console import Console  # noqa: PLC0415 - only a terminal pays for rich
-    from rich.progress import (  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415 - start-up time
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,

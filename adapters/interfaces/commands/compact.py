@@ -166,7 +166,7 @@ def _price_outcome(
     facts = None
     if name := model or outcome.last_model:
         # The catalog takes half a second to load.
-        from ...models.model_catalog import look_up_facts  # noqa: PLC0415
+        from ...models.model_catalog import look_up_facts  # noqa: PLC0415 - start-up time
 
         facts = look_up_facts(name, overrides) or ModelFacts(name)
     return replace(outcome.pricing, model=facts, expected_calls=calls)

@@ -125,12 +125,12 @@ def _run_worker(
     call: Invocation, health: Path | None, grace: float, parent: int | None, *, is_once: bool
 ) -> WorkerRun:
     # `--status` need not load APScheduler.
-    from ...runtime.idle.foreground import (  # noqa: PLC0415
+    from ...runtime.idle.foreground import (  # noqa: PLC0415 - start-up time
         restart_program,
         run_once,
         run_until_stopped,
     )
-    from ...runtime.idle.worker_log import WorkerLog  # noqa: PLC0415
+    from ...runtime.idle.worker_log import WorkerLog  # noqa: PLC0415 - start-up time
 
     with open_call_store(call) as store:
         if is_once:

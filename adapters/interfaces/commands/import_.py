@@ -268,7 +268,7 @@ def _stop_on_signals(stop: Event) -> Iterator[None]:
 def _print_news(news: FileNews) -> None:
     names = ", ".join(news.sessions[:3]) + (" ..." if len(news.sessions) > 3 else "")
     added, entries = format_count(news.added, "new block"), format_count(news.entries, "entry")
-    anew = ", rewritten" if news.again else ""
-    print_text(f"{news.path}: {news.format}{anew}, {added} of {entries} in {names}")
+    rewritten = ", rewritten" if news.again else ""
+    print_text(f"{news.path}: {news.format}{rewritten}, {added} of {entries} in {names}")
     for error in news.errors:
         print_text(f"    {error}")

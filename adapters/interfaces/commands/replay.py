@@ -200,7 +200,7 @@ def _describe_measure(replay: Replay) -> str:
     own = "as reported" if replay.policy == RECORDED_POLICY else "calibrated"
     return (
         f"{own}, by {by} of the provider: {calibration.chars_per_token:.1f} characters each, and "
-        f"{calibration.overhead:,} besides the blocks"
+        f"{calibration.overhead:,} in addition to the blocks"
     )
 
 

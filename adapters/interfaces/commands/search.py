@@ -44,12 +44,12 @@ def search(
             namespace = call.namespace
             session = find_session(store, session, namespace).key
         found = store.search(words, session=session, namespace=namespace, limit=limit)
-        anew, file, position = models.rebuild_reason, models.name, models.position
-    if anew:
-        print_error(f"{anew}, and is rebuilt")
+        reason, file, position = models.rebuild_reason, models.name, models.position
+    if reason:
+        print_error(f"{reason}, and is rebuilt")
     if call.as_json:
         hits = [_hit_to_json(one) for one in found]
-        about = {"query": words, "read_models": file, "position": position, "made_anew": anew}
+        about = {"query": words, "read_models": file, "position": position, "made_anew": reason}
         print_json(about | {"found": hits})
     elif found:
         for one in found:
@@ -63,7 +63,7 @@ def search(
 
 
 def rebuild(call: Invocation) -> None:
-    """Make the read models anew from the log."""
+    """Rebuild the read models from the log."""
     with open_call_store(call) as store:
         models = store.read_models
         began = perf_counter()

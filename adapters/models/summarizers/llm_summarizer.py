@@ -96,7 +96,7 @@ class LlmSummarizer:
         Raises SummarizerFailedError. Truncated or rule-breaking drafts are left to the gate.
         """
         from .model_access import describe_key_variables, open_model  # noqa: PLC0415 - loads pydantic-ai
-        from .model_calls import ModelCalls  # noqa: PLC0415
+        from .model_calls import ModelCalls  # noqa: PLC0415 - start-up time
 
         async with open_model(self.model, self.base_url, self.key_from) as model:
             name = self.model if isinstance(self.model, str) else model.model_id
@@ -164,7 +164,7 @@ class LlmSummarizer:
         """Return the answer at the end of the served request; None if that is not possible."""
         from pydantic_ai.messages import ModelRequest  # noqa: PLC0415 - an optional extra
 
-        from . import served_prefix  # noqa: PLC0415
+        from . import served_prefix  # noqa: PLC0415 - start-up time
 
         spoken = served_prefix.find_request_format(calls.model) if self.from_served_prefix else None
         if spoken is None or material.prefix or self.from_originals:

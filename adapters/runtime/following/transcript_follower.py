@@ -232,7 +232,7 @@ def _read_mark(path: Path) -> _FileMark:
 
 def _load_watcher() -> "Callable[..., Iterator[set[tuple[Change, str]]]]":
     try:
-        from watchfiles import watch  # noqa: PLC0415
+        from watchfiles import watch  # noqa: PLC0415 - the extra `follow`
     except ImportError:
         raise ImportFileError(
             "following needs watchfiles, which is not installed: pip install 'cutbank[follow]'"

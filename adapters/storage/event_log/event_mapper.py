@@ -168,7 +168,7 @@ class _Zstd(local):
 
     @cached_property
     def decompressor(self) -> Any:
-        import zstandard  # noqa: PLC0415
+        import zstandard  # noqa: PLC0415 - start-up time
 
         return zstandard.ZstdDecompressor()
 

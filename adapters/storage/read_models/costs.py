@@ -175,7 +175,7 @@ class _PriceLookup:
         if call.model is None or (call.parts is not None and not self._overrides):
             return call.parts
         # Loads the catalog only if there are such calls.
-        from ...models.model_catalog import look_up_facts  # noqa: PLC0415
+        from ...models.model_catalog import look_up_facts  # noqa: PLC0415 - start-up time
 
         time = datetime.fromisoformat(call.called_at)
         named = (call.model, time.date())

@@ -40,8 +40,8 @@ def write_report(measured: BacktestResult, folder: Path, command: str | None = N
     """
     try:
         # Both need packages of the extra `backtest`.
-        from .report_page import render_report_page  # noqa: PLC0415
-        from .tables import encode_cells, encode_controls  # noqa: PLC0415
+        from .report_page import render_report_page  # noqa: PLC0415 - the extra `backtest`
+        from .tables import encode_cells, encode_controls  # noqa: PLC0415 - the extra `backtest`
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _PACKAGES:
             raise
