@@ -27,20 +27,25 @@ def make_summary_mark(block: AnyBlock) -> dict[str, Any]:
 def find_marked_summary(item: Any, text: object) -> SummaryMessage | None:
     """Return the summary with this text, if the item has the mark."""
     found = parse_summary_message(text) if isinstance(text, str) else None
-    return found if found and _is_marked_text(item, text, is_marked=False) else None
+    return found if found and _has_marked_text(item, text) else None
 
 
-def _is_marked_text(value: Any, text: object, *, is_marked: bool) -> bool:
-    match value:
-        case str():
-            return is_marked and value == text
-        case list():
-            return any(_is_marked_text(part, text, is_marked=is_marked) for part in value)
-        case dict():
-            here = is_marked or _has_mark(value) or _has_mark(value.get("extra"))
-            return any(_is_marked_text(part, text, is_marked=here) for part in value.values())
-        case _:
-            return False
+def _has_marked_text(item: Any, text: object) -> bool:
+    """Look for the text in the item, in a loop, since a source may be nested to any depth."""
+    waiting = [(item, False)]
+    while waiting:
+        value, is_marked = waiting.pop()
+        match value:
+            case str() if is_marked and value == text:
+                return True
+            case list():
+                waiting += [(part, is_marked) for part in value]
+            case dict():
+                here = is_marked or _has_mark(value) or _has_mark(value.get("extra"))
+                waiting += [(part, here) for part in value.values()]
+            case _:
+                pass
+    return False
 
 
 def _has_mark(value: Any) -> bool:

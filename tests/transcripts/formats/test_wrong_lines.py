@@ -15,6 +15,9 @@ from wrong_types import mutants
 import cutbank
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.transcripts.formats.summary_mark import SUMMARY_MARK, find_marked_summary
+from cutbank.domain.ranges import Ranges
+from cutbank.projections.rendering.summary_message import wrap_summary
 
 CODEX = sorted((SAMPLES / "codex").iterdir())[1]
 PI = [*(SAMPLES / "pi").iterdir(), *(SAMPLES / "oh-my-pi").iterdir()]
@@ -108,3 +111,14 @@ def test_entries_of_pi_come_back_as_they_were(data: st.DataObject, path: Path, c
 
 def is_title(entry: Any) -> bool:
     return isinstance(entry, dict) and entry.get("type") == "title"
+
+
+def test_a_marked_summary_is_found_at_any_depth() -> None:
+    text = wrap_summary("The river is brown.", Ranges())
+    item: Any = {**SUMMARY_MARK, "text": text}
+    unmarked: Any = {"text": text}
+    for _ in range(50_000):
+        item, unmarked = [item], [unmarked]
+
+    assert find_marked_summary(item, text)
+    assert find_marked_summary(unmarked, text) is None
