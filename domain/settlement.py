@@ -156,4 +156,6 @@ def find_split_turn(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTur
     if not left or turn == 0:
         return None
     prefix = Ranges.span(left[0].place, left[-1].place) | Ranges.of(i.position for i in left)
-    return SplitTurn(turn=turn, prefix=prefix & covers)
+    # A late result of an earlier turn may be stored among this turn's blocks.
+    others = Ranges.of(item.position for item in items if item.turn != turn)
+    return SplitTurn(turn=turn, prefix=(prefix & covers) - others)

@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -41,12 +41,11 @@ from cutbank.domain.errors import (
     NothingToCompactError,
     StalePlanError,
 )
-from cutbank.domain.item import group_blocks, order_for_view
+from cutbank.domain.item import group_blocks
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
-from cutbank.projections.compaction_window import make_item
 from cutbank.projections.rendering.catalog import render_view
 
 LIMIT = 3_000
@@ -88,6 +87,19 @@ class Shortens:
     def plan(self, _: Window) -> Plan | None:
         trim = Trim(position=self.position, head=60, tail=20)
         return Plan(None, "the test wants it", 0, trims=(trim,))
+
+
+@dataclass(frozen=True)
+class Looks:
+    """A policy that wants nothing, and remembers what it could have chosen from."""
+
+    name: ClassVar[str] = "looks"
+
+    seen: list[Window]
+
+    def plan(self, window: Window) -> Plan | None:
+        self.seen.append(window)
+        return None
 
 
 @dataclass(frozen=True)
@@ -564,15 +576,22 @@ class TheInvariants(RuleBasedStateMachine):
         model.results[model.session.position] = call
 
     def _unmovable(self, key: str, view: HistoryView) -> int:
-        """Tokens of what no cut may take out, and of the largest of what stays as a whole."""
-        entries = {entry.position: entry for entry in view.entries}
+        """Tokens of what no cut may take out, and of the largest of what stays as a whole.
+
+        A pin of a block that left is in no view yet, but the next cut has to bring the block back.
+        """
+        session = self.models[key].session
+        looks = Looks([])
+        with suppress(NothingToCompactError):
+            session.compact(looks, limit=LIMIT)
+        shown = {entry.position: entry.tokens for entry in view.entries}
         open_calls = self.models[key].open_calls().values()
         groups = [
             (
-                sum(entries[item.position].tokens for item in group),
-                any(entries[i.position].is_pinned or i.position in open_calls for i in group),
+                sum(shown.get(item.position, item.tokens) for item in group),
+                any(item.is_pinned or item.position in open_calls for item in group),
             )
-            for group in group_blocks(order_for_view(map(make_item, view.entries)))
+            for group in group_blocks(looks.seen[0].items)
         ]
         held = sum(tokens for tokens, is_held in groups if is_held)
         return held + max((tokens for tokens, is_held in groups if not is_held), default=0)
