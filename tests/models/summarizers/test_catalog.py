@@ -84,7 +84,7 @@ def test_a_package_brings_its_own() -> None:
 
 def test_what_cannot_be_had_says_why() -> None:
     rows: list[tuple[str, dict[str, object], str]] = [
-        ("lmm", {}, "there are extractive, listing, llm, command, fails, missing, nothing, not-ca"),
+        ("lmm", {}, "there are extractive, listing, llm, command, shouts, picky, fails"),
         ("llm", {}, "llm: model is missing"),
         ("command", {}, "command: argv is missing"),
         ("command", {"argv": "it's"}, 'argv cannot be "it\'s"; it takes a program'),

@@ -67,15 +67,6 @@ def test_one_request_shows_what_the_form_shows() -> None:
     check_draft(draft, material, user_texts=[])
 
 
-def test_the_forms_headings_are_asked_for_in_order() -> None:
-    model = always(GOAL)
-
-    by_form(model, formed())
-
-    asked = re.findall(r"^#+ [^(\n]*\w", model.prompts[0], re.MULTILINE)
-    assert asked == ["## Goal", "## Progress", "### Done", "### Not Started", "## Odds & Ends"]
-
-
 def test_a_heading_that_stands_for_itself_and_its_parts_is_asked_for_once() -> None:
     listed = format_headings(("Progress", "Progress: Done", "Files Touched: Read", "Next"))
 
@@ -95,9 +86,8 @@ def test_the_beginning_of_a_split_turn_is_asked_for_at_the_same_time() -> None:
     draft = by_form(model, material)
 
     history, turn = sorted(model.prompts, key=is_of_turn)
-    assert "step-000" in history
-    assert "step-001" not in history
-    assert "step-001" in turn
+    assert set(re.findall(r"step-\d+", history)) == {"step-000"}
+    assert set(re.findall(r"step-\d+", turn)) == {"step-001"}
     assert "### Original Request" in turn
     assert "## Goal" not in turn
     assert sorted(settings["max_tokens"] for settings in model.settings) == [320, 2_000]
@@ -152,21 +142,14 @@ def test_a_text_that_is_known_without_a_model_is_not_asked_for() -> None:
     assert (draft.model, draft.usage, draft.cost_usd) == (None, None, None)
 
 
-def test_the_form_is_not_used_unless_that_is_asked_for() -> None:
+def test_the_form_is_not_used_unless_it_is_asked_for_and_there_is_one() -> None:
     model = always(GOAL)
 
     draft = asyncio.run(LlmSummarizer(model.model).summarize(formed()))
-
-    assert LEAD not in draft.text
-    assert "#1 user:" in model.prompts[0]
-
-
-def test_a_policy_that_says_nothing_of_summaries_has_ours() -> None:
-    model = always(GOAL)
-
     by_form(model, formed(template=None))
 
-    assert "#1 user:" in model.prompts[0]
+    assert LEAD not in draft.text
+    assert all("#1 user:" in prompt for prompt in model.prompts)
 
 
 def test_what_the_model_does_not_hold_is_read_in_parts_in_our_own_way() -> None:
@@ -187,20 +170,14 @@ def test_nothing_to_show_is_a_failure_in_words() -> None:
     with pytest.raises(SummarizerFailedError) as caught:
         by_form(always(GOAL), material)
 
-    assert str(caught.value) == (
-        "nothing of the 1 blocks is shown to the summarizer of the history as the policy's "
-        "document "
-        "has it; set summary.prompt to fresh"
-    )
+    assert "nothing of the 1 blocks is shown" in str(caught.value)
+    assert "set summary.prompt to fresh" in str(caught.value)
     assert not caught.value.is_transient
 
 
-def test_two_ways_to_ask_contradict_each_other(subtests: pytest.Subtests) -> None:
+def test_two_ways_to_ask_contradict_each_other() -> None:
     for other in ["from_originals", "from_served_prefix"]:
-        with (
-            subtests.test(str(other)),
-            pytest.raises(InvalidSettingError, match=f"does not have {other}"),
-        ):
+        with pytest.raises(InvalidSettingError, match=f"does not have {other}"):
             LlmSummarizer("test", by_form=True, **{other: True})  # type: ignore[arg-type]
 
 
@@ -234,15 +211,13 @@ def test_the_beginning_of_a_turn_has_an_allowance_of_its_own() -> None:
         check_draft(draft, replace(material, prefix=Ranges()), user_texts=[])
 
 
-def test_a_text_larger_than_a_form_grants_is_refused_all_the_same(
-    subtests: pytest.Subtests,
-) -> None:
+def test_a_text_larger_than_a_form_grants_is_refused_all_the_same() -> None:
     for form in FORMS:
         material = formed(20, template=form, budget=60, turn_budget=600)
 
         draft = by_form(always(GOAL + " and more" * 60), material)
 
-        with subtests.test(str(form)), pytest.raises(RejectedSummaryError, match="oversized"):
+        with pytest.raises(RejectedSummaryError, match="oversized"):
             check_draft(draft, material, user_texts=[])
 
 

@@ -1,14 +1,15 @@
 """A model that cannot be had says in one line what is missing, and never what a key was."""
 
 import asyncio
+import os
 import subprocess
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
+from loopback.answers import Says, in_turn
+from loopback.asked import MATERIAL, SUMMARY
+from loopback.server import loopback
 from pydantic_ai import exceptions as failed
-from summariser_talk import items_of, material_of, steps
 
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.models.summarizers.model_access import (
@@ -20,53 +21,36 @@ from cutbank.adapters.models.summarizers.model_access import (
 from cutbank.adapters.models.summarizers.notes_writer import TooLongError
 from cutbank.domain.errors import SummarizerFailedError
 
-VARIABLES = [
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_BASE_URL",
-    "AWS_DEFAULT_REGION",
-    "AWS_REGION",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "OLLAMA_BASE_URL",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "OPENROUTER_API_KEY",
-]
-
 
 @pytest.fixture(autouse=True)
 def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+    for name in [*os.environ]:
+        if name.endswith(("_API_KEY", "_BASE_URL", "_REGION")):
+            monkeypatch.delenv(name)
 
 
-def test_a_key_of_ones_own_is_looked_for_where_it_was_said_to_be() -> None:
+def test_a_key_of_ones_own_is_looked_for_where_it_was_said_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "anthropic:claude-haiku-4-5"
     with pytest.raises(SummarizerFailedError, match="set the environment variable MY_KEY"):
-        find_model("anthropic:claude-haiku-4-5", key_from="MY_KEY")
-
-
-def test_a_key_of_ones_own_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+        find_model(name, key_from="MY_KEY")
     monkeypatch.setenv("MY_KEY", "sk-mine")
-    model = find_model("anthropic:claude-haiku-4-5", key_from="MY_KEY")
 
-    assert model.client.api_key == "sk-mine"  # type: ignore[attr-defined]
-    assert "sk-mine" not in repr(LlmSummarizer("anthropic:claude-haiku-4-5", key_from="MY_KEY"))
+    assert find_model(name, key_from="MY_KEY").client.api_key == "sk-mine"  # type: ignore[attr-defined]
 
 
-def test_an_unknown_model_says_how_models_are_named(subtests: pytest.Subtests) -> None:
-    for model in ["gpt-5", "no-such-provider:model"]:
-        with (
-            subtests.test(str(model)),
-            pytest.raises(SummarizerFailedError, match="PROVIDER:MODEL") as caught,
-        ):
-            find_model(model)
+def test_a_model_that_cannot_be_had_says_what_to_name() -> None:
+    rows: list[tuple[str, dict[str, str], str]] = [
+        ("gpt-5", {}, "PROVIDER:MODEL"),
+        ("no-such-provider:model", {}, "PROVIDER:MODEL"),
+        ("openrouter:any/model", {"base_url": "http://127.0.0.1:1"}, "openai-chat:MODEL"),
+    ]
+    for model, options, says in rows:
+        with pytest.raises(SummarizerFailedError, match=says) as caught:
+            find_model(model, **options)  # type: ignore[arg-type]
 
         assert "\n" not in str(caught.value), model
-
-
-def test_a_provider_that_takes_no_address_says_what_does() -> None:
-    with pytest.raises(SummarizerFailedError, match="openai-chat:MODEL"):
-        find_model("openrouter:any/model", base_url="http://127.0.0.1:1")
 
 
 def test_a_server_of_ones_own_needs_no_key_and_ollama_is_where_it_usually_is() -> None:
@@ -103,41 +87,12 @@ def test_naming_a_model_loads_nothing_of_its_provider() -> None:
 
 def test_a_model_that_is_handed_in_serves_one_event_loop_after_the_other() -> None:
     """A connection that the first loop left open would fail in the second."""
-    answer = (
-        b'{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": ['
-        b'{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "x"}}]}'
-    )
-
-    class Answers(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            model = find_model(
-                "openai-chat:m", base_url=f"http://127.0.0.1:{server.server_port}/v1"
-            )
-            llm = LlmSummarizer(model, is_streamed=False)
-            texts = [
-                asyncio.run(llm.summarize(material_of(items_of(*steps(1))))).text for _ in range(3)
-            ]
-        finally:
-            server.shutdown()
-            thread.join()
-
-    assert texts == ["x"] * 3
+    with loopback(in_turn(Says(SUMMARY))) as server:
+        llm = LlmSummarizer(
+            find_model("openai-chat:m", base_url=f"{server.url}/v1"), is_streamed=False
+        )
+        for _ in range(3):
+            assert SUMMARY in asyncio.run(llm.summarize(MATERIAL)).text
 
 
 KEY = "sk-live-0123456789"
