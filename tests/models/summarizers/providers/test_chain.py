@@ -48,50 +48,35 @@ def talk(session: StoredSession) -> StoredSession:
 
 
 def compacted(
-    asked: Asked,
-    session: StoredSession,
-    *answers: Answer,
-    retries: int = 2,
-    cancellation: Cancellation | None = None,
+    asked: Asked, session: StoredSession, *answers: Answer, cancellation: Cancellation | None = None
 ) -> CompactionOutcome:
     asked.server.script = in_turn(*answers)
-    chain = SummaryChain((asked.llm(),), retries=retries, backoff_s=0.0)
+    chain = SummaryChain((asked.llm(),), retries=2, backoff_s=0.0)
     return session.compact(
         POLICY, limit=8_000, options=CompactionOptions(chain=chain, cancellation=cancellation)
     )
 
 
 @pytest.mark.parametrize(
-    "failure",
+    ("failure", "summarizer", "requests"),
     [
-        Refuses(Why.RATE_LIMIT, retry_after_s=0),
-        BreaksOff(Says(SUMMARY)),
+        (Refuses(Why.RATE_LIMIT, retry_after_s=0), "llm", 3),
+        (BreaksOff(Says(SUMMARY)), "llm", 3),
+        (Refuses(Why.WRONG_KEY, detail=f"no such key: {KEY}"), "extractive", 1),
+        (Refuses(Why.INTERNAL), "extractive", 3),
+        (Says("<tool_call>{}</tool_call>"), "extractive", None),
     ],
-    ids=["rate limit", "connection"],
+    ids=["rate limit", "connection", "key", "internal", "rejected"],
 )
-def test_what_passes_is_waited_for(asked: Asked, talk: StoredSession, failure: Answer) -> None:
-    outcome = compacted(asked, talk, failure, failure, Says(SUMMARY))
-
-    assert outcome.summarizer == "llm"
-    assert len(asked.server.requests) == 3
-
-
-@pytest.mark.parametrize(
-    ("failure", "requests"),
-    [
-        (Refuses(Why.WRONG_KEY, detail=f"no such key: {KEY}"), 1),
-        (Refuses(Why.INTERNAL), 3),
-        (Says("<tool_call>{}</tool_call>"), None),
-    ],
-    ids=["key", "internal", "rejected"],
-)
-def test_what_does_not_pass_costs_quality_and_no_compaction(
-    asked: Asked, talk: StoredSession, failure: Answer, requests: int | None
+def test_a_failure_is_waited_for_or_costs_quality_and_no_compaction(
+    asked: Asked, talk: StoredSession, failure: Answer, summarizer: str, requests: int | None
 ) -> None:
-    outcome = compacted(asked, talk, failure)
+    last = Says(SUMMARY) if summarizer == "llm" else failure
 
-    assert (outcome.compacted, outcome.summarizer) == (True, "extractive")
-    assert outcome.rejected
+    outcome = compacted(asked, talk, failure, failure, last)
+
+    assert (outcome.compacted, outcome.summarizer) == (True, summarizer)
+    assert bool(outcome.rejected) == (summarizer == "extractive")
     assert all(reason.startswith("llm: ") for reason in outcome.rejected)
     assert requests is None or len(asked.server.requests) == requests
     assert verify(store_of(talk)).violations == []
