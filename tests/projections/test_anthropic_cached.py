@@ -1,7 +1,6 @@
 """What a request says a provider shall keep: at most four marks, and nothing else is changed."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given
@@ -16,45 +15,28 @@ from cutbank.projections.rendering.catalog import render_view
 MARK = {"type": "ephemeral"}
 
 
-def pieces_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield from body.get("tools", [])
-    yield from body.get("system", [])
-    for message in body["messages"]:
-        yield from message["content"]
-
-
 def marked(body: dict[str, Any]) -> list[dict[str, Any]]:
-    return [piece for piece in pieces_of(body) if "cache_control" in piece]
+    pieces = [*body.get("tools", []), *body.get("system", [])]
+    pieces += [piece for message in body["messages"] for piece in message["content"]]
+    return [piece for piece in pieces if "cache_control" in piece]
 
 
 def said(body: dict[str, Any]) -> list[str]:
-    """Texts that are marked."""
+    """Return the texts of the talk that are marked."""
     return [piece["text"] for piece in marked({"messages": body["messages"]})]
 
 
 def test_tools_system_prompt_and_two_blocks_are_marked() -> None:
     talk = Talk(*(Block.user(f"{number}") for number in range(5)))
     talk.system("You write code.")
-    talk.tools(*({"name": name, "input_schema": {"type": "object"}} for name in ("a", "b")))
+    tool = {"input_schema": {"type": "object"}}
+    searched = {**tool, "name": "later", "defer_loading": True}
+    talk.tools({**tool, "name": "a"}, {**tool, "name": "b"}, searched)
 
     body = render_view(talk.view(), "anthropic-cached")
 
-    assert [piece.get("name") or piece["text"] for piece in marked(body)] == [
-        "b",
-        "You write code.",
-        "2",
-        "4",
-    ]
-
-
-def test_a_tool_that_is_searched_for_is_not_marked() -> None:
-    talk = Talk(Block.user("Go."))
-    now = {"name": "now", "input_schema": {"type": "object"}}
-    talk.tools(now, {**now, "name": "later", "defer_loading": True})
-
-    body = render_view(talk.view(), "anthropic-cached")
-
-    assert [tool.get("cache_control") for tool in body["tools"]] == [MARK, None]
+    names = [piece.get("name") or piece["text"] for piece in marked(body)]
+    assert names == ["b", "You write code.", "2", "4"]
 
 
 def test_the_blocks_of_one_message_are_one_place() -> None:
@@ -106,8 +88,7 @@ def test_marks_that_were_recorded_give_way() -> None:
 
 
 def test_how_long_to_keep_is_as_the_session_says() -> None:
-    rows: list[dict[str, str]] = [{"type": "ephemeral", "ttl": "1h"}, {"type": "ephemeral"}]
-    for asked in rows:
+    for asked in ({"type": "ephemeral", "ttl": "1h"}, MARK):
         talk = Talk(*(Block.user(f"{number}") for number in range(5)))
         talk.settings(model="m", cache_control=asked)
 

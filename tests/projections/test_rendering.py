@@ -18,16 +18,20 @@ def a_day_at_work() -> Talk:
     talk.system("You write code.")
     talk.tools({"name": "read", "description": "Reads.", "input_schema": {"type": "object"}})
     talk.settings(model="m", max_tokens=9)
-    talk.say(Block.user("Fix it."))
-    talk.say(thought("Look first.", message_id="m1"))
-    talk.say(Block.assistant("I look.", message_id="m1"))
-    talk.say(call("c1", arguments='{"path": "a.py"}', message_id="m1"))
-    talk.say(call("c2", arguments='{"path":"b.py"}', message_id="m1"))
-    talk.say(result("c2", "no such file", is_error=True))
-    talk.say(result("c1", "x = 1"))
-    talk.say(Block.developer("Time is short."))
-    talk.say(Block.assistant("Fixed."))
-    talk.say(Block.user("Thanks."))
+    blocks = [
+        Block.user("Fix it."),
+        thought("Look first.", message_id="m1"),
+        Block.assistant("I look.", message_id="m1"),
+        call("c1", arguments='{"path": "a.py"}', message_id="m1"),
+        call("c2", arguments='{"path":"b.py"}', message_id="m1"),
+        result("c2", "no such file", is_error=True),
+        result("c1", "x = 1"),
+        Block.developer("Time is short."),
+        Block.assistant("Fixed."),
+        Block.user("Thanks."),
+    ]
+    for block in blocks:
+        talk.say(block)
     return talk
 
 
@@ -37,6 +41,18 @@ def a_day_at_work() -> Talk:
 def test_anthropic_is_said_turn_by_turn() -> None:
     body = render_view(a_day_at_work().view(), "anthropic")
 
+    asked = [
+        {"type": "thinking", "thinking": "Look first.", "signature": "c2lnbmVk"},
+        text("I look."),
+        {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a.py"}},
+        {"type": "tool_use", "id": "c2", "name": "read", "input": {"path": "b.py"}},
+    ]
+    failed = {"content": [text("no such file")], "is_error": True}
+    answered = [
+        {"type": "tool_result", "tool_use_id": "c1", "content": [text("x = 1")]},
+        {"type": "tool_result", "tool_use_id": "c2", **failed},
+        text("<system-reminder>\nTime is short.\n</system-reminder>"),
+    ]
     assert body == {
         "model": "m",
         "max_tokens": 9,
@@ -44,28 +60,8 @@ def test_anthropic_is_said_turn_by_turn() -> None:
         "tools": [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}],
         "messages": [
             {"role": "user", "content": [text("Fix it.")]},
-            {
-                "role": "assistant",
-                "content": [
-                    {"type": "thinking", "thinking": "Look first.", "signature": "c2lnbmVk"},
-                    text("I look."),
-                    {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a.py"}},
-                    {"type": "tool_use", "id": "c2", "name": "read", "input": {"path": "b.py"}},
-                ],
-            },
-            {
-                "role": "user",
-                "content": [
-                    {"type": "tool_result", "tool_use_id": "c1", "content": [text("x = 1")]},
-                    {
-                        "type": "tool_result",
-                        "tool_use_id": "c2",
-                        "content": [text("no such file")],
-                        "is_error": True,
-                    },
-                    text("<system-reminder>\nTime is short.\n</system-reminder>"),
-                ],
-            },
+            {"role": "assistant", "content": asked},
+            {"role": "user", "content": answered},
             {"role": "assistant", "content": [text("Fixed.")]},
             {"role": "user", "content": [text("Thanks.")]},
         ],
@@ -75,38 +71,19 @@ def test_anthropic_is_said_turn_by_turn() -> None:
 def test_chat_completions_are_said_message_by_message() -> None:
     body = render_view(a_day_at_work().view(), "openai-chat")
 
+    function = {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}
+    calls = [
+        {"id": name, "type": "function", "function": {"name": "read", "arguments": arguments}}
+        for name, arguments in (("c1", '{"path": "a.py"}'), ("c2", '{"path":"b.py"}'))
+    ]
     assert body == {
         "model": "m",
         "max_tokens": 9,
-        "tools": [
-            {
-                "type": "function",
-                "function": {
-                    "name": "read",
-                    "description": "Reads.",
-                    "parameters": {"type": "object"},
-                },
-            }
-        ],
+        "tools": [{"type": "function", "function": function}],
         "messages": [
             {"role": "system", "content": "You write code."},
             {"role": "user", "content": "Fix it."},
-            {
-                "role": "assistant",
-                "content": "I look.",
-                "tool_calls": [
-                    {
-                        "id": "c1",
-                        "type": "function",
-                        "function": {"name": "read", "arguments": '{"path": "a.py"}'},
-                    },
-                    {
-                        "id": "c2",
-                        "type": "function",
-                        "function": {"name": "read", "arguments": '{"path":"b.py"}'},
-                    },
-                ],
-            },
+            {"role": "assistant", "content": "I look.", "tool_calls": calls},
             {"role": "tool", "tool_call_id": "c1", "content": "x = 1"},
             {"role": "tool", "tool_call_id": "c2", "content": "no such file"},
             {"role": "developer", "content": "Time is short."},
@@ -119,34 +96,20 @@ def test_chat_completions_are_said_message_by_message() -> None:
 def test_responses_are_said_item_by_item() -> None:
     body = render_view(a_day_at_work().view(), "openai-responses")
 
+    tool = {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}
+    calls = [
+        {"type": "function_call", "call_id": name, "name": "read", "arguments": arguments}
+        for name, arguments in (("c1", '{"path": "a.py"}'), ("c2", '{"path":"b.py"}'))
+    ]
     assert body == {
         "model": "m",
         "max_tokens": 9,
         "instructions": "You write code.",
-        "tools": [
-            {
-                "type": "function",
-                "name": "read",
-                "description": "Reads.",
-                "parameters": {"type": "object"},
-                "strict": False,
-            }
-        ],
+        "tools": [{"type": "function", **tool, "strict": False}],
         "input": [
             spoken("user", "Fix it."),
             spoken("assistant", "I look."),
-            {
-                "type": "function_call",
-                "call_id": "c1",
-                "name": "read",
-                "arguments": '{"path": "a.py"}',
-            },
-            {
-                "type": "function_call",
-                "call_id": "c2",
-                "name": "read",
-                "arguments": '{"path":"b.py"}',
-            },
+            *calls,
             {"type": "function_call_output", "call_id": "c1", "output": "x = 1"},
             {"type": "function_call_output", "call_id": "c2", "output": "no such file"},
             spoken("developer", "Time is short."),
@@ -164,54 +127,23 @@ def test_neutral_says_everything_where_it_stands() -> None:
 
     body = render_view(talk.compacted(3, [2, 3], pinned=[2], trims=trims), "neutral")
 
+    def entry(position: int, kind: str, role: str, words: str = "", **more: Any) -> dict[str, Any]:
+        place = {"position": position, "handle": f"#{position}", "turn": 1}
+        return {**place, "kind": kind, "role": role, "text": words, **more}
+
+    one = {"tool_call_id": "c1", "name": "read", "arguments": '{"n": 1}', "message_id": "m1"}
+    trimmed = "a\n[... 4 characters left out; recall #3 ...]\n"
+    answer = {"tool_call_id": "c1", "call": 2, "is_error": False, "shown": "trimmed"}
+    summary = {"role": "user", "kind": "summary", "text": "What came before."}
     assert body["coordinate"] == {"position": 4, "lineage": "main", "lineage_version": 0}
     assert body["boundary"] == 2
     assert body["messages"] == [
-        {
-            "role": "user",
-            "kind": "summary",
-            "boundary": 2,
-            "covers": "#1",
-            "hidden": "",
-            "text": "What came before.",
-        },
-        {
-            "position": 2,
-            "handle": "#2",
-            "role": "assistant",
-            "kind": "tool_call",
-            "turn": 1,
-            "text": "",
-            "message_id": "m1",
-            "pinned": True,
-            "tool_call_id": "c1",
-            "name": "read",
-            "arguments": '{"n": 1}',
-        },
-        {
-            "position": 3,
-            "handle": "#3",
-            "role": "tool",
-            "kind": "tool_result",
-            "turn": 1,
-            "text": "a\n[... 4 characters left out; recall #3 ...]\n",
-            "tool_call_id": "c1",
-            "call": 2,
-            "is_error": False,
-            "shown": "trimmed",
-        },
-        {
-            "position": 4,
-            "handle": "#4",
-            "role": "assistant",
-            "kind": "tool_call",
-            "turn": 1,
-            "text": "",
-            "tool_call_id": "c2",
-            "name": "read",
-            "arguments": "{}",
-            "open": True,
-        },
+        {**summary, "boundary": 2, "covers": "#1", "hidden": ""},
+        entry(2, "tool_call", "assistant", pinned=True, **one),
+        entry(3, "tool_result", "tool", trimmed, **answer),
+        entry(
+            4, "tool_call", "assistant", tool_call_id="c2", name="read", arguments="{}", open=True
+        ),
     ]
 
 
@@ -230,18 +162,14 @@ def test_a_body_shares_nothing_with_the_view() -> None:
 # Who speaks when
 
 
-def test_a_result_that_came_late_stands_with_its_call() -> None:
+def test_a_result_stands_with_its_call_and_one_without_output_is_a_placeholder() -> None:
     talk = Talk(Block.user("Go."), call("slow"), Block.user("Well?"), Block.assistant("Soon."))
-    talk.say(result("slow", "at last"))
+    for block in (result("slow", "at last"), call("c"), result("c", "", is_error=True)):
+        talk.say(block)
+    talk.say(call("open"))
 
     for name, _, body in iter_requests(talk.view()):
         assert body.index("at last") < body.index("Well?"), name
-
-
-def test_a_call_without_output_is_answered_by_a_placeholder() -> None:
-    talk = Talk(Block.user("Go."), call("c"), result("c", "", is_error=True), call("open"))
-
-    for name, _, body in iter_requests(talk.view()):
         assert "[no output]" in body, name
         assert "[no result yet]" in body, name
 
