@@ -29,7 +29,7 @@ def shown(session: StoredSession, reader: ViewReader) -> Window:
 
 
 def window(session: StoredSession) -> Window:
-    """What a policy is shown now; by who has followed the session, and by who reads it anew."""
+    """Return what a policy is shown now, the same to a reader that follows and to a new one."""
     followed = shown(session, session.log.reader("main"))
     anew = ViewReader(session.log.events, session.namespace, session.key, "main")
     # The clock went on between the two.
@@ -47,12 +47,9 @@ def call(
     model: str = "a-model",
 ) -> None:
     """Record that a model was sent the view, and what its provider reported."""
-    session.record_call(
-        view or session.view(),
-        call_id=f"call-{session.position}",
-        model=model,
-        usage=Usage(input=context, output=output, reasoning=reasoning),
-    )
+    usage = Usage(input=context, output=output, reasoning=reasoning)
+    view = view or session.view()
+    session.record_call(view, call_id=f"call-{session.position}", model=model, usage=usage)
 
 
 @dataclass(frozen=True)
@@ -206,26 +203,16 @@ def test_another_model_is_no_measure_of_the_one_before(session: StoredSession) -
 
 def test_after_a_compaction_what_the_log_never_held_is_still_there(session: StoredSession) -> None:
     """Tools and prompts that nobody set here: the provider counts them in every call."""
-    talk(session, 20, 1.5, 12_000)
+    context = talk(session, 20, 1.5, 12_000)
 
     compact(session, keep=4)
 
     expected = 12_000 + 1.5 * sum(entry.tokens for entry in session.view().entries)
     assert window(session).used_tokens == pytest.approx(expected + 50, rel=0.05)
-
     call(session, round(expected))
     assert window(session).used_tokens == round(expected)
 
-
-def test_after_a_revert_the_calls_on_the_compacted_view_do_not_count(
-    session: StoredSession,
-) -> None:
-    context = talk(session, 20, 1.5, 12_000)
-    compact(session, keep=4)
-    call(session, 20_000)
-
-    session.revert()
-
+    session.revert()  # ends what was measured on the compacted view
     assert window(session).usage is None
     assert window(session).used_tokens == pytest.approx(context, rel=0.1)
 
@@ -247,16 +234,11 @@ def test_what_was_taken_back_is_not_in_use_whenever_its_call_was_recorded(
 
         assert window(session).used_tokens == 20_000 - 5_000 - FRAME_TOKENS, is_late
 
-
-def test_what_was_seen_and_is_gone_is_no_measure_of_the_rest(session: StoredSession) -> None:
-    session.append(Block.user(words(100)))
-    call(session, 1_000)
-    seen = session.append(Block.user(words(5_000)))
+    # What was seen and is gone is no measure of the rest.
+    gone = session.append(Block.user(words(5_000)))
     view = session.view()
-    session.retract(seen.last)
-
-    call(session, 6_000, view=view)
-
+    session.retract(gone.last)
+    call(session, 21_000, view=view)
     assert window(session).calibration.calls == 0
 
 
@@ -313,8 +295,8 @@ def test_a_message_that_grew_while_it_was_imported_is_counted_once(session: Stor
 
     call(session, 20_000, view=view, output=130)
 
-    assert window(session).used_tokens == 20_130
-    assert window(session).calibration.calls == 0
+    seen = window(session)
+    assert (seen.used_tokens, seen.calibration.calls) == (20_130, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -324,14 +306,13 @@ def test_who_reads_anew_knows_what_who_followed_knows(store: SessionStore, seed:
     session.append(Block.user(words(300)))
     views = [session.view()]
     for step in range(60):
+        entries = session.view().entries
         match dice.choice("uuaaccctrrsSvx"):
             case "u":
                 session.append(Block.user(words(dice.randint(1, 900))))
             case "a":
-                session.append(
-                    Block.thinking("", native=SEALED, message_id=f"m{step}"),
-                    Block.assistant(words(dice.randint(1, 300)), message_id=f"m{step}"),
-                )
+                answer = Block.assistant(words(dice.randint(1, 300)), message_id=f"m{step}")
+                session.append(Block.thinking("", native=SEALED, message_id=f"m{step}"), answer)
             case "t":
                 session.append(ToolCall(tool_call_id=f"t{step}", name="bash"))
                 session.append(ToolResult(tool_call_id=f"t{step}", content=words(200)))
@@ -339,17 +320,16 @@ def test_who_reads_anew_knows_what_who_followed_knows(store: SessionStore, seed:
                 views.append(session.view())
                 view = dice.choice(views[-2:])
                 call(session, int(view.tokens * dice.uniform(0.9, 2) + 5_000), view=view)
-            case "r":
-                if len(entries := session.view().entries) > 3:
-                    session.retract(dice.choice(entries).position)
+            case "r" if len(entries) > 3:
+                session.retract(dice.choice(entries).position)
             case "s":
                 session.configure(system_prompt=words(dice.randint(1, 500)))
-            case "S":
-                if len(session.view().entries) > 8:
-                    compact(session, keep=5)
-            case "v":
-                if session.view().boundary and not dice.randrange(3):
-                    session.revert()
+            case "S" if len(entries) > 8:
+                compact(session, keep=5)
+            case "v" if session.view().boundary and not dice.randrange(3):
+                session.revert()
+            case "x":
+                session.pin(entries[0].position)
             case _:
-                session.pin(session.view().entries[0].position)
+                pass
         assert window(session).used_tokens > 0
