@@ -10,6 +10,7 @@ from renderings import PNG, call, iter_requests, result, spoken, text
 
 from cutbank.domain.blocks import Block, Kind, Native, Text
 from cutbank.domain.compaction_events import Trim
+from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 
 
@@ -186,79 +187,57 @@ def test_parallel_calls_stay_one_message_though_answers_and_remarks_fell_between
     assert [block["type"] for block in messages[2]["content"]] == ["tool_result"] * 2 + ["text"]
 
 
-def test_a_message_id_that_comes_again_after_the_user_spoke_is_another_message() -> None:
-    talk = Talk(Block.user("1?"), Block.assistant("1!", message_id="m"))
-    talk.say(Block.user("2?"))
-    talk.say(Block.assistant("2!", message_id="m"))
-
-    messages = render_view(talk.view(), "openai-chat")["messages"]
-
-    assert [message["content"] for message in messages] == ["1?", "1!", "2?", "2!"]
-
-
-def test_what_the_user_says_in_one_go_is_one_message() -> None:
-    talk = Talk(Block.user("See:"), Block(kind=Kind.IMAGE, media=PNG), Block.developer("Hint."))
-
+def test_who_speaks_makes_the_messages() -> None:
+    picture = Block(kind=Kind.IMAGE, media=PNG)
+    talk = Talk(Block.user("See:"), picture, Block.developer("Hint."))
     chat = render_view(talk.view(), "openai-chat")["messages"]
     responses = render_view(talk.view(), "openai-responses")["input"]
-
     assert [part["type"] for part in chat[0]["content"]] == ["text", "image_url"]
     assert [part["type"] for part in responses[0]["content"]] == ["input_text", "input_image"]
     assert [message["role"] for message in chat] == ["user", "developer"]
 
+    # A message id that comes again after the user spoke is another message.
+    talk = Talk(Block.user("1?"), Block.assistant("1!", message_id="m"))
+    for block in (Block.user("2?"), Block.assistant("2!", message_id="m")):
+        talk.say(block)
+    messages = render_view(talk.view(), "openai-chat")["messages"]
+    assert [message["content"] for message in messages] == ["1?", "1!", "2?", "2!"]
 
-def test_the_user_speaks_first_even_where_the_log_begins_with_the_model() -> None:
+    # The user speaks first even where the log begins with the model.
     messages = render_view(Talk(Block.assistant("Hello!")).view(), "anthropic")["messages"]
-
     assert messages[0] == {"role": "user", "content": [text("[the conversation begins here]")]}
 
 
 # Thinking
 
 
-def test_thinking_that_cannot_go_back_as_it_came_is_left_out() -> None:
+def kinds_said(view: HistoryView) -> list[str]:
+    messages = render_view(view, "anthropic")["messages"]
+    said = [message["content"] for message in messages if message["role"] == "assistant"]
+    return [block["type"] for content in said for block in content]
+
+
+def test_thinking_goes_back_in_its_place_as_it_came_or_not_at_all() -> None:
+    pieces = [thought("1"), Block.assistant("Hm."), thought("2"), call("c")]
+    message = [cast(Block, piece.model_copy(update={"message_id": "m"})) for piece in pieces]
+    whole = Talk(Block.user("Go."), *message).view()
+    assert kinds_said(whole) == ["thinking", "text", "thinking", "tool_use"]
+
     reasons = '{"type": "reasoning", "id": "r", "summary": []}'
-    natives = [
-        None,
-        Native(provider="openai-responses", item=reasons),
-        Native(provider="anthropic", item='{"type": "thinking", "thinking": "unsigned"}'),
-        Native(provider="anthropic", item="not JSON"),
-        Native(provider="anthropic", item='{"type": "redacted_thinking", "data": "\\ud800"}'),
-    ]
+    unsigned = '{"type": "thinking", "thinking": "unsigned"}'
+    spoilt = '{"type": "redacted_thinking", "data": "\\ud800"}'
+    natives = [None, Native(provider="openai-responses", item=reasons)]
+    natives += [Native(provider="anthropic", item=one) for one in (unsigned, "not JSON", spoilt)]
     thoughts = [[Block.thinking("hm", native=native)] for native in natives]
     # After a thought that is missing the message thinks no more.
     for thinking in (*thoughts, [Block.thinking("1"), thought("2")]):
         talk = Talk(Block.user("Go."), *thinking, Block.assistant("Done."))
-        content = render_view(talk.view(), "anthropic")["messages"][1]["content"]
-        assert content == [text("Done.")], thinking
+        assert kinds_said(talk.view()) == ["text"], thinking
 
-
-def test_thinking_keeps_its_place_between_words_and_calls() -> None:
-    pieces = [thought("1"), Block.assistant("Hm."), thought("2"), call("c")]
-    message = [cast(Block, piece.model_copy(update={"message_id": "m"})) for piece in pieces]
-
-    body = render_view(Talk(Block.user("Go."), *message).view(), "anthropic")
-
-    assert kinds_said(body) == ["thinking", "text", "thinking", "tool_use"]
-
-
-def kinds_said(body: dict[str, Any]) -> list[str]:
-    return [
-        block["type"]
-        for message in body["messages"]
-        if message["role"] == "assistant"
-        for block in message["content"]
-    ]
-
-
-def test_thinking_from_before_a_boundary_is_not_sent_back() -> None:
-    """Its signature names a conversation that is not sent any more."""
+    # The signature of what was thought before a boundary names a conversation that is gone.
     before = [Block.user("a"), thought("1"), Block.assistant("b"), Block.user("c")]
     talk = Talk(*before, thought("2"), Block.assistant("d"), Block.user("e"))
-
-    body = render_view(talk.compacted(4, [2, 3, 4]), "anthropic")
-
-    assert kinds_said(body) == ["text", "thinking", "text"]
+    assert kinds_said(talk.compacted(4, [2, 3, 4])) == ["text", "thinking", "text"]
 
 
 def test_thinking_is_not_sent_back_once_something_before_it_changed() -> None:
@@ -270,28 +249,24 @@ def test_thinking_is_not_sent_back_once_something_before_it_changed() -> None:
     for change in changes:
         talk = Talk(Block.user("Go."), call("c"), Block.user("Well?"), thought("1"))
         talk.say(Block.assistant("Soon."))
-        before = render_view(talk.view(), "anthropic")
+        assert kinds_said(talk.view()) == ["tool_use", "thinking", "text"]
 
         change(talk)
 
-        assert kinds_said(before) == ["tool_use", "thinking", "text"]
-        assert kinds_said(render_view(talk.view(), "anthropic")) == ["tool_use", "text"]
+        assert kinds_said(talk.view()) == ["tool_use", "text"]
 
 
 def test_manual_thinking_gets_all_that_was_thought_or_pauses() -> None:
-    manual = {"type": "enabled", "budget_tokens": 1024}
+    manual, off = {"type": "enabled", "budget_tokens": 1024}, {"type": "disabled"}
     whole = Talk(Block.user("a"), thought("1"), call("c"), result("c"))
     begun_without = Talk(Block.user("a"), call("b"), result("b"), thought("1"), call("c"))
     begun_without.say(result("c"))
-    off = Talk(Block.user("a"), thought("1"), Block.assistant("b"), Block.user("c"))
     for talk in (whole, begun_without):
         talk.settings(thinking=manual)
-    off.settings(thinking={"type": "disabled"})
+    views = (whole.compacted(4, [2, 3, 4]), begun_without.view())
 
-    sent = render_view(whole.compacted(4, [2, 3, 4]), "anthropic")
-    paused = render_view(begun_without.view(), "anthropic")
-
-    assert (kinds_said(sent), sent["thinking"]) == (["thinking", "tool_use"], manual)
-    assert check_anthropic(paused) == []
-    assert (kinds_said(paused), paused["thinking"]) == (["tool_use"] * 2, {"type": "disabled"})
-    assert kinds_said(render_view(off.view(), "anthropic")) == ["text"]
+    assert [kinds_said(view) for view in views] == [["thinking", "tool_use"], ["tool_use"] * 2]
+    assert [render_view(view, "anthropic")["thinking"] for view in views] == [manual, off]
+    assert check_anthropic(render_view(views[1], "anthropic")) == []
+    whole.settings(thinking=off)
+    assert kinds_said(whole.view()) == ["tool_use"]
