@@ -123,8 +123,7 @@ def test_what_only_resembles_a_known_model_is_unknown() -> None:
 def test_the_family_is_who_made_it_whoever_serves_it() -> None:
     families = {
         "us.anthropic.claude-opus-4-8": "anthropic",
-        "azure:gpt-5": "openai",
-        "o3": "openai",
+        **dict.fromkeys(("azure:gpt-5", "o3"), "openai"),
         "openrouter/google/gemini-2.5-pro": "google",
         "groq:llama-3.1-8b-instant": "meta",
         "mistral:devstral-2512": "mistral",
@@ -264,13 +263,9 @@ def test_each_cheap_model_is_in_the_catalog_where_it_is_said_to_be() -> None:
 
 @contextmanager
 def imported(
-    folder: Path,
-    model: str,
-    prompt: int,
-    window: int | None = None,
-    settings: Settings | None = None,
+    folder: Path, model: str, prompt: int, window: int | None = None, limit: int | None = None
 ) -> Iterator[StoredSession]:
-    """A session of Codex whose one call is reported so."""
+    """Yield a session of Codex whose one call is reported so."""
     rollout = Rollout()
     rollout.model(model)
     if window:
@@ -280,7 +275,8 @@ def imported(
     rollout.counts(prompt, output=1)
     path = folder / "rollout.jsonl"
     path.write_bytes(rollout.raw())
-    with cutbank.open(":memory:", settings=settings or Settings()) as store:
+    settings = Settings(compaction=CompactionSettings(limit=limit))
+    with cutbank.open(":memory:", settings=settings) as store:
         cutbank.import_transcripts(store, path)
         yield store.session(THREAD, create=False)
 
@@ -303,9 +299,7 @@ def test_what_the_log_reports_goes_before_the_model_and_the_default(tmp_path: Pa
 def test_a_limit_is_of_the_user_before_the_log_and_the_log_is_of_its_own_model(
     tmp_path: Path,
 ) -> None:
-    settings = Settings(compaction=CompactionSettings(limit=90_000))
-
-    with imported(tmp_path, "gpt-5.5", 9_000, 258_400, settings) as session:
+    with imported(tmp_path, "gpt-5.5", 9_000, 258_400, 90_000) as session:
         assert cutbank.find_context_limit(session) == (90_000, LimitSource.SETTINGS)
         assert cutbank.find_context_limit(session, limit=7) == (7, LimitSource.ARGUMENT)
     with imported(tmp_path, "gpt-5.5", 9_000, 258_400) as session:

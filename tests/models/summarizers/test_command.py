@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -201,14 +202,10 @@ def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
 
 def _gone(pid: int) -> None:
     """Return once no process has this number, or only one that nobody has asked about yet."""
-    while True:
-        try:
+    state = Path(f"/proc/{pid}/stat")
+    with suppress(ProcessLookupError, FileNotFoundError):
+        while not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z":
             os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat")
-            if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
-                return
-        except (ProcessLookupError, FileNotFoundError):
-            return
 
 
 def test_a_program_is_named_by_its_words() -> None:

@@ -181,24 +181,27 @@ def test_two_ways_to_ask_contradict_each_other() -> None:
             LlmSummarizer("test", by_form=True, **{other: True})  # type: ignore[arg-type]
 
 
-def test_what_each_form_joins_passes_the_gate() -> None:
-    for is_split in [False, True]:
-        for form in FORMS:
-            files = tuple(f"src/module_{number}.py" for number in range(100))
-            material = formed(
-                20,
-                template=form,
-                budget=60,
-                turn_budget=60,
-                prefix=Ranges([(50, 60)]) if is_split else Ranges(),
-                digest=Digest(modified_files=files, read_files=("a.py",)),
-            )
+def test_each_form_is_asked_for_by_its_headings_and_what_it_joins_meets_the_gate() -> None:
+    files = tuple(f"src/module_{number}.py" for number in range(100))
+    digest = Digest(modified_files=files, read_files=("a.py",))
+    for form in FORMS:
+        material = formed(20, template=form, budget=60, turn_budget=60, digest=digest)
+        for prefix in (Ranges(), Ranges([(50, 60)])):
+            model = Scripted(lambda prompt: TURN if is_of_turn(prompt) else GOAL)
 
-            draft = by_form(Scripted(lambda prompt: TURN if is_of_turn(prompt) else GOAL), material)
+            draft = by_form(model, replace(material, prefix=prefix))
 
-            assert GOAL in draft.text, (form, is_split)
-            assert draft.sections["Goal"] == GOAL.split("\n")[1], (form, is_split)
-            check_draft(draft, material, user_texts=[])
+            assert GOAL in draft.text, (form, prefix)
+            assert draft.sections["Goal"] == GOAL.split("\n")[1], (form, prefix)
+            check_draft(draft, replace(material, prefix=prefix), user_texts=[])
+            prompt = min(model.prompts, key=is_of_turn)
+            for section in form.sections:
+                heading = re.escape(section.rpartition(": ")[2])
+                assert re.search(rf"^#+ {heading}", prompt, re.MULTILINE), form
+
+        oversized = by_form(always(GOAL + " and more" * 60), material)
+        with pytest.raises(RejectedSummaryError, match="oversized"):
+            check_draft(oversized, material, user_texts=[])
 
 
 def test_the_beginning_of_a_turn_has_an_allowance_of_its_own() -> None:
@@ -209,16 +212,6 @@ def test_the_beginning_of_a_turn_has_an_allowance_of_its_own() -> None:
 
     with pytest.raises(RejectedSummaryError, match="40 were granted"):
         check_draft(draft, replace(material, prefix=Ranges()), user_texts=[])
-
-
-def test_a_text_larger_than_a_form_grants_is_refused_all_the_same() -> None:
-    for form in FORMS:
-        material = formed(20, template=form, budget=60, turn_budget=600)
-
-        draft = by_form(always(GOAL + " and more" * 60), material)
-
-        with pytest.raises(RejectedSummaryError, match="oversized"):
-            check_draft(draft, material, user_texts=[])
 
 
 def test_klaude_halves_its_budget_for_a_cut_task_or_asks_for_an_update_of_nothing() -> None:
@@ -233,15 +226,3 @@ def test_klaude_halves_its_budget_for_a_cut_task_or_asks_for_an_update_of_nothin
         (2, 400, None),
     ]
     assert [one.previous for one in shipped] == ["", None]
-
-
-def test_each_heading_of_each_form_is_asked_for() -> None:
-    for form in FORMS:
-        model = always(GOAL)
-
-        by_form(model, formed(template=form))
-
-        for section in form.sections:
-            assert re.search(
-                rf"^#+ {re.escape(section.rpartition(': ')[2])}", model.prompts[0], re.MULTILINE
-            ), form
