@@ -89,11 +89,6 @@ class ModelCallEntry:
     """The coordinate of what it was sent; None if none was recorded, which means the newest."""
     sent_view: SentView
 
-    @property
-    def record_position(self) -> int | None:
-        """The position of the record."""
-        return self.reported.originator_version if self.reported else None
-
 
 @dataclass(frozen=True, slots=True)
 class AuditedEvent:

@@ -99,8 +99,7 @@ class ModelName:
     def family(self) -> str | None:
         """The maker's family, for any serving provider."""
         return next(
-            (family for family, words in _FAMILY.items() if words.match(self.maker_name)),
-            None,
+            (family for family, words in _FAMILY.items() if words.match(self.maker_name)), None
         )
 
 

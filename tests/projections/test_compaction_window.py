@@ -81,9 +81,7 @@ def test_a_compacted_view_is_not_cached_and_its_summary_is_not_what_stays(
     assert compacted.overhead_tokens > compacted.request_tokens == 100
 
 
-def test_a_policy_may_ask_for_the_price_of_what_it_thinks_of(
-    session: StoredSession,
-) -> None:
+def test_a_policy_may_ask_for_the_price_of_what_it_thinks_of(session: StoredSession) -> None:
     asked = replace(window(session), prices=MODEL, expected_calls=10)
 
     pricing = asked.price(kept_tokens=2_000, summary_tokens=500)

@@ -126,11 +126,7 @@ def _block_to_json(item: Item) -> dict[str, Any]:
     if isinstance(block, ToolCall):
         told |= {"tool": block.name, "tool_call_id": block.tool_call_id}
     elif isinstance(block, ToolResult):
-        told |= {
-            "call": item.call,
-            "tool_call_id": block.tool_call_id,
-            "is_error": block.is_error,
-        }
+        told |= {"call": item.call, "tool_call_id": block.tool_call_id, "is_error": block.is_error}
     if isinstance(block, Block) and block.name:
         told["name"] = block.name
     if media := _find_media(block):

@@ -13,11 +13,7 @@ from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.models.summarizers.prompts import format_headings
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
-from cutbank.domain.errors import (
-    InvalidSettingError,
-    RejectedSummaryError,
-    SummarizerFailedError,
-)
+from cutbank.domain.errors import InvalidSettingError, RejectedSummaryError, SummarizerFailedError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.gate import check_draft
 from cutbank.domain.summaries.kdcube_template import KdcubeTemplate

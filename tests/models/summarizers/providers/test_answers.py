@@ -169,10 +169,7 @@ def test_a_refusal_says_whether_to_try_again_and_when(
         retry_after_s = 7 if why is Why.RATE_LIMIT else None
         refusal = Refuses(why, retry_after_s=retry_after_s)
 
-        with (
-            subtests.test(str(why)),
-            pytest.raises(SummarizerFailedError, match=words) as caught,
-        ):
+        with subtests.test(str(why)), pytest.raises(SummarizerFailedError, match=words) as caught:
             asked.draft(refusal, is_streamed=is_streamed)
 
         assert caught.value.is_transient == is_transient, why
