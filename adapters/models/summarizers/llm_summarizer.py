@@ -116,7 +116,7 @@ class LlmSummarizer:
         drafted = await self._write_by_template(material, calls) or await self._write_from_record(
             material, calls
         )
-        return replace(drafted, **_sum_spent(calls))
+        return replace(drafted, **calls.sum_spent())
 
     async def _write_by_template(self, material: Material, calls: "ModelCalls") -> Draft | None:
         """Return the draft by the policy's template; None without one, or for too much material."""
@@ -200,16 +200,3 @@ class LlmSummarizer:
 
     def _find_capacity(self, calls: "ModelCalls") -> int:
         return self.window or calls.model.context_window or DEFAULT_WINDOW_TOKENS
-
-
-def _sum_spent(calls: "ModelCalls") -> dict[str, Any]:
-    """Return what all requests of a summary cost, including failed ones."""
-    from .model_calls import sum_cost, sum_usage  # noqa: PLC0415 - loads pydantic-ai
-
-    replies = calls.replies
-    return {
-        "model": replies[-1].model if replies else None,
-        "usage": sum_usage(replies),
-        "cost_usd": sum_cost(replies),
-        "was_truncated": any(reply.was_truncated for reply in replies),
-    }
