@@ -18,7 +18,7 @@ SHAPE = '''
     from dataclasses import dataclass
     from typing import Any, ClassVar
     from cutbank.domain.policies.policy import check_settings, setting
-    from cutbank.domain.window import Plan, Window
+    from cutbank.domain.window import Plan
 
     @dataclass(frozen=True)
     class Policy:
@@ -27,13 +27,11 @@ SHAPE = '''
         presets: ClassVar[dict[str, dict[str, Any]]] = {{"short": {{"keep": 2}}}}
         keep: int = setting(20, unit="blocks", least=1, help="stay word for word")
 
-        def __post_init__(self) -> None:
+        def __post_init__(self):
             check_settings(self)
 
-        def plan(self, window: Window) -> Plan | None:
+        def plan(self, window):
             items = window.open_to_cut
-            if len(items) <= self.keep:
-                return None
             return Plan(items[-self.keep].position, "so many blocks", 500)
 '''
 

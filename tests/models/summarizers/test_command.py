@@ -93,32 +93,15 @@ def test_originals_may_take_the_place_of_an_earlier_summary(tmp_path: Path) -> N
     assert [block["position"] for block in asked["blocks"]] == [1, 2, 3, 4, 10, 11, 12, 13]
 
 
-def test_plain_text_is_an_answer() -> None:
+def test_an_answer_is_plain_text_or_an_object_that_says_what_it_took() -> None:
     draft = drafted("print('## Goal\\n- fix it (#1, #99)')")
-
     assert draft == Draft("## Goal\n- fix it (#1)", {"Goal": "- fix it (#1)"}, Ranges.of([1]))
 
-
-def test_an_object_may_say_what_the_answer_took() -> None:
-    answer = {
-        "text": "- fix it (#1)",
-        "cites": [2, [3, 4]],
-        "model": "m-1",
-        "usage": {"input": 40, "output": 2},
-        "cost_usd": 0.5,
-        "was_truncated": True,
-    }
-
-    draft = drafted(f"print({json.dumps(json.dumps(answer))})")
-
-    assert draft == Draft(
-        "- fix it (#1)",
-        cites=Ranges([(1, 4)]),
-        model="m-1",
-        usage=Usage(input=40, output=2),
-        cost_usd=0.5,
-        was_truncated=True,
-    )
+    answer = {"text": "- fix it (#1)", "cites": [2, [3, 4]], "usage": {"input": 40, "output": 2}}
+    more: dict[str, Any] = {"model": "m-1", "cost_usd": 0.5, "was_truncated": True}
+    draft = drafted(f"print({json.dumps(json.dumps(answer | more))})")
+    usage = Usage(input=40, output=2)
+    assert draft == Draft("- fix it (#1)", cites=Ranges([(1, 4)]), usage=usage, **more)
 
 
 def test_an_object_that_is_none_says_what_is_wrong_with_it() -> None:
@@ -157,27 +140,20 @@ def test_a_program_that_never_stops_writing_is_ended_and_of_its_errors_the_end_i
     assert str(failure(complains)).endswith("ended with status 1: last")
 
 
-def test_a_program_need_not_read_what_it_is_given() -> None:
-    material = material_of(items_of(Block.user("x" * 5_000_000)))
-
-    assert drafted("print('- said')", material).text == "- said"
-
-
 def test_nothing_is_read_by_a_shell(tmp_path: Path) -> None:
     trap = tmp_path / "trap"
 
-    draft = asyncio.run(CommandSummarizer(("echo", f"$(touch {trap})")).summarize(MATERIAL))
+    # It need not read what it is given.
+    material = material_of(items_of(Block.user("x" * 5_000_000)))
+
+    draft = asyncio.run(CommandSummarizer(("echo", f"$(touch {trap})")).summarize(material))
 
     assert draft.text == f"$(touch {trap})"
     assert not trap.exists()
 
 
 def test_a_child_that_a_program_leaves_behind_does_not_keep_anybody_waiting() -> None:
-    code = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid)"
-
-    pid = int(drafted(code).text)
-
-    _gone(pid)
+    _gone(int(drafted("import subprocess; print(subprocess.Popen(['sleep', '600']).pid)").text))
 
 
 def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
