@@ -12,8 +12,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...domain.errors import InvalidSettingError
-from .mistakes import find_keys, find_mistakes, format_path
-from .secret_values import REFUSAL, has_key, hide_keys, is_key_name
+from .mistakes import (
+    REFUSAL,
+    find_keys,
+    find_mistakes,
+    format_path,
+    has_key,
+    hide_keys,
+    is_key_name,
+)
 from .section import (
     Section,
     SettingInfo,

@@ -14,7 +14,7 @@ from platformdirs import user_config_path
 from cutbank.adapters.settings.idle_settings import IdleSettings
 from cutbank.adapters.settings.listing import list_effective_settings
 from cutbank.adapters.settings.load_settings import load_settings
-from cutbank.adapters.settings.secret_values import has_key, is_key_name, show_value
+from cutbank.adapters.settings.mistakes import has_key, is_key_name, show_value
 from cutbank.adapters.settings.section import Section, describe_setting
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Kind

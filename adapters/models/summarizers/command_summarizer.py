@@ -21,6 +21,7 @@ from ....domain.ranges import Ranges
 from ....domain.session_events import Usage
 from ....domain.summaries.clean_text import fold_lines
 from ....domain.summaries.summarizer import Draft, Material
+from .conversation_text import read_source
 from .reply_parsing import parse_reply
 
 EXCHANGE_VERSION = 1
@@ -253,11 +254,7 @@ class CommandSummarizer:
 
         Raises SummarizerFailedError, which can be retried if the program exits with EX_TEMPFAIL.
         """
-        items: Sequence[Item] = material.removed_items
-        previous = material.previous
-        if self.from_originals and material.originals is not None:
-            originals = material.originals
-            items, previous = await asyncio.to_thread(lambda: list(originals())), None
+        items, previous = await read_source(material, from_originals=self.from_originals)
         asked = make_question(material, items, previous)
         try:
             ended = await run_program(self.argv, asked, self.cwd)

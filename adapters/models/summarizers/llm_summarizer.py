@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ....domain.blocks import Kind
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
-from ....domain.item import Item
 from ....domain.summaries.facts import SummaryFact
 from ....domain.summaries.file_lists import write_file_lists
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_text
 from . import prompts
-from .conversation_text import CountTokens, count_cautiously
+from .conversation_text import CountTokens, count_cautiously, read_source
 from .notes_writer import SLACK, NotesWriter, TooLongError
 from .reply_parsing import (
     FACTS_SHARE,
@@ -187,11 +186,7 @@ class LlmSummarizer:
     async def _read_conversation(
         self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[SummaryFact]
     ) -> str:
-        items: Sequence[Item] = material.removed_items
-        previous = material.previous
-        if self.from_originals and material.originals is not None:
-            originals = material.originals
-            items, previous = await asyncio.to_thread(lambda: list(originals())), None
+        items, previous = await read_source(material, from_originals=self.from_originals)
         names = tuple(fact.text for fact in facts)
         writer = NotesWriter(
             calls.ask, self._find_capacity(calls), self.count, material.instructions, names

@@ -12,12 +12,9 @@ from ....domain.errors import InvalidSettingError
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....domain.summaries.simple_summarizers import ListingSummarizer
 from ....domain.summaries.summarizer import Summarizer
+from ...settings.summary_settings import ENTRY_POINT_GROUP
 from .command_summarizer import CommandSummarizer
 from .llm_summarizer import LlmSummarizer
-
-_ENTRY_POINT_GROUP = "cutbank.summarizers"
-"""The entry points with which packages offer summarizers."""
-
 
 _BUILT_IN: dict[str, type[Any]] = {
     "extractive": ExtractiveSummarizer,
@@ -64,7 +61,7 @@ def list_summarizer_names() -> list[str]:
 
 
 def _list_installed() -> dict[str, EntryPoint]:
-    return {found.name: found for found in entry_points(group=_ENTRY_POINT_GROUP)}
+    return {found.name: found for found in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
