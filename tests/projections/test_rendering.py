@@ -8,7 +8,7 @@ from provider_rules import check_anthropic
 from recorded_views import Talk, thought
 from renderings import PNG, call, iter_requests, result, spoken, text
 
-from cutbank.domain.blocks import Block, Kind, Native, Text
+from cutbank.domain.blocks import AnyBlock, Block, Kind, Native, Text
 from cutbank.domain.compaction_events import Trim
 from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
@@ -19,7 +19,7 @@ def a_day_at_work() -> Talk:
     talk.system("You write code.")
     talk.tools({"name": "read", "description": "Reads.", "input_schema": {"type": "object"}})
     talk.settings(model="m", max_tokens=9)
-    blocks = [
+    blocks: list[AnyBlock] = [
         Block.user("Fix it."),
         thought("Look first.", message_id="m1"),
         Block.assistant("I look.", message_id="m1"),

@@ -48,7 +48,7 @@ def test_a_model_that_cannot_be_had_says_what_to_name() -> None:
     ]
     for model, options, says in rows:
         with pytest.raises(SummarizerFailedError, match=says) as caught:
-            find_model(model, **options)  # type: ignore[arg-type]
+            find_model(model, **options)
 
         assert "\n" not in str(caught.value), model
 
