@@ -105,9 +105,7 @@ def test_a_prompt_may_have_what_the_longest_answer_leaves() -> None:
     prompts = {
         "gpt-5": 272_000,
         "openrouter/openai/gpt-5.4": 922_000,
-        "gpt-6-luna": 922_000,
         "gpt-4.1": 1_000_000,
-        "claude-sonnet-4-5": 200_000,
         "claude-sonnet-4-5[1m]": 1_000_000,
         "gemini-2.5-pro": 1_048_576,
         "meta-llama/llama-4-maverick": None,

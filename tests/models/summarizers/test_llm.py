@@ -113,30 +113,24 @@ def test_a_summary_to_which_nothing_came_stays_as_it_is() -> None:
     assert draft.text.startswith("## Goal\n- old (#2)\n\n## Current turn so far")
 
 
-def test_lists_of_files_come_from_the_digest_and_not_from_the_model() -> None:
+def test_files_come_from_the_digest_and_facts_that_the_model_dropped_are_added() -> None:
     model = always(f"{GOAL}\n\n<modified-files>\nmade-up.py\n</modified-files>")
-    calls = [
+    blocks = [
+        *steps(1),
         ToolCall(tool_call_id="r", name="read", arguments={"path": "src/a.py"}),
         ToolCall(tool_call_id="w", name="write", arguments={"path": "src/b.py"}),
+        Block.assistant("The cause is in src/lexer/tokens.py:88, see commit 4f9d2c1a."),
     ]
 
-    draft = drafted(model, material_of(items_of(Block.user("Go on."), *calls)))
+    draft = drafted(model, material_of(items_of(*blocks)))
 
     assert "made-up.py" not in draft.text
     assert draft.text.endswith(
         "<read-files>\nsrc/a.py\n</read-files>\n<modified-files>\nsrc/b.py\n</modified-files>"
     )
-
-
-def test_facts_that_the_model_dropped_are_added_with_their_handles() -> None:
-    blocks = steps(2)
-    blocks.append(Block.assistant("The cause is in src/lexer/tokens.py:88, see commit 4f9d2c1a."))
-
-    draft = drafted(always(GOAL), material_of(items_of(*blocks)))
-
     assert "src/lexer/tokens.py:88" in draft.text
-    assert "(#8)" in draft.text
-    assert 8 in draft.cites
+    assert "#7" in draft.text
+    assert 7 in draft.cites
 
 
 def test_nothing_that_is_added_takes_a_draft_over_its_budget() -> None:
