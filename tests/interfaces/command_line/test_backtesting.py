@@ -4,27 +4,19 @@ import json
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from claude_code_talk import Talk, text
 
-from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.adapters.runtime.sessions.stored_session import StoredSession
 from cutbank.domain.backtest.cell import BacktestResult
 
-from .conftest import Refusals, Run, answered_wrongly
+from .conftest import PROGRAM, Refusals, Run, answered_wrongly
 
-pytestmark = pytest.mark.usefixtures("long_talk", "_own_cache")
+pytestmark = pytest.mark.usefixtures("long_talk")
 POLICIES = ("--policies", "none,pi", "--limits", "4000", "--jobs", "1")
-PROGRAM = [sys.executable, "-m", "cutbank"]
-
-
-@pytest.fixture
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
 
 
 def test_a_session_is_measured_and_all_are(run: Run) -> None:
@@ -38,9 +30,7 @@ def test_a_session_is_measured_and_all_are(run: Run) -> None:
     assert [cell.compactions > 0 for cell in measured.cells] == [False, True]
 
 
-def test_transcripts_are_measured_in_a_database_of_their_own(
-    run: Run, tmp_path: Path, file: Path
-) -> None:
+def test_transcripts_are_measured_in_a_database_of_their_own(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "talks"
     folder.mkdir()
     for name in ("one", "two"):
@@ -50,19 +40,14 @@ def test_transcripts_are_measured_in_a_database_of_their_own(
         lines = [json.dumps(entry) for entry in talk.entries]
         (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (folder / "broken.jsonl").write_text('{"type": "user", "sessionId": ', encoding="utf-8")
-    before = [session.key for session in _sessions(file)]
+    before = run("sessions", "--json").json
 
     answer = run("backtest", folder, *POLICIES, "--json")
     again = run("backtest", folder, *POLICIES, "--json")
 
     assert {cell["session"] for cell in answer.json["cells"]} == {"one", "two"}
     assert again.json == answer.json, "and that from the cache"
-    assert [session.key for session in _sessions(file)] == before
-
-
-def _sessions(file: Path) -> list[StoredSession]:
-    with open_store(file) as store:
-        return list(store.sessions())
+    assert run("sessions", "--json").json == before
 
 
 WRONG: Refusals = [
@@ -110,44 +95,41 @@ def test_an_answer_is_said_though_its_report_cannot_be_written(run: Run, tmp_pat
 
     assert answer.code == as_json.code == 2
     assert "limit 4,000 tokens" in answer.out
-    assert "pi" in answer.out
     assert f"{report}: cannot be written" in answer.err
     assert len(as_json.json["cells"]) == 2
 
 
-def test_rows_that_failed_end_in_1(run: Run, tmp_path: Path) -> None:
+def test_rows_that_failed_end_in_1(run: Run) -> None:
     answer = run("backtest", "long", *POLICIES, "--timeout", "0.000001", "--json")
 
     assert answer.code == 1
     assert {cell["outcome"] for cell in answer.json["cells"]} == {"timed-out"}
 
 
-def test_an_interrupt_leaves_what_is_done(run: Run, address: str, tmp_path: Path) -> None:
+def test_an_interrupt_leaves_what_is_done(run: Run, tmp_path: Path) -> None:
     """The real program, interrupted as a terminal does it."""
     limits = ",".join(str(4_000 + number) for number in range(30))
     words = ["backtest", "long", "--policies", "none,pi", "--limits", limits, "--jobs", "1"]
-    cache = tmp_path / "caches" / "cutbank" / "backtests.db"
+    cache = tmp_path / "cache" / "cutbank" / "backtests.db"
     with subprocess.Popen([*PROGRAM, *words], stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and not (cache.exists() and _rows(cache)):
+        while process.poll() is None and not (cache.exists() and count_rows(cache)):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
 
     assert process.returncode == 130
     assert "Traceback" not in said
-    kept = _rows(cache)
+    kept = count_rows(cache)
     assert 0 < kept < 90
     told = f"{kept} of 90 measurements are kept in {cache}: begin it again to go on"
     assert said.splitlines()[0] == told
     answer = run(*words, "--json")
-    assert (answer.code, len(json.loads(answer.out)["cells"])) == (0, 60)
+    assert (answer.code, len(answer.json["cells"])) == (0, 60)
 
 
-def _rows(cache: Path) -> int:
-    connection = sqlite3.connect(f"file:{cache}?mode=ro", uri=True)
-    try:
-        return int(connection.execute("select count(*) from kept").fetchone()[0])
-    except sqlite3.OperationalError:
-        return 0  # it is being made
-    finally:
-        connection.close()
+def count_rows(cache: Path) -> int:
+    with closing(sqlite3.connect(f"file:{cache}?mode=ro", uri=True)) as connection:
+        try:
+            return int(connection.execute("select count(*) from kept").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0  # it is being made

@@ -23,15 +23,16 @@ def test_each_compaction_has_its_lines_and_nothing_is_left_behind(
     before = run("sessions", "--json").json
 
     answer = run(*PI)
-    told = run(*PI, "--json").json
+    whole = run(*PI, "--json").json
 
+    sent = whole["sent"]
     assert (answer.code, answer.err) == (0, "")
-    assert told["compactions"] == sum(len(sent["compacted"]) for sent in told["sent"]) > 0
+    assert whole["compactions"] == sum(len(one["compacted"]) for one in sent) > 0
     lines = answer.out.count("threshold at #") + answer.out.count("overflow at #")
-    assert lines == told["compactions"]
-    assert f"{told['tokens']:,} tokens in all, the largest {told['peak']:,}" in answer.out
-    assert [sent["call"] for sent in told["sent"]] == list(range(1, told["calls"] + 1))
-    assert told["tokens"] == sum(sent["tokens"] for sent in told["sent"])
+    assert lines == whole["compactions"]
+    assert f"{whole['tokens']:,} tokens in all, the largest {whole['peak']:,}" in answer.out
+    assert [one["call"] for one in sent] == list(range(1, whole["calls"] + 1))
+    assert whole["tokens"] == sum(one["tokens"] for one in sent)
     assert run("sessions", "--json").json == before
 
 
@@ -43,11 +44,8 @@ def test_calls_in_a_row_that_came_to_the_same_share_lines(
         return ReplayCallResult(call, 3 * call, 9_000, 0, futile=futile, is_refused=True)
 
     calls = [sent(n, f"no room: {9_000 + n:,} tokens; the largest is #{n}") for n in range(2, 9)]
-    other = sent(9, "nobody answers (after 3 s)")
-
-    print_replay(
-        Replay("s", "default", "pi", 8_000, LimitSource.ARGUMENT, "extractive", (*calls, other))
-    )
+    calls.append(sent(9, "nobody answers (after 3 s)"))
+    print_replay(Replay("s", "default", "pi", 8_000, LimitSource.ARGUMENT, "extractive", (*calls,)))
 
     assert capsys.readouterr().out.splitlines()[:4] == [
         "calls 2-8: overflow: no room: 9,002 tokens",
@@ -67,15 +65,12 @@ def test_a_lineage_and_a_file_are_there_when_asked_for(
     assert answer.code == 0
     assert "as the lineage what if" in answer.out
     program, *words = shlex.split(answer.out.splitlines()[-1])
-    assert program == "cutbank"
-    assert run(*words).code == 0
+    assert (program, run(*words).code, run("verify").code) == ("cutbank", 0, 0)
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    told = run(*PI, "--json").json
-    assert [line["tokens"] for line in lines] == [sent["tokens"] for sent in told["sent"]]
-    assert run("verify").code == 0
+    sent = run(*PI, "--json").json["sent"]
+    assert [line["tokens"] for line in lines] == [one["tokens"] for one in sent]
     again = run(*PI, "--lineage", "what if")
-    assert again.code == 1
-    assert again.err.count("\n") == 1
+    assert (again.code, again.err.count("\n")) == (1, 1)
     assert "has a lineage 'what if' already" in again.err
 
 
@@ -86,8 +81,6 @@ def test_missing_summaries_are_counted_in_one_line(
 
     answer = run(*PI, "--summarizer", "llm", "--cache", tmp_path / "summaries.db")
 
-    assert answer.code == 1
-    assert answer.out == ""
+    assert (answer.code, answer.out, answer.err.count("\n")) == (1, "", 1)
     assert "not in the cache" in answer.err
     assert "`replay --allow-llm` asks it" in answer.err
-    assert answer.err.count("\n") == 1

@@ -5,11 +5,8 @@ from pathlib import Path
 import pytest
 
 import cutbank
-from cutbank.adapters.interfaces.commands.lineage import (
-    ASCII_STROKES,
-    BOX_STROKES,
-    format_tree,
-)
+from cutbank import Block, ToolCall, ToolResult
+from cutbank.adapters.interfaces.commands.lineage import ASCII_STROKES, BOX_STROKES, format_tree
 from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .conftest import Run
@@ -17,7 +14,20 @@ from .conftest import Run
 COMPACT = ("compact", "long", "--set", "keep_tokens=1000")
 
 
-def test_a_diff_says_what_left_and_what_stands_for_it(run: Run, long_talk: Path) -> None:
+def tell(address: str, *calls: tuple[str, dict[str, object], str]) -> None:
+    """Store the session `facts`, which asks, calls tools and goes on."""
+    with open_store(address) as store:
+        session = store.session("facts")
+        session.append(Block.user("What is there?"))
+        for number, (name, arguments, content) in enumerate(calls):
+            session.append(
+                ToolCall(tool_call_id=f"c{number}", name=name, arguments=arguments),
+                ToolResult(tool_call_id=f"c{number}", content=content),
+            )
+        session.append(Block.user("Go on."), Block.assistant("I go on."))
+
+
+def test_a_diff_says_what_left_and_what_replaces_it(run: Run, long_talk: Path) -> None:
     run(*COMPACT)
     left = run("diff", "long", "--json").json["left"]
 
@@ -29,17 +39,9 @@ def test_a_diff_says_what_left_and_what_stands_for_it(run: Run, long_talk: Path)
     assert f"{left[0]['handle']} {left[0]['kind']}, " in said
 
 
-def test_what_is_lost_is_said_with_its_handles(run: Run, address: str, long_talk: Path) -> None:
-    with open_store(address) as store:
-        session = store.session("facts")
-        paths = "\n".join(f"src/river/arm_{n}/bed_{n}.py" for n in range(600))
-        session.append(
-            cutbank.Block.user("What is there?"),
-            cutbank.ToolCall(tool_call_id="c", name="find", arguments={"in": "src"}),
-            cutbank.ToolResult(tool_call_id="c", content=paths),
-            cutbank.Block.user("Go on."),
-            cutbank.Block.assistant("I go on."),
-        )
+def test_what_is_lost_is_said_with_its_handles(run: Run, address: str) -> None:
+    paths = "\n".join(f"src/river/arm_{n}/bed_{n}.py" for n in range(600))
+    tell(address, ("find", {"in": "src"}, paths))
     run("compact", "facts", "--set", "keep_tokens=10")
 
     answer = run("diff", "facts", "--full").out
@@ -52,16 +54,12 @@ def test_what_is_lost_is_said_with_its_handles(run: Run, address: str, long_talk
     assert f"... and {len(lost) - 20} more facts: --full lists all" in short
 
 
-def test_without_a_compaction_there_is_no_lineage(run: Run, long_talk: Path) -> None:
-    empty = run("lineage", "long")
-
-    assert (empty.code, run("lineage", "long", "--json").json["lineages"]) == (0, [])
-    assert "Nothing was compacted in long yet" in empty.out
-
-
 def test_a_lineage_is_a_tree_with_lines_of_the_terminals_own(
     run: Run, address: str, long_talk: Path
 ) -> None:
+    empty = run("lineage", "long")
+    assert (empty.code, run("lineage", "long", "--json").json["lineages"]) == (0, [])
+    assert "Nothing was compacted in long yet" in empty.out
     run(*COMPACT)
     run("append", "long", "more " * 5_000)
     run(*COMPACT)
@@ -78,53 +76,42 @@ def test_a_lineage_is_a_tree_with_lines_of_the_terminals_own(
     assert run("diff", "long", "2", "--json").json["after"]["compaction"] == 2
     with open_store(address) as store:
         tree = cutbank.lineage_tree(store.session("long"))
-    plain, boxed = (
-        "\n".join(format_tree(tree, strokes)) for strokes in (ASCII_STROKES, BOX_STROKES)
-    )
-    assert plain.replace("…", "").isascii()
-    assert plain.count("\n") == boxed.count("\n")
+    plain, boxed = list(format_tree(tree, ASCII_STROKES)), list(format_tree(tree, BOX_STROKES))
+    assert "".join(plain).replace("…", "").isascii()
+    assert len(plain) == len(boxed)
 
 
-@pytest.mark.parametrize("verb", ["diff", "lineage"])
+@pytest.mark.parametrize("verb", ["diff", "lineage", "audit"])
 def test_a_page_is_written_beside_the_answer(
     run: Run, long_talk: Path, tmp_path: Path, verb: str
 ) -> None:
     run(*COMPACT)
-    path = tmp_path / f"{verb}.html"
+    path, other = tmp_path / "page.html", tmp_path / "other.html"
 
     answer = run(verb, "long", "--html", path)
     again = run(verb, "long", "--html", path)
-    as_json = run(verb, "long", "--html", tmp_path / "other.html", "--json").json
+    as_json = run(verb, "long", "--html", other, "--full", "--json").json
 
     assert f"wrote {path}" in answer.out
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert again.code == 2
     assert "is there already" in again.err
-    assert as_json["page"] == str(tmp_path / "other.html")
+    assert as_json["page"] == str(other)
+    assert other.exists()
 
 
 def test_what_nobody_misses_is_left_out_and_what_was_used_again_comes_first(
-    run: Run, address: str, long_talk: Path
+    run: Run, address: str
 ) -> None:
-    with open_store(address) as store:
-        session = store.session("facts")
-        session.append(cutbank.Block.user("Why does it fail?"))
-        for call in range(40):
-            listing = f"{900 + call}: river_bed_{call}()  took 0.{call + 11}s"
-            source = f"tools.look_up(part_{call})" if call < 20 else "tools.list()"
-            session.append(
-                cutbank.ToolCall(
-                    tool_call_id=f"c{call}",
-                    name="script",
-                    arguments={"source": source, "max_output_tokens": 900},
-                ),
-                cutbank.ToolResult(tool_call_id=f"c{call}", content=listing),
-            )
-        session.append(cutbank.Block.user("Go on."), cutbank.Block.assistant("I go on."))
+    calls: list[tuple[str, dict[str, object], str]] = []
+    for call in range(40):
+        source = f"tools.look_up(part_{call})" if call < 20 else "tools.list()"
+        listing = f"{900 + call}: river_bed_{call}()  took 0.{call + 11}s"
+        calls.append(("script", {"source": source, "max_output_tokens": 900}, listing))
+    tell(address, *calls)
     run("compact", "facts", "--set", "keep_tokens=10", "--set", "summary_tokens=40")
-    word = [one["key"] for one in run("diff", "facts", "--json").json["lost"] if not one["minor"]][
-        5
-    ]
+    lost = run("diff", "facts", "--json").json["lost"]
+    word = [one["key"] for one in lost if not one["minor"]][5]
     run("append", "facts", "--role", "assistant", f"It is {word}.")
 
     said = run("diff", "facts").out
@@ -132,8 +119,7 @@ def test_what_nobody_misses_is_left_out_and_what_was_used_again_comes_first(
 
     assert lost[0]["key"] == word
     minor = {one["key"] for one in lost if one["minor"]}
-    assert "tools.look_up" in minor
-    assert "0.13s" in minor
+    assert {"tools.look_up", "0.13s"} <= minor
     assert not any(key.startswith("river_bed") for key in minor)
     assert "identifier tools.look_up" not in said
     assert f"left out: {len(minor)} unused numbers and words of tool calls" in said

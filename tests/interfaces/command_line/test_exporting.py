@@ -1,8 +1,7 @@
-"""Sessions go out in the formats of others: the answer to a pipe, the report to whoever asked."""
+"""Sessions go out in the formats of others: the answer to a pipe, the report to standard error."""
 
 import json
 import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,25 +10,17 @@ import pytest
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 from cutbank.adapters.transcripts.reports import ExportReport
 
-from .conftest import Refusals, Run, answered_wrongly
+from .conftest import PROGRAM, Refusals, Run, act_as_terminal, answered_wrongly
 
-PROGRAM = [sys.executable, "-m", "cutbank"]
 FULL = Path("/dev/full")
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the program is called."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def talk(run: Run) -> None:
+@pytest.fixture(autouse=True)
+def _talk(run: Run) -> None:
     run("append", "s", "Is the bank cut?")
 
 
-def test_a_session_goes_to_standard_output_and_its_report_beside_it(run: Run, talk: None) -> None:
+def test_a_session_goes_to_standard_output_and_its_report_beside_it(run: Run) -> None:
     answer = run("export", "s", "--to", "openai-chat")
 
     assert json.loads(answer.out) == [{"role": "user", "content": "Is the bank cut?"}]
@@ -39,15 +30,13 @@ def test_a_session_goes_to_standard_output_and_its_report_beside_it(run: Run, ta
 def test_on_a_terminal_an_export_does_nothing_but_show(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    act_as_terminal(monkeypatch)
     run("append", "s", "Is the bank\x9b2J cut\u202e?")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
 
-    answer = run("export", "s", "--to", "openai-chat")
-
-    assert "\\x9b2J cut\\u202e" in answer.out
+    assert "\\x9b2J cut\\u202e" in run("export", "s", "--to", "openai-chat").out
 
 
-def test_a_new_file_is_written_and_reported(run: Run, talk: None, tmp_path: Path) -> None:
+def test_a_new_file_is_written_and_reported(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
 
     answer = run("export", "s", "--to", "anthropic", "--view", "--out", out, "--json")
@@ -70,16 +59,19 @@ WRONG: Refusals = [
 ]
 
 
-def test_what_cannot_be_written_is_refused_in_a_line(run: Run, talk: None, folder: Path) -> None:
-    (folder / "there.json").write_text("mine")
+def test_what_cannot_be_written_is_refused_in_a_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there.json").write_text("mine")
 
     assert not answered_wrongly(run, WRONG, "export", "s")
-    assert (folder / "there.json").read_text() == "mine"
-    assert not list(folder.glob("*.part"))
+    assert Path("there.json").read_text() == "mine"
+    assert not list(tmp_path.glob("*.part"))
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
-def test_a_full_disk_is_said_in_a_line(run: Run, talk: None, address: str) -> None:
+def test_a_full_disk_is_said_in_a_line(address: str) -> None:
     command = [*PROGRAM, "--db", address, "export", "s", "--to", "openai-chat"]
 
     with FULL.open("wb") as full:
@@ -91,11 +83,11 @@ def test_a_full_disk_is_said_in_a_line(run: Run, talk: None, address: str) -> No
 
 
 def test_formats_are_listed_with_what_can_be_done_with_them(run: Run) -> None:
-    told = {one["name"]: one for one in run("formats", "--json").json}
+    listed = {one["name"]: one for one in run("formats", "--json").json}
 
-    assert told.keys() == {*FORMATS, "cutbank-archive"}
-    assert told["aider-history"]["write"] is False
-    assert told["openhands-v1"]["folder"] is True
-    assert told["codex"]["follow"] is True
+    assert listed.keys() == {*FORMATS, "cutbank-archive"}
+    assert listed["aider-history"]["write"] is False
+    assert listed["openhands-v1"]["folder"] is True
+    assert listed["codex"]["follow"] is True
     shown = run("formats").out
-    assert all(name in shown for name in told)
+    assert all(name in shown for name in listed)

@@ -9,35 +9,30 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from claude_code_talk import Talk, text
 from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.transcripts.reports import FileReport
 
-from .conftest import Refusals, Run, answered_wrongly
+from .conftest import Refusals, Run, act_as_terminal, answered_wrongly
 
 
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
     path = tmp_path / "transcripts" / "one.jsonl"
     path.parent.mkdir()
-    shared = {"sessionId": "s-1", "cwd": "/srv", "version": "2.1.0", "isSidechain": False}
-    shared |= {"timestamp": "2026-01-01T00:00:00.000Z", "userType": "external"}
-    said = {"role": "user", "content": "Is the bank cut?"}
-    answered = {
-        "id": "m1",
-        "role": "assistant",
-        "type": "message",
-        "model": "m",
-        "content": [{"type": "text", "text": "By the river."}],
-    }
-    entries = [
-        {"type": "user", "uuid": "u1", "parentUuid": None, "message": said, **shared},
-        {"type": "assistant", "uuid": "u2", "parentUuid": "u1", "message": answered, **shared},
-    ]
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    talk = Talk()
+    talk.user("Is the bank cut?", sessionId="s-1")
+    talk.says("m1", text("By the river."), sessionId="s-1")
+    path.write_text("".join(json.dumps(one) + "\n" for one in talk.entries), encoding="utf-8")
     return path
+
+
+def add_lines(path: Path, *lines: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def test_import_reports_each_file_of_a_namespace(run: Run, transcript: Path) -> None:
@@ -52,20 +47,17 @@ def test_import_reports_each_file_of_a_namespace(run: Run, transcript: Path) -> 
     assert "By the river." in run("show", "s-1", "--namespace", "mine").out
 
 
-def test_an_error_in_a_file_is_answered_with_no(run: Run, transcript: Path) -> None:
-    with transcript.open("a", encoding="utf-8") as file:
-        file.write("{no json\n")
+def test_an_error_in_a_file_is_answered_with_no_each_time(run: Run, transcript: Path) -> None:
+    add_lines(transcript, "{no json")
 
-    answer = run("import", transcript)
+    for _ in range(2):
+        answer = run("import", transcript)
+        assert answer.code == 1
+        assert "one.jsonl:3" in answer.out
 
-    assert answer.code == 1
-    assert "one.jsonl:3" in answer.out
     assert "not read: not JSON" in run("show", "s-1").out
     assert "not read: not JSON" in run("recall", "s-1", "--search", "{no json").out
     assert "refused" in run("search", "no json").out
-    again = run("import", transcript)
-    assert again.code == 1
-    assert "one.jsonl:3" in again.out, "it is said each time"
 
 
 def test_one_empty_folder_does_not_keep_the_others_out_and_a_wrong_path_does(
@@ -102,12 +94,10 @@ def test_a_violation_is_answered_with_no(run: Run, talk: Path) -> None:
             " CAST(replace(CAST(state AS TEXT), 'sandstone', 'limestone') AS BLOB)"
             " WHERE originator_version = 7"
         )
-    damaged.close()
 
     answer = run("verify", "--json")
 
-    assert answer.code == 1
-    assert answer.json["ok"] is False
+    assert (answer.code, answer.json["ok"]) == (1, False)
     assert answer.json["violations"][0]["rule"] == "log"
     assert "violation" in run("verify").out
 
@@ -157,10 +147,9 @@ def test_what_is_no_transcript_is_an_error_where_it_is_named_or_has_lines(
 
 
 def test_the_report_says_what_became_of_all_entries(run: Run, transcript: Path) -> None:
-    with transcript.open("a", encoding="utf-8") as file:
-        file.write('{"type": "hologram", "uuid": "u3", "parentUuid": "u2", "sessionId": "s-1"}\n')
-        file.write('{"type": "progress", "uuid": "u4", "parentUuid": "u3", "sessionId": "s-1"}\n')
-        file.write("{no json\n")
+    common = '"parentUuid": null, "sessionId": "s-1"}'
+    unknown = f'{{"type": "hologram", "uuid": "u3", {common}'
+    add_lines(transcript, unknown, f'{{"type": "progress", "uuid": "u4", {common}', "{no json")
 
     answer = run("import", transcript, "--report")
 
@@ -169,10 +158,8 @@ def test_the_report_says_what_became_of_all_entries(run: Run, transcript: Path) 
     assert f"hologram  {transcript}:3" in answer.out
     assert f"{transcript}:5: " in answer.out.split("errors")[-1]
     (report,) = run("import", transcript, "--again", "--json").json
-    assert (report["unknown"], report["unknown_at"]) == (
-        {"hologram": 1},
-        {"hologram": f"{transcript}:3"},
-    )
+    assert report["unknown"] == {"hologram": 1}
+    assert report["unknown_at"] == {"hologram": f"{transcript}:3"}
 
 
 def test_quiet_says_the_total_and_what_is_wrong(run: Run, transcript: Path) -> None:
@@ -193,31 +180,15 @@ def at_home(transcript: Path, tmp_path: Path) -> Path:
     return place
 
 
-def test_without_a_terminal_nothing_is_read_unless_told_to(
-    run: Run, at_home: Path, file: Path
-) -> None:
-    answer = run("import")
-
-    assert answer.code == 1
-    assert answer.out == ""
-    assert answer.err.count("\n") == 1
-    assert "1 transcript of claude-code" in answer.err
+def test_what_is_found_is_imported_when_told_to(run: Run, at_home: Path, file: Path) -> None:
+    refused = run("import")
+    (found,) = run("import", "--json").json
     assert not file.exists()
 
-
-def test_yes_imports_what_is_found(run: Run, at_home: Path) -> None:
     answer = run("import", "--yes")
 
-    assert answer.code == 0
-    assert f"{at_home}: claude-code, 2 new blocks" in answer.out
-    (report,) = run("import", "--json", "--yes", "--again").json
-    assert report["path"] == str(at_home)
-    assert "1 file has not changed" in run("import", "--yes").out
-
-
-def test_json_lists_what_is_found_and_reads_nothing(run: Run, at_home: Path, file: Path) -> None:
-    (found,) = run("import", "--json").json
-
+    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert "1 transcript of claude-code" in refused.err
     assert found.pop("newest").startswith("20")
     assert found == {
         "format": "claude-code",
@@ -226,19 +197,19 @@ def test_json_lists_what_is_found_and_reads_nothing(run: Run, at_home: Path, fil
         "sessions": 1,
         "bytes": at_home.stat().st_size,
     }
-    assert not file.exists()
+    assert answer.code == 0
+    assert f"{at_home}: claude-code, 2 new blocks" in answer.out
+    (report,) = run("import", "--json", "--yes", "--again").json
+    assert report["path"] == str(at_home)
 
 
 def test_on_a_terminal_it_lists_and_asks(
     run: Run, at_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Terminal(StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    act_as_terminal(monkeypatch)
     for typed, code in (("\n", 1), ("n\n", 1), ("y\n", 0)):
-        monkeypatch.setattr("sys.stdin", Terminal(typed))
+        monkeypatch.setattr("sys.stdin", StringIO(typed))
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
 
         answer = run("import")
 
@@ -267,7 +238,7 @@ def test_where_nothing_is_found_it_is_said_what_to_do(run: Run, tmp_path: Path) 
 
 @pytest.fixture
 def copy(talk: Path, tmp_path: Path) -> Path:
-    """Made while somebody wrote, without the log."""
+    """A copy of the file alone, made while somebody wrote."""
     path = tmp_path / "copy.db"
     with open_store(talk) as store:
         store.session("talk").append(cutbank.Block.user("In the file."))
@@ -277,7 +248,7 @@ def copy(talk: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_copy_that_was_made_in_use_is_refused_by_every_verb_in_one_line(
+def test_a_copy_that_was_made_in_use_is_refused_until_verify_adopts_it(
     run: Run, copy: Path
 ) -> None:
     for words in (["sessions"], ["view", "talk"], ["verify"], ["append", "talk", "x"]):
@@ -290,22 +261,17 @@ def test_a_copy_that_was_made_in_use_is_refused_by_every_verb_in_one_line(
         assert "`cutbank backup`" in line
         assert "`cutbank verify --adopt`" in line
 
-
-def test_verify_adopts_what_the_copy_has(run: Run, copy: Path) -> None:
     assert "all is well" in run("verify", "--adopt", "--db", copy).out
-
     said = run("recall", "talk", "--search", "In the", "--db", copy).out
     assert "In the file." in said
     assert "In the log." not in said
 
 
 def test_a_damaged_copy_is_not_adopted(run: Run, copy: Path) -> None:
-    content = bytearray(copy.read_bytes())
-    content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
-    copy.write_bytes(content)
+    content = copy.read_bytes()
+    half = len(content) // 2
+    copy.write_bytes(content[:half] + bytes(len(content) - half))
 
-    answer = run("verify", "--adopt", "--db", copy)
-
-    assert answer.code != 0
-    assert "copy.db is damaged" in answer.err
-    assert len(answer.err.splitlines()) == 1
+    assert not answered_wrongly(
+        run, [(["--adopt", "--db", str(copy)], "copy.db is damaged")], "verify"
+    )
