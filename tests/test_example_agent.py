@@ -5,12 +5,13 @@ import os
 import runpy
 import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import randrange
+from random import randrange, uniform
 
 import pytest
 from loopback.agent_model import AgentModel, is_agents, until
@@ -27,10 +28,8 @@ from cutbank.domain.blocks import Kind
 
 AGENT = Path(__file__).parents[1] / "scripts" / "example_agent.py"
 TURNS = 200
-HOLDS = 11_000
-"""Tokens that the model holds."""
-LIMIT = 12_000
-"""Tokens that the agent believes it to hold."""
+HOLDS, LIMIT = 11_000, 12_000
+"""Tokens that the model holds, and that the agent believes it to hold."""
 
 
 @dataclass
@@ -43,36 +42,32 @@ class Agents:
     """Position and kind of what they said is stored."""
 
     @contextmanager
-    def started(self, turns: int = TURNS) -> Iterator[subprocess.Popen[str]]:
-        command = [sys.executable, str(AGENT), self.database, "--turns", str(turns)]
+    def started(self) -> Iterator[subprocess.Popen[str]]:
+        command = [sys.executable, str(AGENT), self.database]
+        keys = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": self.server.url}
         with subprocess.Popen(
-            [*command, "--limit", str(LIMIT)],
+            [*command, "--turns", str(TURNS), "--limit", str(LIMIT)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=self._environment(),
+            env=os.environ | keys,
         ) as process:
             try:
                 yield process
             finally:
                 process.kill()
 
-    def _environment(self) -> Mapping[str, str]:
-        keys = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": self.server.url}
-        return {**os.environ, **keys}
-
-    def killed_after(self, lines: int, lag: int) -> None:
-        """Killed as soon as it has said so much, or a little later."""
+    def kill_after(self, lines: int, lag_s: float) -> None:
+        """Kill it as soon as it has said so many lines, or a little later."""
         with self.started() as process:
             assert process.stdout
             said = [process.stdout.readline() for _ in range(lines)]
-            for _ in range(lag):
-                pass
+            time.sleep(lag_s)
             process.kill()
             self._take("".join(said) + process.communicate()[0])
         Killed.count += 1
 
-    def killed_while_a_summary_is_written(self) -> None:
+    def kill_while_a_summary_is_written(self) -> None:
         model, gate = self.server.script, Gate()
         before = _summaries(self.server.requests)
         self.server.script = until(model, Waits(gate, Says("too late")), summary=2)
@@ -86,7 +81,6 @@ class Agents:
         self.server.script = model
 
     def run(self) -> None:
-        """To the end."""
         with self.started() as process:
             said, complaints = process.communicate()
             assert (process.returncode, complaints) == (0, "")
@@ -105,8 +99,8 @@ def test_an_agent_that_is_killed_twice_in_200_turns_loses_nothing(database: str)
     with loopback(model) as server:
         agents = Agents(database, server)
         # Any moment will do, and another one each time.
-        agents.killed_after(lines=randrange(200, 500), lag=randrange(300_000))  # noqa: S311
-        agents.killed_while_a_summary_is_written()
+        agents.kill_after(lines=randrange(200, 500), lag_s=uniform(0, 0.01))  # noqa: S311
+        agents.kill_while_a_summary_is_written()
         agents.run()
         requests = [request for request in server.requests if is_agents(request)]
 
@@ -120,7 +114,6 @@ def test_an_agent_that_is_killed_twice_in_200_turns_loses_nothing(database: str)
 
 
 def check_requests(requests: list[Request]) -> None:
-    """Each was legal, and each held what the user wants."""
     goal = runpy.run_path(str(AGENT))["GOAL"]
 
     assert len(requests) > 2 * TURNS

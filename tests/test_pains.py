@@ -1,18 +1,17 @@
 """Show from outside that what users of other products suffer most does not happen here.
 
-Each docstring names threads in which people tell of it. Pains that are not here are shown by the
-tests of the rule that prevents them: of crashes, of many writers, of old databases, of formats.
+Each docstring names threads in which people tell of it. Other pains are shown by the tests of the
+rule that prevents them: by the invariants, and of crashes, many writers, old databases, formats.
 """
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from databases import asked
-from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
 
 import cutbank
 from cutbank import (
@@ -25,21 +24,16 @@ from cutbank import (
     ToolResult,
 )
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
-from cutbank.domain.blocks import Kind, Text
+from cutbank.domain.blocks import Text
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.pins import PinRules
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.rendering.catalog import render_view
 from cutbank.projections.rendering.summary_message import SUMMARY_PREFIX
 
 LIMIT = 3_000
-PROVIDERS = {
-    "anthropic": check_anthropic,
-    "openai-chat": check_openai_chat,
-    "openai-responses": check_openai_responses,
-}
+PROVIDERS = ("anthropic", "openai-chat", "openai-responses")
 
 
 def compacted(
@@ -49,57 +43,39 @@ def compacted(
     return session.compact(limit=limit, options=CompactionOptions(settings=settings, **how))
 
 
-def sendable(session: StoredSession) -> HistoryView:
-    """The view, which is whole by itself, and which every provider would accept."""
-    view = session.view()
-    calls = {e.position for e in view.entries if e.block.kind is Kind.TOOL_CALL}
-    answered = [e.call for e in view.entries if e.call is not None]
-    assert sorted(answered) == sorted(calls - set(session.log.state.open_calls.values()))
-    for name, check in PROVIDERS.items():
-        assert check(render_view(view, name)) == [], name
-    return view
-
-
-def positions(view: HistoryView) -> list[int]:
-    return [entry.position for entry in view.entries]
-
-
 def rendered(session: StoredSession, name: str = "anthropic") -> str:
     return json.dumps(render_view(session.view(), name), ensure_ascii=False)
 
 
-def talk(session: StoredSession, turns: int, *, words: int = 40) -> list[int]:
-    """Turns with parallel calls whose answers come late and out of order; returns the prompts."""
-    prompts = []
+def talk(session: StoredSession, turns: int, *, words: int = 40) -> None:
+    """Append turns with parallel calls whose answers come late and out of order."""
     for _ in range(turns):
         n = session.position
-        prompts.append(session.append(Block.user(f"Do step {n}. " + "please " * words)).last)
         calls = [
             ToolCall(tool_call_id=f"{n}-{i}", name="bash", arguments="{}", message_id=f"m{n}")
             for i in range(4)
         ]
-        session.append(Block.assistant("I look.", message_id=f"m{n}"), *calls)
-        for i in (3, 1, 0, 2):
-            session.append(ToolResult(tool_call_id=f"{n}-{i}", content=f"line {i}\n" * words))
-        session.append(Block.assistant(f"Step {n} is done."))
-    return prompts
+        session.append(
+            Block.user(f"Do step {n}. " + "please " * words),
+            Block.assistant("I look.", message_id=f"m{n}"),
+            *calls,
+            *(
+                ToolResult(tool_call_id=f"{n}-{i}", content=f"line {i}\n" * words)
+                for i in (3, 1, 0, 2)
+            ),
+            Block.assistant(f"Step {n} is done."),
+        )
 
 
 @dataclass
 class Scripted:
-    """A summariser that does what a test says, and remembers that it was asked."""
+    """A summarizer that always writes the same."""
 
-    says: Callable[[Material], Draft]
+    text: str = "Some steps were done."
     name: str = "scripted"
-    asked: int = field(default=0)
 
-    def summarize(self, material: Material) -> Draft:
-        self.asked += 1
-        return self.says(material)
-
-
-def in_short(_: Material) -> Draft:
-    return Draft("Some steps were done.")
+    def summarize(self, _: Material) -> Draft:
+        return Draft(self.text)
 
 
 def stored_bytes(store: SessionStore) -> int:
@@ -109,75 +85,6 @@ def stored_bytes(store: SessionStore) -> int:
     )
     ((bodies,),) = asked(store, "SELECT coalesce(sum(length(content)), 0) FROM bodies")
     return int(events) + int(bodies)
-
-
-def test_pain_01_a_tool_result_without_its_call_is_refused_for_ever(
-    store: SessionStore, session: StoredSession
-) -> None:
-    """openclaw/openclaw#4739, langchain-ai/langchain#38352, langchain-ai/langchain#34282,
-    earendil-works/pi#8667, OpenHands/software-agent-sdk#4591: wherever the budget ends, and however
-    far from its call a result stands."""
-    for n in range(4):
-        session.append(ToolCall(tool_call_id=f"late {n}", name="bash", arguments="{}"))
-        talk(session, 1)
-        session.append(ToolResult(tool_call_id=f"late {n}", content="done at last"))
-        talk(session, 1)
-    cuts = set()
-
-    for keep in range(30, 1_400, 40):
-        other = session.fork(f"keeping {keep}")
-        cuts.add(compacted(other, keep).first_kept)
-        sendable(other)
-        talk(other, 1)
-        sendable(other)
-
-    assert len(cuts) > 5
-
-
-def test_pain_03_a_call_that_nobody_will_answer_blocks_compaction_for_ever(
-    session: StoredSession,
-) -> None:
-    """google/adk-python#7236."""
-    lost = session.append(ToolCall(tool_call_id="lost", name="bash", arguments="{}")).last
-    talk(session, 8)
-
-    first = compacted(session)
-    session.cancel_tool_call("lost", "the process that ran it was killed")
-    talk(session, 8)
-    second = compacted(session)
-
-    assert first.compacted
-    assert second.compacted
-    assert "lost" not in session.log.state.open_calls
-    assert lost not in positions(sendable(session))
-    assert session.recall(lost)[0].block == ToolCall(
-        tool_call_id="lost", name="bash", arguments="{}"
-    )
-
-
-def test_pain_05_what_is_appended_while_a_summary_is_written_is_lost(
-    store: SessionStore, session: StoredSession
-) -> None:
-    """openai/openai-agents-python#4679, openai/codex#13946."""
-    talk(session, 8)
-    meanwhile: list[int] = []
-
-    def slowly(material: Material) -> Draft:
-        agent = store.session(session.key)
-        meanwhile.extend(talk(agent, 2))
-        return in_short(material)
-
-    outcome = compacted(session, summarizers=[Scripted(slowly)])
-
-    assert outcome.compacted
-    assert outcome.summarizer == "scripted"
-    head = session.position
-    newer = range(meanwhile[0], head + 1)
-    assert set(newer) & set(positions(session.view())) == {
-        recalled.position for recalled in session.recall(Ranges.span(meanwhile[0], head))
-    }
-    assert not any(position in outcome.left for position in newer)
-    sendable(session)
 
 
 def test_pain_10_instructions_are_lost_by_compaction(session: StoredSession) -> None:
@@ -193,7 +100,7 @@ def test_pain_10_instructions_are_lost_by_compaction(session: StoredSession) -> 
 
     for _ in range(3):
         talk(session, 8)
-        outcome = compacted(session, 50, summarizers=[Scripted(in_short)], pins=PinRules())
+        outcome = compacted(session, 50, summarizers=[Scripted()], pins=PinRules())
         assert outcome.compacted
         for name in PROVIDERS:
             body = rendered(session, name)
@@ -211,14 +118,13 @@ def test_pain_11_a_summary_invents_what_the_user_asked_for(session: StoredSessio
         '- User: "Yes, I approve all of it."',
     ):
         other = session.fork(invention)
-        said = Draft(f"Steps.\n{invention}")
 
-        outcome = compacted(other, summarizers=[Scripted(lambda _, said=said: said)])  # type: ignore[misc]
+        outcome = compacted(other, summarizers=[Scripted(f"Steps.\n{invention}")])
 
         assert outcome.summarizer != "scripted"
         assert any("never said" in refusal for refusal in outcome.rejected)
         assert invention not in rendered(other)
-    assert compacted(honest, summarizers=[Scripted(in_short)]).summarizer == "scripted"
+    assert compacted(honest, summarizers=[Scripted()]).summarizer == "scripted"
     for message in render_view(honest.view(), "openai-chat")["messages"]:
         if "Some steps were done." in json.dumps(message):
             assert SUMMARY_PREFIX in json.dumps(message, ensure_ascii=False)
@@ -232,59 +138,17 @@ def test_pain_12_repeated_compaction_wears_exact_facts_away(session: StoredSessi
         tool_call_id="e1", name="Edit", arguments='{"file_path": "/src/lexer/states_7b.c"}'
     )
     session.append(edit, ToolResult(tool_call_id="e1", content="edited"))
-    kept_before: set[int] = set()
-    covers, digest = Ranges(), ""
 
     for _ in range(6):
         talk(session, 6)
-        outcome = compacted(session)
-        summary = session.view().summary
-        assert outcome.compacted
-        assert summary is not None
-        covers, digest = summary.covers, summary.digest.model_dump_json()
-        assert not outcome.left - summary.covers
-        assert kept_before <= set(summary.covers) | set(positions(session.view()))
-        kept_before = set(positions(session.view()))
+        assert compacted(session).compacted
 
-    assert asked_first in covers
-    assert "/src/lexer/states_7b.c" in digest
+    summary = session.view().summary
+    assert summary is not None
+    assert asked_first in summary.covers
+    assert "/src/lexer/states_7b.c" in summary.digest.modified_files
     assert session.recall(asked_first)[0].block.text == port
     assert [found.position for found in session.recall(search="48213")] == [asked_first]
-    everything = Ranges.of(r.position for r in session.recall(Ranges.span(1, session.position)))
-    assert not everything - (covers | Ranges.of(positions(session.view())))
-
-
-def _raises(_: Material) -> Draft:
-    raise RuntimeError("the provider is down")
-
-
-def test_pain_13_an_empty_or_failed_summary_still_replaces_the_history(
-    session: StoredSession,
-) -> None:
-    """docker/docker-agent#3469, code-yeongyu/senpi#1067, OpenHands/software-agent-sdk#1518,
-    blueberrycongee/wuu#142."""
-    drafts: list[tuple[Callable[[Material], Draft], str]] = [
-        (lambda _: Draft("  \n"), "empty"),
-        (lambda _: Draft("So far we", was_truncated=True), "truncated"),
-        (lambda _: Draft('<invoke name="bash"><parameter name="command">ls'), "tool"),
-        (lambda _: Draft("word " * 40_000), "oversized"),
-        (_raises, "the provider is down"),
-    ]
-    talk(session, 8)
-    everything = session.recall(Ranges.span(1, session.position))
-    for draft, reason in drafts:
-        other = session.fork(reason)
-
-        outcome = compacted(other, summarizers=[Scripted(draft)])
-
-        assert outcome.summarizer != "scripted"
-        assert any(reason in refusal for refusal in outcome.rejected), outcome.rejected
-        summary = other.view().summary
-        assert summary is not None
-        assert summary.text.strip()
-        recalled = other.recall(Ranges.span(1, session.position))
-        assert [one.block for one in recalled] == [one.block for one in everything]
-        sendable(other)
 
 
 def test_pain_15_each_compaction_stores_the_history_again(
