@@ -93,7 +93,8 @@ def _escape_match(found: re.Match[str]) -> str:
 
 def print_brief(top: str, text: str) -> None:
     """Print a heading, and as much of the text as fits into its line."""
-    print_text(f"{top}  {clip_text(text, max(20, get_line_width() - len(top) - 2))}".rstrip())
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+    print_text(f"{top}  {clip_text(text, max(20, width - len(top) - 2))}".rstrip())
 
 
 def print_block(top: str, pieces: Iterable[str]) -> None:
@@ -188,11 +189,6 @@ def can_print(text: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def get_line_width() -> int:
-    """Return the width of a line: the terminal's, or 100 in a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
 
 
 def print_wrapped(text: str, indent: str) -> None:

@@ -110,12 +110,15 @@ def _default_path() -> Path:
     return folder / "cutbank.db"
 
 
+def name_to_json(session: StoredSession) -> dict[str, Any]:
+    return {"session": session.key, "namespace": session.namespace}
+
+
 def session_to_json(session: StoredSession) -> dict[str, Any]:
     """Return a session for a list of sessions, read in O(1)."""
     log = session.log
     return {
-        "session": session.key,
-        **pick(session, "namespace"),
+        **name_to_json(session),
         **pick(log, "title project source"),
         "parent": log.parent.key if log.parent else None,
         "forked_from": log.forked_from.key if log.forked_from else None,

@@ -103,10 +103,9 @@ def audit(
             None if word is None else find_position(found, word) for word in (start, end)
         )
         story = audited.read_between(first or 1, last)
-        if html is not None:
-            write_session_page(found, html, place.lineage, full=full)
-        if html is not None and not call.as_json:
-            print_text(f"wrote {html}")
+        page = write_session_page(found, html, place.lineage, full=full)
+        if page and not call.as_json:
+            print_text(f"wrote {page}")
             return
         proofs = Counter[RequestProof]()
         story = _count_proofs(story, proofs)
@@ -118,7 +117,7 @@ def audit(
                 **pick(ends, "lineage lineage_version"),
                 "boundary": audited.view_epochs[-1].number,
                 "calls": len(audited.calls),
-                "page": None if html is None else str(html),
+                "page": page,
             }
             print_json_story(head, "story", story_to_json(audited, story))
         else:

@@ -70,15 +70,13 @@ def diff(
                 (compared.boundary, compared.after),
             )
         )
-        if html is not None:
-            write_session_page(found, html, lineage, full=full)
+        page = write_session_page(found, html, lineage, full=full)
     if call.as_json:
-        page = None if html is None else str(html)
         print_json(diff_to_json(compared, numbers) | {"page": page})
     else:
         _print_diff(compared, numbers[1], most=None if full else MAX_LISTED)
-        if html is not None:
-            print_text(f"wrote {html}")
+        if page:
+            print_text(f"wrote {page}")
 
 
 def diff_to_json(diff: ViewDiff, numbers: CompactionNumbers) -> dict[str, Any]:

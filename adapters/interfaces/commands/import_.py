@@ -1,6 +1,5 @@
 """Implements `import`: reads other agents' transcripts into sessions, once or as they grow."""
 
-import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -242,23 +241,19 @@ def _follow_paths(
 
 @contextmanager
 def _stop_on_signals(stop: Event) -> Iterator[None]:
-    """Set `stop` on a signal, so that the current file is finished. A second signal kills the
-    program.
-    """
+    """Set `stop` on the first signal, so that the current file is finished; a second one kills."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def hear(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            restore()
-            os.kill(os.getpid(), number)
+    def receive(_number: int, _frame: FrameType | None) -> None:
+        restore()
         stop.set()
 
     for number in before:
-        signal.signal(number, hear)
+        signal.signal(number, receive)
     try:
         yield
     finally:

@@ -30,13 +30,13 @@ from ..command_line.options import (
 from ..command_line.printing import (
     clip_text,
     format_count,
-    get_line_width,
     pick,
     print_block,
+    print_brief,
     print_json,
     print_text,
 )
-from ..command_line.sessions import open_call_session, session_to_json
+from ..command_line.sessions import name_to_json, open_call_session, session_to_json
 from ..command_line.verbs import Invocation, argument, flag, option
 from ..command_line.views import print_view, read_view_place, view_to_json
 
@@ -102,8 +102,7 @@ def recall(
                 placed_to_json(one) | {"text": one.block.text, "block": block_to_json(one.block)}
                 for one in blocks
             ]
-            about = {"session": found.key, "namespace": found.namespace}
-            print_json(about | {"search": search, "recalled": recalled})
+            print_json(name_to_json(found) | {"search": search, "recalled": recalled})
         elif raw:
             _write_raw(blocks)
         elif blocks:
@@ -150,9 +149,7 @@ def _print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> 
             print_text(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
         top = format_block_heading(one.position, one.block, block_status_marks(one), brief=brief)
         if brief:
-            print_text(
-                f"{top}  {clip_text(one.block.text, max(20, get_line_width() - len(top) - 2))}"
-            )
+            print_brief(top, one.block.text)
         else:
             print_block(top, format_block_body(one.block))
 

@@ -11,7 +11,7 @@ import pytest
 
 import cutbank
 from cutbank.adapters.interfaces.command_line.cli import main
-from cutbank.adapters.interfaces.command_line.completion import WordStart, join_broken_words
+from cutbank.adapters.interfaces.command_line.completion import join_broken_words
 from cutbank.adapters.interfaces.command_line.verbs import VERBS
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES
@@ -112,7 +112,7 @@ def test_words_that_bash_breaks_are_joined(
     typed, found, begun = join_broken_words(words.split(), current)
 
     assert [word or "|" for word in typed] == line.split()
-    assert (found, begun) == (at, WordStart(before))
+    assert (found, begun) == (at, before)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
