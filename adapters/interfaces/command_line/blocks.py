@@ -40,7 +40,6 @@ def block_to_json(block: AnyBlock) -> dict[str, Any]:
 
 
 def placed_to_json(one: LoggedBlock | RecalledBlock) -> dict[str, Any]:
-    """Return where a block is, and its size."""
     return {
         "handle": f"#{one.position}",
         "position": one.position,

@@ -73,7 +73,6 @@ def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 
 def suggest_formats(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """Suggest the formats that a session can be written in."""
     from ...runtime.archive import archive_writer as archive  # noqa: PLC0415 - only who exports pays for it
     from ...transcripts.formats.catalog import FORMATS  # noqa: PLC0415 - start-up time
 

@@ -38,7 +38,6 @@ def parse_handles(words: Iterable[str], newest: FindNewest) -> Ranges:
 
 
 def parse_handle(word: str, newest: FindNewest) -> int:
-    """Return the one position that a word names."""
     found = _POINT.fullmatch(word.strip())
     if found is None:
         raise InvalidPositionError(f"{word!r} is not a handle: write 12, '#12', last or last-3")
@@ -48,7 +47,6 @@ def parse_handle(word: str, newest: FindNewest) -> int:
 
 
 def find_position(session: StoredSession, word: str) -> int:
-    """Return the one position of a session that a word names."""
     return parse_handle(word, lambda back: BlockLog(session).find_newest(back))
 
 
@@ -73,8 +71,6 @@ def _parse_positive(number: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LoggedBlock:
-    """One block of the log."""
-
     position: int
     turn: int
     block: AnyBlock
@@ -83,7 +79,6 @@ class LoggedBlock:
     pending: str | None = None
     """The effect of the next boundary: `pinned`, `unpinned` or `hidden`."""
     is_open: bool = False
-    """Whether it is a tool call without a result."""
 
 
 class BlockLog:
@@ -100,7 +95,6 @@ class BlockLog:
         self.retracted = reader.read_retracted(self.position)
 
     def read_between(self, first: int, last: int) -> Iterator[LoggedBlock]:
-        """Yield the blocks between two positions, both included."""
         if (end := max(first, last)) > self.position:
             raise InvalidPositionError(
                 f"#{end} does not exist: the session ends at #{self.position}"

@@ -39,7 +39,6 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, str]:
-    """Parse `KEY=VALUE` words. Raises InvalidSettingError if one is malformed."""
     settings = {}
     for word in words:
         name, equals, value = word.partition("=")

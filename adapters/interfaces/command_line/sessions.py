@@ -164,12 +164,10 @@ def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]
 
 
 def sort_newest_first(listed: Iterable[SessionJson]) -> list[SessionJson]:
-    """Sort by the time of the last event, newest first."""
     return sorted(listed, key=lambda one: one["said_at"] or "", reverse=True)
 
 
 def get_listed_title(one: SessionJson) -> str:
-    """Return a session's title, or else its first prompt."""
     return one["title"] or one["first_prompt"] or ""
 
 
@@ -202,7 +200,6 @@ def shorten_names(keys: Iterable[str]) -> dict[str, str]:
 
 
 def _shared_prefix_length(one: str, other: str) -> int:
-    """Return the number of initial characters that two names share."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

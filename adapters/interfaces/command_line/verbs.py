@@ -63,7 +63,6 @@ def option(words: str, about: str, default: Any = None, **more: Any) -> Any:
 
 
 def flag(words: str, about: str) -> Any:
-    """Return typer's option without a value."""
     return option(words, about, default=False)
 
 
@@ -90,8 +89,6 @@ class NegativeAnswerError(CutbankError):
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The values of the shared options."""
-
     db: str | None = None
     named: str | None = None
     as_json: bool = False

@@ -24,7 +24,6 @@ def format_coordinate(at: Coordinate) -> str:
 
 
 def read_place(session: StoredSession, word: str, lineage: str) -> ViewReference:
-    """Parse a view reference; `lineage` is the default."""
     return read_view_reference(session, word, lineage, lambda at: find_position(session, at))
 
 
@@ -47,13 +46,11 @@ def read_view_place(
 
 
 def check_format(form: str | None) -> None:
-    """Raise InvalidSettingError if no renderer has this name."""
     if form is not None and form not in RENDERERS:
         raise InvalidSettingError(f"no format {form!r}; there are {', '.join(RENDERERS)}")
 
 
 def view_to_json(view: HistoryView, form: str) -> dict[str, Any]:
-    """Return a view in one of its rendering formats."""
     rendered = render_view(view, form)
     document = {
         **pick(view, "session namespace"),
@@ -71,7 +68,6 @@ def view_to_json(view: HistoryView, form: str) -> dict[str, Any]:
 
 
 def print_view(view: HistoryView, *, brief: bool = False) -> None:
-    """Print a view in the order in which it is sent."""
     print_text(
         f"{view.session}: {format_count(view.tokens, 'token')} estimated,"
         f" {format_count(len(view.entries), 'block')},"

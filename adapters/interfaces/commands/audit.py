@@ -136,7 +136,6 @@ def _count_proofs(
 
 
 def story_to_json(audit: Audit, story: Iterable[AuditEntry]) -> Iterator[dict[str, Any]]:
-    """Yield an object for each thing that happened."""
     for happening in story:
         match happening:
             case AuditedBlock():
@@ -188,7 +187,6 @@ def _event_to_json(event: Event) -> dict[str, Any]:
 def _print_story(
     audit: Audit, story: Iterable[AuditEntry], proofs: Counter[RequestProof], *, brief: bool
 ) -> None:
-    """Print all that happened, in order, and the number of calls by proof."""
     title = f" - {audit.session.log.title}" if audit.session.log.title else ""
     print_text(f"{audit.session.key}{title}", bold=True)
     print_text(
@@ -252,7 +250,6 @@ def _block_marks(said: AuditedBlock, counts: CompactionCounts) -> Iterator[str]:
 
 
 def _describe_event(event: Event, counts: CompactionCounts) -> str:
-    """Return one line; for an unknown event, its name."""
     number = event.originator_version
     match event:
         case SessionOpened(fork=None, source=None):

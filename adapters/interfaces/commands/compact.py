@@ -139,7 +139,6 @@ def _print_change(
     after: HistoryView,
     line: str,
 ) -> None:
-    """Print what changed the view, and its size before and after."""
     about = pick(after, "session namespace") | {"lineage": after.coordinate.lineage}
     print_answer(
         call.as_json,
@@ -169,7 +168,6 @@ def _price_outcome(
 
 @contextmanager
 def _show_spinner(listeners: list[Listener], *, is_wanted: bool) -> Iterator[None]:
-    """Show a spinner while one of the listeners' compactions runs."""
     if not is_wanted:
         yield
         return

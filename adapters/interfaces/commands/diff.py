@@ -80,7 +80,6 @@ def diff(
 
 
 def diff_to_json(diff: ViewDiff, numbers: CompactionNumbers) -> dict[str, Any]:
-    """Return a comparison with all blocks and facts."""
     return {
         **pick(diff, "session namespace"),
         "before": _view_to_json(diff.before, diff.boundary_before, diff.tokens_before, numbers[0]),
@@ -138,7 +137,6 @@ def _fact_to_json(fact: LostFact) -> dict[str, Any]:
 
 
 def _print_diff(diff: ViewDiff, number: int | None, *, most: int | None) -> None:
-    """Print a comparison; long lists are cut, with the number of further entries."""
     print_text(f"{diff.session}: {_format_views(diff, number)}", bold=True)
     if diff.is_empty:
         print_text("Both views are the same.")

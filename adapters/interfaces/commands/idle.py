@@ -6,11 +6,10 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import typer
 
@@ -96,28 +95,29 @@ def idle(
         "CUTBANK_IDLE_CONCURRENCY": concurrency,
         "CUTBANK_IDLE_NAMESPACES": json.dumps(named) if named else None,
     }
-    with _set_environment(given):
-        if status:
-            with open_call_store(call) as store:
-                found = get_idle_status(store, last=last)
-            if call.as_json:
-                print_json(found.to_json())
-            else:
-                _print_idle_status(found)
-            return
-        from ...runtime.idle.worker_log import log_to_stderr  # noqa: PLC0415 - `--status` is fast
+    # In the environment, so that worker processes inherit them.
+    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
+    if status:
+        with open_call_store(call) as store:
+            found = get_idle_status(store, last=last)
+        if call.as_json:
+            print_json(found.to_json())
+        else:
+            _print_idle_status(found)
+        return
+    from ...runtime.idle.worker_log import log_to_stderr  # noqa: PLC0415 - `--status` is fast
 
-        level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-        with log_to_stderr(log, level):
-            if processes == 1:
-                ended = _run_worker(call, health, grace, parent, is_once=once)
-                left = _count_session_states(call) if once else {}
-                _print_run(call, _run_to_json(ended) | {"left_alone": left})
-                code = 0 if ended.has_succeeded or not once else 1
-            else:
-                words = ["idle", "--json", "--grace", str(grace), "--log", log]
-                words += ["--verbose"] * verbose + ["--quiet"] * quiet + ["--once"] * once
-                code = _run_workers(call, words, processes, health, grace, is_once=once)
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    with log_to_stderr(log, level):
+        if processes == 1:
+            ended = _run_worker(call, health, grace, parent, is_once=once)
+            left = _count_session_states(call) if once else {}
+            _print_run(call, _run_to_json(ended) | {"left_alone": left})
+            code = 0 if ended.has_succeeded or not once else 1
+        else:
+            words = ["idle", "--json", "--grace", str(grace), "--log", log]
+            words += ["--verbose"] * verbose + ["--quiet"] * quiet + ["--once"] * once
+            code = _run_workers(call, words, processes, health, grace, is_once=once)
     raise typer.Exit(code)
 
 
@@ -144,7 +144,10 @@ def _run_worker(
             if ended.is_to_restart:
                 restart_program()
             _print_run(call, _run_to_json(ended))
-            _exit(1)
+            # Exit without waiting for unfinished summaries, whose leases expire.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
     if ended.is_to_restart:
         restart_program()
     return ended
@@ -196,42 +199,23 @@ def _run_to_json(ended: WorkerRun) -> dict[str, Any]:
 def _print_run(call: Invocation, document: Mapping[str, Any]) -> None:
     if call.as_json:
         print_json(document)
-    else:
-        _print_idle_run(document)
-        _print_left_sessions(document.get("left_alone", {}))
+        return
+    counts = [f"{document[name]:,} {what}" for name, what in RUN_COUNTS.items() if document[name]]
+    trouble = f"; {document['trouble']}" if document["trouble"] else ""
+    print_text(f"{', '.join(counts) or 'nothing was to be done'}{trouble}")
+    states = document.get("left_alone", {})
+    for state, why in LEFT_REASONS.items():
+        if count := states.get(state):
+            print_text(f"  {format_count(count, 'session')}: {why}")
 
 
 def _count_session_states(call: Invocation) -> dict[str, int]:
-    """Return the number of sessions in each state after a run."""
     with open_call_store(call) as store:
         spaces = store.settings.idle.namespaces
         listed = list_all(store, None)
     return Counter(
         one["idle"] for one in listed if one["idle"] and (not spaces or one["namespace"] in spaces)
     )
-
-
-def _exit(code: int) -> NoReturn:
-    """Exit without waiting for unfinished summaries, whose leases expire."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-@contextmanager
-def _set_environment(options: Mapping[str, object]) -> Iterator[None]:
-    """Set options as environment variables, which other worker processes inherit."""
-    given = {name: str(value) for name, value in options.items() if value is not None}
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _print_idle_status(status: IdleStatus) -> None:
@@ -262,19 +246,6 @@ def _print_idle_status(status: IdleStatus) -> None:
     _print_kind("spend", [spent])
     chores = [_format_task(chore) for chore in status.chores]
     _print_kind("chores", chores or ["none: they are turned off, or the log is in memory"])
-
-
-def _print_idle_run(document: Mapping[str, Any]) -> None:
-    counts = [f"{document[name]:,} {what}" for name, what in RUN_COUNTS.items() if document[name]]
-    trouble = f"; {document['trouble']}" if document["trouble"] else ""
-    print_text(f"{', '.join(counts) or 'nothing was to be done'}{trouble}")
-
-
-def _print_left_sessions(counts: Mapping[str, int]) -> None:
-    """Print a line for each reason why sessions were not compacted."""
-    for state, why in LEFT_REASONS.items():
-        if count := counts.get(state):
-            print_text(f"  {format_count(count, 'session')}: {why}")
 
 
 def _print_kind(name: str, *lines: Iterable[str]) -> None:

@@ -136,7 +136,6 @@ def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]
 
 
 def _found_to_json(found: FoundTranscripts) -> dict[str, Any]:
-    """Return one agent's transcripts."""
     return {
         **pick(found, "format folders"),
         "files": len(found.files),
@@ -175,14 +174,8 @@ def _newest_time(found: FoundTranscripts) -> datetime:
 
 
 def _follow_paths(
-    call: Invocation,
-    paths: list[Path],
-    *,
-    redacts: bool = False,
-    reports: bool = False,
-    quiet: bool = False,
+    call: Invocation, paths: list[Path], *, redacts: bool, reports: bool, quiet: bool
 ) -> None:
-    """Follow transcripts, and those below folders, until a signal."""
     stop = Event()
     sessions: set[str] = set()
     whole: list[str] = []

@@ -31,8 +31,6 @@ _SUMMARY_FIELDS = ("summariser", "model", "cost_usd", "summary_tokens", "summary
 
 @dataclass(frozen=True, slots=True)
 class TreeStrokes:
-    """The characters that draw a tree."""
-
     fork: str
     last: str
     bar: str
@@ -129,7 +127,6 @@ def _attempt_to_json(attempt: FailedCompaction) -> dict[str, Any]:
 
 
 def _print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
-    """Print each lineage; before several, a table of all."""
     if len(trees) > 1:
         rows: list[list[str | int]] = []
         for tree in trees:

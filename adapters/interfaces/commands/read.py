@@ -115,7 +115,6 @@ def recall(
 
 
 def _log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]:
-    """Return a session and its log, with each block's status."""
     boundary = log.view.boundary
     return {
         **session_to_json(log.session),
@@ -175,14 +174,12 @@ def _print_session(log: BlockLog) -> None:
 
 
 def _compaction_number(log: BlockLog) -> int:
-    """Return the compaction that the view begins at."""
     assert log.view.boundary is not None, "what begins at none is not counted"
     number = log.view.boundary.originator_version
     return find_compaction_number(log.session, number, log.view.coordinate.lineage)
 
 
 def _print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None:
-    """Print whole blocks; with a search, only the matching lines."""
     for one in blocks:
         top = format_block_heading(one.position, one.block, format_refusal(one.block))
         if search is None:

@@ -24,8 +24,6 @@ from ..command_line.verbs import Invocation, argument, flag, option
 
 
 class TextRole(StrEnum):
-    """The author of a text; no model sees a note."""
-
     USER = "user"
     ASSISTANT = "assistant"
     DEVELOPER = "developer"

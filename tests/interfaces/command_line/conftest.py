@@ -1,11 +1,13 @@
 """The program as it is called: its words in, its code and its output out."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -55,7 +57,8 @@ def run(file: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run one command line in this process."""
 
     def running(*words: str | Path) -> Answer:
-        with pytest.raises(SystemExit) as exited:
+        # A program may change its environment, which ends with it.
+        with patch.dict(os.environ), pytest.raises(SystemExit) as exited:
             main([str(word) for word in words])
         said = capsys.readouterr()
         assert isinstance(exited.value.code, int)

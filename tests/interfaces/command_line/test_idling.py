@@ -60,7 +60,6 @@ def test_what_is_due_in_the_named_namespaces_is_done_once_and_shown(
     done = work(*ours, "--json")
     again = work(*ours)
     status = run("idle", "--status", *ours, "--json").json
-    settings = {one["name"]: one["value"] for one in run("settings", "--json").json["settings"]}
 
     assert (done.code, done.json["done"], done.json["failed"]) == (0, 2, 0)
     assert len(done.json["workers"]) == 1
@@ -71,8 +70,6 @@ def test_what_is_due_in_the_named_namespaces_is_done_once_and_shown(
     assert {one["session"] for one in status["done_lately"]} == {"one", "two"}
     assert len(run("idle", "--status", "--json", "--last", "1").json["done_lately"]) == 1
     assert "tokens by extractive" in run("idle", "--status").out
-    # The options of one command line are no settings.
-    assert (settings["idle.concurrency"], settings["idle.time"]) == (2, 300.0)
 
 
 def test_the_log_is_lines_for_people_or_one_json_object_each(
