@@ -6,7 +6,6 @@ import runpy
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from random import randrange, uniform
 
 import pytest
 from loopback.agent_model import AgentModel, is_agents, until
-from loopback.answers import Gate, Request, Says, Waits
+from loopback.answers import Gate, Says, Waits
 from loopback.providers import KEY
 from loopback.server import Loopback, loopback
 from processes import Killed
@@ -27,6 +26,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.blocks import Kind
 
 AGENT = Path(__file__).parents[1] / "scripts" / "example_agent.py"
+SCRIPT = runpy.run_path(str(AGENT))
 TURNS = 200
 HOLDS, LIMIT = 11_000, 12_000
 """Tokens that the model holds, and that the agent believes it to hold."""
@@ -68,13 +68,13 @@ class Agents:
         Killed.count += 1
 
     def kill_while_a_summary_is_written(self) -> None:
-        model, gate = self.server.script, Gate()
-        before = _summaries(self.server.requests)
-        self.server.script = until(model, Waits(gate, Says("too late")), summary=2)
+        def count_summaries() -> int:
+            return sum(not is_agents(request) for request in self.server.requests)
+
+        model, before = self.server.script, count_summaries()
+        self.server.script = until(model, Waits(Gate(), Says("too late")), summary=2)
         with self.started() as process:
-            self.server.wait_until(
-                lambda: _summaries(self.server.requests) >= before + 2, "a second summary"
-            )
+            self.server.wait_until(lambda: count_summaries() >= before + 2, "a second summary")
             process.kill()
             self._take(process.communicate()[0])
         Killed.count += 1
@@ -104,7 +104,11 @@ def test_an_agent_that_is_killed_twice_in_200_turns_loses_nothing(database: str)
         agents.run()
         requests = [request for request in server.requests if is_agents(request)]
 
-    check_requests(requests)
+    assert len(requests) > 2 * TURNS
+    for request in requests:
+        assert check_anthropic(request.body) == []
+        users = [turn for turn in request.body["messages"] if turn["role"] == "user"]
+        assert SCRIPT["GOAL"] in json.dumps(users)
     assert model.refused, "no request was ever too long"
     with cutbank.open(database) as store:
         session = store.session("example", create=False)
@@ -113,49 +117,32 @@ def test_an_agent_that_is_killed_twice_in_200_turns_loses_nothing(database: str)
         assert verify(store).violations == []
 
 
-def check_requests(requests: list[Request]) -> None:
-    goal = runpy.run_path(str(AGENT))["GOAL"]
-
-    assert len(requests) > 2 * TURNS
-    for request in requests:
-        assert check_anthropic(request.body) == []
-        users = [turn for turn in request.body["messages"] if turn["role"] == "user"]
-        assert goal in json.dumps(users)
-
-
 def check_log(session: StoredSession, acknowledged: list[tuple[int, str]]) -> None:
     """All that was said is there once, and what was acknowledged is where it was said to be."""
-    prompt = runpy.run_path(str(AGENT))["prompt"]
     stored = {recalled.position: recalled.block for recalled in session.recall(search="")}
-    users = [block for block in stored.values() if block.kind is Kind.USER]
-    calls = [block.tool_call_id for block in stored.values() if isinstance(block, ToolCall)]
-    answered = Counter(
-        block.tool_call_id for block in stored.values() if isinstance(block, ToolResult)
-    )
+    blocks = list(stored.values())
+    users = [block.text for block in blocks if block.kind is Kind.USER]
+    calls = [block.tool_call_id for block in blocks if isinstance(block, ToolCall)]
+    answered = [block.tool_call_id for block in blocks if isinstance(block, ToolResult)]
 
-    assert [user.text for user in users] == [prompt(turn) for turn in range(1, TURNS + 1)]
-    assert len(calls) == TURNS
-    assert answered == Counter(dict.fromkeys(calls, 1))
-    for position, kind in acknowledged:
-        assert stored[position].kind == kind
-    assert len(acknowledged) == len({position for position, _ in acknowledged})
-    # What was under way at a kill may be stored without that anybody heard of it.
+    assert users == [SCRIPT["prompt"](turn) for turn in range(1, TURNS + 1)]
+    assert len(set(calls)) == len(calls) == TURNS
+    assert sorted(answered) == sorted(calls)
+    assert not [kind for position, kind in acknowledged if stored[position].kind != kind]
+    assert len(acknowledged) == len(dict(acknowledged))
+    # What was under way at a kill may be stored though nothing acknowledged it.
     assert 0 <= len(stored) - len(acknowledged) <= 2 * 2
     assert not session.log.state.open_calls
-    assert isinstance(list(stored.values())[-1], Block)
+    assert isinstance(blocks[-1], Block)
 
 
 def check_compactions(session: StoredSession) -> None:
     """There were ten at least, and models wrote the summaries."""
-    boundaries = []
+    writers = []
     version: int | None = None
     while (view := session.view(lineage_version=version)).boundary:
         assert view.summary
-        boundaries.append(view.summary.summariser)
+        writers.append(view.summary.summariser)
         version = view.boundary.originator_version - 1
-    assert len(boundaries) >= 10
-    assert set(boundaries) == {"llm"}
-
-
-def _summaries(requests: list[Request]) -> int:
-    return sum(not is_agents(request) for request in requests)
+    assert len(writers) >= 10
+    assert set(writers) == {"llm"}

@@ -37,8 +37,8 @@ def served(address: str, long_talk: Path) -> bytes:
 
 def test_the_story_tells_each_event_once_and_in_order(run: Run, served: bytes) -> None:
     whole = run("audit", "long", "--json").json
-
     story = whole["story"]
+
     positions = [one["position"] for one in story if one["what"] in {"block", "event"}]
     recorded = [one["recorded"] for one in story if one["what"] == "call" and one["recorded"]]
     assert positions == sorted(positions)

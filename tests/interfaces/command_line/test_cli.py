@@ -63,8 +63,8 @@ def test_every_verb_answers_in_json(
     assert not [answer for answer in answers if not answer.json or answer.code > 1]
 
 
-def test_the_database_and_json_are_taken_before_a_verb_and_after_it(
-    run: Run, tmp_path: Path
+def test_the_database_is_named_before_a_verb_or_after_it_or_in_the_data_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = tmp_path / "one.db", tmp_path / "two.db"
 
@@ -73,19 +73,10 @@ def test_the_database_and_json_are_taken_before_a_verb_and_after_it(
     both = run("--db", two, "sessions", "--db", one, "--json")
 
     assert before.json == after.json
-    assert one.exists()
-    assert two.exists()
-    assert both.json[0]["blocks"] == 1
-
-
-def test_without_a_name_the_database_is_in_the_data_folder(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    assert (one.exists(), two.exists(), both.json[0]["blocks"]) == (True, True, 1)
     monkeypatch.delenv("CUTBANK_DB")
-
     assert run("sessions", "--json").json == []
     run("append", "s", "hi")
-
     assert (user_data_path("cutbank", appauthor=False) / "cutbank.db").is_file()
 
 

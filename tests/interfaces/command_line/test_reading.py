@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -17,12 +18,17 @@ from .conftest import Run, act_as_terminal
 
 def test_sessions_say_how_long_they_are_and_what_is_open(run: Run, talk: Path) -> None:
     (session,) = run("sessions", "--json").json
+    run("append", "other", "hi", "--namespace", "elsewhere")
 
-    assert session["tokens"] > 0
     known = {"session": "talk", "namespace": "default", "turn": 2, "blocks": 8, "position": 11}
     known |= {"open_calls": 1, "source": "claude-code", "title": "About a file"}
+    assert session["tokens"] > 0
     assert session | known | {"lineages": [], "closed": False} == session
     assert "About a file" in run("sessions").out
+    named = run("sessions", "--namespace", "elsewhere", "--json").json
+    assert [one["session"] for one in named] == ["other"]
+    assert len(run("sessions", "--json").json) == 2
+    assert "namespace" in run("sessions").out
 
 
 def test_a_list_of_sessions_fits_80_columns_and_says_what_each_is_about(
@@ -52,15 +58,6 @@ def test_a_list_of_sessions_fits_80_columns_and_says_what_each_is_about(
     assert run("sessions", "--since", "2999-01-01").out == "None of 4 sessions fits.\n"
 
 
-def test_sessions_can_be_those_of_one_namespace(run: Run, talk: Path) -> None:
-    run("append", "other", "hi", "--namespace", "elsewhere")
-
-    named = run("sessions", "--namespace", "elsewhere", "--json").json
-    assert [one["session"] for one in named] == ["other"]
-    assert len(run("sessions", "--json").json) == 2
-    assert "namespace" in run("sessions").out
-
-
 def test_show_marks_what_became_of_each_block(run: Run, talk: Path) -> None:
     run("retract", "talk", "7")
     run("pin", "talk", "3")
@@ -69,16 +66,12 @@ def test_show_marks_what_became_of_each_block(run: Run, talk: Path) -> None:
     brief = run("show", "talk", "--brief").out.splitlines()
     part = run("show", "talk", "--from", "5", "--to", "last-1", "--json").json["log"]
 
-    for text in (
-        "#3 user, 5 tokens  [pinned from the next boundary on]",
-        "#7 assistant, 5 tokens  [retracted]",
-        "#8 note, 4 tokens  [never sent]",
-        "#11 tool_call read (c2)",
-        "[open]",
-        "    print('sandstone')",
-        "turn 2",
-    ):
-        assert text in shown
+    assert "#3 user, 5 tokens  [pinned from the next boundary on]" in shown
+    assert "#7 assistant, 5 tokens  [retracted]" in shown
+    assert "#8 note, 4 tokens  [never sent]" in shown
+    assert "    print('sandstone')" in shown
+    assert "\nturn 2\n" in shown
+    assert re.search(r"#11 tool_call read \(c2\), .*\[open\]", shown)
     assert [one["position"] for one in part] == [5, 6, 7, 8, 10]
     (line,) = [line for line in brief if line.startswith("#6 ")]
     assert "sandstone" in line
@@ -189,8 +182,12 @@ def test_search_shows_where_words_are(run: Run, talk: Path) -> None:
     assert run("search", "basalt", "--json").json["found"] == []
 
 
-def test_a_damaged_file_is_made_anew_and_a_person_is_told(run: Run, talk: Path) -> None:
-    file = Path(run("search", "sandstone", "--json").json["read_models"])
+def test_a_damaged_index_is_rebuilt_and_a_person_is_told(run: Run, talk: Path) -> None:
+    said = run("rebuild", "--json").json
+    file = Path(said["read_models"])
+    assert (said["sessions"], said["blocks"], said["events"], said["position"]) == (1, 8, 11, 11)
+    assert said["bytes"] == file.stat().st_size
+    assert "rebuilt from 11 events: 1 session, 8 blocks" in run("rebuild").out
     file.write_bytes(b"\xff" * file.stat().st_size)
 
     answer = run("search", "sandstone", "--json")
@@ -199,11 +196,3 @@ def test_a_damaged_file_is_made_anew_and_a_person_is_told(run: Run, talk: Path) 
     assert "was damaged" in answer.json["made_anew"]
     assert "was damaged, and is rebuilt" in answer.err
     assert run("search", "sandstone").err == ""
-
-
-def test_rebuild_says_what_it_read(run: Run, talk: Path) -> None:
-    said = run("rebuild", "--json").json
-
-    assert (said["sessions"], said["blocks"], said["events"], said["position"]) == (1, 8, 11, 11)
-    assert said["bytes"] == Path(said["read_models"]).stat().st_size
-    assert "rebuilt from 11 events: 1 session, 8 blocks" in run("rebuild").out

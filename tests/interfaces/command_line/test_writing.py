@@ -10,7 +10,9 @@ import pytest
 from .conftest import Refusals, Run, answered_wrongly
 
 
-def test_append_opens_a_session_and_adds_a_block_of_each_role(run: Run) -> None:
+def test_append_opens_a_session_and_adds_a_block_of_each_role(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for role in ("user", "assistant", "developer", "note", "thinking"):
         answer = run("append", "new", "Hello.", "--role", role, "--json")
 
@@ -18,14 +20,9 @@ def test_append_opens_a_session_and_adds_a_block_of_each_role(run: Run) -> None:
         assert answer.json["first"] == answer.json["last"] == block["position"]
         assert (answer.code, block["kind"], block["text"]) == (0, role, "Hello.")
     assert run("append", "new", "Hello.").out == "#9 appended to new\n"
-
-
-def test_append_reads_what_is_piped_in(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     piped = "Zwei Zeilen\nüber Sand".encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped), encoding="ascii"))
-
     run("append", "new", "-")
-
     assert run("recall", "new", "last", "--json").json["recalled"][0]["text"] == piped.decode()
 
 
