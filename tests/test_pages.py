@@ -42,8 +42,11 @@ def run_code(code: str, page: str) -> None:
 
 def talk(database: Path, key: str, other: str = "what-if") -> None:
     """Store a session of 70 turns, with two compactions and one of another lineage."""
-    short = CompactionOptions(settings={"keep_tokens": 1_000})
-    what_if = CompactionOptions(settings={"keep_tokens": 1_000}, lineage=other)
+    keep = {"keep_tokens": 1_000}
+    short, what_if = (
+        CompactionOptions(settings=keep),
+        CompactionOptions(settings=keep, lineage=other),
+    )
     with cutbank.open(database) as store:
         session = store.session(key)
         for turn in range(70):
@@ -225,16 +228,16 @@ def test_the_example_of_a_policy_keeps_the_contract_and_is_found(
 
 def test_the_settings_on_all_pages_load_and_change_something(tmp_path: Path) -> None:
     file = tmp_path / "page.toml"
-    pieces = [(page, text) for page in PAGES for text in shown(page, "toml")]
-    entry_points = [text for _, text in pieces if "entry-points" in text]
-    pieces = [(page, text) for page, text in pieces if text not in entry_points]
+    texts = [text for page in PAGES for text in shown(page, "toml")]
+    points = [tomllib.loads(text).get("project", {}).get("entry-points") for text in texts]
 
-    groups = [tomllib.loads(text)["project"]["entry-points"] for text in entry_points]
-    assert [list(group) for group in groups] == [["cutbank.policies"], ["cutbank.summarizers"]]
-    assert len(pieces) >= 9
-    for page, text in pieces:
-        file.write_text(text, encoding="utf-8")
-        assert load_settings(file, {}) != Settings(), page
+    groups = [list(group) for group in points if group]
+    assert groups == [["cutbank.policies"], ["cutbank.summarizers"]]
+    assert len(texts) >= 9 + len(groups)
+    for text, group in zip(texts, points, strict=True):
+        if not group:
+            file.write_text(text, encoding="utf-8")
+            assert load_settings(file, {}) != Settings(), text
 
 
 def anchors(page: str) -> set[str]:

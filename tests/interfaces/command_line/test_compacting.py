@@ -17,28 +17,23 @@ def count_handles(ranges: list[list[int]]) -> int:
     return sum(last - first + 1 for first, last in ranges)
 
 
-def test_compact_says_what_it_did(run: Run, long_talk: Path) -> None:
+def test_a_dry_run_records_nothing_and_compact_says_what_it_did(run: Run, long_talk: Path) -> None:
+    before = run("view", "long", "--json").json
+    tried = run(*DRY, "--json")
+    assert "dry run" in run(*DRY).out
+    assert run("view", "long", "--json").json == before
+
     said = run(*COMPACT, "--lineage", "people").out
     answer = run(*COMPACT, "--json")
 
     outcome = answer.json
-    assert (answer.code, outcome["compacted"], outcome["policy"]) == (0, True, DEFAULT_POLICY)
+    assert (tried.code, tried.json["boundary"], answer.code) == (0, None, 0)
+    assert (outcome["compacted"], outcome["policy"]) == (True, DEFAULT_POLICY)
     assert outcome["post_tokens"] < outcome["pre_tokens"]
     assert outcome["left"][0][0] == 4  # after the first prompt, which says the goal
-    assert outcome["summary"]
+    assert outcome["summary"] == tried.json["summary"] != ""
     assert "compaction 1 on people" in said
     assert "recall" in said
-
-
-def test_a_dry_run_records_nothing(run: Run, long_talk: Path) -> None:
-    before = run("view", "long", "--json").json
-
-    answer = run(*DRY, "--json")
-
-    assert (answer.code, answer.json["boundary"]) == (0, None)
-    assert answer.json["summary"]
-    assert run("view", "long", "--json").json == before
-    assert "dry run" in run(*DRY).out
 
 
 def test_nothing_to_compact_is_answered_with_no(run: Run, talk: Path) -> None:

@@ -27,18 +27,6 @@ def tell(address: str, *calls: tuple[str, dict[str, object], str]) -> None:
         session.append(Block.user("Go on."), Block.assistant("I go on."))
 
 
-def test_a_diff_says_what_left_and_what_replaces_it(run: Run, long_talk: Path) -> None:
-    run(*COMPACT)
-    left = run("diff", "long", "--json").json["left"]
-
-    said = run("diff", "long").out
-
-    assert "compaction 1 on main" in said
-    assert f"{len(left)} blocks left" in said
-    assert "a summary of" in said
-    assert f"{left[0]['handle']} {left[0]['kind']}, " in said
-
-
 def test_what_is_lost_is_said_with_its_handles(run: Run, address: str) -> None:
     paths = "\n".join(f"src/river/arm_{n}/bed_{n}.py" for n in range(600))
     tell(address, ("find", {"in": "src"}, paths))
@@ -54,13 +42,19 @@ def test_what_is_lost_is_said_with_its_handles(run: Run, address: str) -> None:
     assert f"... and {len(lost) - 20} more facts: --full lists all" in short
 
 
-def test_a_lineage_is_a_tree_with_lines_of_the_terminals_own(
+def test_a_diff_shows_one_compaction_and_a_lineage_is_a_tree_of_all(
     run: Run, address: str, long_talk: Path
 ) -> None:
     empty = run("lineage", "long")
     assert (empty.code, run("lineage", "long", "--json").json["lineages"]) == (0, [])
     assert "Nothing was compacted in long yet" in empty.out
     run(*COMPACT)
+    left = run("diff", "long", "--json").json["left"]
+    said = run("diff", "long").out
+    assert "compaction 1 on main" in said
+    assert f"{len(left)} blocks left" in said
+    assert f"{left[0]['handle']} {left[0]['kind']}, " in said
+    assert "a summary of" in said
     run("append", "long", "more " * 5_000)
     run(*COMPACT)
     run("revert", "long")

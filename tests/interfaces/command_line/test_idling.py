@@ -37,13 +37,10 @@ def work(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
 
 
 def rest(address: str, *keys: str, namespace: str = "default") -> None:
+    blocks = [cutbank.Block.user(f"{turn}: {LONG}") for turn in range(12)]
     with open_store(address) as store:
         for key in keys:
-            session = store.session(key, namespace=namespace)
-            for turn in range(12):
-                session.append(
-                    cutbank.Block.user(f"{turn}: {LONG}"), cutbank.Block.assistant("So be it.")
-                )
+            store.session(key, namespace=namespace).append(*blocks)
 
 
 def read_idle_states(run: Run) -> dict[str, str | None]:
@@ -104,7 +101,7 @@ def test_wrong_options_are_refused_in_one_line(run: Run, address: str) -> None:
 @pytest.fixture
 def all_kinds(address: str, file: Path) -> str:
     """A session of each kind that idle work tells from others."""
-    rest(address, "rests")
+    rest(address, "rests", "compacted")
     with open_store(address) as store:
         for key in ("small", "calls", "sleeps", "closed"):
             store.session(key).append(cutbank.Block.user("hello"))
@@ -112,9 +109,8 @@ def all_kinds(address: str, file: Path) -> str:
         store.session("sleeps").schedule_wake(datetime.now(UTC) + timedelta(hours=5))
         store.session("closed").close()
         store.session("helps", parent=Parent(namespace="default", key="small"))
-        store.session("rests").fork("forked", at=9).append(cutbank.Block.user("and now?"))
+        store.session("rests").fork("forked", at=4).append(cutbank.Block.user("and now?"))
         compacted = store.session("compacted")
-        compacted.append(*(cutbank.Block.user(f"{turn}: {LONG}") for turn in range(12)))
         compacted.compact(options=CompactionOptions(settings={"keep_tokens": "1000"}))
         compacted.log.compactor("a what-if")
     return address
