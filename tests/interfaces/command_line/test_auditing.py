@@ -1,4 +1,4 @@
-"""What happened can be told in full, and what a call was sent can be shown and proved."""
+"""`cutbank audit`, `diff` and `lineage`: what happened, what left, and what a call was sent."""
 
 import json
 import re
@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import cutbank
-from cutbank import CompactionOptions
+from cutbank import Block, CompactionOptions, ToolCall, ToolResult
+from cutbank.adapters.interfaces.commands.lineage import ASCII_STROKES, BOX_STROKES, format_tree
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 
@@ -33,20 +34,6 @@ def served(address: str, long_talk: Path) -> bytes:
             view, call_id="c", renderer="anthropic/1", model="a-model", latency_s=1.5, cost_usd=0.25
         )
         return json.dumps(render_view(view, "anthropic")).encode()
-
-
-def test_the_story_tells_each_event_once_and_in_order(run: Run, served: bytes) -> None:
-    whole = run("audit", "long", "--json").json
-    story = whole["story"]
-
-    positions = [one["position"] for one in story if one["what"] in {"block", "event"}]
-    recorded = [one["recorded"] for one in story if one["what"] == "call" and one["recorded"]]
-    assert positions == sorted(positions)
-    assert sorted(positions + recorded) == list(range(1, whole["at"] + 1))
-    versions = [one["version"] for one in story if one["what"] == "decision"]
-    assert versions == list(range(1, whole["lineage_version"] + 1))
-    assert [one["number"] for one in story if one["what"] == "call"] == list(range(1, 14))
-    assert whole["calls"] == 13
 
 
 def test_a_story_for_people_says_what_became_of_blocks_and_who_saw_what(
@@ -175,3 +162,112 @@ def test_the_coordinate_of_a_call_is_understood_wherever_a_view_is_named(
     assert f"; fates as of {at}\n" in run("audit", "long", "--at", at).out
     same = f"{at} -> {at}\nBoth views are the same."
     assert same in run("diff", "long", "--from", at, "--to", at).out
+
+
+COMPACT = ("compact", "long", "--set", "keep_tokens=1000")
+
+
+def tell(address: str, *calls: tuple[str, dict[str, object], str]) -> None:
+    """Store the session `facts`, which asks, calls tools and goes on."""
+    with open_store(address) as store:
+        session = store.session("facts")
+        session.append(Block.user("What is there?"))
+        for number, (name, arguments, content) in enumerate(calls):
+            session.append(
+                ToolCall(tool_call_id=f"c{number}", name=name, arguments=arguments),
+                ToolResult(tool_call_id=f"c{number}", content=content),
+            )
+        session.append(Block.user("Go on."), Block.assistant("I go on."))
+
+
+def test_what_is_lost_is_said_with_its_handles(run: Run, address: str) -> None:
+    paths = "\n".join(f"src/river/arm_{n}/bed_{n}.py" for n in range(600))
+    tell(address, ("find", {"in": "src"}, paths))
+    run("compact", "facts", "--set", "keep_tokens=10")
+
+    answer = run("diff", "facts", "--full").out
+    short = run("diff", "facts").out
+
+    lost = run("diff", "facts", "--json").json["lost"]
+    assert len(lost) > 100
+    assert all(f"{fact['fact']}  #5" in answer for fact in lost)
+    assert f"lost: {len(lost)} facts nowhere in the new view" in short
+    assert f"... and {len(lost) - 20} more facts: --full lists all" in short
+
+
+def test_a_diff_shows_one_compaction_and_a_lineage_is_a_tree_of_all(
+    run: Run, address: str, long_talk: Path
+) -> None:
+    empty = run("lineage", "long")
+    assert (empty.code, run("lineage", "long", "--json").json["lineages"]) == (0, [])
+    assert "Nothing was compacted in long yet" in empty.out
+    run(*COMPACT)
+    left = run("diff", "long", "--json").json["left"]
+    said = run("diff", "long").out
+    assert "compaction 1 on main" in said
+    assert f"{len(left)} blocks left" in said
+    assert f"{left[0]['handle']} {left[0]['kind']}, " in said
+    assert "a summary of" in said
+    run("append", "long", "more " * 5_000)
+    run(*COMPACT)
+    run("revert", "long")
+
+    said = run("lineage", "long").out
+    boundaries = run("lineage", "long", "--json").json["lineages"][0]["boundaries"]
+
+    assert "served from #" in said
+    assert "reverted at #" in said
+    assert "left with compaction 1; the summary of 1 replaces them" in said
+    assert [one["compaction"] for one in boundaries] == [1, 2]
+    assert boundaries[0]["boundary"] == 3
+    assert run("diff", "long", "2", "--json").json["after"]["compaction"] == 2
+    with open_store(address) as store:
+        tree = cutbank.lineage_tree(store.session("long"))
+    plain, boxed = list(format_tree(tree, ASCII_STROKES)), list(format_tree(tree, BOX_STROKES))
+    assert "".join(plain).replace("…", "").isascii()
+    assert len(plain) == len(boxed)
+
+
+@pytest.mark.parametrize("verb", ["diff", "lineage", "audit"])
+def test_a_page_is_written_beside_the_answer(
+    run: Run, long_talk: Path, tmp_path: Path, verb: str
+) -> None:
+    run(*COMPACT)
+    path, other = tmp_path / "page.html", tmp_path / "other.html"
+
+    answer = run(verb, "long", "--html", path)
+    again = run(verb, "long", "--html", path)
+    as_json = run(verb, "long", "--html", other, "--full", "--json").json
+
+    assert f"wrote {path}" in answer.out
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert again.code == 2
+    assert "is there already" in again.err
+    assert as_json["page"] == str(other)
+    assert other.exists()
+
+
+def test_what_nobody_misses_is_left_out_and_what_was_used_again_comes_first(
+    run: Run, address: str
+) -> None:
+    calls: list[tuple[str, dict[str, object], str]] = []
+    for call in range(40):
+        source = f"tools.look_up(part_{call})" if call < 20 else "tools.list()"
+        listing = f"{900 + call}: river_bed_{call}()  took 0.{call + 11}s"
+        calls.append(("script", {"source": source, "max_output_tokens": 900}, listing))
+    tell(address, *calls)
+    run("compact", "facts", "--set", "keep_tokens=10", "--set", "summary_tokens=40")
+    lost = run("diff", "facts", "--json").json["lost"]
+    word = [one["key"] for one in lost if not one["minor"]][5]
+    run("append", "facts", "--role", "assistant", f"It is {word}.")
+
+    said = run("diff", "facts").out
+    lost = run("diff", "facts", "--json").json["lost"]
+
+    assert lost[0]["key"] == word
+    minor = {one["key"] for one in lost if one["minor"]}
+    assert {"tools.look_up", "0.13s"} <= minor
+    assert not any(key.startswith("river_bed") for key in minor)
+    assert "identifier tools.look_up" not in said
+    assert f"left out: {len(minor)} unused numbers and words of tool calls" in said
+    assert "0.13s" in run("diff", "facts", "--full").out

@@ -70,6 +70,7 @@ def test_the_database_is_named_before_a_verb_or_after_it_or_in_the_data_folder(
 
     before = run("--db", one, "--json", "append", "s", "hi")
     after = run("append", "s", "hi", "--db", two, "--json")
+    run("append", "s", "ho", "--db", two)
     both = run("--db", two, "sessions", "--db", one, "--json")
 
     assert before.json == after.json
