@@ -8,7 +8,6 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,10 +24,12 @@ A_HOME = re.compile(
 )
 
 
-def run(*command: str | Path, **how: Any) -> str:
+def run(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
     """Run a command, and return its output; on failure show what it said."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, check=False, encoding="utf-8", **how)
+    done = subprocess.run(
+        words, capture_output=True, check=False, cwd=cwd, encoding="utf-8", env=env
+    )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

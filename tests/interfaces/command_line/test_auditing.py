@@ -87,6 +87,7 @@ def test_a_served_call_is_proved_to_the_byte_and_rendered_as_asked(run: Run, ser
     assert by_record == call | {"number": None, "answer": []}
     assert "\nproved\nthe request in the format anthropic, as it was sent:\n" in text
     assert json.loads(text.splitlines()[-1]) == call["body"]
+    assert run("audit", "long", "--call", "1", "--json").json["as_sent"] is False
     for form in RENDERERS:
         other = run("audit", "long", "--call", "13", "--as", form, "--json").json
         assert (other["format"], other["as_sent"]) == (form, form == "anthropic")

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -223,7 +224,7 @@ def test_append_takes_a_list_of_blocks_and_a_models_response(run: Run, tmp_path:
         {"kind": "tool_result", "tool_call_id": "c", "content": [image]},
     ]
     blocks.write_text(json.dumps(said), encoding="utf-8")
-    body = {"id": "m1", "type": "message", "role": "assistant"}
+    body: dict[str, Any] = {"id": "m1", "type": "message", "role": "assistant"}
     body |= {"content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {}}]}
     body |= {"usage": {"input_tokens": 40, "output_tokens": 8}}
     response.write_text(json.dumps(body))
