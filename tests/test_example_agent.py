@@ -142,7 +142,7 @@ def check_compactions(session: StoredSession) -> None:
     version: int | None = None
     while (view := session.view(lineage_version=version)).boundary:
         assert view.summary
-        writers.append(view.summary.summariser)
+        writers.append(view.summary.summarizer)
         version = view.boundary.originator_version - 1
     assert len(writers) >= 10
     assert set(writers) == {"llm"}
