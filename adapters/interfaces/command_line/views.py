@@ -9,8 +9,7 @@ from ....projections.rendering.catalog import RENDERERS, render_view
 from ....projections.view_content import Coordinate, ViewEntry
 from ...analysis.auditing.diffs import ViewReference, read_view_reference
 from ...runtime.sessions.stored_session import StoredSession
-from .blocks import format_block_body, format_block_heading
-from .handles import find_position
+from .blocks import find_position, format_block_body, format_block_heading
 from .printing import format_count, pick, print_block, print_brief, print_text
 
 

@@ -30,8 +30,7 @@ from ....projections.read_models.timestamps import format_timestamp
 from ....projections.rendering.neutral import MESSAGE_ROLES
 from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audit import audit as audit_session
-from ..command_line.blocks import format_block_heading
-from ..command_line.handles import find_position
+from ..command_line.blocks import find_position, format_block_heading
 from ..command_line.options import (
     HTML,
     LINEAGE,

@@ -15,7 +15,7 @@ from ...analysis.auditing.audited_call import AuditedCall, audit_call, measure_c
 from ...analysis.auditing.call_index import find_calls
 from ...analysis.auditing.diffs import find_compaction_number
 from ...runtime.sessions.stored_session import StoredSession
-from ..command_line.handles import parse_handle
+from ..command_line.blocks import parse_handle
 from ..command_line.printing import INDENT, format_count, pick, print_json, print_text
 from ..command_line.verbs import Invocation
 from ..command_line.views import format_coordinate, format_place, print_view

@@ -5,9 +5,8 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -220,37 +219,34 @@ def _count_session_states(call: Invocation) -> dict[str, int]:
 
 def _print_idle_status(status: IdleStatus) -> None:
     """Print a paragraph for each kind, even if empty, with the reason where it matters."""
-    _print_kind("due", _due_lines(status))
-    running = map(_format_running, status.running)
-    _print_kind(
-        "running", _kind_lines(len(status.running), "no session is being compacted now", running)
-    )
-    prepared = list(map(_format_prepared, status.prepared_boundaries))
-    _print_kind(
-        "prepared",
-        _kind_lines(status.prepared, "no boundary waits for the threshold", prepared),
-        _more_lines(status.prepared, len(prepared)),
-    )
-    in_day = f"; {status.done_in_day:,} of them in 24 hours" if status.done else ""
-    nothing = "no session was compacted in idle hours yet"
-    done = map(_format_done, status.done_lately)
-    _print_kind("done", _kind_lines(status.done, nothing, done, in_day))
-    given_up = (
-        f"; {status.given_up:,} not again until there is new activity" if status.given_up else ""
-    )
-    failed = [_format_failed(one) for one in status.failed_lately]
-    nothing = "no session's newest attempt failed" + ("; before that:" if failed else "")
-    _print_kind("failed", _kind_lines(status.failing, nothing, failed, given_up))
+    _print_kind("due", *_due_lines(status))
+    running = f"{len(status.running):,}" if status.running else "no session is being compacted now"
+    _print_kind("running", running, *map(_format_running, status.running))
+    prepared = f"{status.prepared:,}" if status.prepared else "no boundary waits for the threshold"
+    shown = [_format_prepared(one) for one in status.prepared_boundaries]
+    _print_kind("prepared", prepared, *shown, *_more_lines(status.prepared, len(shown)))
+    done = "no session was compacted in idle hours yet"
+    if status.done:
+        done = f"{status.done:,}; {status.done_in_day:,} of them in 24 hours"
+    _print_kind("done", done, *map(_format_done, status.done_lately))
+    failed = "no session's newest attempt failed"
+    if status.failing:
+        failed = f"{status.failing:,}"
+        if status.given_up:
+            failed += f"; {status.given_up:,} not again until there is new activity"
+    elif status.failed_lately:
+        failed += "; before that:"
+    _print_kind("failed", failed, *map(_format_failed, status.failed_lately))
     allowed = f" of ${status.spend_per_hour:,.2f}" if status.spend_per_hour is not None else ""
     spent = f"${status.spent_in_hour:,.4f}{allowed} in this hour; ${status.spent:,.4f} in all"
-    _print_kind("spend", [spent])
+    _print_kind("spend", spent)
     chores = [_format_task(chore) for chore in status.chores]
-    _print_kind("chores", chores or ["none: they are turned off, or the log is in memory"])
+    _print_kind("chores", *(chores or ["none: they are turned off, or the log is in memory"]))
 
 
-def _print_kind(name: str, *lines: Iterable[str]) -> None:
+def _print_kind(name: str, *lines: str) -> None:
     print_text(name, bold=True)
-    for line in chain(*lines):
+    for line in lines:
         print_text(f"  {line}")
 
 
@@ -267,11 +263,6 @@ def _due_lines(status: IdleStatus) -> Iterator[str]:
     for due in status.due_sessions:
         yield _format_due(due, status.at)
     yield from _more_lines(status.due, len(status.due_sessions))
-
-
-def _kind_lines(number: int, nothing: str, named: Iterable[str], more: str = "") -> Iterator[str]:
-    yield f"{number:,}{more}" if number else nothing
-    yield from named
 
 
 def _more_lines(number: int, shown: int) -> Iterator[str]:

@@ -10,14 +10,17 @@ from ....domain.compaction import MAIN_LINEAGE
 from ...analysis.auditing.diffs import find_compaction_number
 from ...runtime.sessions.recall import RecalledBlock
 from ..command_line.blocks import (
+    BlockLog,
+    LoggedBlock,
     block_status_marks,
     block_to_json,
     format_block_body,
     format_block_heading,
     format_refusal,
+    parse_handle,
+    parse_handles,
     placed_to_json,
 )
-from ..command_line.handles import BlockLog, LoggedBlock, parse_handle, parse_handles
 from ..command_line.options import (
     BRIEF,
     HANDLES_HELP,

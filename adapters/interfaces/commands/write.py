@@ -8,8 +8,7 @@ from ....domain.blocks import AnyBlock, Block
 from ....domain.errors import InvalidSettingError
 from ....domain.ranges import Ranges
 from ...runtime.sessions.stored_session import StoredSession
-from ..command_line.blocks import parse_blocks, parse_json
-from ..command_line.handles import BlockLog, find_position, parse_handles
+from ..command_line.blocks import BlockLog, find_position, parse_blocks, parse_handles, parse_json
 from ..command_line.options import (
     HANDLES,
     SESSION,
