@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import shlex
 import shutil
@@ -10,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from transcripts import SAMPLES
@@ -266,7 +268,7 @@ def test_every_page_is_linked_and_none_that_is_gone_is_named() -> None:
     linked = {Path(link).name for text in PAGES.values() for link in re.findall(r"(\w+\.md)", text)}
     pages = {Path(page).name for page in PAGES}
     by_agents = {"AGENTS.md", "CHANGELOG.md", "history.md"}  # files, and no pages of ours
-    code = [*ROOT.glob("*.py"), *ROOT.glob("scripts/*")]
+    code = [*ROOT.glob("*.py"), *ROOT.glob("scripts/**/*")]
     code += [path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]
     in_code = {
         name
@@ -292,7 +294,7 @@ def run_command(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Run a command of a page as if in a shell; return what it complained about, if it failed."""
     line, _, file = command.partition(" > ")
     words = shlex.split(line.replace(" ...", "").replace("~", str(Path.home())))
-    with pytest.raises(SystemExit) as exited:
+    with patch.dict(os.environ), pytest.raises(SystemExit) as exited:
         main([str(Path.home() / ".claude") if word == "PATH" else word for word in words[1:]])
     said = capsys.readouterr()
     if file:
