@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from worded_windows import find_planned_cut, make_plan, make_window
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from cutbank.domain.blocks import Block, Kind
 from cutbank.domain.compaction_events import CompactBoundary, Trigger
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
-from cutbank.domain.item import Item
 from cutbank.domain.models import ModelFacts
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES, build_policy
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
@@ -24,38 +24,9 @@ from cutbank.domain.window import Plan, Window
 POLICY = ReserveHeadroom(reserve_tokens=20, keep_tokens=30)
 
 
-def talk(
-    text: str, *, begins: int = 1, limit: int = 100, trigger: Trigger = Trigger.MANUAL, **more: Any
-) -> Window:
-    """A window of one item a word, the first at position 1.
-
-    `u` user, `a` assistant, `t` thinking, `d` developer, `c` call, `r` result; `/m` puts it into
-    message m, and `=5` makes it that large (else 10 tokens).
-    """
-    items = []
-    for at, word in enumerate(text.split(), 1):
-        said, _, size = word.partition("=")
-        kind, _, message = said.partition("/")
-        block = BLOCKS[kind].model_copy(update={"message_id": message or None})
-        items.append(Item(position=at, block=block, turn=1, tokens=int(size or 10)))
-    return Window(
-        items=tuple(items),
-        after=len(items),
-        limit=limit,
-        trigger=trigger,
-        boundary=boundary(begins) if begins > 1 else None,
-        **more,
-    )
-
-
-BLOCKS: dict[str, AnyBlock] = {
-    "u": Block.user("words"),
-    "a": Block.assistant("words"),
-    "t": Block.thinking("words"),
-    "d": Block.developer("words"),
-    "c": ToolCall(tool_call_id="c", name="tool"),
-    "r": ToolResult(tool_call_id="c"),
-}
+def talk(words: str, *, begins: int = 1, **more: Any) -> Window:
+    """A window whose kept part may begin later than its first word."""
+    return make_window(words, boundary=boundary(begins) if begins > 1 else None, **more)
 
 
 def boundary(first_kept: int) -> CompactBoundary:
@@ -75,8 +46,7 @@ def boundary(first_kept: int) -> CompactBoundary:
 
 
 def cut(window: Window, policy: ReserveHeadroom = POLICY) -> int | None:
-    plan = policy.plan(window)
-    return plan.cut if plan else None
+    return find_planned_cut(policy, window)
 
 
 # When
@@ -227,9 +197,7 @@ def test_a_giant_that_stands_first_is_left_to_the_store() -> None:
 
 def test_of_one_giant_that_is_all_the_store_says_that_it_cannot_leave() -> None:
     window = talk("u=900", trigger=Trigger.OVERFLOW)
-    plan = POLICY.plan(window)
-
-    assert plan is not None
+    plan = make_plan(POLICY, window)
     with pytest.raises(NothingToCompactError, match="the largest blocks are #1 user 900 tokens"):
         settle_plan(window, plan)
 
@@ -252,15 +220,15 @@ def test_what_an_answer_takes_is_the_models_longest_where_none_is_set() -> None:
 
 
 def test_what_came_after_a_report_is_counted_only_where_that_is_asked_for() -> None:
-    window = talk("u a u=50 a=50", usage=70, usage_at=2, in_use=170)
+    words = {"u": Block.user("words"), "a": Block.assistant("words")}
+    window = talk("u a u=50 a=50", blocks=words, usage=70, usage_at=2, in_use=170)
 
     assert ReserveHeadroom().count_in_use(window) == 170
     assert ReserveHeadroom(counts="reported").count_in_use(window) == 70
     assert ReserveHeadroom(counts="reported-and-later").count_in_use(window) == 170
-    measured = ReserveHeadroom(counts="reported-and-later", unit="code-points")
-    assert measured.count_in_use(window) == 70 + 2 + 2
-    rounded = ReserveHeadroom(counts="reported-and-later", unit="bytes", rounding="down")
-    assert rounded.count_in_use(window) == 70 + 1 + 1
+    for rounding, tokens in (("up", 2), ("down", 1)):
+        later = ReserveHeadroom(counts="reported-and-later", unit="bytes", rounding=rounding)
+        assert later.count_in_use(window) == 70 + 2 * tokens
 
 
 # The plan

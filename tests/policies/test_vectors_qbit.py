@@ -35,7 +35,7 @@ def fields(event: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name != "type"}
 
 
-@pytest.mark.claim("S1.2", "S1.15", "S1.18", "S1.19")
+@pytest.mark.claim("S1.2", "S1.3", "S1.15", "S1.18", "S1.19")
 @FOLDERS
 def test_vectors_sizes_scores_and_levels(folder: str) -> None:
     for case in map(case_of, lines_of(folder, "qbit")):
