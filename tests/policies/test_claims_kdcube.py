@@ -12,7 +12,6 @@ from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Kind, Origin
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import SummarizerFailedError
-from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.summaries.kdcube_template import TURN_HEADING, KdcubeTemplate
@@ -78,12 +77,6 @@ def item(block: AnyBlock, position: int = 1) -> Item:
 
 def entry(kind: Kind = Kind.NOTE, **known: str) -> Block:
     return Block(kind=kind, text="x", origin=Origin(format="kdcube", entry=json.dumps(known)))
-
-
-def told_to(store: SessionStore) -> list[CompactionEvent]:
-    heard: list[CompactionEvent] = []
-    store.listeners.append(heard.append)
-    return heard
 
 
 # When
@@ -339,39 +332,6 @@ def test_every_summary_carries_the_inventory_of_what_it_stands_for(
 
 
 # Hooks
-
-
-@pytest.mark.claim("S0.32", "S0.33", "S0.34", "S0.35", "S0.36", "S0.37")
-def test_hooks_are_called_before_and_after_with_what_was_saved(
-    session: StoredSession, store: SessionStore
-) -> None:
-    """The ruling of 0-a and 0-b: around a compaction, and with the document's four numbers."""
-    before = over(session).view()
-    heard = told_to(store)
-
-    view = session.loop(policy=POLICY, limit=LIMIT).prepare()
-
-    moments = [happening.moment for happening in heard]
-    assert moments.index(CompactionEventKind.PRE_COMPACT) < moments.index(
-        CompactionEventKind.SUMMARIZING
-    )
-    assert moments.index(CompactionEventKind.SUMMARIZED) < moments.index(
-        CompactionEventKind.RECORDED
-    )
-    first = heard[moments.index(CompactionEventKind.PRE_COMPACT)]
-    last = heard[moments.index(CompactionEventKind.RECORDED)]
-    assert view.boundary is not None
-    assert first.before is not None
-    assert last.before == first.before
-    assert last.after is not None
-    gone = [e for e in before.entries if e.position not in view.boundary.kept]
-    assert first.compacted_blocks == len(gone)
-    assert first.before.summaries == 0
-    assert (first.before.tokens, last.after.tokens) == (
-        view.boundary.pre_tokens,
-        view.boundary.post_tokens,
-    )
-    assert (last.compacted_blocks, last.after.summaries) == (len(gone), 1)
 
 
 # Cache points

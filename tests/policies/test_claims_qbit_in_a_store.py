@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from agent_talk import talk
 from clock import Clock
 from databases import on_sqlite
 
@@ -30,26 +31,6 @@ from cutbank.domain.utilization import Utilization
 
 POLICY = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
 UNPINNED = PinSettings(first_prompt=False, kinds=())
-
-
-@pytest.fixture
-def told(store: SessionStore) -> list[CompactionEvent]:
-    heard: list[CompactionEvent] = []
-    store.listeners.append(heard.append)
-    return heard
-
-
-def talk(session: StoredSession, turns: int = 8, *, begins: int = 0, size: int = 400) -> None:
-    """Turns of a question, a call that reads, its answer, and what the agent makes of it."""
-    for turn in range(begins, begins + turns):
-        session.append(
-            Block.user(f"question {turn} " + "q" * size),
-            ToolCall(tool_call_id=f"c{turn}", name="read_file", arguments={"path": f"{turn}.py"}),
-        )
-        session.append(
-            ToolResult(tool_call_id=f"c{turn}", content=f"file {turn} " + "f" * size),
-            Block.assistant(f"answer {turn} " + "a" * size),
-        )
 
 
 def measured(session: StoredSession, limit: int = 1_000_000) -> ContextMeasurement:
@@ -98,7 +79,7 @@ def test_every_append_is_counted(session: StoredSession) -> None:
 
 @pytest.mark.claim("S1.21", "S1.38")
 def test_the_system_prompt_is_neither_counted_nor_touched(session: StoredSession) -> None:
-    talk(session)
+    talk(session, 8, calls=1)
     before, meter_before = level(session), measured(session).in_use
     prompt = "You are brief. " * 500
 
@@ -119,7 +100,7 @@ def test_the_system_prompt_is_neither_counted_nor_touched(session: StoredSession
 def test_at_75_percent_listeners_are_warned(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    talk(session)
+    talk(session, 8, calls=1)
     loop = loop_at(session, 0.75)
 
     view = loop.prepare()
@@ -142,7 +123,7 @@ def test_at_75_percent_listeners_are_warned(
 def test_at_85_percent_it_prunes_and_then_says_so(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    talk(session)
+    talk(session, 8, calls=1)
     before, blocks = measured(session).in_use.tokens, len(session.view().entries)
     loop = loop_at(session, 0.85)
 
@@ -173,7 +154,7 @@ def test_at_85_percent_it_prunes_and_then_says_so(
 
 @pytest.mark.claim("S1.29")
 def test_people_are_told_how_many_messages_left(session: StoredSession) -> None:
-    talk(session)
+    talk(session, 8, calls=1)
     blocks = len(session.view().entries)
     assert measured(session).notice is None
 

@@ -16,19 +16,15 @@ from cutbank import (
 )
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
-from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.listeners import make_status_listener
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.domain.compaction_events import CompactionFailed
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
-from cutbank.domain.overflow import recognize_overflow
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.summaries.templates import TunacodeTemplate
-from cutbank.projections.rendering.catalog import render_view
 
 LIMIT = 8_000
 SETTINGS = {"keep_recent_tokens": 2_000, "reserve_tokens": 1_000}
@@ -38,12 +34,6 @@ SUMMARY = """## Goal
 ## Progress
 ### Done
 - asked again and again (#5)"""
-
-
-@pytest.fixture
-def engine() -> str:
-    """What a claim says of a store it says of each database; other tests hold them equal."""
-    return "sqlite"
 
 
 @dataclass(frozen=True)
@@ -70,13 +60,6 @@ def talk(session: StoredSession, turns: int) -> StoredSession:
     return session
 
 
-@pytest.fixture
-def told(store: SessionStore) -> list[CompactionEvent]:
-    heard: list[CompactionEvent] = []
-    store.listeners.append(heard.append)
-    return heard
-
-
 def moments(told: list[CompactionEvent], moment: CompactionEventKind) -> int:
     return sum(happening.moment is moment for happening in told)
 
@@ -84,44 +67,7 @@ def moments(told: list[CompactionEvent], moment: CompactionEventKind) -> int:
 # The record
 
 
-@pytest.mark.claim("S2.1", "S2.23", "S2.24", "S2.42", "S2.45", "S2.46", "S2.48")
-def test_a_compaction_is_kept_with_what_it_did_in_numbers_and_a_session_without_one_has_none(
-    store: SessionStore, database: str
-) -> None:
-    session = talk(store.session("a session"), 30)
-    before = session.view()
-    assert (before.boundary, before.summary) == (None, None)
-
-    outcome = session.compact(
-        "tunacode", options=CompactionOptions(settings=SETTINGS, summarizers=[Writes()])
-    )
-
-    after = session.view()
-    assert after.boundary is not None
-    assert after.summary is not None
-    assert after.summary.text == SUMMARY
-    assert after.boundary.pre_tokens == outcome.pre_tokens
-    assert after.boundary.post_tokens == outcome.post_tokens < outcome.pre_tokens
-    assert len(outcome.left) == len(before.entries) - len(after.entries) > 0
-    # What is recent stays as it was.
-    assert after.entries == before.entries[-len(after.entries) :]
-    with cutbank.open(database) as reopened:
-        again = reopened.session("a session").view()
-        assert (again.boundary, again.summary) == (after.boundary, after.summary)
-
-
 # The summary
-
-
-@pytest.mark.claim("S2.11")
-def test_the_agents_own_model_can_write_its_summaries() -> None:
-    own = "anthropic:claude-opus-4-5"
-    settings = Settings(summary=SummarySettings(chain=("llm",), model=own))
-
-    (writer, *_) = make_compaction_request(settings, "claude-opus-4-5").chain.summarizers
-
-    assert isinstance(writer, LlmSummarizer)
-    assert writer.model == own
 
 
 @pytest.mark.claim("S2.10", "S2.47", "S2.49")
@@ -187,34 +133,7 @@ def test_where_no_summary_can_be_had_the_history_stays_and_the_log_says_why(
 # In the loop
 
 
-@pytest.mark.claim("S2.28", "S2.29", "S2.30")
-def test_the_summary_that_stands_is_sent_in_front_as_a_user_message(
-    session: StoredSession,
-) -> None:
-    talk(session, 30)
-    loop = session.loop("tunacode", limit=200_000, options=LoopOptions(settings=SETTINGS))
-    assert loop.prepare().summary is None
-
-    session.compact(
-        "tunacode", options=CompactionOptions(settings=SETTINGS, summarizers=[Writes()])
-    )
-    messages = render_view(loop.prepare(), "openai-chat")["messages"]
-    session.revert()
-
-    assert messages[0]["role"] == "user"
-    assert SUMMARY in str(messages[0]["content"])
-    assert str(messages).count("find out why the river is brown") == 1
-    assert loop.prepare().summary is None
-
-
 # After a refusal
-
-
-@pytest.mark.claim("S2.34")
-def test_an_overflow_is_known_by_its_words_in_any_case() -> None:
-    for text in ("Context_Length_Exceeded", "the MAXIMUM CONTEXT LENGTH is 8192 tokens"):
-        assert recognize_overflow({"error": {"message": text}}) is not None
-    assert recognize_overflow("rate limit") is None
 
 
 # Synchronous, and never after an answer

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from cutbank import Block, StoredSession
+from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 TOO_LONG = {
@@ -26,11 +26,23 @@ class Scripted:
         return self.says(material)
 
 
-def talk(session: StoredSession, turns: int, *, size: int = 400) -> None:
-    """Append turns of a user and an agent, `size` characters each way."""
+def talk(session: StoredSession, turns: int, *, size: int = 400, calls: int = 0) -> StoredSession:
+    """Append turns of a user, so many calls with results, and an agent, `size` characters each."""
     for turn in range(turns):
         session.append(Block.user(f"question {turn} " + "q" * size))
+        for _ in range(calls):
+            id = f"c{session.position}"
+            session.append(
+                ToolCall(
+                    tool_call_id=id,
+                    name="read_file",
+                    arguments={"path": f"{turn}.py"},
+                    message_id=f"m{id}",
+                )
+            )
+            session.append(ToolResult(tool_call_id=id, content="r" * size))
         session.append(Block.assistant(f"answer {turn} " + "a" * size))
+    return session
 
 
 def full(session: StoredSession) -> StoredSession:
