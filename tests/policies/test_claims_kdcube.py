@@ -1,10 +1,10 @@
 """What seed 000 promises, checked on a database, on real plans, and on the original's histories."""
 
 import json
-from dataclasses import dataclass, field
 from itertools import product
 
 import pytest
+from agent_talk import FormWriter, full, talk
 from dialects import kdcube
 
 from cutbank import Block, LoopOptions, SessionStore, StoredSession, ToolCall, ToolResult
@@ -14,61 +14,14 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.summaries.kdcube_template import TURN_HEADING, KdcubeTemplate
-from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
+from cutbank.domain.summaries.kdcube_template import TURN_HEADING
+from cutbank.domain.summaries.summarizer import SummaryPart
 from cutbank.domain.window import Window
 from cutbank.projections.rendering.catalog import render_view
 
 POLICY = "rolling-timeline"
 SHIPPED = "kdcube@as_shipped"
 LIMIT = 8_000
-
-
-@dataclass
-class ByForm:
-    """Answers each request that the policy's form makes, and remembers what it was asked."""
-
-    name: str = "by-form"
-    fails: frozenset[SummaryPart] = frozenset()
-    calls: list[SummaryPart] = field(default_factory=list)
-    heard: list[str] = field(default_factory=list)
-
-    def summarize(self, material: Material) -> Draft:
-        form = material.template
-        assert isinstance(form, KdcubeTemplate)
-        texts: dict[SummaryPart, str] = {}
-        for asked in form.plan_requests(material):
-            self.calls.append(asked.part)
-            self.heard.append(form.render_conversation(asked.items))
-            if asked.part in self.fails:
-                raise SummarizerFailedError("no such model")
-            texts[asked.part] = f"Summary of the {asked.part.value}."
-        return Draft(form.join_answers(texts, material))
-
-
-def turn(session: StoredSession, number: int, *, size: int = 400, calls: int = 0) -> None:
-    """A prompt, so many calls with their results, and an answer."""
-    session.append(Block.user(f"question {number} " + "q" * size))
-    for call in range(calls):
-        name, message = f"t{number}c{call}", f"t{number}m{call}"
-        session.append(
-            ToolCall(tool_call_id=name, name="bash", arguments={"c": name}, message_id=message)
-        )
-        session.append(ToolResult(tool_call_id=name, content="r" * size))
-    session.append(Block.assistant(f"answer {number} " + "a" * size))
-
-
-def turns(session: StoredSession, count: int, *, size: int = 400) -> StoredSession:
-    for number in range(count):
-        turn(session, number, size=size)
-    return session
-
-
-def over(session: StoredSession) -> StoredSession:
-    """A session that takes more than the limit's share, its user waiting."""
-    turns(session, 40)
-    session.append(Block.user("and now?"))
-    return session
 
 
 def item(block: AnyBlock, position: int = 1) -> Item:
@@ -87,8 +40,8 @@ def test_before_a_call_a_summary_is_inserted_over_the_limit_and_none_under_it(
     store: SessionStore,
 ) -> None:
     for policy in (POLICY, SHIPPED):
-        small, large = store.session(f"small {policy}"), over(store.session(f"large {policy}"))
-        turns(small, 3)
+        small, large = store.session(f"small {policy}"), full(store.session(f"large {policy}"))
+        talk(small, 3)
 
         under = small.loop(policy=policy, limit=LIMIT).prepare()
         above = large.loop(policy=policy, limit=LIMIT).prepare()
@@ -107,7 +60,7 @@ def test_before_a_call_a_summary_is_inserted_over_the_limit_and_none_under_it(
 def test_of_eight_turns_six_stay_where_they_fit_and_fewer_where_not(store: SessionStore) -> None:
     """The ruling: what is kept has to fit, so that the share decides alone where turns do not."""
     for policy, fits in product((POLICY, SHIPPED), (True, False)):
-        session = turns(store.session(f"{policy} {fits}"), 8)
+        session = talk(store.session(f"{policy} {fits}"), 8)
         view = session.view()
         begins = [entry.position for entry in view.entries if entry.block.kind is Kind.USER]
         limit = int(view.tokens / 0.95 if fits else view.tokens * 0.7)
@@ -184,18 +137,18 @@ def test_headers_and_prompts_open_a_turn() -> None:
 
 
 def in_the_middle_of_a_turn(session: StoredSession) -> StoredSession:
-    turn(session, 0)
-    turn(session, 1, calls=30)
-    return session
+    """A whole turn of two blocks, and a long one behind it."""
+    talk(session, 1)
+    return talk(session, 1, calls=30)
 
 
 @pytest.mark.claim("S0.17", "S0.18", "S0.38", "S0.42")
 def test_the_beginning_of_a_split_turn_is_summed_up_apart(session: StoredSession) -> None:
-    in_the_middle_of_a_turn(session)
-    writer = ByForm()
+    before = in_the_middle_of_a_turn(session).view()
+    writer = FormWriter()
     loop = session.loop(
         policy=POLICY,
-        limit=int(session.view().tokens / 0.95),
+        limit=int(before.tokens / 0.95),
         options=LoopOptions(summarizers=[writer], settings={"keep_recent_turns": 0}),
     )
 
@@ -205,10 +158,10 @@ def test_the_beginning_of_a_split_turn_is_summed_up_apart(session: StoredSession
     assert view.summary is not None
     assert view.boundary.split_turn is not None
     assert view.boundary.split_turn.turn == view.entries[-1].turn
-    assert writer.calls == [SummaryPart.HISTORY, SummaryPart.TURN]
-    assert "question 0" in writer.heard[0]
-    assert "question 1" not in writer.heard[0]
-    assert "question 1" in writer.heard[1]
+    assert [asked.part for asked in writer.requests] == [SummaryPart.HISTORY, SummaryPart.TURN]
+    history_items, turn_items = (asked.items for asked in writer.requests)
+    assert [item.position for item in history_items] == [e.position for e in before.entries[:2]]
+    assert turn_items[0].position == before.entries[2].position
     history, heading, beginning = view.summary.text.partition(TURN_HEADING)
     assert heading
     assert "Summary of the history." in history
@@ -218,40 +171,36 @@ def test_the_beginning_of_a_split_turn_is_summed_up_apart(session: StoredSession
 # What fails
 
 
-@pytest.mark.claim("S0.50")
-def test_where_the_original_had_no_summary_the_view_stays(store: SessionStore) -> None:
-    for fails in list(SummaryPart):
-        session = store.session(f"{fails}")
+@pytest.mark.claim("S0.50", "S3.33")
+def test_where_the_original_had_no_summary_the_view_stays_and_by_default_one_stands_in(
+    store: SessionStore,
+) -> None:
+    """The ruling: the document says nothing of failure, and no view may stay over its limit."""
+    for fails, policy in product(SummaryPart, (SHIPPED, POLICY)):
+
+        def answer(part: SummaryPart, fails: SummaryPart = fails) -> str:
+            if part is fails:
+                raise SummarizerFailedError("no such model")
+            return "A summary."
+
+        session = store.session(f"{fails} {policy}")
         before = in_the_middle_of_a_turn(session).view()
         loop = session.loop(
-            policy=SHIPPED,
+            policy=policy,
             limit=int(before.tokens / 0.95),
             options=LoopOptions(
-                settings={"keep_recent_turns": 0}, summarizers=[ByForm(fails=frozenset({fails}))]
+                settings={"keep_recent_turns": 0}, summarizers=[FormWriter(answer)]
             ),
         )
 
         view = loop.prepare()
 
-        assert view.boundary is None, fails
-        assert view.entries == before.entries, fails
-
-
-@pytest.mark.claim("S0.50", "S3.33")
-def test_by_default_a_failed_summariser_costs_quality_and_no_compaction(
-    session: StoredSession,
-) -> None:
-    """The ruling: the document says nothing of failure, and no view may stay over its limit."""
-    loop = over(session).loop(
-        policy=POLICY,
-        limit=LIMIT,
-        options=LoopOptions(summarizers=[ByForm(fails=frozenset(SummaryPart))]),
-    )
-
-    view = loop.prepare()
-
-    assert view.summary is not None
-    assert view.summary.summariser == "extractive"
+        if policy == SHIPPED:
+            assert view.boundary is None, fails
+            assert view.entries == before.entries, fails
+        else:
+            assert view.summary is not None, fails
+            assert view.summary.summariser == "extractive", fails
 
 
 # The digest
@@ -286,7 +235,7 @@ def with_tools(session: StoredSession) -> StoredSession:
         session.append(ToolResult(tool_call_id=call, content=result))
     session.append(Block.assistant("a long answer " + "x" * 400))
     session.hide(session.view().entries[-1].position, replacement="[an answer was here]")
-    return over(session)
+    return full(session)
 
 
 @pytest.mark.claim("S0.28", "S0.29", "S0.30", "S0.31", "S0.45")
@@ -324,7 +273,7 @@ def test_every_summary_carries_the_inventory_of_what_it_stands_for(
     (hidden,) = digest.hidden
     assert (hidden.position, hidden.replacement) == (answer.position, "[an answer was here]")
     # What a later summary stands for is on top of that.
-    turns(session, 30)
+    talk(session, 30)
     later = session.loop(policy=POLICY, limit=LIMIT).prepare().summary
     assert later is not None
     assert later.digest.artifacts == digest.artifacts
@@ -341,7 +290,7 @@ def test_every_summary_carries_the_inventory_of_what_it_stands_for(
 def test_what_a_provider_is_sent_after_a_compaction_has_two_cache_points(
     session: StoredSession,
 ) -> None:
-    view = over(session).loop(policy=POLICY, limit=LIMIT).prepare()
+    view = full(session).loop(policy=POLICY, limit=LIMIT).prepare()
 
     assert view.summary is not None
     messages = json.dumps(render_view(view, "anthropic-cached")["messages"])

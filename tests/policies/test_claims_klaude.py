@@ -1,12 +1,11 @@
 """The claims of seed 003, each through a session that is kept, compacted and served."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from agent_talk import talk
+from agent_talk import FormWriter, talk
 
 from cutbank import Block, CompactionOptions, LoopOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
@@ -20,7 +19,6 @@ from cutbank.domain.summaries.klaude_template import (
     SUMMARY_INTRODUCTION,
     KlaudeVersion,
 )
-from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
 from cutbank.projections.planned_compaction import PlannedCompaction
 from cutbank.projections.rendering.catalog import render_view
 
@@ -35,25 +33,6 @@ def called(session: StoredSession, name: str, output: str = "done", **arguments:
     at = f"c{session.position}"
     session.append(ToolCall(tool_call_id=at, name=name, arguments=arguments))
     session.append(ToolResult(tool_call_id=at, content=output))
-
-
-@dataclass
-class Writer:
-    """A summariser that writes what the document would, and keeps what it was given."""
-
-    says: Callable[[SummaryPart], str] = lambda part: f"## Goal\n- {part}"
-    asked: list[Material] = field(default_factory=list)
-    requests: int = 0
-    name: str = "writer"
-
-    def summarize(self, material: Material) -> Draft:
-        self.asked.append(material)
-        form = material.template or KLAUDE_TEMPLATES[KlaudeVersion.DOCUMENT]
-        requests = form.plan_requests(material)
-        self.requests += len(requests)
-        return Draft(
-            form.join_answers({one.part: self.says(one.part) for one in requests}, material)
-        )
 
 
 def planned(
@@ -162,7 +141,7 @@ def test_what_leaves_is_shown_to_the_writer_under_labels(store: SessionStore) ->
 @pytest.mark.claim("S3.20")
 def test_a_writer_is_asked_once_and_twice_where_a_task_is_cut(session: StoredSession) -> None:
     talk(session, 10)
-    whole, split = Writer(), Writer()
+    whole, split = FormWriter(), FormWriter()
     ask = {"form": "document"}
 
     session.compact(
@@ -177,7 +156,7 @@ def test_a_writer_is_asked_once_and_twice_where_a_task_is_cut(session: StoredSes
         options=CompactionOptions(settings={**ask, "keep_tokens": 300}, summarizers=[split]),
     )
 
-    assert (whole.requests, split.requests) == (1, 2)
+    assert (len(whole.requests), len(split.requests)) == (1, 2)
     view = session.view()
     assert view.summary is not None
     assert "**Task Context (current task):**" in view.summary.text
@@ -196,7 +175,7 @@ def test_files_come_from_calls_and_from_the_programs_own_tracker(session: Stored
         options=LoopOptions(
             settings={"keep_tokens": 200, "reserve_tokens": 7_000, "answer_tokens": 0},
             tracked_files=lambda: ["tracked.py", "new.py"],
-            summarizers=[Writer()],
+            summarizers=[FormWriter()],
         ),
     )
 
@@ -222,7 +201,7 @@ def test_a_summary_says_that_it_is_one(store: SessionStore) -> None:
                 limit=LIMIT,
                 options=CompactionOptions(
                     settings={"keep_tokens": keep, "form": way or KlaudeVersion.DOCUMENT.value},
-                    summarizers=[Writer()] if way else None,
+                    summarizers=[FormWriter()] if way else None,
                 ),
             )
             view = session.view()

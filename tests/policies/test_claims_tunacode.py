@@ -1,21 +1,14 @@
 """What seed 002 promises, claim by claim, kept by the store, the loop and the command line."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-
 import pytest
+from agent_talk import Scripted, talk
 from summariser_talk import always
 
 import cutbank
-from cutbank import (
-    Block,
-    CompactionOptions,
-    LoopOptions,
-    SessionStore,
-    StoredSession,
-)
+from cutbank import CompactionOptions, LoopOptions, SessionStore, StoredSession
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.compaction.listeners import make_status_listener
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
@@ -36,38 +29,23 @@ SUMMARY = """## Goal
 - asked again and again (#5)"""
 
 
-@dataclass(frozen=True)
-class Writes:
-    """A summariser that answers as it is told."""
-
-    says: Callable[[Material], Draft | Awaitable[Draft]] = lambda _: Draft(SUMMARY)
-    name: str = "scripted"
-
-    def summarize(self, material: Material) -> Draft | Awaitable[Draft]:
-        return self.says(material)
+WRITER = Scripted(lambda _: Draft(SUMMARY))
 
 
-def away(_: Material) -> Draft:
+def fail(_: Material) -> Draft:
     raise RuntimeError("the provider is away")
 
 
-def talk(session: StoredSession, turns: int) -> StoredSession:
-    """Turns of about 200 tokens, and one more prompt."""
-    for turn in range(turns):
-        session.append(Block.user(f"question {turn} " + "why is it brown? " * 23))
-        session.append(Block.assistant(f"answer {turn} " + "silt, more silt. " * 23))
-    session.append(Block.user("and now?"))
-    return session
+AWAY = Scripted(fail)
+
+
+def make_loop(session: StoredSession, writer: Scripted = WRITER) -> AgentLoop:
+    options = LoopOptions(settings=SETTINGS, summarizers=[writer])
+    return session.loop("tunacode", limit=LIMIT, options=options)
 
 
 def moments(told: list[CompactionEvent], moment: CompactionEventKind) -> int:
     return sum(happening.moment is moment for happening in told)
-
-
-# The record
-
-
-# The summary
 
 
 @pytest.mark.claim("S2.10", "S2.47", "S2.49")
@@ -101,9 +79,7 @@ def test_where_no_summary_can_be_had_the_history_stays_and_the_log_says_why(
     session: StoredSession, store: SessionStore, told: list[CompactionEvent]
 ) -> None:
     before = talk(session, 30).view()
-    loop = session.loop(
-        "tunacode", limit=LIMIT, options=LoopOptions(settings=SETTINGS, summarizers=[Writes(away)])
-    )
+    loop = make_loop(session, AWAY)
 
     view = loop.prepare()
 
@@ -124,26 +100,17 @@ def test_where_no_summary_can_be_had_the_history_stays_and_the_log_says_why(
     # Whoever cares more for room has a summary by rules stand in.
     settings = {**SETTINGS, "on_failure": "extractive"}
     stood_in = session.compact(
-        "tunacode", options=CompactionOptions(settings=settings, summarizers=[Writes(away)])
+        "tunacode", options=CompactionOptions(settings=settings, summarizers=[AWAY])
     )
     assert stood_in.summarizer == "extractive"
     assert "the provider is away" in stood_in.rejected[0]
-
-
-# In the loop
-
-
-# After a refusal
-
-
-# Synchronous, and never after an answer
 
 
 @pytest.mark.claim("S2.52")
 def test_nothing_is_compacted_behind_an_answer(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    loop = session.loop("tunacode", limit=LIMIT, options=LoopOptions(settings=SETTINGS))
+    loop = make_loop(session)
     view = loop.prepare()
     talk(session, 30)
     loop.record_call(view, usage=Usage(input=LIMIT, output=100), stop_reason="end_turn")
@@ -153,18 +120,13 @@ def test_nothing_is_compacted_behind_an_answer(
     assert loop.prepare().boundary is not None  # but before the next
 
 
-# For people
-
-
 @pytest.mark.claim("S2.40")
 def test_a_meter_is_told_when_a_compaction_begins_and_when_it_is_over(store: SessionStore) -> None:
     shown: list[bool] = []
     store.listeners.append(make_status_listener(shown.append))
-    for key, writer in (("written", Writes()), ("failed", Writes(away))):
+    for key, writer in (("written", WRITER), ("failed", AWAY)):
         session = store.session(key)
-        loop = session.loop(
-            "tunacode", limit=LIMIT, options=LoopOptions(settings=SETTINGS, summarizers=[writer])
-        )
+        loop = make_loop(session, writer)
         shown.clear()
         loop.prepare()
         assert shown == [], "as long as there is nothing to do"
@@ -175,52 +137,31 @@ def test_a_meter_is_told_when_a_compaction_begins_and_when_it_is_over(store: Ses
         assert shown == [True, False], key
 
 
-@pytest.fixture
-def program(
-    database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """The command line over a session `talk` that is large enough."""
+@pytest.mark.claim("S2.38", "S2.41", "S2.43", "S2.44")
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_compacting_by_hand_says_that_it_runs_and_that_it_is_done(
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    is_terminal: bool,
+) -> None:
     monkeypatch.setenv("CUTBANK_DB", database)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
     with cutbank.open(database, settings=Settings(pins=PinSettings(kinds=()))) as store:
         talk(store.session("talk"), 30)
 
-    def run(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exited:
-            main(list(words))
-        said = capsys.readouterr()
-        assert isinstance(exited.value.code, int)
-        return exited.value.code, said.out, said.err
+    with pytest.raises(SystemExit) as exited:
+        main(["compact", "talk", "--policy", "tunacode", "--set", "keep_recent_tokens=2000"])
 
-    return run
-
-
-BY_HAND = ("compact", "talk", "--policy", "tunacode", "--set", "keep_recent_tokens=2000")
-
-
-@pytest.mark.claim("S2.38", "S2.41", "S2.43", "S2.44")
-def test_compacting_by_hand_says_that_it_runs_and_that_it_is_done(
-    program: Callable[..., tuple[int, str, str]], database: str
-) -> None:
-    code, out, err = program(*BY_HAND)
-
-    assert code == 0
-    assert err == "Compacting context...\n"
-    assert "talk: compaction 1 on main, by retention-window" in out
-    assert " tokens, " in out
+    said = capsys.readouterr()
+    assert exited.value.code == 0
+    assert "Compacting context..." in said.err
+    # On a terminal the notice turns, and goes.
+    assert (said.err == "Compacting context...\n") is not is_terminal
+    assert "talk: compaction 1 on main, by retention-window" in said.out
+    assert " tokens, " in said.out
     with cutbank.open(database) as store:
         assert store.session("talk").view().boundary is not None
-
-
-def test_on_a_terminal_the_notice_turns_and_goes(
-    program: Callable[..., tuple[int, str, str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-
-    code, _, err = program(*BY_HAND)
-
-    assert code == 0
-    assert "Compacting context..." in err
-    assert err != "Compacting context...\n"

@@ -1,10 +1,10 @@
 """A long talk with an agent, refusals for its length, and summarizers that answer as scripted."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.domain.summaries.summarizer import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart, SummaryRequest
 
 TOO_LONG = {
     "type": "error",
@@ -24,6 +24,22 @@ class Scripted:
 
     def summarize(self, material: Material) -> Draft | Awaitable[Draft]:
         return self.says(material)
+
+
+@dataclass
+class FormWriter:
+    """A summarizer that answers each request of the plan's template, and keeps the requests."""
+
+    says: Callable[[SummaryPart], str] = lambda part: f"Summary of the {part}."
+    requests: list[SummaryRequest] = field(default_factory=list)
+    name: str = "by-form"
+
+    def summarize(self, material: Material) -> Draft:
+        assert material.template is not None
+        requests = material.template.plan_requests(material)
+        self.requests += requests
+        texts = {one.part: self.says(one.part) for one in requests}
+        return Draft(material.template.join_answers(texts, material))
 
 
 def talk(session: StoredSession, turns: int, *, size: int = 400, calls: int = 0) -> StoredSession:
