@@ -2,16 +2,8 @@
 
 import pytest
 from hypothesis import event, given, settings
-from story import Chapters, Story, chapters, told, told_on
-from story_rules import (
-    every_block_has_one_fate,
-    nothing_is_parted,
-    pins_and_open_calls_stay,
-    something_goes,
-    the_view_is_not_empty,
-    what_stays_is_told_apart,
-    what_was_done_to_a_block_lasts,
-)
+from story import Chapters, Story, chapters, play, told, told_on
+from story_rules import every_rule_holds, state_of
 
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
@@ -24,19 +16,11 @@ from cutbank.domain.window import Plan
 def test_whatever_happens_every_boundary_obeys_the_rules(told: Chapters) -> None:
     story = Story()
     for talk, acts, (how, plan) in told:
-        for verb, n in (*talk, *acts):
-            getattr(story, verb)(n)
-        before, covered = story.window(), story.summary.covers if story.summary else Ranges()
-        fates = {at: story.fate(at) for at in story.blocks}
+        play(story, *talk, *acts)
+        before = state_of(story)
         settlement: Settlement | None = getattr(story, how)(plan)
         if settlement is not None:
-            every_block_has_one_fate(story, settlement)
-            nothing_is_parted(story, settlement, before)
-            pins_and_open_calls_stay(story, settlement)
-            what_was_done_to_a_block_lasts(story, fates)
-            something_goes(settlement, before, covered)
-            the_view_is_not_empty(settlement, before)
-            what_stays_is_told_apart(story, settlement, before)
+            every_rule_holds(story, settlement, before)
     event(f"{story.generation} generations")
 
 

@@ -8,17 +8,15 @@ from every_policy import every_name, fitted
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from neutral_session import NeutralSession
-from story import Chapters, Story, chapters, told_on
+from story import Chapters, Story, chapters, play, told_on
 from story_rules import (
     a_conversation_is_left,
-    every_block_has_one_fate,
-    nothing_is_parted,
+    every_rule_holds,
     pins_and_open_calls_stay,
     something_goes,
+    state_of,
     texts_of,
     the_view_is_not_empty,
-    what_stays_is_told_apart,
-    what_was_done_to_a_block_lasts,
 )
 from vector_files import lines_of
 
@@ -80,21 +78,11 @@ def test_every_plan_is_settled_by_the_rules(
     policy = fitted(name, limit) if is_fitted else build_policy(name, {})
     story = Story(sizes=sizes, limit=limit, trigger=trigger)
     for talk, acts, _ in told:
-        for verb, n in (*talk, *acts):
-            getattr(story, verb)(n)
-        window, fates = story.window(), {at: story.fate(at) for at in story.blocks}
-        covered = story.summary.covers if story.summary else Ranges()
-        plan = planned(policy, window)
-        if plan is None or settled(window, plan) is None:
-            continue
-        settlement = story.settled(window, plan)
-        every_block_has_one_fate(story, settlement)
-        nothing_is_parted(story, settlement, window)
-        pins_and_open_calls_stay(story, settlement)
-        what_was_done_to_a_block_lasts(story, fates)
-        something_goes(settlement, window, covered)
-        the_view_is_not_empty(settlement, window)
-        what_stays_is_told_apart(story, settlement, window)
+        play(story, *talk, *acts)
+        before = state_of(story)
+        plan = planned(policy, before.window)
+        if plan is not None and settled(before.window, plan) is not None:
+            every_rule_holds(story, story.settled(before.window, plan), before)
     event(f"{story.generation} generations")
 
 
@@ -112,8 +100,7 @@ def test_asked_again_and_again_it_comes_to_an_end(
     policy = fitted(name, limit) if is_fitted else build_policy(name, {})
     story = Story(sizes=sizes, limit=limit)
     for talk, acts, _ in told:
-        for verb, n in (*talk, *acts):
-            getattr(story, verb)(n)
+        play(story, *talk, *acts)
 
     rounds = 0
     while (plan := planned(policy, window := story.window())) and settled(window, plan):
