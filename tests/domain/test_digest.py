@@ -43,8 +43,8 @@ def items(*blocks: AnyBlock, begins: int = 1) -> list[Item]:
     return [Item(at, block, turn=1, tokens=1) for at, block in enumerate(blocks, begins)]
 
 
-def test_a_reading_tool_reads_the_files_that_it_names() -> None:
-    rows: list[tuple[ToolCall, tuple[str, ...]]] = [
+def test_a_call_reads_or_modifies_the_files_that_it_names() -> None:
+    read: list[tuple[ToolCall, tuple[str, ...]]] = [
         (called("Read", file_path="a.py"), ("a.py",)),
         (called("read_file", absolute_path="/x/a.py"), ("/x/a.py",)),
         (called("view", path="a.py"), ("a.py",)),
@@ -54,12 +54,7 @@ def test_a_reading_tool_reads_the_files_that_it_names() -> None:
         (called("mcp__files__read_text_file", path="a.py"), ("a.py",)),
         (called("str_replace_editor", command="view", path="a.py"), ("a.py",)),
     ]
-
-    assert not [(call, paths) for call, paths in rows if find_touched_files(call) != (paths, False)]
-
-
-def test_a_writing_tool_modifies_the_files_that_it_names() -> None:
-    rows: list[tuple[ToolCall, tuple[str, ...]]] = [
+    modified: list[tuple[ToolCall, tuple[str, ...]]] = [
         (called("Write", file_path="a.py", content="x"), ("a.py",)),
         (called("edit", filePath="a.py", oldString="x"), ("a.py",)),
         (called("MultiEdit", file_path="a.py", edits=[]), ("a.py",)),
@@ -76,12 +71,7 @@ def test_a_writing_tool_modifies_the_files_that_it_names() -> None:
         (called("patch", diff="--- /dev/null\n+++ b/new.py\n@@\n"), ("new.py",)),
         (called("shell", command=["apply_patch", PATCH]), PATCHED),
     ]
-
-    assert not [(call, paths) for call, paths in rows if find_touched_files(call) != (paths, True)]
-
-
-def test_what_names_no_file_touches_none() -> None:
-    rows: list[ToolCall] = [
+    neither: list[ToolCall] = [
         called("Grep", pattern="x", path="src"),
         called("Bash", command="cat a.py > b.py"),
         called("bash", command="echo '*** Begin Patch' # not applied"),
@@ -93,7 +83,9 @@ def test_what_names_no_file_touches_none() -> None:
         ToolCall(tool_call_id="c", name="Read", arguments='{"file_path":' + "[" * 100_000),
     ]
 
-    assert not [call for call in rows if find_touched_files(call).paths != ()]
+    assert not [call for call, paths in read if find_touched_files(call) != (paths, False)]
+    assert not [call for call, paths in modified if find_touched_files(call) != (paths, True)]
+    assert not [call for call in neither if find_touched_files(call).paths != ()]
 
 
 def test_a_tool_is_known_whatever_its_spelling() -> None:
@@ -127,15 +119,11 @@ def test_a_call_whose_own_result_is_an_error_did_nothing() -> None:
     )  # its result is elsewhere
 
 
-def test_what_is_only_said_is_no_inventory() -> None:
+def test_what_is_only_said_is_no_inventory_and_what_a_later_version_wrote_is_kept() -> None:
     said = items(Block.assistant("I edited a.py"), Block.user("read b.py"))
-
-    assert build_digest(said, Digest()) == Digest()
-
-
-def test_what_a_later_version_wrote_is_kept() -> None:
     before = Digest.model_validate({"deployments": ["make"]})
 
+    assert build_digest(said, Digest()) == Digest()
     assert build_digest((), before).model_extra == {"deployments": ["make"]}
 
 
@@ -159,12 +147,9 @@ def test_it_adds_to_what_was_counted_before() -> None:
         ("b", 4, "draw"),
     ]
     assert [(one.position, one.replacement) for one in second.hidden] == [(5, "[five]"), (9, None)]
-
-
-def test_of_a_path_that_was_made_again_the_newest_result_is_told() -> None:
-    digest = build_inventory(made("a", 3), build_inventory(made("a", 1), Digest()))
-
-    assert [(one.path, one.position) for one in digest.artifacts] == [("a", 4)]
+    # Of a path that was made again the newest result counts.
+    again = build_inventory(made("a", 5), first)
+    assert [(one.path, one.position) for one in again.artifacts] == [("a", 6)]
 
 
 def test_an_artifact_is_listed_once_and_without_its_call_by_no_tool() -> None:

@@ -1,22 +1,19 @@
 """Seed 003, rule by rule; test_vectors_klaude.py compares with what the original answered."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worded_windows import find_planned_cut, make_plan, make_window
+from worded_windows import find_planned_cut, make_boundary, make_plan, make_window
 
 from cutbank.domain.blocks import Block, Kind
-from cutbank.domain.compaction_events import CompactBoundary, Trigger
+from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.models import ModelFacts
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES, build_policy
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
 from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from cutbank.domain.window import Plan, Window
@@ -26,23 +23,8 @@ POLICY = ReserveHeadroom(reserve_tokens=20, keep_tokens=30)
 
 def talk(words: str, *, begins: int = 1, **more: Any) -> Window:
     """A window whose kept part may begin later than its first word."""
-    return make_window(words, boundary=boundary(begins) if begins > 1 else None, **more)
-
-
-def boundary(first_kept: int) -> CompactBoundary:
-    return CompactBoundary(
-        originator_id=UUID(int=1),
-        originator_version=1,
-        timestamp=datetime(2026, 1, 1, tzinfo=UTC),
-        subject="s",
-        after=first_kept,
-        first_kept=first_kept,
-        kept=Ranges(),
-        trigger=Trigger.MANUAL,
-        policy="p",
-        pre_tokens=1,
-        post_tokens=1,
-    )
+    boundary = make_boundary(first_kept=begins) if begins > 1 else None
+    return make_window(words, boundary=boundary, **more)
 
 
 def cut(window: Window, policy: ReserveHeadroom = POLICY) -> int | None:
