@@ -33,8 +33,7 @@ def check_lineage_syntax(lineage: str) -> None:
 def derive_lineage_id(namespace: str, key: str, lineage: str) -> UUID:
     """Return the id of a lineage's stream, derived from its name alone."""
     return uuid5(
-        NAMESPACE_URL,
-        f"cutbank:lineage:{len(namespace)}:{namespace}:{len(key)}:{key}:{lineage}",
+        NAMESPACE_URL, f"cutbank:lineage:{len(namespace)}:{namespace}:{len(key)}:{key}:{lineage}"
     )
 
 

@@ -9,13 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..blocks import ASSISTANT_KINDS, UNSENT_KINDS, Kind, ToolCall
 from ..compaction_events import Trigger
-from ..counting.estimators import (
-    PI_ESTIMATOR,
-    Estimator,
-    Rounding,
-    SizeUnit,
-    configure_estimator,
-)
+from ..counting.estimators import PI_ESTIMATOR, Estimator, Rounding, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item, get_place
 from ..messages import Role, find_message_end, find_message_start, find_role

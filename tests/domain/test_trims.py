@@ -54,11 +54,7 @@ def test_what_shortened_results_save_is_what_effective_trims_of_them_do(
     ]
     boundary = drawn(earlier, hidden, replaced) if earlier is not None else None
     window = Window(
-        items,
-        after=len(items),
-        limit=1_000,
-        boundary=boundary,
-        hides=dict.fromkeys(hides, None),
+        items, after=len(items), limit=1_000, boundary=boundary, hides=dict.fromkeys(hides, None)
     )
 
     found = list(

@@ -10,14 +10,7 @@ import pytest
 from agent_talk import Scripted, talk
 from worded_windows import make_plan, make_window
 
-from cutbank import (
-    Block,
-    CompactionOptions,
-    SessionStore,
-    StoredSession,
-    ToolCall,
-    ToolResult,
-)
+from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.models.vocabularies import get_counter
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.hook_commands import to_hook_input
@@ -280,9 +273,7 @@ def test_an_estimate_is_within_20_percent_of_what_a_tokenizer_counts() -> None:
 
 
 @pytest.mark.claim("S4.38", "S4.39", "S4.40")
-def test_old_results_are_shown_shortened_and_the_log_has_them_whole(
-    session: StoredSession,
-) -> None:
+def test_old_results_are_shown_shortened_and_the_log_has_them_whole(session: StoredSession) -> None:
     talk(session, 16, size=3_000, calls=1)
     before = session.view()
     policy = PreserveZone(max_output_tokens=0)

@@ -239,9 +239,7 @@ def with_tools(session: StoredSession) -> StoredSession:
 
 
 @pytest.mark.claim("S0.28", "S0.29", "S0.30", "S0.31", "S0.45")
-def test_every_summary_carries_the_inventory_of_what_it_stands_for(
-    session: StoredSession,
-) -> None:
+def test_every_summary_carries_the_inventory_of_what_it_stands_for(session: StoredSession) -> None:
     entries = with_tools(session).view().entries
     at = {
         entry.block.tool_call_id: entry.position

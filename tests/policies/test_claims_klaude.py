@@ -9,8 +9,8 @@ from agent_talk import FormWriter, talk
 
 from cutbank import Block, CompactionOptions, LoopOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
@@ -82,7 +82,7 @@ def test_the_newest_report_of_a_call_that_went_well_counts(session: StoredSessio
 
     assert window.usage == 1_000
     for policy in ("klaude-code", "klaude-code@as_shipped", "klaude-code@later"):
-        value = build_policy(policy, {})
+        value = get_policy(policy)
         assert isinstance(value, ReserveHeadroom)
         assert value.count_in_use(window) == 1_000, policy
         assert not value.fires(window), policy

@@ -20,10 +20,10 @@ from story_rules import (
 )
 from vector_files import lines_of
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.cut_points import find_legal_cuts
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import Settlement, settle_plan
@@ -75,7 +75,7 @@ def says_why(nothing: NothingToCompactError) -> None:
 def test_every_plan_is_settled_by_the_rules(
     name: str, *, told: Chapters, sizes: list[int], limit: int, trigger: Trigger, is_fitted: bool
 ) -> None:
-    policy = fitted(name, limit) if is_fitted else build_policy(name, {})
+    policy = fitted(name, limit) if is_fitted else get_policy(name)
     story = Story(sizes=sizes, limit=limit, trigger=trigger)
     for talk, acts, _ in told:
         play(story, *talk, *acts)
@@ -97,7 +97,7 @@ def test_every_plan_is_settled_by_the_rules(
 def test_asked_again_and_again_it_comes_to_an_end(
     *, name: str, told: Chapters, sizes: list[int], limit: int, is_fitted: bool
 ) -> None:
-    policy = fitted(name, limit) if is_fitted else build_policy(name, {})
+    policy = fitted(name, limit) if is_fitted else get_policy(name)
     story = Story(sizes=sizes, limit=limit)
     for talk, acts, _ in told:
         play(story, *talk, *acts)
@@ -149,7 +149,7 @@ def test_a_bad_window_ends_in_an_error_that_names_the_blocks_or_in_a_legal_view(
     for name, bad, limit, trigger in product(every_name(), BAD, limits, Trigger):
         story = Story(sizes=[0 if "nothing" in bad else 9_000], limit=limit, trigger=trigger)
         window = told_on(story, *BAD[bad]).window()
-        plan = planned(build_policy(name, {}), window)
+        plan = planned(get_policy(name), window)
         settlement = settled(window, plan) if plan else None
         if settlement is not None:
             something_goes(settlement, window, Ranges())
@@ -163,7 +163,7 @@ def test_of_a_window_that_nothing_may_leave_the_largest_blocks_are_named(
     named = r"#\d+ \w+ [\d,]+ tokens \(pinned\)"
     for name in every_name():
         window = told_on(Story(sizes=[9_000], limit=100), *BAD["only pins"]).window()
-        plan = planned(build_policy(name, {}), window)
+        plan = planned(get_policy(name), window)
         if plan is not None:
             with subtests.test(name), pytest.raises(NothingToCompactError, match=named):
                 settle_plan(window, plan)

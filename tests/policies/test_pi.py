@@ -8,9 +8,9 @@ from pi_preparation import find_pi_cut
 from story import Story, told_on
 from worded_windows import find_planned_cut, make_plan, make_window
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Digest, Trigger
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
@@ -76,7 +76,7 @@ def test_the_settings_fit_the_limit_unless_they_are_to_be_as_shipped() -> None:
     assert Pi().find_headroom(100_000) == (16_384, 20_000)
     assert Pi().find_headroom(20_000) == (10_000, 10_000)
     assert Pi().find_headroom(0) == (16_384, 20_000)
-    shipped = build_policy("pi-mono@as_shipped", {})
+    shipped = get_policy("pi-mono@as_shipped")
     assert isinstance(shipped, Pi)
     assert shipped.find_headroom(10_000) == (16_384, 20_000)
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from worded_windows import find_planned_cut, make_plan, make_window
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import Block, Kind, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
@@ -30,7 +30,7 @@ talk = partial(make_window, blocks=BLOCKS)
 
 
 def test_of_an_empty_window_nothing_may_leave(subtests: pytest.Subtests) -> None:
-    policy = build_policy("claude-sdk", {"max_output_tokens": 0})
+    policy = get_policy("claude-sdk", max_output_tokens=0)
     for limit, trigger in product([0, -1, 100], Trigger):
         window = talk("", limit=limit, trigger=trigger)
         if trigger is Trigger.THRESHOLD:
@@ -67,7 +67,7 @@ def test_a_newest_message_larger_than_the_zone_would_leave_and_the_store_keeps_i
 def test_a_giant_result_alone_is_shortened() -> None:
     for name in ["claude-sdk", "preserve-zone@as_shipped"]:
         window = talk("c r=5000", limit=1_000)
-        plan = make_plan(build_policy(name, {}), window)
+        plan = make_plan(get_policy(name), window)
 
         settled = settle_plan(window, plan)
 

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worded_windows import find_planned_cut, make_boundary, make_plan, make_window
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import Block, Kind
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.models import ModelFacts
-from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES, build_policy
+from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.settlement import settle_plan
 from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
@@ -247,12 +248,12 @@ def test_what_is_set_by_hand_is_taken_as_it_is() -> None:
 
 
 def test_policies_go_by_name_and_alias() -> None:
-    assert build_policy(DEFAULT_POLICY, {}) == ReserveHeadroom()
-    assert build_policy("klaude-code", {"keep_tokens": "5"}) == ReserveHeadroom(keep_tokens=5)
+    assert get_policy(DEFAULT_POLICY) == ReserveHeadroom()
+    assert get_policy("klaude-code", keep_tokens="5") == ReserveHeadroom(keep_tokens=5)
     assert set(ALIASES.values()) <= set(POLICIES)
     assert not set(ALIASES) & set(POLICIES)
 
 
 def test_an_unknown_policy_is_answered_with_those_that_exist() -> None:
     with pytest.raises(InvalidSettingError, match=r"no policy 'x'; .* reserve-headroom \(klaude"):
-        build_policy("x", {})
+        get_policy("x")

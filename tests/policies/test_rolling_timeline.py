@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worded_windows import find_planned_cut, make_items, make_plan, make_window
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import Kind, ToolCall
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
@@ -101,7 +101,7 @@ def test_a_plan_says_why_how_large_and_what_if_nobody_writes() -> None:
     assert plan.reason == ("threshold: 110 of 100 tokens in use; of the blocks, the newest 70 stay")
     assert (plan.summary_tokens, plan.turn_tokens) == (800, 400)
     assert plan.on_failure is OnFailure.EXTRACTIVE
-    shipped = build_policy("kdcube@as_shipped", {})
+    shipped = get_policy("kdcube@as_shipped")
     assert isinstance(shipped, RollingTimeline)
     forced = make_plan(shipped, window("u=30 a u=30 a=40", system_prompt="s" * 400))
     assert forced.on_failure is OnFailure.UNCHANGED
@@ -148,7 +148,7 @@ def test_a_result_larger_than_the_limit_ends_in_a_smaller_view() -> None:
     for words in ["u a c r=20000", "u c r=20000 a", "r=20000 u a"]:
         for preset in ["kdcube", "kdcube@as_shipped"]:
             seen = window(words, limit=1_000, trigger=Trigger.THRESHOLD)
-            plan = make_plan(build_policy(preset, {}), seen)
+            plan = make_plan(get_policy(preset), seen)
             settlement = settle_plan(seen, plan)
             assert settlement.kept_tokens < sum(item.tokens for item in seen.items), (preset, words)
             assert settlement.kept, (preset, words)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from worded_windows import make_plan, make_window
 
 from cutbank.adapters.settings.compaction_settings import ContextSettings
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import Block
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.counting.estimators import escape_like_rust
 from cutbank.domain.cut_points import find_orphans
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.tool_result_size import OutputKind, detect_output_kind, find_ends
@@ -134,7 +134,7 @@ def test_calls_that_only_look_leave_before_what_was_said() -> None:
 def test_the_documents_proof_is_the_same_as_shipped_and_goes_further_by_its_table() -> None:
     """At 90.0% the proof prints Alert, and the table has Critical there: the table holds."""
     window = talk("u=450 " * 10, limit=5_000)
-    shipped = build_policy("qbit@as_shipped", WITHOUT_RESERVES)
+    shipped = get_policy("qbit@as_shipped", **WITHOUT_RESERVES)
     assert isinstance(shipped, ScoredPruning)
 
     gone = [window.items[at - 1] for at in drops(window, shipped)]

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import configure_policy, setting
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.window import Plan, Window
@@ -94,7 +94,7 @@ def test_a_setting_that_does_not_fit_is_refused_by_name_in_one_line() -> None:
         given, _, words = row.partition(" | ")
         name, settings = settings_of(given)
         try:
-            build_policy(name, settings)
+            get_policy(name, **settings)
         except InvalidSettingError as refused:
             said = str(refused)
             if (words or f"{next(iter(settings))} cannot be") not in said or "\n" in said:
@@ -103,7 +103,7 @@ def test_a_setting_that_does_not_fit_is_refused_by_name_in_one_line() -> None:
             wrong.append(f"{row}: accepted")
     for name, value in REFUSED_VALUES.items():
         try:
-            build_policy("scored-pruning", {name: value})
+            get_policy("scored-pruning", **{name: value})
         except InvalidSettingError as refused:
             if f"scored-pruning: {name} cannot be" not in str(refused):
                 wrong.append(f"{name}: {refused}")
@@ -115,7 +115,7 @@ def test_a_setting_that_does_not_fit_is_refused_by_name_in_one_line() -> None:
 
 def test_a_setting_at_the_bound_is_accepted() -> None:
     for row in ACCEPTED.strip().splitlines():
-        assert build_policy(*settings_of(row)), row
+        assert get_policy(settings_of(row)[0], **settings_of(row)[1]), row
 
 
 def test_settings_are_read_from_texts() -> None:
@@ -127,7 +127,7 @@ def test_settings_are_read_from_texts() -> None:
         "critical_threshold": "none",
     }
 
-    assert build_policy("scored-pruning", settings) == ScoredPruning(
+    assert get_policy("scored-pruning", **settings) == ScoredPruning(
         enabled=False, compaction_threshold=0.25, protects="messages", protected_turns=10
     )
 

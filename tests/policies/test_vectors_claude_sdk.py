@@ -9,10 +9,10 @@ import pytest
 from neutral_blocks import block_of, images_of, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import PROMPT_KINDS, AnyBlock, Kind
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.preserve_zone import PreserveZone, step_back
 from cutbank.domain.window import Window
 
@@ -58,7 +58,7 @@ class Case:
     def policy(self, preset: str = "") -> PreserveZone:
         config = self.vector["config"]
         settings = {name: config[name] for name in CONFIGURED}
-        policy = build_policy(f"preserve-zone{preset}", settings)
+        policy = get_policy(f"preserve-zone{preset}", **settings)
         assert isinstance(policy, PreserveZone)
         return policy
 

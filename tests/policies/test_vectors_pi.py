@@ -7,9 +7,9 @@ from neutral_session import NeutralSession
 from pi_preparation import PiPreparation, find_pi_cut, prepare_like_pi
 from vector_files import FOLDERS, Vector, lines_of
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.messages import group_messages
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.summaries.summarizer import SummaryPart
 from cutbank.domain.window import Window
@@ -28,7 +28,7 @@ class Line:
         config = vector["config"]
         settings = {name: config[name] for name in ("enabled", "reserve_tokens")}
         keep = {"keep_tokens": config["keep_recent_tokens"]}
-        policy = build_policy("pi@as_shipped", settings | keep)
+        policy = get_policy("pi@as_shipped", **(settings | keep))
         assert isinstance(policy, Pi)
         self.policy = policy
 

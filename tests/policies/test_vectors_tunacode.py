@@ -8,10 +8,10 @@ import pytest
 from neutral_blocks import block_of, images_of, is_cut_off, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
 from cutbank.domain.messages import iter_message_spans_back
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.summaries.templates import TunacodeTemplate
 from cutbank.domain.window import Window
@@ -51,10 +51,9 @@ def told(vector: Vector, trigger: Trigger = Trigger.THRESHOLD) -> Told:
 
 
 def policy(vector: Vector, preset: str) -> RetentionWindow:
-    found = build_policy(
-        f"tunacode@{preset}",
-        {name: vector["config"][name] for name in ("keep_recent_tokens", "reserve_tokens")},
-    )
+    names = ("keep_recent_tokens", "reserve_tokens")
+    settings = {name: vector["config"][name] for name in names}
+    found = get_policy(f"tunacode@{preset}", **settings)
     assert isinstance(found, RetentionWindow)
     return found
 

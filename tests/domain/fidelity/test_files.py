@@ -85,10 +85,7 @@ def test_shell_commands_read_what_they_print_and_modify_what_they_write() -> Non
 
 def test_a_view_names_a_file_by_its_path_or_by_a_longer_one() -> None:
     found = at_end(
-        touched(
-            ("edit_file", {"path": "src/river.py"}),
-            ("read_file", {"path": "src/bank.py"}),
-        )
+        touched(("edit_file", {"path": "src/river.py"}), ("read_file", {"path": "src/bank.py"}))
     )
 
     assert score_summary(found, "river.py and bank.py").modified_named == 0

@@ -8,10 +8,11 @@ import pytest
 
 from cutbank.adapters.runtime.compaction.hook_commands import HookCommand
 from cutbank.adapters.settings.load_settings import load_settings
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto, ViewStats
-from cutbank.domain.policies.catalog import DEFAULT_POLICY, POLICIES, build_policy, find_alias
+from cutbank.domain.policies.catalog import DEFAULT_POLICY, POLICIES, find_alias
 from cutbank.domain.policies.policy import get_presets, list_settings
 
 from .conftest import Run
@@ -134,9 +135,8 @@ def test_every_policy_is_listed_with_its_presets_and_settings(run: Run, file: Pa
         assert one["source"]
         assert one["package"] is None
         for preset in one["presets"]:
-            assert build_policy(f"{name}@{preset['name']}", {}) == build_policy(
-                name, preset["settings"]
-            )
+            same = get_policy(name, **preset["settings"])
+            assert get_policy(f"{name}@{preset['name']}") == same
         assert [preset["name"] for preset in one["presets"]] == list(get_presets(policy))
         assert [setting["name"] for setting in one["settings"]] == [
             setting.name for setting in list_settings(policy)
