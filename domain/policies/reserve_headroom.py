@@ -210,7 +210,7 @@ class ReserveHeadroom:
             # A quarter is for what comes next.
             most = window.request_tokens + window.held_tokens + free * 3 // 4
             headroom = Headroom(headroom.reserve, min(headroom.keep, free // 2))
-        walk = self._walk_back(window, headroom)
+        walk = self.walk_back(window, headroom)
         cut = walk.first_kept
         if cut is None:
             if trigger is Trigger.IDLE and not self._is_past(window, headroom):
@@ -263,14 +263,10 @@ class ReserveHeadroom:
             return below
         return max(below, (room - floor) // 2, 0)
 
-    def walk_back(self, window: Window) -> ReserveWalk:
+    def walk_back(self, window: Window, headroom: Headroom | None = None) -> ReserveWalk:
         """Return where the document's walk ends, legal or not."""
-        return self._walk_back(window, self.find_headroom(window.limit))
-
-    def _walk_back(self, window: Window, headroom: Headroom) -> ReserveWalk:
-        return walk_back(
-            window, headroom.keep, self.estimator, passes_developer=self.passes_developer
-        )
+        keep = (headroom or self.find_headroom(window.limit)).keep
+        return walk_back(window, keep, self.estimator, passes_developer=self.passes_developer)
 
     # By how much
 

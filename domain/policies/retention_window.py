@@ -103,7 +103,7 @@ class RetentionWindow:
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
         meant = self._find_budget_index(window) or 0
-        at, reason = self._find_cut_index(window, meant), self._write_reason(window)
+        at, reason = self.find_cut(window, meant), self._write_reason(window)
         if at < meant and (not at or (self.splits_runs and self._is_due_again(window, at))):
             # No message ends near the budget's cut, so take that cut if it keeps enough.
             at = meant
@@ -152,16 +152,13 @@ class RetentionWindow:
             describe_media=_describe_media,
         )
 
-    def find_cut(self, window: Window) -> int:
+    def find_cut(self, window: Window, meant: int | None = None) -> int:
         """Return the index of the first item to keep, by the document's rules; 0 for no cut.
 
         One past the newest item if all of them may leave.
         """
-        return self._find_cut_index(window, self._find_budget_index(window) or 0)
-
-    def _find_cut_index(self, window: Window, meant: int) -> int:
-        """Return the index of the first item to keep by the rules; 0 if there is no cut."""
         items, at = window.open_to_cut, 0
+        meant = (self._find_budget_index(window) or 0) if meant is None else meant
         is_forced = window.trigger in FORCED_TRIGGERS
         if not is_forced or self.forced_cut != _LATEST:
             at = self._snap_back(items, meant)

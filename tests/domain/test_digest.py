@@ -10,7 +10,6 @@ from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, HiddenBlock
 from cutbank.domain.digest import (
     build_digest,
-    build_inventory,
     find_touched_files,
     normalize_tool_name,
 )
@@ -139,8 +138,8 @@ def made(path: str, begins: int) -> list[Item]:
 
 
 def test_it_adds_to_what_was_counted_before() -> None:
-    first = build_inventory(made("a", 1), Digest(), [HiddenBlock(position=9)])
-    second = build_inventory(made("b", 3), first, [HiddenBlock(position=5, replacement="[five]")])
+    first = build_digest(made("a", 1), Digest(), [HiddenBlock(position=9)])
+    second = build_digest(made("b", 3), first, [HiddenBlock(position=5, replacement="[five]")])
 
     assert [(one.path, one.position, one.tool) for one in second.artifacts] == [
         ("a", 2, "draw"),
@@ -148,7 +147,7 @@ def test_it_adds_to_what_was_counted_before() -> None:
     ]
     assert [(one.position, one.replacement) for one in second.hidden] == [(5, "[five]"), (9, None)]
     # Of a path that was made again the newest result counts.
-    again = build_inventory(made("a", 5), first)
+    again = build_digest(made("a", 5), first)
     assert [(one.path, one.position) for one in again.artifacts] == [("a", 6)]
 
 
@@ -162,7 +161,7 @@ def test_an_artifact_is_listed_once_and_without_its_call_by_no_tool() -> None:
         ToolResult(tool_call_id="e", content='["artifact_path"]'),
     )
 
-    (artifact,) = build_inventory(answers, Digest()).artifacts
+    (artifact,) = build_digest(answers, Digest()).artifacts
 
     assert (artifact.path, artifact.tool, artifact.visibility) == ("out/a.pdf", None, "external")
 
@@ -174,8 +173,8 @@ def test_commands_are_named_by_their_calls() -> None:
         ToolCall(tool_call_id="3", name="mcp__local__run_command"),
     )
 
-    first = build_inventory(calls, Digest())
-    second = build_inventory(items(ToolCall(tool_call_id="4", name="bash"), begins=4), first)
+    first = build_digest(calls, Digest())
+    second = build_digest(items(ToolCall(tool_call_id="4", name="bash"), begins=4), first)
 
     assert (first.commands, second.commands) == (Ranges.of([1, 3]), Ranges.of([4]))
 
@@ -187,7 +186,7 @@ def test_a_memory_that_was_not_answered_or_found_nothing_is_told_as_such() -> No
         ToolResult(tool_call_id="2", content="no hits"),
     )
 
-    (read,) = build_inventory(calls, Digest()).memory_reads
+    (read,) = build_digest(calls, Digest()).memory_reads
     assert (read.position, read.query, read.hits, read.paths) == (2, "nothing", 0, ())
 
 
