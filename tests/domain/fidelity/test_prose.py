@@ -36,23 +36,6 @@ def test_a_pair_is_at_stake_that_later_prose_has_again() -> None:
     assert {said: pairs(story(*said)) for said in found} == found
 
 
-def test_only_prose_is_asked_and_only_prose_answers() -> None:
-    talk = (
-        Talk().calls_tool("look", "harbour gate").returns("harbour gate").attached("harbour gate")
-    )
-    late = Talk().user("harbour gate").says("first").says("second").says("third")
-
-    assert pairs(talk.says("second").says("third").says("harbour gate")) == []
-    assert pairs(late.calls_tool("look", "harbour gate").returns("harbour gate")) == []
-    assert pairs(late.user("harbour gate").thinks("nothing")) == []
-
-
-def test_what_an_answer_says_twice_it_has_from_below() -> None:
-    talk = Talk().user("harbour gate").thinks("harbour gate").says("harbour gate", more=True)
-
-    assert [(one.call, one.newest) for one in talk.read().pairs.repeated] == [(1, 1), (1, 1)]
-
-
 def test_the_summary_has_a_pair_within_three_words_in_a_line() -> None:
     hits = {
         "gate and deep brown harbour": 1,
