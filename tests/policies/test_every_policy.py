@@ -19,6 +19,7 @@ from story_rules import (
     the_view_is_not_empty,
 )
 from vector_files import lines_of
+from worded_windows import make_window
 
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
@@ -128,6 +129,24 @@ def test_every_plan_of_the_vectors_histories_is_settled_by_the_rules(folder: str
 
 
 # Windows of which nothing good can come
+
+
+def test_an_empty_window_is_an_error_only_where_somebody_waits(subtests: pytest.Subtests) -> None:
+    for name, limit in product(every_name(), [0, 100_000]):
+        policy, window = get_policy(name), Window((), 0, limit, Trigger.THRESHOLD)
+        assert not is_due(policy, window), name
+        assert policy.plan(window) is None, name
+        for trigger in SOMEBODY_WAITS:
+            with subtests.test(name), pytest.raises(NothingToCompactError, match="nothing to "):
+                policy.plan(replace(window, trigger=trigger))
+
+
+def test_nothing_is_due_where_no_limit_is_known() -> None:
+    for name, limit in product(every_name(), [0, -1]):
+        window = make_window("u=9999 a=99999 u a", limit=limit, trigger=Trigger.THRESHOLD)
+
+        assert not is_due(get_policy(name), window), name
+        assert get_policy(name).plan(window) is None, name
 
 
 BAD = {

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from cutbank.domain.blocks import Block, Kind, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
@@ -27,18 +25,6 @@ talk = partial(make_window, blocks=BLOCKS)
 
 
 # Where nothing helps
-
-
-def test_of_an_empty_window_nothing_may_leave(subtests: pytest.Subtests) -> None:
-    policy = get_policy("claude-sdk", max_output_tokens=0)
-    for limit, trigger in product([0, -1, 100], Trigger):
-        window = talk("", limit=limit, trigger=trigger)
-        if trigger is Trigger.THRESHOLD:
-            assert not is_due(policy, window), limit
-            assert policy.plan(window) is None, limit
-            continue
-        with subtests.test(str(trigger)), pytest.raises(NothingToCompactError, match="0 tokens in"):
-            policy.plan(window)
 
 
 def test_where_the_reserve_alone_fires_the_setting_is_named() -> None:
@@ -100,12 +86,6 @@ def test_the_plan_says_how_full_it_was_and_what_is_kept() -> None:
         template=ClaudeSdkTemplate(),
         on_failure=OnFailure.NOTICE,
     )
-
-
-def test_what_somebody_asks_for_needs_no_threshold() -> None:
-    for trigger in [Trigger.MANUAL, Trigger.OVERFLOW, Trigger.IDLE]:
-        window = talk("u=30 a=30", trigger=trigger, in_use=60)
-        assert find_planned_cut(POLICY, window) == 2, trigger
 
 
 def test_a_message_leaves_or_stays_as_a_whole() -> None:

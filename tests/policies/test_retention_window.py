@@ -109,13 +109,6 @@ def test_in_a_unit_of_text_what_is_used_is_what_the_messages_say() -> None:
     assert replace(IN_TEXT, fires_at=">=").fires(talk("u a u a u"))
 
 
-def test_nothing_fires_where_no_limit_is_known_or_nothing_is_there() -> None:
-    for policy in [POLICY, IN_TEXT]:
-        assert not policy.fires(talk("u a u a u a", limit=0)), policy
-        assert not policy.fires(talk("")), policy
-        assert not replace(policy, fires_at=">=").fires(talk("", limit=1)), policy
-
-
 def test_exactly_what_is_to_be_kept_is_enough_or_not() -> None:
     window = talk("u a u a u a")
     for policy in (POLICY, IN_TEXT):

@@ -14,7 +14,6 @@ from cutbank.domain.blocks import Block
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.counting.estimators import escape_like_rust
 from cutbank.domain.cut_points import find_orphans
-from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
@@ -194,30 +193,8 @@ def test_the_meter_has_the_documents_colours() -> None:
 # Windows of which little can come
 
 
-def test_an_empty_window_is_an_error_only_where_somebody_waits(subtests: pytest.Subtests) -> None:
-    for trigger in Trigger:
-        if trigger in {Trigger.THRESHOLD, Trigger.IDLE}:
-            assert PLAIN.plan(talk("", trigger=trigger)) is None, trigger
-            continue
-        with (
-            subtests.test(str(trigger)),
-            pytest.raises(NothingToCompactError, match="nothing to prune: 0 tokens are in use"),
-        ):
-            PLAIN.plan(talk("", trigger=trigger))
-
-
 def test_after_a_refusal_for_length_something_leaves_however_little_seems_in_use() -> None:
     assert drops(talk("u=10 u=10 u=10 u=10", trigger=Trigger.OVERFLOW)) == [1]
-
-
-def test_without_a_limit_nothing_is_due() -> None:
-    for limit in [0, -1]:
-        window = talk("u=9999 u=9999", limit=limit)
-
-        level = PLAIN.measure_level(window)
-        assert (level, level.share) == (Utilization(19_998, limit, UsageLevel.NORMAL), 0), limit
-        assert not PLAIN.fires(window), limit
-        assert PLAIN.plan(window) is None, limit
 
 
 def test_reserves_that_take_the_whole_limit_are_named() -> None:
