@@ -48,6 +48,15 @@ def test_tokens_are_rounded_up_and_each_row_is_framed() -> None:
     assert find_canonical_boundaries(framed.read(), LIMIT) == (RowBoundary(1, 2),)
 
 
+def test_where_no_tail_is_small_enough_the_last_legal_one_is_kept() -> None:
+    talk = Talk().user("go").calls_tool("look").returns(words(5_000)).says("done")
+
+    assert find_canonical_boundaries(talk.read(), LIMIT) == (RowBoundary(2, 2),)
+    # The result cannot be parted from its call, which is the first row: that is no progress.
+    talk = Talk().calls_tool("look").returns(words(5_000)).says("done").says("more")
+    assert find_canonical_boundaries(talk.read(), LIMIT) == (RowBoundary(3, 3),)
+
+
 def test_a_window_parts_no_result_from_its_call_and_no_open_call_holds_it_up() -> None:
     talk = Talk().calls_tool("a", id="a").calls_tool("b", id="b").returns("b", id="b")
     talk.user("meanwhile").returns("a", id="a").user("then").says("done")
