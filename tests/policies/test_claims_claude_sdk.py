@@ -227,7 +227,7 @@ def test_where_no_summary_can_be_had_what_would_be_summed_up_leaves_all_the_same
 
     assert view.summary is not None
     assert list(view.entries) == [one for one in before.entries if one.position in wanted.kept]
-    assert view.summary.summariser == "notice"
+    assert view.summary.summarizer == "notice"
     assert view.summary.text.startswith("[Context Pruned: Removed ")
     assert session.recall(before.entries[0].position)[0].block.text.startswith("question 0")
 

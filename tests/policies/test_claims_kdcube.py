@@ -200,7 +200,7 @@ def test_where_the_original_had_no_summary_the_view_stays_and_by_default_one_sta
             assert view.entries == before.entries, fails
         else:
             assert view.summary is not None, fails
-            assert view.summary.summariser == "extractive", fails
+            assert view.summary.summarizer == "extractive", fails
 
 
 # The digest
