@@ -53,7 +53,7 @@ def test_where_its_program_did_nothing_what_reached_the_budget_is_told() -> None
         window = make_window(history)
 
         assert find_pi_cut(POLICY, window).first_kept == 1, history
-        plan = POLICY.plan(window)
+        plan = make_plan(POLICY, window)
         assert plan.cut == meant, history
         assert settle_plan(window, plan).removed_items, history
 

@@ -174,7 +174,8 @@ def test_between_two_prunings_there_is_a_minute() -> None:
 def test_where_it_is_off_nothing_happens() -> None:
     off, window = replace(PLAIN, enabled=False), talk("u " * 12)
 
-    assert off.plan(window) is off.find_warning(window) is None
+    assert off.plan(window) is None
+    assert off.find_warning(window) is None
     assert not off.fires(window)
 
 
