@@ -275,10 +275,8 @@ def test_every_summary_carries_the_inventory_of_what_it_stands_for(session: Stor
     later = session.loop(policy=POLICY, limit=LIMIT).prepare().summary
     assert later is not None
     assert later.digest.artifacts == digest.artifacts
+    assert later.digest.memory_reads == digest.memory_reads
     assert later.digest.hidden == digest.hidden
-
-
-# Hooks
 
 
 # Cache points
