@@ -19,7 +19,13 @@ from ..errors import NothingToCompactError
 from ..messages import Message, Role, group_messages
 from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window
-from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
+from .policy import (
+    NEVER_FIRES,
+    check_settings,
+    make_setting_error,
+    setting,
+    write_reserve_reason,
+)
 from .reference.reserve_walk import ReserveWalk, walk_back
 
 _MAX_ANSWER_TOKENS = 32_000
@@ -233,7 +239,7 @@ class ReserveHeadroom:
             summary = min(summary, max(free // 6, _MIN_SUMMARY_TOKENS))
         return Plan(
             cut=cut,
-            reason=_write_reason(window, headroom),
+            reason=write_reserve_reason(window, *headroom),
             summary_tokens=summary,
             most_tokens=most,
             turn_tokens=summary if form.has_own_turn_budget else 0,
@@ -309,13 +315,3 @@ def list_kept_messages(window: Window) -> tuple[Message, ...]:
 
 def _sum_tokens(messages: Sequence[Message], estimator: Estimator) -> int:
     return sum([estimator.count_message([item.block for item in one.items]) for one in messages])
-
-
-def _write_reason(window: Window, headroom: Headroom) -> str:
-    of_limit = ""
-    if window.limit > 0:
-        of_limit = f" of {window.limit:,}, of which {headroom.reserve:,} stay free"
-    return (
-        f"{window.trigger}: {window.used_tokens:,} tokens in use{of_limit}; "
-        f"the newest {headroom.keep:,} are kept"
-    )

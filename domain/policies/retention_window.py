@@ -21,8 +21,6 @@ from ..summaries.templates import TunacodeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import check_settings, setting
 
-FORCED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
-"""Triggers that compact regardless of the threshold."""
 _TEMPLATE = TunacodeTemplate()
 _BUDGET, _LATEST, _EITHER = "budget", "latest", "either"
 """Where a forced compaction cuts."""
@@ -159,7 +157,7 @@ class RetentionWindow:
         """
         items, at = window.open_to_cut, 0
         meant = (self._find_budget_index(window) or 0) if meant is None else meant
-        is_forced = window.trigger in FORCED_TRIGGERS
+        is_forced = not window.trigger.is_automatic
         if not is_forced or self.forced_cut != _LATEST:
             at = self._snap_back(items, meant)
         if is_forced and not at and self.forced_cut != _BUDGET:
@@ -218,7 +216,7 @@ class RetentionWindow:
         return self.cuts_after_unfinished and _is_text_only(message)
 
     def _write_reason(self, window: Window) -> str:
-        if window.trigger in FORCED_TRIGGERS:
+        if not window.trigger.is_automatic:
             return f"{window.trigger}: {window.used_tokens:,} tokens in use"
         return (
             f"{window.used_tokens:,} of {window.limit:,} tokens in use, more than "

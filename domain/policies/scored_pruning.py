@@ -25,8 +25,6 @@ _MIN_WARNING_SHARE = 0.50
 _CRITICAL_SHARE = 0.90
 _CRITICAL_TARGET_SHARE = 0.8
 """The share of the target at the critical level."""
-_REQUESTED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
-"""Triggers that a user waits for, who has to learn that nothing was done."""
 
 
 class ResultText(StrEnum):
@@ -247,6 +245,6 @@ class ScoredPruning:
 
 
 def _refuse_if_requested(window: Window, why: str) -> None:
-    """Raise NothingToCompactError if a user requested the compaction."""
-    if window.trigger in _REQUESTED_TRIGGERS:
+    """Raise NothingToCompactError if a user waits, who has to learn that nothing was done."""
+    if not window.trigger.is_automatic:
         raise NothingToCompactError(f"nothing to prune: {why}")
