@@ -17,27 +17,23 @@ from .conftest import talk_of
 
 
 @pytest.fixture
-def engine() -> str:
-    return "sqlite"
-
-
-@pytest.fixture
 def talk() -> Talk:
     """Two turns with a call each: eight entries."""
     return talk_of(SESSION, turns=2)
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / f"{SESSION}.jsonl"
+def file(tmp_path: Path, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the talk's transcript, of which each block is a batch of its own."""
+    monkeypatch.setattr(transcript_import, "MAX_BATCH_CHARACTERS", 10)
+    file = tmp_path / f"{SESSION}.jsonl"
+    file.write_bytes(talk.raw())
+    return file
 
 
 def test_an_interrupted_import_is_marked_and_resumes(
-    store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch
+    store: SessionStore, talk: Talk, file: Path
 ) -> None:
-    file.write_bytes(talk.raw())
-    monkeypatch.setattr(transcript_import, "MAX_BATCH_CHARACTERS", 10)
-
     def interrupt(done: int, _: int) -> None:
         if done > len(talk.raw()) // 2:
             raise KeyboardInterrupt
@@ -56,10 +52,8 @@ def test_an_interrupted_import_is_marked_and_resumes(
 
 
 def test_others_may_append_while_it_is_imported(
-    store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch, database: str
+    store: SessionStore, file: Path, database: str
 ) -> None:
-    file.write_bytes(talk.raw())
-    monkeypatch.setattr(transcript_import, "MAX_BATCH_CHARACTERS", 10)
     with cutbank.open(database) as other:
 
         def meddle(_: int, __: int) -> None:

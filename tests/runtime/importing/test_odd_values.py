@@ -5,7 +5,6 @@ import re
 from itertools import cycle
 from pathlib import Path
 
-import pytest
 from claude_code_talk import Talk
 from opened_stores import store_of
 
@@ -16,12 +15,6 @@ from cutbank.domain.session_events import Usage
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 NUMBERS = re.compile(r"(?<=[:\[,\s])-?\d+(?:\.\d+)?(?=\s*[,}\]\n])")
-
-
-@pytest.fixture
-def engine() -> str:
-    """How events are stored is tested on both databases elsewhere."""
-    return "sqlite"
 
 
 def test_a_number_that_nothing_can_hold_spoils_no_database(tmp_path: Path) -> None:
