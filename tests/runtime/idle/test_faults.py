@@ -5,9 +5,11 @@ import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 from databases import each_database
@@ -32,7 +34,7 @@ from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.attempt import MISCONFIGURED_PAUSE
 from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, Backoff, IdleWorker
-from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
+from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 from cutbank.domain.compaction_events import (
@@ -43,15 +45,6 @@ from cutbank.domain.compaction_events import (
 from cutbank.domain.errors import InvalidSettingError
 
 REST = RULES.idle_time_s
-
-
-def one_line(notice: WorkerNotice, *words: str) -> None:
-    assert notice.reason is not None
-    assert "\n" not in notice.reason
-    assert all(word in notice.reason for word in words), notice.reason
-
-
-# Storage
 
 
 @pytest.fixture
@@ -73,19 +66,16 @@ def test_without_permission_to_write_nothing_is_done_and_nobody_is_pestered(
     pass_time(clock, REST)
     with cutbank.open(read_only, clock=clock, settings=SETTINGS) as store:
         worker = IdleWorker(store, RULES, listeners=[told])
-        before = [session.view().fingerprint for session in store.sessions()]
-        ends = clock.now.timestamp() + 1_800
-        looks = 0
-        while clock.now.timestamp() < ends:
-            next_at = look(worker)
+        ends, looks = clock.now + timedelta(seconds=1_800), 0
+        while clock.now < ends:
+            clock.now = max(clock.now, look(worker))
             looks += 1
-            clock.now = max(clock.now, next_at)
         worker.stop()
 
-        assert [session.view().fingerprint for session in store.sessions()] == before
         assert not any(recorded(session, CompactionRequested) for session in store.sessions())
     (away,) = told.about(NoticeKind.DATABASE_AWAY)
-    one_line(away, "is read-only")
+    assert "is read-only" in str(away.reason)
+    assert "\n" not in str(away.reason)
     assert told.about(NoticeKind.DATABASE_BACK, NoticeKind.DONE) == []
     tried = told.about(NoticeKind.FAILED)
     assert {notice.reason for notice in tried} == {away.reason}
@@ -130,22 +120,10 @@ def test_a_file_that_fails_for_a_while_is_waited_for(
     look(worker)
 
     (away,) = told.about(NoticeKind.DATABASE_AWAY)
-    one_line(away, "the disk reports an error")
+    assert "the disk reports an error" in str(away.reason)
     assert len(told.about(NoticeKind.DATABASE_BACK)) == 1
     assert told.keys(NoticeKind.DONE) == [session.key]
     assert [notice.attempt for notice in told.about(NoticeKind.BEGAN)] == [1, 1]
-
-
-# What belongs to users
-
-
-class Breaks:
-    """A policy with a mistake."""
-
-    name = "breaks"
-
-    def plan(self, window: object) -> object:
-        raise ZeroDivisionError("division by zero")
 
 
 def test_a_policy_that_raises_is_tried_again_with_pauses_and_given_up(
@@ -159,7 +137,8 @@ def test_a_policy_that_raises_is_tried_again_with_pauses_and_given_up(
     talk(session)
     pass_time(clock, REST)
     worker = working()
-    monkeypatch.setattr(Settings, "make_policy", lambda *_: Breaks())
+    plans = SimpleNamespace(name="breaks", plan=lambda _: 1 / 0)
+    monkeypatch.setattr(Settings, "make_policy", lambda *_: plans)
     moments = []
     for _ in range(100):
         begun = len(told.about(NoticeKind.BEGAN))
@@ -211,9 +190,6 @@ def test_settings_that_ask_one_session_for_what_cannot_be_hold_up_no_other(
     look(worker)
     assert told.keys(NoticeKind.DONE)[-1] == "first"
     assert told.about(NoticeKind.BEGAN)[-1].attempt == 1  # it was not the session's fault
-
-
-# Schedulers
 
 
 def test_a_worker_has_stopped_when_it_uses_its_store_no_more(

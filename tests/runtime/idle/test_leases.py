@@ -1,8 +1,10 @@
 """Whoever holds the lease compacts; whoever lost it records what it cost, and no more."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from databases import each_database
 from opened_stores import store_of
 from resting import (
@@ -36,6 +38,7 @@ from cutbank.domain.compaction_events import (
 REST = RULES.idle_time_s
 LEASE = 60.0
 LEASED = replace(RULES, lease_s=LEASE, hourly_usd=None)
+ENDS = (NoticeKind.DONE, NoticeKind.LOST)
 
 
 def begun(session: StoredSession, worker: IdleWorker, held: Held, clock: SetClock) -> None:
@@ -95,60 +98,44 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_late_summary_s_cost_is_recor
     held.let_go()
     assert one.wait()
 
-    assert [notice.worker for notice in told.about(NoticeKind.DONE)] == ["other"]
-    assert [notice.worker for notice in told.about(NoticeKind.LOST)] == ["one"]
+    assert [(notice.about, notice.worker) for notice in told.about(*ENDS)] == [
+        (NoticeKind.DONE, "other"),
+        (NoticeKind.LOST, "one"),
+    ]
     (rejected,) = recorded(session, CompactionRejected)
     assert (rejected.rule, rejected.cost_usd) == ("lost-lease", PRICE)
     assert [request.by for request in recorded(session, CompactionRequested)] == ["one", "other"]
     done_once(session)
 
 
-def test_a_lease_that_ran_out_and_that_nobody_took_is_still_good(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    worker = working(LEASED)
-    begun(session, worker, held, clock)
-    pass_time(clock, 100 * LEASE)
-
-    held.let_go()
-    assert worker.wait()
-
-    assert told.keys(NoticeKind.DONE) == [session.key]
-    done_once(session)
-
-
-def test_an_agent_that_compacts_meanwhile_wins(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    worker = working(LEASED)
-    begun(session, worker, held, clock)
-
-    assert session.compact().compacted
-    held.let_go()
-    assert worker.wait()
-
-    assert told.keys(NoticeKind.LOST) == [session.key]
-    assert [rejected.rule for rejected in recorded(session, CompactionRejected)] == ["lost-lease"]
-    done_once(session)
-
-
-# What happens to the session meanwhile
-
-
-def test_what_is_said_while_a_summary_is_written_stays_in_view(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
+@pytest.mark.parametrize(
+    ("happens", "end"),
+    [
+        (lambda session, clock: pass_time(clock, 100 * LEASE), NoticeKind.DONE),  # nobody took it
+        (lambda session, clock: session.compact(), NoticeKind.LOST),
+        (lambda session, clock: session.append(Block.user("are you there?")), NoticeKind.DONE),
+    ],
+)
+def test_a_lease_ends_by_what_happened_meanwhile(
+    session: StoredSession,
+    *,
+    working: Working,
+    told: Told,
+    held: Held,
+    clock: SetClock,
+    happens: Callable[[StoredSession, SetClock], object],
+    end: NoticeKind,
 ) -> None:
     worker = working(LEASED)
     begun(session, worker, held, clock)
 
-    session.append(Block.user("are you there?"), Block.assistant("I am."))
+    happens(session, clock)
+    said = session.view().entries[-1].text
     held.let_go()
     assert worker.wait()
 
-    assert told.keys(NoticeKind.DONE) == [session.key]
-    view = session.view()
-    assert view.boundary is not None
-    assert [entry.text for entry in view.entries[-2:]] == ["are you there?", "I am."]
+    assert [notice.about for notice in told.about(*ENDS)] == [end]
+    assert session.view().entries[-1].text == said
     done_once(session)
 
 
@@ -171,9 +158,6 @@ def test_whatever_becomes_of_the_session_meanwhile_is_kept(
     assert fork.view().fingerprint == shown
     assert session.log.compactor().decisions.read_state().requested == 0
     assert verify(store_of(session)).violations == []
-
-
-# What is an attempt
 
 
 def test_what_is_found_due_on_old_news_is_not_tried_again(
@@ -231,9 +215,6 @@ def test_a_session_that_kills_whoever_compacts_it_is_given_up_until_more_is_said
     assert told.keys(NoticeKind.BEGAN) == [session.key]
     assert told.keys(NoticeKind.DONE) == [session.key]
     done_once(session)
-
-
-# Sessions of another kind
 
 
 def test_forks_and_what_was_decided_before_them_are_compacted_once(

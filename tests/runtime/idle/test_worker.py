@@ -21,45 +21,17 @@ from cutbank.domain.session_events import Parent
 REST = RULES.idle_time_s
 
 
-def test_a_session_is_compacted_once_it_rests(
-    session: StoredSession, working: Working, told: Told, clock: SetClock
-) -> None:
-    talk(session)
-    before = session.view().tokens
-    worker = working()
-
-    look(worker)
-    assert told.keys(NoticeKind.BEGAN) == []
-    pass_time(clock, REST)
-    look(worker)
-    worker.look()
-
-    (done,) = told.about(NoticeKind.DONE)
-    assert (done.session, done.pre_tokens) == (session.key, before)
-    assert session.view().tokens == done.post_tokens
-    assert session.view().tokens < before
-    assert told.about(NoticeKind.LOOKED)[-1].due == 0
-
-
 def test_nothing_is_begun_while_a_session_is_not_at_rest(
     store: SessionStore, working: Working, told: Told, clock: SetClock
 ) -> None:
-    calling, sleeping, closed, working_for, small = (
-        store.session(key, parent=parent)
-        for key, parent in (
-            ("calling", None),
-            ("sleeping", None),
-            ("closed", None),
-            ("working for", Parent(namespace="default", key="small")),
-            ("small", None),
-        )
-    )
-    for session in (calling, sleeping, closed, working_for):
+    calling, sleeping, closed = map(store.session, ("calling", "sleeping", "closed"))
+    parent = Parent(namespace="default", key="calling")
+    for session in (calling, sleeping, closed, store.session("working for", parent=parent)):
         talk(session)
     calling.append(ToolCall(tool_call_id="c1", name="make", arguments="{}"))
     sleeping.schedule_wake(clock.now + timedelta(hours=2))
     closed.close()
-    small.append(Block.user("hello"))
+    store.session("small").append(Block.user("hello"))
     worker = working()
     pass_time(clock, 2 * REST)
 
@@ -71,6 +43,8 @@ def test_nothing_is_begun_while_a_session_is_not_at_rest(
     pass_time(clock, REST)
     look(worker)
     assert sorted(map(str, told.keys(NoticeKind.DONE))) == ["calling", "sleeping"]
+    done = told.about(NoticeKind.DONE)[-1]
+    assert store.session(str(done.session)).view().tokens == done.post_tokens
 
 
 def test_a_session_in_which_something_is_said_meanwhile_is_looked_at_later(
@@ -152,12 +126,11 @@ def test_a_session_that_cost_what_it_may_is_summarized_by_rules(
 
 
 class Sweeping(Maintenance):
-    """Maintenance with one chore, which sweeps until it is told that there is something better."""
+    """Maintenance with one chore, which notes at each run whether it may go on."""
 
     def __init__(self, due: datetime) -> None:
         self.due = due
         self.swept: list[bool] = []
-        """For each run, whether it could go on."""
 
     def find_next_time(self) -> datetime:
         return self.due
@@ -168,14 +141,17 @@ class Sweeping(Maintenance):
         return [TaskReport("sweep", TaskOutcome.DONE, now, took_s=1.0, next_at=self.due)]
 
 
-def test_chores_are_done_where_no_session_is_due(
+def test_chores_are_done_where_no_session_is_due_and_hours_are_not_quiet(
     session: StoredSession, working: Working, told: Told, clock: SetClock
 ) -> None:
     talk(session)
-    worker = working()
+    quiet = QuietHours(time(0), time(6), UTC)
+    worker = working(replace(RULES, quiet_hours=quiet))
     worker.maintenance = upkeep = Sweeping(due=clock.now)
-    pass_time(clock, REST)
 
+    look(worker)
+    assert upkeep.swept == []
+    pass_time(clock, 6 * 3_600)
     worker.look()  # the session comes first
     assert worker.wait()
     assert (told.keys(NoticeKind.DONE), upkeep.swept) == ([session.key], [])
@@ -185,21 +161,6 @@ def test_chores_are_done_where_no_session_is_due(
     assert upkeep.swept == [True]
     (done,) = told.about(NoticeKind.CHORE_DONE)
     assert (done.chore, done.next_at) == ("sweep", upkeep.due)
-
-
-def test_chores_wait_for_the_end_of_quiet_hours(
-    working: Working, told: Told, clock: SetClock
-) -> None:
-    quiet = QuietHours(time(0), time(6), UTC)
-    worker = working(replace(RULES, quiet_hours=quiet))
-    worker.maintenance = upkeep = Sweeping(due=clock.now)
-
-    look(worker)
-    assert upkeep.swept == []
-    pass_time(clock, 6 * 3_600)
-    look(worker)
-
-    assert upkeep.swept == [True]
 
 
 @pytest.mark.parametrize(("rest", "is_cold"), [(REST, False), (3_600 + REST, True)])

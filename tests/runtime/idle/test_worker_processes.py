@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from databases import each_database
-from idle_processes import AT_ONCE, LONG, idling
+from idle_processes import AT_ONCE, LONG, IdleProcess, idling
 from processes import Killed
 from resting import WORDS, recorded, talk
 
@@ -46,6 +46,21 @@ def waiting(database: str) -> str:
     return database
 
 
+def both_done(worker: IdleProcess) -> bool:
+    """Wait until both sessions were compacted."""
+    done = {worker.until(NoticeKind.DONE)["session"] for _ in range(2)}
+    return done == {"one", "two"}
+
+
+def stopped(worker: IdleProcess, by: signal.Signals = signal.SIGTERM) -> dict[str, Any]:
+    """End the process; return the document that it wrote."""
+    worker.process.send_signal(by)
+    code, document = worker.ended()
+    assert code == 0
+    assert document is not None
+    return document
+
+
 def status(database: str) -> IdleStatus:
     with cutbank.open(database) as store:
         return cutbank.get_idle_status(store)
@@ -55,9 +70,11 @@ Held = tuple[Path, int]
 """A settings file with a program that never ends, and what to read to know that it runs."""
 
 
-def settings_that_hang(folder: Path, written: str) -> Iterator[Held]:
-    """Settings whose program says that it runs, and then waits for a lock."""
-    pipe, lock, file = folder / "at it", folder / "lock", folder / "settings.toml"
+@pytest.fixture
+def held(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Held]:
+    """A summarizer that never ends, or what the test's parameter says."""
+    written = getattr(request, "param", "idle.concurrency = 1\n[summary]\nchain = ['command']\n")
+    pipe, lock, file = tmp_path / "at it", tmp_path / "lock", tmp_path / "settings.toml"
     os.mkfifo(pipe)
     code = (
         f"import fcntl; open({str(pipe)!r}, 'w').write('x'); "
@@ -74,21 +91,6 @@ def settings_that_hang(folder: Path, written: str) -> Iterator[Held]:
     os.close(read)
 
 
-@pytest.fixture
-def held(tmp_path: Path) -> Iterator[Held]:
-    """A summarizer that never ends."""
-    yield from settings_that_hang(
-        tmp_path, "idle.concurrency = 1\n[summary]\nchain = ['command']\n"
-    )
-
-
-@pytest.fixture
-def hanging_hook(tmp_path: Path) -> Iterator[Held]:
-    """A hook that no cancellation reaches."""
-    hook = "[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"
-    yield from settings_that_hang(tmp_path, hook)
-
-
 def is_at_it(read: int) -> bool:
     """Wait until something was written there."""
     found, _, _ = select([read], [], [], LONG)
@@ -97,13 +99,9 @@ def is_at_it(read: int) -> bool:
 
 def test_what_is_due_is_compacted_until_the_process_is_told_to_stop(waiting: str) -> None:
     with idling(waiting) as worker:
-        done = {worker.until(NoticeKind.DONE)["session"], worker.until(NoticeKind.DONE)["session"]}
-        worker.process.send_signal(signal.SIGTERM)
-        code, document = worker.ended()
+        assert both_done(worker)
+        document = stopped(worker)
 
-    assert done == {"one", "two"}
-    assert code == 0
-    assert document is not None
     assert (document["done"], document["failed"], document["trouble"]) == (2, 0, None)
     ends = {NoticeKind.STOPPING, NoticeKind.STOPPED}
     assert [about for about in worker.abouts() if about in ends] == ["stopping", "stopped"]
@@ -117,16 +115,18 @@ def test_a_signal_cancels_what_runs_and_gives_its_lease_up(waiting: str, held: H
         worker.until(NoticeKind.BEGAN)
         assert is_at_it(at_it)
         assert len(status(waiting).running) == 1
-        worker.process.send_signal(signal.SIGINT)
-        code, _ = worker.ended()
+        stopped(worker, signal.SIGINT)
 
-    assert code == 0
-    assert status(waiting).running == ()
-    assert status(waiting).failing == 0
+    assert (status(waiting).running, status(waiting).failing) == ((), 0)
 
 
-def test_a_second_signal_ends_the_process_at_once(waiting: str, hanging_hook: Held) -> None:
-    settings, at_it = hanging_hook
+@pytest.mark.parametrize(
+    "held", ["[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"], indirect=True
+)
+def test_a_second_signal_ends_the_process_though_no_cancellation_reaches_what_runs(
+    waiting: str, held: Held
+) -> None:
+    settings, at_it = held
     with idling(waiting, "--settings", settings, "--grace", "600") as worker:
         worker.until(NoticeKind.BEGAN)
         assert is_at_it(at_it)
@@ -221,29 +221,19 @@ def test_hanging_up_restarts_a_worker_with_its_settings_as_they_are_then(
         worker.until(NoticeKind.WAITING, NoticeKind.LOOKED)
         settings.write_text("")
         worker.process.send_signal(signal.SIGHUP)
-        done = {worker.until(NoticeKind.DONE)["session"], worker.until(NoticeKind.DONE)["session"]}
-        worker.process.send_signal(signal.SIGTERM)
-        code, document = worker.ended()
-
-    assert (code, done) == (0, {"one", "two"})
-    assert document is not None
-    assert document["done"] == 2
+        assert both_done(worker)
+        assert stopped(worker)["done"] == 2
 
 
 @pytest.mark.slow
 def test_several_processes_share_the_work_and_end_together(waiting: str, tmp_path: Path) -> None:
     file = tmp_path / "health.json"
     with idling(waiting, "--processes", "2", "--health", file) as crew:
-        done = {crew.until(NoticeKind.DONE)["session"], crew.until(NoticeKind.DONE)["session"]}
+        assert both_done(crew)
         said = crew.until_file(file, lambda said: all(said["workers"]))
-        crew.process.send_signal(signal.SIGTERM)
-        code, document = crew.ended()
+        document = stopped(crew)
 
-    assert done == {"one", "two"}
-    assert code == 0
-    assert document is not None
-    assert len(document["workers"]) == 2
-    assert document["done"] == 2
+    assert (len(document["workers"]), document["done"]) == (2, 2)
     assert len({worker["pid"] for worker in said["workers"]}) == 2
     assert not file.exists()
 
@@ -289,12 +279,8 @@ def test_eight_workers_of_which_one_is_killed_compact_each_session_once(
         while status(database).done < 24:
             assert monotonic() < deadline
             sleep(1)
-        for worker in workers:
-            worker.process.send_signal(signal.SIGTERM)
-        ended = [worker.ended() for worker in workers]
+        documents = [stopped(worker) for worker in workers]
 
-    assert {code for code, _ in ended} == {0}
-    documents = [document for _, document in ended if document]
     assert sum(document["done"] for document in documents) == 24
     assert len([document for document in documents if document["done"]]) > 1
     assert not any(document["lost"] or document["failed"] for document in documents)
