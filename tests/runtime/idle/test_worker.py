@@ -126,7 +126,7 @@ def test_a_session_that_cost_what_it_may_is_summarized_by_rules(
 
 
 class Sweeping(Maintenance):
-    """Maintenance with one chore, which notes at each run whether it may go on."""
+    """Maintenance with two chores, which notes at each run whether it may go on."""
 
     def __init__(self, due: datetime) -> None:
         self.due = due
@@ -138,7 +138,10 @@ class Sweeping(Maintenance):
     def run_due(self, now: datetime, go_on: Callable[[], bool] = lambda: True) -> list[TaskReport]:
         self.swept.append(go_on())
         self.due = now + timedelta(days=1)
-        return [TaskReport("sweep", TaskOutcome.DONE, now, took_s=1.0, next_at=self.due)]
+        return [
+            TaskReport("sweep", TaskOutcome.DONE, now, took_s=1.0, next_at=self.due),
+            TaskReport("mend", TaskOutcome.FAILED, now, 1.0, self.due, reason="no thread"),
+        ]
 
 
 def test_chores_are_done_where_no_session_is_due_and_hours_are_not_quiet(
@@ -161,6 +164,8 @@ def test_chores_are_done_where_no_session_is_due_and_hours_are_not_quiet(
     assert upkeep.swept == [True]
     (done,) = told.about(NoticeKind.CHORE_DONE)
     assert (done.chore, done.next_at) == ("sweep", upkeep.due)
+    (failed,) = told.about(NoticeKind.CHORE_FAILED)
+    assert (failed.chore, failed.reason) == ("mend", "no thread")
 
 
 @pytest.mark.parametrize(("rest", "is_cold"), [(REST, False), (3_600 + REST, True)])

@@ -12,6 +12,7 @@ from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
+from cutbank.adapters.storage.event_log.storage_tasks import Storage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -62,6 +63,17 @@ def tell(store: SessionStore, first: int, last: int, key: str = "a session") -> 
     session = store.session(key)
     for number in range(first, last):
         session.append(Block.user(text_of(number)))
+
+
+def of(name: str, reports: list[TaskReport]) -> TaskReport:
+    """The report of that chore."""
+    return next(report for report in reports if report.chore == name)
+
+
+def storage_of(store: SessionStore) -> Storage:
+    storage = store.events.recorder.get_storage()
+    assert storage
+    return storage
 
 
 def text_of(number: int) -> str:

@@ -16,10 +16,10 @@ from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance.backups import UNFINISHED, BackupNames
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
-from .conftest import Make, StillClock, tell, text_of
+from .conftest import Make, StillClock, of, outcomes, storage_of, tell, text_of
 
 DONE, FAILED = TaskOutcome.DONE, TaskOutcome.FAILED
 
@@ -31,19 +31,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def backup(reports: list[TaskReport]) -> TaskReport:
-    return next(report for report in reports if report.chore == "backup")
-
-
-def backup_is_not_due(reports: list[TaskReport]) -> bool:
-    return "backup" not in {report.chore for report in reports}
-
-
 def files(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
-
-
-# The rotation
 
 
 def test_the_newest_backups_are_kept_and_each_opens(
@@ -51,14 +40,14 @@ def test_the_newest_backups_are_kept_and_each_opens(
 ) -> None:
     chores = make(backup_folder=str(folder), backup_every=6.0, backup_keep=3)
 
-    assert backup(chores.run_due(clock.now)).reason == "the log is empty"
+    assert of("backup", chores.run_due(clock.now)).reason == "the log is empty"
     assert files(folder) == []
     clock.advance(hours=6)
     for number in range(5):
         tell(store, number, number + 1)
-        assert backup(chores.run_due(clock.now)).outcome is DONE
+        assert of("backup", chores.run_due(clock.now)).outcome is DONE
         assert len(files(folder)) == min(number + 1, 3)
-        assert backup_is_not_due(chores.run_due(clock.advance(hours=5, minutes=59)))
+        assert "backup" not in outcomes(chores.run_due(clock.advance(hours=5, minutes=59)))
         clock.advance(minutes=1)
 
     assert [file.rpartition("-")[2] for file in files(folder)] == [
@@ -79,27 +68,23 @@ def test_the_newest_backups_are_kept_and_each_opens(
 
 def test_two_logs_may_share_a_folder(tmp_path: Path, clock: StillClock, folder: Path) -> None:
     """Even if their files have one name, and one is a copy of the other."""
-    stores = list[SessionStore]()
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        if name == "two":
-            stores[0].close()
-            shutil.copy(tmp_path / "one" / "log.db", tmp_path / "two" / "log.db")
-        stores.append(cutbank.open(tmp_path / name / "log.db", clock=clock))
-        if name == "one":
-            tell(stores[0], 0, 1)
-    stores[0] = cutbank.open(tmp_path / "one" / "log.db", clock=clock)
+    paths = [tmp_path / name / "log.db" for name in ("one", "two")]
+    for path in paths:
+        path.parent.mkdir()
+    with cutbank.open(paths[0], clock=clock) as store:
+        tell(store, 0, 1)
+    shutil.copy(*paths)
     settings = MaintenanceSettings(rest=0.0, backup_folder=str(folder), backup_keep=2)
 
     for _ in range(4):
-        for store in stores:
-            assert backup(Maintenance(store, settings, clock).run_due(clock.now)).outcome is DONE
+        for path in paths:
+            with cutbank.open(path, clock=clock) as store:
+                chores = Maintenance(store, settings, clock)
+                assert of("backup", chores.run_due(clock.now)).outcome is DONE
         clock.advance(days=1)
 
     marks = [name.split("-")[1] for name in files(folder)]
     assert sorted(marks.count(mark) for mark in set(marks)) == [2, 2]
-    for store in stores:
-        store.close()
 
 
 def test_no_backup_takes_the_place_of_another(
@@ -110,9 +95,7 @@ def test_no_backup_takes_the_place_of_another(
     chores.run_due(clock.now)
     (first,) = files(folder)
     before = (folder / first).read_bytes()
-    storage = store.events.recorder.get_storage()
-    assert storage
-    storage.save_record("backup", "{}")
+    storage_of(store).save_record("backup", "{}")
 
     chores.run_due(clock.now)
 
@@ -171,7 +154,7 @@ def test_what_only_resembles_a_backup_is_none() -> None:
     assert not [name for name in names if NAMES.parse_moment(name)]
 
 
-def test_what_others_keep_in_the_folder_stays(
+def test_what_others_keep_in_the_folder_stays_and_what_was_left_unfinished_goes(
     store: SessionStore, clock: StillClock, make: Make, folder: Path
 ) -> None:
     tell(store, 0, 1)
@@ -184,15 +167,14 @@ def test_what_others_keep_in_the_folder_stays(
     (folder / old).mkdir()
     (folder / first.replace("2026", "2018")).symlink_to(folder / "notes.txt")
     mine = set(files(folder)) - {first}
+    for end in ("", "-wal", "-shm", "-journal"):
+        (folder / f"{first}{UNFINISHED}{end}").write_bytes(b"half of it")
 
     chores.run_due(clock.advance(hours=1))
 
     assert first not in files(folder)
     assert set(files(folder)) > mine
     assert len(files(folder)) == len(mine) + 1
-
-
-# What goes wrong
 
 
 def test_a_backup_that_is_not_whole_never_gets_its_name(
@@ -205,7 +187,8 @@ def test_a_backup_that_is_not_whole_never_gets_its_name(
     tell(store, 0, 30)
     chores = make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
     chores.run_due(clock.now)
-    before = files(folder)
+    (before,) = files(folder)
+    tell(store, 30, 31)
     whole = store.backup
 
     def damaged(target: str | Path) -> None:
@@ -214,42 +197,21 @@ def test_a_backup_that_is_not_whole_never_gets_its_name(
             file.seek(4_096)
             file.write(b"\0" * 8_192)
 
-    monkeypatch.setattr(store, "backup", damaged)
-    report = backup(chores.run_due(clock.advance(hours=1)))
-    assert report.outcome is FAILED
-    assert "\n" not in str(report.reason)
-    assert files(folder) == before
-
     def outdated(target: str | Path) -> None:
-        shutil.copy(folder / before[0], target)
+        shutil.copy(folder / before, target)
 
-    tell(store, 30, 31)
-    monkeypatch.setattr(store, "backup", outdated)
-    report = backup(chores.run_due(clock.advance(hours=1)))
-    assert report.outcome is FAILED
-    assert "is not whole (it ends at" in str(report.reason)
-    assert files(folder) == before
+    for fails, words in ((damaged, ""), (outdated, "is not whole (it ends at")):
+        monkeypatch.setattr(store, "backup", fails)
+        report = of("backup", chores.run_due(clock.advance(hours=1)))
+        assert report.outcome is FAILED
+        assert words in str(report.reason)
+        assert "\n" not in str(report.reason)
+        assert files(folder) == [before]
 
     monkeypatch.setattr(store, "backup", whole)
-    assert backup(chores.run_due(clock.advance(hours=1))).outcome is DONE
-    assert len(files(folder)) == 1
-    assert files(folder) != before
-
-
-def test_what_a_killed_run_left_unfinished_is_swept_by_the_next(
-    store: SessionStore, clock: StillClock, make: Make, folder: Path
-) -> None:
-    tell(store, 0, 1)
-    chores = make(backup_folder=str(folder), backup_every=1.0)
-    chores.run_due(clock.now)
-    (first,) = files(folder)
-    for end in ("", "-wal", "-shm", "-journal"):
-        (folder / f"{first}{UNFINISHED}{end}").write_bytes(b"half of it")
-
-    chores.run_due(clock.advance(hours=1))
-
-    assert [file for file in files(folder) if UNFINISHED in file] == []
-    assert len(files(folder)) == 2
+    assert of("backup", chores.run_due(clock.advance(hours=1))).outcome is DONE
+    (after,) = files(folder)
+    assert after != before
 
 
 @pytest.fixture
@@ -276,13 +238,13 @@ def test_a_full_folder_is_told_in_one_line_and_keeps_what_it_has(
 ) -> None:
     tell(store, 0, 3)
     chores = make(backup_folder=str(small_disk), backup_every=1.0, backup_keep=1)
-    assert backup(chores.run_due(clock.now)).outcome is DONE
+    assert of("backup", chores.run_due(clock.now)).outcome is DONE
     before = files(small_disk)
     room = small_disk / "something else"
     room.write_bytes(b"x" * (900_000 - sum(f.stat().st_size for f in small_disk.iterdir())))
 
     tell(store, 3, 20)
-    report = backup(chores.run_due(clock.advance(hours=1)))
+    report = of("backup", chores.run_due(clock.advance(hours=1)))
 
     assert report.outcome is FAILED
     assert "the disk is full" in str(report.reason)
@@ -292,5 +254,5 @@ def test_a_full_folder_is_told_in_one_line_and_keeps_what_it_has(
     room.unlink()
     assert report.next_at
     clock.now = report.next_at
-    assert backup(chores.run_due(clock.now)).outcome is DONE
+    assert of("backup", chores.run_due(clock.now)).outcome is DONE
     assert len(files(small_disk)) == 1

@@ -18,7 +18,7 @@ from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 
-from .conftest import Make, StillClock, sizes, tell, text_of
+from .conftest import Make, StillClock, sizes, storage_of, tell, text_of
 
 Change = Callable[[str], None]
 
@@ -72,9 +72,8 @@ def test_bodies_that_are_cold_become_smaller_once_and_say_the_same(
 def test_bodies_are_stored_in_small_batches_each_with_how_far_it_goes(
     store: SessionStore, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = store.events.recorder.get_storage()
-    assert storage
-    replace, batches = type(storage).replace_bodies, list[int]()
+    storage, batches = type(storage_of(store)), list[int]()
+    replace = storage.replace_bodies
 
     def stopped_at_the_third(self: Any, smaller: Any, chore: str, record: str) -> int:
         if chore == "bodies":
@@ -84,7 +83,7 @@ def test_bodies_are_stored_in_small_batches_each_with_how_far_it_goes(
         return replace(self, smaller, chore, record)
 
     monkeypatch.setattr(recompression, "MAX_BATCH_BYTES", 400)
-    monkeypatch.setattr(type(storage), "replace_bodies", stopped_at_the_third)
+    monkeypatch.setattr(storage, "replace_bodies", stopped_at_the_third)
     tell(store, 0, 30)
     clock.advance(days=8)
 
@@ -130,9 +129,8 @@ def test_a_body_that_is_changed_while_it_is_packed_stays_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Somebody erases it, or puts it in cipher, after it was read."""
-    storage = store.events.recorder.get_storage()
-    assert storage
-    replace = type(storage).replace_bodies
+    storage = type(storage_of(store))
+    replace = storage.replace_bodies
 
     def late(self: Any, smaller: Any, chore: str, record: str) -> int:
         if chore == "bodies":
@@ -140,7 +138,7 @@ def test_a_body_that_is_changed_while_it_is_packed_stays_as_it_is(
             change("UPDATE bodies SET key_id = 'k' WHERE id = (SELECT max(id) FROM bodies)")
         return replace(self, smaller, chore, record)
 
-    monkeypatch.setattr(type(storage), "replace_bodies", late)
+    monkeypatch.setattr(storage, "replace_bodies", late)
     tell(store, 0, 3)
     before = sizes(store)
     clock.advance(days=8)
