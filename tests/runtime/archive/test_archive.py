@@ -3,18 +3,33 @@
 import gzip
 import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from clock import Clock
 from databases import asked
-from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows, talk
+from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows, talk, tell
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.domain.errors import ExportError
+
+
+@pytest.fixture
+def told(store: SessionStore) -> SessionStore:
+    tell(store)
+    return store
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, clock: Clock) -> Iterator[SessionStore]:
+    with cutbank.open(tmp_path / "elsewhere.db", clock=clock) as store:
+        yield store
+
 
 EVERY = ["agent", "alone", "main", "main/branch", "twig"]
 

@@ -82,17 +82,13 @@ def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(
     assert status(store, clock).done == 2
 
 
-def failing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def written(*_: object, **__: object) -> None:
-        raise SummarizerFailedError("the provider is away")
-
-    monkeypatch.setattr(SummaryChain, "write", written)
-
-
 def test_failures_are_told_with_their_reasons_and_what_is_left_to_try(
     session: StoredSession, working: Working, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(monkeypatch)
+    def fails(*_: object, **__: object) -> None:
+        raise SummarizerFailedError("the provider is away")
+
+    monkeypatch.setattr(SummaryChain, "write", fails)
     talk(session)
     worker = working(name="w1")
     found = []
