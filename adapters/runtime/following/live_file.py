@@ -45,8 +45,8 @@ class _Reading:
     offset: int = 0
     is_inside_line: bool = False
     """Whether the last line that was read had no newline yet."""
-    head: bytes = b""
-    tail: bytes = b""
+    ends: tuple[bytes, bytes] = (b"", b"")
+    """Hashes of both ends of what was read."""
     reported_counts: tuple[int, int, int] = (0, 0, 0)
     """How many entries, blocks and errors were reported."""
 
@@ -62,11 +62,6 @@ class LiveFile:
     redacts: bool = False
     is_reread: bool = False
     _reading: _Reading | None = None
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the file is a transcript that can be followed."""
-        return self._reading is not None
 
     @property
     def report(self) -> FileReport | None:
@@ -85,7 +80,7 @@ class LiveFile:
             if (known.st_dev, known.st_ino) != (status.st_dev, status.st_ino):
                 yield from self.end()  # another file has its name
                 self.is_reread = True
-            elif _is_changed(reading):
+            elif _read_ends(reading) != reading.ends:
                 self.close()
                 self.is_reread = True
         if self._reading is None and not self._open():
@@ -157,7 +152,7 @@ class LiveFile:
         for line in _whole_lines(reading):
             self._take_line(reading, line)
         reading.transcript_import.flush()
-        _remember(reading)
+        reading.ends = _read_ends(reading)
         yield from self._make_news(reading)
 
     def _take_line(self, reading: _Reading, line: SourceLine) -> None:
@@ -226,7 +221,7 @@ def _find_unfinished(reading: _Reading) -> SourceLine | None:
     reading.number += not reading.is_inside_line
     # The newline may have been written since the last look.
     reading.offset, reading.is_inside_line = line.end, not raw.endswith(b"\n")
-    _remember(reading)
+    reading.ends = _read_ends(reading)
     return line
 
 
@@ -241,14 +236,6 @@ def _find_line_end(file: BinaryIO, end: int) -> int:
         if raw.endswith(b"\n"):
             return end
     return 0
-
-
-def _remember(reading: _Reading) -> None:
-    reading.head, reading.tail = _read_ends(reading)
-
-
-def _is_changed(reading: _Reading) -> bool:
-    return _read_ends(reading) != (reading.head, reading.tail)
 
 
 def _read_ends(reading: _Reading) -> tuple[bytes, bytes]:

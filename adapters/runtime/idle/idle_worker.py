@@ -20,6 +20,7 @@ from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.cancellation import Cancellation
 from ..maintenance.maintenance import Maintenance
+from ..maintenance.maintenance_task import TaskOutcome
 from ..sessions.session_store import SessionStore
 from ..telemetry.activation import record_notice
 from .attempt import AttemptResult, IdleAttempt
@@ -259,9 +260,10 @@ class IdleWorker:
             self._handle_database_away(error)
             return
         for report in reports:
-            if not report.was_stopped:
+            if report.outcome is not TaskOutcome.STOPPED:
+                has_failed = report.outcome is TaskOutcome.FAILED
                 self.notify(
-                    NoticeKind.CHORE_FAILED if report.has_failed else NoticeKind.CHORE_DONE,
+                    NoticeKind.CHORE_FAILED if has_failed else NoticeKind.CHORE_DONE,
                     chore=report.chore,
                     reason=report.reason,
                     took_s=report.took_s,

@@ -14,13 +14,10 @@ from typing import Any
 
 import pytest
 from claude_code_talk import SESSION, Talk, text
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from idle_processes import PROGRAM
 from planted import SECRETS
 from transcripts import SAMPLES
 
-import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.runtime.following import transcript_follower
 from cutbank.adapters.runtime.following.live_file import FileNews
@@ -301,30 +298,3 @@ def test_two_signals_at_once_end_it_without_a_traceback(tmp_path: Path) -> None:
 
     assert code in {0, 143, -signal.SIGTERM, 130}
     assert "Traceback" not in said
-
-
-@pytest.mark.slow
-@settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.integers(1, 400), st.booleans()), min_size=1, max_size=4))
-def test_killed_and_started_again_it_ends_with_what_one_import_would_have_stored(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, bool]]
-) -> None:
-    folder = tmp_path_factory.mktemp("killed")
-    path = folder / f"{SESSION}.jsonl"
-    raw = b"".join(lines(8))
-    path.write_bytes(b"")
-    at = 0
-    for size, waits in steps:
-        with following(folder / "log.db", folder) as one:
-            if waits:
-                wait_until_ready(one)
-            append(path, raw[at : at + size])
-            at += size
-            assert end(one, signal.SIGKILL)[0] == -signal.SIGKILL
-    append(path, raw[at:])
-    with following(folder / "log.db", folder) as last:
-        wait_until_ready(last)
-        assert end(last, signal.SIGTERM)[0] == 0
-
-    with cutbank.open(folder / "log.db") as store:
-        assert texts(store) == [f"say {number}" for number in range(8)]

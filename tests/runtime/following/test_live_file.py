@@ -203,11 +203,11 @@ def test_a_file_that_is_gone_or_cannot_be_followed_is_let_go_and_may_come_again(
     store: SessionStore, path: Path, file: LiveFile
 ) -> None:
     write(path, b'{"nothing": "known"}\n')
-    assert (news(file), file.is_read) == ([], False)
+    assert (news(file), file.report) == ([], None)
     write(path, LINES[0])
     news(file)
     path.unlink()
-    assert (news(file), file.is_read) == ([], False)
+    assert (news(file), file.report) == ([], None)
     write(path, *LINES[:2])
     news(file)
 

@@ -56,23 +56,6 @@ def test_an_interrupted_import_is_marked_and_resumes(
     assert len(store.session(SESSION).view().entries) == 8
 
 
-def test_others_may_append_while_it_is_imported(
-    store: SessionStore, file: Path, database: str
-) -> None:
-    with cutbank.open(database) as other:
-
-        def meddle(_: int, __: int) -> None:
-            if any(one.key == SESSION for one in other.sessions()):
-                other.session(SESSION).append(Block.note("meanwhile"))
-
-        (report,) = import_path(store, file, progress=meddle)
-
-    assert report.added == 8
-    assert report.errors == []
-    assert len(store.session(SESSION).view().entries) == 8
-    assert verify(store).is_ok
-
-
 def test_two_that_import_the_same_file_at_once_store_it_once(
     store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

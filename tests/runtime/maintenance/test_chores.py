@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import each_database
 from sqlite_behind import sqlite_recorder
 
 import cutbank
@@ -16,7 +17,7 @@ from cutbank.adapters.runtime.maintenance.maintenance_task import (
     TaskRecord,
     TaskResult,
 )
-from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelMaintenance
+from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelFile
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
 from .conftest import START, Make, StillClock, of, outcomes, sizes, storage_of, tell
@@ -228,6 +229,7 @@ def test_a_run_ends_when_there_is_something_better_to_do(
     assert max(sizes(store)) < 1_000
 
 
+@each_database
 def test_what_somebody_else_is_at_is_left_to_them(
     store: SessionStore, database: str, clock: StillClock, make: Make
 ) -> None:
@@ -256,7 +258,7 @@ def test_a_failure_is_one_line_and_is_tried_again_ever_later(
         raise MemoryError("of\nall things")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ReadModelMaintenance, "run", broken)
+        patch.setattr(ReadModelFile, "maintain", broken)
         reports = chores.run_due(clock.now)
     assert outcomes(reports) == {
         "bodies": DONE,
