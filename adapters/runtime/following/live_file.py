@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...transcripts.formats.catalog import FORMATS
-from ...transcripts.formats.format import Format, LineReader
+from ...transcripts.formats.format import LineReader
 from ...transcripts.formats.json_lines import MAX_LINE_BYTES, SourceLine, parse_line
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.formats.steps import SourceProblem
@@ -128,11 +128,13 @@ class LiveFile:
             redactor = make_redactor(self.path) if self.redacts else None
             source = TranscriptSource(self.path, redact=redactor)
             try:
-                found = _find_line_format(source)
-                reader = found.begin_reading(source) if found and found.begin_reading else None
+                for found in FORMATS.values():
+                    if found.begin_reading and found.recognizes(source):
+                        reader = found.begin_reading(source)
+                        break
+                else:
+                    return False
             except OSError:
-                return False
-            if found is None or reader is None:
                 return False
             report = FileReport(path=str(self.path), format=found.name)
             if redactor:
@@ -178,12 +180,6 @@ class LiveFile:
         )
         reading.reported_counts = now
         self.is_reread = False
-
-
-def _find_line_format(source: TranscriptSource) -> Format | None:
-    return next(
-        (one for one in FORMATS.values() if one.begin_reading and one.recognizes(source)), None
-    )
 
 
 def _whole_lines(reading: _Reading) -> Iterator[SourceLine]:

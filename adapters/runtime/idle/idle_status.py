@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.timestamps import format_timestamp
@@ -114,8 +114,8 @@ class IdleStatus:
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, with times as ISO 8601 in UTC."""
-        document: dict[str, Any] = _to_json_value(asdict(self))
-        return document
+        document = json.dumps(asdict(self), default=datetime.isoformat)
+        return cast("dict[str, Any]", json.loads(document))
 
 
 def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
@@ -206,18 +206,6 @@ def _make_all(kind: type[_T], rows: list[tuple[Any, ...]]) -> Iterator[_T]:
                 for value, is_time in zip(row, are_times, strict=True)
             )
         )
-
-
-def _to_json_value(value: Any) -> Any:
-    match value:
-        case datetime():
-            return value.isoformat()
-        case dict():
-            return {name: _to_json_value(one) for name, one in value.items()}
-        case list() | tuple():
-            return [_to_json_value(one) for one in value]
-        case _:
-            return value
 
 
 _IN_NAMESPACES = """(:namespaces IS NULL

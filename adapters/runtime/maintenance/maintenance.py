@@ -85,22 +85,22 @@ class Maintenance:
 
     def read_status(self) -> list[TaskStatus]:
         now = self.clock()
-        return [
-            self._make_status(task, self._read_record(task), now) for task in self._list_tasks()
-        ]
-
-    def _make_status(self, task: MaintenanceTask, record: TaskRecord, now: datetime) -> TaskStatus:
-        due = self._find_due_time(task, record, now)
-        return TaskStatus(
-            chore=task.name,
-            last_run=record.began_at,
-            outcome=record.outcome,
-            reason=record.reason,
-            saved=record.saved,
-            saved_in_all=record.saved_in_all,
-            failures=record.failures,
-            next_at=None if due == DUE_NOW else due,
-        )
+        found = []
+        for task in self._list_tasks():
+            record = self._read_record(task)
+            due = self._find_due_time(task, record, now)
+            status = TaskStatus(
+                chore=task.name,
+                last_run=record.began_at,
+                outcome=record.outcome,
+                reason=record.reason,
+                saved=record.saved,
+                saved_in_all=record.saved_in_all,
+                failures=record.failures,
+                next_at=None if due == DUE_NOW else due,
+            )
+            found.append(status)
+        return found
 
     def _list_tasks(self) -> list[MaintenanceTask]:
         """Return the tasks in their order; none if they are turned off or the log is in memory.

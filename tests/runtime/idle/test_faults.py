@@ -85,7 +85,7 @@ def test_without_permission_to_write_nothing_is_done_and_nobody_is_pestered(
 
 
 def test_what_fails_again_and_again_is_left_alone_ever_longer(clock: SetClock) -> None:
-    trouble = Backoff(MAX_LOOK_INTERVAL)
+    trouble = Backoff()
     pauses = []
     for _ in range(7):
         is_new, until = trouble.note_failure(clock.now)
