@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,6 @@ from cutbank.adapters.transcripts.formats.outgoing import (
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / f"{SESSION}.jsonl"
-
-
-@pytest.fixture
-def file(store: SessionStore, path: Path) -> Iterator[LiveFile]:
-    with closing(LiveFile(store, path)) as file:
-        yield file
-
-
 def talk() -> Talk:
     """A talk with calls, a message on several lines, a compaction and a title."""
     told = Talk()
@@ -59,15 +49,6 @@ def talk() -> Talk:
 RAW = talk().raw()
 LINES = RAW.splitlines(keepends=True)
 TEXTS = ["go", "I look", '{"command":"ls"}', "a.txt", "done \u00e9", "on"]
-
-
-def write(path: Path, *lines: bytes) -> None:
-    path.write_bytes(b"".join(lines))
-
-
-def append(path: Path, *lines: bytes) -> None:
-    with path.open("ab") as more:
-        more.writelines(lines)
 
 
 def stored(store: SessionStore) -> dict[str, Any]:
@@ -91,148 +72,154 @@ def stored(store: SessionStore) -> dict[str, Any]:
     return held
 
 
-def news(file: LiveFile) -> list[FileNews]:
-    return [*file.advance(), *file.settle()]
+@dataclass
+class Live:
+    """A file that grows, and the store into which it is read."""
+
+    store: SessionStore
+    path: Path
+    file: LiveFile
+
+    def write(self, *lines: bytes) -> None:
+        self.path.write_bytes(b"".join(lines))
+
+    def append(self, *lines: bytes) -> None:
+        with self.path.open("ab") as more:
+            more.writelines(lines)
+
+    def news(self) -> list[FileNews]:
+        return [*self.file.advance(), *self.file.settle()]
+
+    def stored(self) -> Any:
+        return stored(self.store)[SESSION]
+
+    def texts(self) -> list[str]:
+        return [block.text for block in self.stored()[1] if block.kind != "note"]
+
+    def lines(self) -> list[int | None]:
+        return [block.origin and block.origin.line for block in self.stored()[1]]
 
 
-def texts(store: SessionStore) -> list[str]:
-    blocks = stored(store)[SESSION][1]
-    return [block.text for block in blocks if block.kind != "note"]
+@pytest.fixture
+def live(store: SessionStore, tmp_path: Path) -> Iterator[Live]:
+    path = tmp_path / f"{SESSION}.jsonl"
+    with closing(LiveFile(store, path)) as file:
+        yield Live(store, path, file)
 
 
-def lines_of(store: SessionStore) -> list[int | None]:
-    return [block.origin and block.origin.line for block in stored(store)[SESSION][1]]
+def test_a_last_line_that_lacks_only_its_end_is_read_where_the_file_rests(live: Live) -> None:
+    live.write(RAW[:-1])
+    live.news()
+    live.append(b"\n", json.dumps(talk().entries[0] | {"uuid": "u99"}).encode(), b"\n")
+    live.news()
+
+    assert live.stored()[0] == "Going on"
+    assert live.lines()[-1] == len(LINES) + 1
 
 
-def test_a_last_line_that_lacks_only_its_end_is_read_where_the_file_rests(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    write(path, RAW[:-1])
-    news(file)
-    append(path, b"\n", json.dumps(talk().entries[0] | {"uuid": "u99"}).encode(), b"\n")
-    news(file)
+def test_a_line_that_was_ended_just_before_the_file_came_to_rest_is_one_line(live: Live) -> None:
+    live.write(LINES[0])
+    list(live.file.advance())
+    live.write(*LINES[:2])
+    list(live.file.settle())
+    live.write(*LINES)
+    list(live.file.end())
 
-    assert stored(store)[SESSION][0] == "Going on"
-    assert lines_of(store)[-1] == len(LINES) + 1
-
-
-def test_a_line_that_was_ended_just_before_the_file_came_to_rest_is_one_line(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    write(path, LINES[0])
-    list(file.advance())
-    write(path, *LINES[:2])
-    list(file.settle())
-    write(path, *LINES)
-    list(file.end())
-
-    assert lines_of(store)[-1] == len(LINES)
+    assert live.lines()[-1] == len(LINES)
 
 
-def test_the_last_calls_usage_arrives_where_the_file_rests(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    write(path, RAW)
-    list(file.advance())
-    assert "m3" not in stored(store)[SESSION][3]
-    list(file.settle())
+def test_the_last_calls_usage_arrives_where_the_file_rests(live: Live) -> None:
+    live.write(RAW)
+    list(live.file.advance())
+    assert "m3" not in live.stored()[3]
+    list(live.file.settle())
 
-    assert stored(store)[SESSION][3]["m3"][0].output == 6
+    assert live.stored()[3]["m3"][0].output == 6
 
 
-def test_a_compaction_without_its_summary_yet_is_nothing_wrong(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    write(path, *LINES[:6])
-    told = news(file)
-    write(path, RAW)
-    told += news(file)
+def test_a_compaction_without_its_summary_yet_is_nothing_wrong(live: Live) -> None:
+    live.write(*LINES[:6])
+    told = live.news()
+    live.write(RAW)
+    told += live.news()
 
     assert [error for one in told for error in one.errors] == []
-    assert stored(store)[SESSION][2] == [("what was said so far", 0)]
+    assert live.stored()[2] == [("what was said so far", 0)]
 
 
 def test_a_file_that_was_replaced_is_read_to_its_end_and_the_new_one_from_its_beginning(
-    store: SessionStore, path: Path, file: LiveFile
+    live: Live,
 ) -> None:
-    write(path, *LINES[:2])
-    news(file)
+    live.write(*LINES[:2])
+    live.news()
 
-    append(path, LINES[2])
-    path.rename(path.with_suffix(".old"))
-    write(path, *LINES[3:5])
-    told = news(file)
+    live.append(LINES[2])
+    live.path.rename(live.path.with_suffix(".old"))
+    live.write(*LINES[3:5])
+    told = live.news()
 
-    assert texts(store) == TEXTS[:5]
+    assert live.texts() == TEXTS[:5]
     assert told[-1].again
 
 
 @pytest.mark.parametrize("keeps", [0, 3])
-def test_a_file_that_was_cut_off_and_written_on_is_read_again(
-    store: SessionStore, path: Path, file: LiveFile, keeps: int
-) -> None:
-    write(path, *LINES[:5])
-    news(file)
+def test_a_file_that_was_cut_off_and_written_on_is_read_again(live: Live, keeps: int) -> None:
+    live.write(*LINES[:5])
+    live.news()
 
-    os.truncate(path, sum(len(line) for line in LINES[:keeps]))
-    news(file)
-    append(path, *LINES[keeps:8])
-    news(file)
+    os.truncate(live.path, sum(len(line) for line in LINES[:keeps]))
+    live.news()
+    live.append(*LINES[keeps:8])
+    live.news()
 
-    assert texts(store) == TEXTS
+    assert live.texts() == TEXTS
 
 
-def test_a_file_that_was_written_anew_at_its_full_length_is_read_again(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    write(path, RAW)
-    news(file)
+def test_a_file_that_was_written_anew_at_its_full_length_is_read_again(live: Live) -> None:
+    live.write(RAW)
+    live.news()
     other = talk()
     other.entries[0] |= {"uuid": "x1", "message": {"role": "user", "content": "no"}}
 
-    with path.open("r+b") as same:
+    with live.path.open("r+b") as same:
         same.write(other.raw())
-    (told,) = news(file)
+    (told,) = live.news()
 
     assert told.again
-    assert "no" in texts(store)
-    assert texts(store).count("done \u00e9") == 1
+    assert "no" in live.texts()
+    assert live.texts().count("done \u00e9") == 1
 
 
-def test_a_file_that_is_gone_or_cannot_be_followed_is_let_go_and_may_come_again(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    write(path, b'{"nothing": "known"}\n')
-    assert (news(file), file.report) == ([], None)
-    write(path, LINES[0])
-    news(file)
-    path.unlink()
-    assert (news(file), file.report) == ([], None)
-    write(path, *LINES[:2])
-    news(file)
+def test_a_file_that_is_gone_or_cannot_be_followed_is_let_go_and_may_come_again(live: Live) -> None:
+    live.write(b'{"nothing": "known"}\n')
+    assert (live.news(), live.file.report) == ([], None)
+    live.write(LINES[0])
+    live.news()
+    live.path.unlink()
+    assert (live.news(), live.file.report) == ([], None)
+    live.write(*LINES[:2])
+    live.news()
 
-    assert texts(store) == TEXTS[:2]
+    assert live.texts() == TEXTS[:2]
 
 
 def test_a_line_that_is_too_long_is_passed_over_once_it_has_ended(
-    store: SessionStore, path: Path, file: LiveFile, monkeypatch: pytest.MonkeyPatch
+    live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_file, "MAX_LINE_BYTES", 1_000)
-    write(path, LINES[0])
-    news(file)
+    live.write(LINES[0])
+    live.news()
 
-    append(path, b'"', b"x" * 1_100)
-    assert not news(file)
-    append(path, b'"\n', LINES[1])
-    (told,) = news(file)
+    live.append(b'"', b"x" * 1_100)
+    assert not live.news()
+    live.append(b'"\n', LINES[1])
+    (told,) = live.news()
 
-    assert texts(store) == TEXTS[:2]
+    assert live.texts() == TEXTS[:2]
     assert [error.rpartition(": ")[2] for error in told.errors] == ["longer than 1,000 bytes"]
 
 
-def test_a_result_waits_for_its_call_though_the_file_rests_before_it(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
+def test_a_result_waits_for_its_call_though_the_file_rests_before_it(live: Live) -> None:
     told = Talk()
     told.user("go")
     told.calls("m1", "t1")
@@ -240,31 +227,31 @@ def test_a_result_waits_for_its_call_though_the_file_rests_before_it(
     told.says("m2", text("done"))
     first, call, result, *rest = told.raw().splitlines(keepends=True)
 
-    write(path, first, result)
-    news(file)
-    assert texts(store) == ["go"]
-    append(path, call, *rest)
-    news(file)
+    live.write(first, result)
+    live.news()
+    assert live.texts() == ["go"]
+    live.append(call, *rest)
+    live.news()
 
-    assert texts(store)[2:] == ["early", "done"]
-    assert not store.search("refused")
+    assert live.texts()[2:] == ["early", "done"]
+    assert not live.store.search("refused")
 
 
-def test_a_call_is_closed_once_a_model_went_on_without_its_result(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
+def test_a_call_is_closed_once_a_model_went_on_without_its_result(live: Live) -> None:
     told = Talk()
     told.user("go")
     told.calls("m1", "t1")
     told.user("and hurry")
-    write(path, told.raw())
-    news(file)
-    assert list(store.session(SESSION).log.state.open_calls) == ["t1"]  # it may still be at work
+    live.write(told.raw())
+    live.news()
+    assert list(live.store.session(SESSION).log.state.open_calls) == [
+        "t1"
+    ]  # it may still be at work
 
     told.says("m2", text("I stopped it"))
-    write(path, told.raw())
-    news(file)
-    assert not store.session(SESSION).log.state.open_calls
+    live.write(told.raw())
+    live.news()
+    assert not live.store.session(SESSION).log.state.open_calls
 
 
 @settings(max_examples=25)
@@ -280,7 +267,7 @@ def test_following_with_restarts_ends_with_what_one_import_would_have_stored(
         events = [data.draw(happen) for _ in ends]
         file = LiveFile(store, path)
         for end, event in zip(ends, events, strict=True):
-            write(path, RAW[:end])
+            path.write_bytes(RAW[:end])
             match event:
                 case "rest":
                     list(file.settle())
@@ -288,7 +275,7 @@ def test_following_with_restarts_ends_with_what_one_import_would_have_stored(
                     file.close()  # whoever followed was killed
                     file = LiveFile(store, path)
                 case "write anew":
-                    write(path.with_suffix(".new"), RAW[:end])
+                    path.with_suffix(".new").write_bytes(RAW[:end])
                     path.with_suffix(".new").rename(path)
                 case _:
                     pass
@@ -311,7 +298,7 @@ def test_every_sample_that_grows_ends_as_one_import_of_it(tmp_path: Path) -> Non
         with cutbank.open(":memory:") as store, cutbank.open(":memory:") as once:
             file = LiveFile(store, path)
             for end in [*range(150, len(raw), 700), len(raw)]:
-                write(path, raw[:end])
+                path.write_bytes(raw[:end])
                 list(file.advance())
                 if end % 3 == 0:
                     list(file.settle())

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cutbank
-from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance.backups import UNFINISHED, BackupNames
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
-from .conftest import Make, StillClock, of, outcomes, storage_of, tell, text_of
+from .conftest import Site, StillClock, of, outcomes, tell, text_of
 
 DONE, FAILED = TaskOutcome.DONE, TaskOutcome.FAILED
 
@@ -34,20 +33,18 @@ def files(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-def test_the_newest_backups_are_kept_and_each_opens(
-    store: SessionStore, clock: StillClock, make: Make, folder: Path
-) -> None:
-    chores = make(backup_folder=str(folder), backup_every=6.0, backup_keep=3)
+def test_the_newest_backups_are_kept_and_each_opens(site: Site, folder: Path) -> None:
+    chores = site.make(backup_folder=str(folder), backup_every=6.0, backup_keep=3)
 
-    assert of("backup", chores.run_due(clock.now)).reason == "the log is empty"
+    assert of("backup", chores.run_due(site.clock.now)).reason == "the log is empty"
     assert files(folder) == []
-    clock.advance(hours=6)
+    site.clock.advance(hours=6)
     for number in range(5):
-        tell(store, number, number + 1)
-        assert of("backup", chores.run_due(clock.now)).outcome is DONE
+        site.tell(number, number + 1)
+        assert of("backup", chores.run_due(site.clock.now)).outcome is DONE
         assert len(files(folder)) == min(number + 1, 3)
-        assert "backup" not in outcomes(chores.run_due(clock.advance(hours=5, minutes=59)))
-        clock.advance(minutes=1)
+        assert "backup" not in outcomes(chores.run_due(site.clock.advance(hours=5, minutes=59)))
+        site.clock.advance(minutes=1)
 
     assert [file.rpartition("-")[2] for file in files(folder)] == [
         "20260101T180000Z.db",
@@ -57,7 +54,7 @@ def test_the_newest_backups_are_kept_and_each_opens(
     for number, file in enumerate(files(folder), 3):
         # Opened elsewhere, so that nothing is added here.
         shutil.copy(folder / file, folder.parent / "copy.db")
-        with cutbank.open(folder.parent / "copy.db", clock=clock) as copy:
+        with cutbank.open(folder.parent / "copy.db", clock=site.clock) as copy:
             assert texts(copy.session("a session", create=False)) == [
                 text_of(one) for one in range(number)
             ]
@@ -86,17 +83,15 @@ def test_two_logs_may_share_a_folder(tmp_path: Path, clock: StillClock, folder: 
     assert sorted(marks.count(mark) for mark in set(marks)) == [2, 2]
 
 
-def test_no_backup_takes_the_place_of_another(
-    store: SessionStore, clock: StillClock, make: Make, folder: Path
-) -> None:
-    tell(store, 0, 1)
-    chores = make(backup_folder=str(folder))
-    chores.run_due(clock.now)
+def test_no_backup_takes_the_place_of_another(site: Site, folder: Path) -> None:
+    site.tell(0, 1)
+    chores = site.make(backup_folder=str(folder))
+    chores.run_due(site.clock.now)
     (first,) = files(folder)
     before = (folder / first).read_bytes()
-    storage_of(store).save_record("backup", "{}")
+    site.storage.save_record("backup", "{}")
 
-    chores.run_due(clock.now)
+    chores.run_due(site.clock.now)
 
     assert len(files(folder)) == 2
     assert (folder / first).read_bytes() == before
@@ -154,11 +149,11 @@ def test_what_only_resembles_a_backup_is_none() -> None:
 
 
 def test_what_others_keep_in_the_folder_stays_and_what_was_left_unfinished_goes(
-    store: SessionStore, clock: StillClock, make: Make, folder: Path
+    site: Site, folder: Path
 ) -> None:
-    tell(store, 0, 1)
-    chores = make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
-    chores.run_due(clock.now)
+    site.tell(0, 1)
+    chores = site.make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
+    chores.run_due(site.clock.now)
     (first,) = files(folder)
     old = first.replace("2026", "2019")
     for name in ("notes.txt", f"{first}.bak", f"{first} (copy).db", f"my {old}{UNFINISHED}"):
@@ -169,7 +164,7 @@ def test_what_others_keep_in_the_folder_stays_and_what_was_left_unfinished_goes(
     for end in ("", "-wal", "-shm", "-journal"):
         (folder / f"{first}{UNFINISHED}{end}").write_bytes(b"half of it")
 
-    chores.run_due(clock.advance(hours=1))
+    chores.run_due(site.clock.advance(hours=1))
 
     assert first not in files(folder)
     assert set(files(folder)) > mine
@@ -177,18 +172,14 @@ def test_what_others_keep_in_the_folder_stays_and_what_was_left_unfinished_goes(
 
 
 def test_a_backup_that_is_not_whole_never_gets_its_name(
-    store: SessionStore,
-    clock: StillClock,
-    make: Make,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell(store, 0, 30)
-    chores = make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
-    chores.run_due(clock.now)
+    site.tell(0, 30)
+    chores = site.make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
+    chores.run_due(site.clock.now)
     (before,) = files(folder)
-    tell(store, 30, 31)
-    whole = store.backup
+    site.tell(30, 31)
+    whole = site.store.backup
 
     def damaged(target: str | Path) -> None:
         whole(target)
@@ -208,14 +199,14 @@ def test_a_backup_that_is_not_whole_never_gets_its_name(
         (outdated, "is not whole (it ends at"),
         (full, "the disk is full"),
     ):
-        monkeypatch.setattr(store, "backup", fails)
-        report = of("backup", chores.run_due(clock.advance(hours=1)))
+        monkeypatch.setattr(site.store, "backup", fails)
+        report = of("backup", chores.run_due(site.clock.advance(hours=1)))
         assert report.outcome is FAILED
         assert words in str(report.reason)
         assert "\n" not in str(report.reason)
         assert files(folder) == [before]
 
-    monkeypatch.setattr(store, "backup", whole)
-    assert of("backup", chores.run_due(clock.advance(hours=1))).outcome is DONE
+    monkeypatch.setattr(site.store, "backup", whole)
+    assert of("backup", chores.run_due(site.clock.advance(hours=1))).outcome is DONE
     (after,) = files(folder)
     assert after != before
