@@ -8,13 +8,10 @@ from cutbank.adapters.transcripts.formats.outgoing import (
     OutgoingBlock,
     OutgoingCall,
     OutgoingCompaction,
-    OutgoingEntry,
     OutgoingMessage,
     OutgoingPart,
-    group_outgoing_entries,
     group_outgoing_messages,
 )
-from cutbank.domain.blocks import Origin
 from cutbank.domain.messages import Role
 
 
@@ -30,7 +27,7 @@ def result(name: str, content: str = "done") -> ToolResult:
     return ToolResult(tool_call_id=name, content=content)
 
 
-def told(part: OutgoingPart | OutgoingEntry | OutgoingMessage) -> str:
+def told(part: OutgoingPart | OutgoingMessage) -> str:
     """A part in a word or two."""
     match part:
         case OutgoingBlock(block=block):
@@ -41,8 +38,6 @@ def told(part: OutgoingPart | OutgoingEntry | OutgoingMessage) -> str:
             return f"compacted {boundary.kept}"
         case OutgoingMessage(outgoing_blocks=said):
             return "+".join(told(one) for one in said)
-        case OutgoingEntry(raw=raw, outgoing_blocks=said):
-            return f"raw {raw}" if raw else "entry " + "+".join(told(one) for one in said)
 
 
 def parts_of(session: StoredSession, *, view: bool = False) -> list[str]:
@@ -52,10 +47,6 @@ def parts_of(session: StoredSession, *, view: bool = False) -> list[str]:
 def messages_of(session: StoredSession) -> list[OutgoingMessage]:
     parts = make_outgoing(session).read_parts()
     return [one for one in group_outgoing_messages(parts) if isinstance(one, OutgoingMessage)]
-
-
-def entries_of(session: StoredSession, source: str) -> list[OutgoingEntry | OutgoingPart]:
-    return list(group_outgoing_entries(make_outgoing(session).read_parts(), source))
 
 
 def test_the_log_has_a_boundary_where_it_was_served_and_none_that_was_reverted(
@@ -71,20 +62,6 @@ def test_the_log_has_a_boundary_where_it_was_served_and_none_that_was_reverted(
     assert parts_of(session) == ["first", "yes", "second", "third", "fourth"]
 
 
-def test_what_was_taken_back_is_told_as_such(session: StoredSession) -> None:
-    session.append(prompt("first"), prompt("second"))
-    session.rewind(session.position - 1)
-    session.append(prompt("third"))
-
-    parts = make_outgoing(session).read_parts()
-    assert [(told(one), one.is_retracted) for one in parts if isinstance(one, OutgoingBlock)] == [
-        ("first", False),
-        ("second", True),
-        ("third", False),
-    ]
-    assert [told(one) for one in messages_of(session)] == ["first", "third"]
-
-
 def test_a_view_is_told_as_it_is_shown_its_boundary_first(session: StoredSession) -> None:
     session.append(prompt("first"), Block.assistant("yes " * 300), prompt("second"))
     session.append(call("a"), result("a", "long " * 500))
@@ -94,17 +71,6 @@ def test_a_view_is_told_as_it_is_shown_its_boundary_first(session: StoredSession
     *_, last = make_outgoing(session, view=True).read_parts()
     assert isinstance(last, OutgoingBlock)
     assert len(last.block.text) < 200
-
-
-def test_a_call_that_nobody_will_answer_stays_unanswered(session: StoredSession) -> None:
-    session.append(prompt("first"), call("a"))
-    session.cancel_tool_call("a", "the process died")
-
-    *_, last = make_outgoing(session).read_parts()
-    assert isinstance(last, OutgoingBlock)
-    assert last.is_cancelled_result
-    assert [told(one) for one in messages_of(session)] == ["first", "call"]
-    assert [told(one) for one in entries_of(session, "codex")] == ["first", "call"]
 
 
 def test_pieces_of_a_message_are_together_and_its_results_follow(session: StoredSession) -> None:
@@ -130,41 +96,6 @@ def test_messages_without_an_id_end_where_a_result_stands(session: StoredSession
     session.append(Block.assistant("two"), Block.assistant("three"))
 
     assert [told(one) for one in messages_of(session)] == ["go", "one+call", "done", "two+three"]
-
-
-def test_entries_of_the_own_source_are_put_together_and_others_told_apart(
-    session: StoredSession,
-) -> None:
-    def of(line: int, entry: str | None = None, source: str = "codex") -> Origin:
-        return Origin(format=source, id=f"e{line}", line=line, entry=entry)
-
-    session.append(
-        Block.assistant("first", origin=of(1, '{"a": 1}')),
-        Block.assistant("second", origin=of(1)),
-        Block.note("text", name="header", origin=of(2)),
-        Block.assistant("third", origin=of(3, "{}")),
-        Block.user("ours"),
-        Block.user("theirs", origin=of(4, "{}", "pi")),
-    )
-
-    first, *rest = entries_of(session, "codex")
-
-    assert told(first) == "entry first+second"
-    assert [told(one) for one in rest] == ["raw text", "entry third", "ours", "theirs"]
-    assert isinstance(first, OutgoingEntry)
-    assert first.remainder == {"a": 1}
-
-
-def test_a_result_that_answers_nothing_is_written_back_as_the_result_it_was(
-    session: StoredSession,
-) -> None:
-    orphan = ToolResult(tool_call_id="x", content="of old", origin=Origin(format="pi", entry="{}"))
-    kept = Block.note(orphan.model_dump_json(), name="tool_result", origin=orphan.origin)
-    session.append(Block.user("go"), kept)
-
-    (entry,) = [one for one in entries_of(session, "pi") if type(one) is OutgoingEntry]
-
-    assert entry.outgoing_blocks[0].block == orphan
 
 
 def test_branches_are_told_with_the_session_without_what_they_share(store: SessionStore) -> None:

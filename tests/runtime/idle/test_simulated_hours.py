@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import time, timedelta
 from itertools import cycle
-from typing import get_args
+from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
 from hypothesis import example, given, settings
@@ -29,37 +29,27 @@ actions = st.lists(
 few = settings(max_examples=5)
 
 
+worlds = st.one_of(
+    st.fixed_dictionaries({"workers": st.just(2), "own_files": st.booleans()}),
+    st.fixed_dictionaries(
+        {"failures": st.dictionaries(st.sampled_from(KEYS), st.integers(1, 7), max_size=3)}
+    ),
+)
+
+
 @settings(max_examples=15)
 @given(
     actions=actions,
-    workers=st.integers(1, 2),
-    own_files=st.booleans(),
+    world=worlds,
     late=st.lists(st.sampled_from([-20, -1, 0, 5, 29, 400]), min_size=1),
-    failures=st.dictionaries(st.sampled_from(KEYS), st.integers(1, 7)),
     attempts=st.integers(1, 4),
 )
-@example(
-    actions=[Action("a", 1, "say", 2 * FULL), Action("a", 1, "wake", 30)],
-    workers=1,
-    own_files=False,
-    late=[0],
-    failures={},
-    attempts=3,
-)
+@example([Action("a", 1, "say", 2 * FULL), Action("a", 1, "wake", 30)], {}, [0], 3)
 def test_whatever_rests_is_compacted_when_it_is_due_and_once(
-    *,
-    actions: list[Action],
-    workers: int,
-    own_files: bool,
-    late: list[int],
-    failures: dict[str, int],
-    attempts: int,
+    actions: list[Action], world: dict[str, Any], late: list[int], attempts: int
 ) -> None:
     """Looks come late, early or twice; what fails is tried again, and written by rules at last."""
-    rules = replace(RULES, attempts=attempts)
-    if workers > 1:
-        failures = {}  # the two would share a session's attempts
-    with Simulation(rules, workers=workers, own_files=own_files, failures=failures) as simulation:
+    with Simulation(replace(RULES, attempts=attempts), **world) as simulation:
         turns = cycle(late)
         simulation.late = lambda: next(turns)
         for action in actions:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from databases import asked
 
-from cutbank import Block, SessionStore
+from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
@@ -82,7 +82,10 @@ class Site:
 
     def __post_init__(self) -> None:
         assert self.store.read_models.position == 0  # the file is there
-        self.session = self.store.session("a session")
+
+    @property
+    def session(self) -> StoredSession:
+        return self.store.session("a session")
 
     def make(self, **settings: Any) -> Maintenance:
         """Chores of the store by these settings; nobody has to rest unless a test says so."""
