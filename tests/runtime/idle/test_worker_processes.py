@@ -5,9 +5,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from fcntl import LOCK_EX, flock
 from itertools import pairwise
@@ -144,39 +143,33 @@ def test_the_health_file_says_what_the_worker_does_and_what_trouble_there_is(
     for name, value in AT_ONCE.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(foreground, "BEAT_INTERVAL_S", 0.05)
-    file, read, deadline = tmp_path / "health.json", list[dict[str, Any]](), monotonic() + LONG
-    with cutbank.open(waiting) as store, ThreadPoolExecutor(1) as watching:
+    file, deadline, beat = tmp_path / "h.json", monotonic() + LONG, Health.beat
+    read: list[dict[str, Any]] = [{}]
+    with cutbank.open(waiting) as store:
         catch_up = store.read_models.catch_up
 
-        def wait_for(is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-            while not (read and is_wanted(read[-1])):
-                assert monotonic() < deadline, read[-1:]
-                sleep(0.01)
-                with suppress(FileNotFoundError):
-                    read.append(json.loads(file.read_text()))
-            return read[-1]
-
-        def watch() -> None:
-            try:
-                wait_for(lambda said: said["trouble"] == "the disk is full")
+        def beat_and_read(health: Health, state: dict[str, Any]) -> bool:
+            assert monotonic() < deadline, read[-1]
+            assert beat(health, state)
+            read.append(json.loads(file.read_text()))
+            if read[-1]["trouble"] == "the disk is full":
                 monkeypatch.setattr(store.read_models, "catch_up", catch_up)
-                done = wait_for(lambda said: said["done"] == 2 and not said["trouble"])
-                wait_for(lambda said: said["at"] > done["at"] and said["running"] == 0)
-            finally:
+            elif read[-1]["done"] == 2 and read[-1]["running"] == 0:
                 os.kill(os.getpid(), signal.SIGTERM)
+            return True
 
         def fails(**_: object) -> int:
             raise StorageError("the disk is full")
 
+        monkeypatch.setattr(Health, "beat", beat_and_read)
         monkeypatch.setattr(store.read_models, "catch_up", fails)
-        watched = watching.submit(watch)
         ended = foreground.run_until_stopped(store, health=file)
-        watched.result(LONG)
 
     assert (ended.counts["done"], ended.trouble, ended.has_succeeded) == (2, None, True)
+    assert "the disk is full" in {said.get("trouble") for said in read}
     assert (read[-1]["pid"], read[-1]["failed"]) == (os.getpid(), 0)
     assert read[-1]["looked_at"] <= read[-1]["next_look"]
-    assert list(tmp_path.glob("*health*")) == []
+    assert list(tmp_path.glob("*h.json*")) == []
 
 
 def test_a_worker_that_makes_no_progress_lets_its_health_file_grow_old(tmp_path: Path) -> None:
