@@ -181,6 +181,8 @@ class DueSessionIndex:
 
 
 def _make_due(row: tuple[Any, ...]) -> DueSession:
-    due_at, *known, last_activity, in_use = row
-    times = datetime.fromisoformat(due_at), datetime.fromisoformat(last_activity)
-    return DueSession(times[0], *known, times[1], in_use)
+    due_at, id, namespace, key, position, version, attempts, last_activity, in_use = row
+    return DueSession(
+        *(datetime.fromisoformat(due_at), id, namespace, key, position, version, attempts),
+        *(datetime.fromisoformat(last_activity), in_use),
+    )

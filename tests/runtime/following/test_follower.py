@@ -63,6 +63,11 @@ def change(one: TranscriptFollower, path: Path) -> None:
     one.handle_changes([(2, str(path))])  # type: ignore[list-item]
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / f"{SESSION}.jsonl"
+
+
 def lines(count: int, session: str = SESSION, **fields: Any) -> list[bytes]:
     talk = Talk()
     for number in range(count):
@@ -79,30 +84,13 @@ def append(path: Path, raw: bytes) -> None:
         file.write(raw)
 
 
-def test_what_is_there_is_imported_and_then_what_is_written(
-    store: SessionStore, tmp_path: Path
-) -> None:
-    path = tmp_path / f"{SESSION}.jsonl"
-    first, second, third = lines(3)
-    path.write_bytes(first)
-
-    with followed(store, tmp_path) as wait_until:
-        wait_until(1)
-        append(path, second + third[:20])
-        wait_until(2)
-        append(path, third[20:])
-        wait_until(3)
-
-    assert texts(store) == ["say 0", "say 1", "say 2"]
-
-
-def test_new_files_and_the_sub_agents_in_new_folders_are_found(
-    store: SessionStore, tmp_path: Path
+def test_new_files_and_the_sub_agents_in_new_folders_are_found_and_what_is_written_later(
+    store: SessionStore, tmp_path: Path, path: Path
 ) -> None:
     agent = lines(2, isSidechain=True, agentId="a1")
 
     with followed(store, tmp_path) as wait_until:
-        (tmp_path / f"{SESSION}.jsonl").write_bytes(b"".join(lines(1)))
+        append(path, lines(1)[0])
         wait_until(1)
         below = tmp_path / SESSION / "subagents"
         below.mkdir(parents=True)
@@ -115,12 +103,11 @@ def test_new_files_and_the_sub_agents_in_new_folders_are_found(
 
 
 def test_what_was_imported_to_its_end_is_not_read_again_until_it_changes(
-    store: SessionStore, tmp_path: Path
+    store: SessionStore, path: Path
 ) -> None:
-    path = tmp_path / f"{SESSION}.jsonl"
-    path.write_bytes(b"".join(lines(2)))
+    append(path, b"".join(lines(2)))
     list(import_path(store, path))
-    one = follower(store, tmp_path)
+    one = follower(store, path.parent)
 
     one.begin()
     assert not one.live
@@ -133,13 +120,12 @@ def test_what_was_imported_to_its_end_is_not_read_again_until_it_changes(
 
 
 def test_files_that_rest_while_others_are_written_are_read_to_their_end(
-    store: SessionStore, tmp_path: Path
+    store: SessionStore, tmp_path: Path, path: Path
 ) -> None:
     now = [1_000.0]
     talk = Talk()
     talk.user("go")
     talk.says("m1", text("gone"), output=7)
-    path = tmp_path / f"{SESSION}.jsonl"
     one = follower(store, tmp_path, clock=lambda: now[0])
     one.begin()
     path.write_bytes(talk.raw())
@@ -148,7 +134,7 @@ def test_files_that_rest_while_others_are_written_are_read_to_their_end(
 
     now[0] += 2
     other = tmp_path / "other.jsonl"
-    other.write_bytes(b"".join(lines(1, session="other")))
+    append(other, lines(1, session="other")[0])
     change(one, other)
 
     assert not set(one.changed) & {path.resolve()}
@@ -194,14 +180,13 @@ def test_what_is_read_as_a_whole_is_imported_once(store: SessionStore, tmp_path:
     assert [report.path for report in rounds[1]] == wrong  # what is wrong is said each time
 
 
-def test_what_was_left_out_is_told_file_by_file(store: SessionStore, tmp_path: Path) -> None:
+def test_what_was_left_out_is_told_file_by_file(store: SessionStore, path: Path) -> None:
     pytest.importorskip("detect_secrets", reason="the extra redact is not installed")
-    path = tmp_path / f"{SESSION}.jsonl"
     talk = Talk()
     talk.user(f"use {SECRETS['GitHub Token']}")
     path.write_bytes(talk.raw())
 
-    one = follower(store, tmp_path, redacts=True)
+    one = follower(store, path.parent, redacts=True)
     one.begin()
     talk.user(f"or {SECRETS['GitHub Token']}")
     path.write_bytes(talk.raw())
@@ -211,17 +196,17 @@ def test_what_was_left_out_is_told_file_by_file(store: SessionStore, tmp_path: P
     (report,) = one.reports.values()
     assert report.redacted == {"GitHub Token": [f"{path}:1", f"{path}:2"]}
     assert texts(store) == [f"{word} [redacted: GitHub Token 1]" for word in ("use", "or")]
-    again = follower(store, tmp_path, redacts=True)
+    again = follower(store, path.parent, redacts=True)
     again.begin()
     assert not again.live
 
 
-def test_a_file_is_let_go_whatever_stops_its_reading(store: SessionStore, tmp_path: Path) -> None:
+def test_a_file_is_let_go_whatever_stops_its_reading(store: SessionStore, path: Path) -> None:
     def refuse(news: FileNews) -> None:
         raise RuntimeError(news.path)
 
-    (tmp_path / f"{SESSION}.jsonl").write_bytes(b"".join(lines(1)))
-    one = follower(store, tmp_path, heard=refuse)
+    append(path, lines(1)[0])
+    one = follower(store, path.parent, heard=refuse)
 
     with pytest.raises(RuntimeError):
         one.follow(Event())
@@ -273,10 +258,9 @@ def end(process: "subprocess.Popen[str]", *numbers: signal.Signals) -> tuple[int
     return process.returncode, said
 
 
-def test_interrupted_it_ends_with_a_total(tmp_path: Path) -> None:
-    path = tmp_path / f"{SESSION}.jsonl"
+def test_interrupted_it_ends_with_a_total(tmp_path: Path, path: Path) -> None:
     first, second = lines(2)
-    path.write_bytes(first)
+    append(path, first)
 
     with following(tmp_path / "log.db", path) as one:
         wait_until_ready(one)
@@ -289,9 +273,8 @@ def test_interrupted_it_ends_with_a_total(tmp_path: Path) -> None:
     assert said.splitlines()[-1] == "2 new blocks in 1 session, 0 errors"
 
 
-def test_two_signals_at_once_end_it_without_a_traceback(tmp_path: Path) -> None:
-    (tmp_path / f"{SESSION}.jsonl").write_bytes(b"".join(lines(1)))
-
+def test_two_signals_at_once_end_it_without_a_traceback(tmp_path: Path, path: Path) -> None:
+    append(path, lines(1)[0])
     with following(tmp_path / "log.db", tmp_path) as one:
         wait_until_ready(one)
         code, said = end(one, signal.SIGINT, signal.SIGTERM)
