@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
+from ....domain.hooks import JSON_NAMES
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.event_log.storage_errors import translate_storage_errors
@@ -61,7 +62,7 @@ class DoneStatus:
     boundary: int
     pre_tokens: int
     post_tokens: int
-    summariser: str | None
+    summarizer: str | None
     cost_usd: float | None
     took_s: float | None
     done_at: datetime
@@ -115,7 +116,7 @@ class IdleStatus:
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, with times as ISO 8601 in UTC."""
         document = json.dumps(asdict(self), default=datetime.isoformat)
-        return cast("dict[str, Any]", json.loads(document))
+        return cast("dict[str, Any]", json.loads(document, object_hook=_rename_fields))
 
 
 def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
@@ -206,6 +207,10 @@ def _make_all(kind: type[_T], rows: list[tuple[Any, ...]]) -> Iterator[_T]:
                 for value, is_time in zip(row, are_times, strict=True)
             )
         )
+
+
+def _rename_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    return {JSON_NAMES.get(name, name): value for name, value in fields.items()}
 
 
 _IN_NAMESPACES = """(:namespaces IS NULL

@@ -51,7 +51,7 @@ def record_shortening(
             "post_tokens": step.post_tokens or max(0, pre_tokens - saved),
         }
         # The summary that was served before stays valid.
-        carried = ("text", "covers", "summariser", "tokens")
+        carried = ("text", "covers", "summarizer", "tokens")
         same = {name: getattr(summary, name) for name in carried} if summary else None
         _save_boundary(session, step, head, kept - reader.read_retracted(head), texts, fields, same)
 
@@ -78,7 +78,7 @@ def record_source_compaction(
         summary = {
             "text": text,
             "covers": Ranges.span(1, head) - kept - retracted,
-            "summariser": RECORDED_LINEAGE if step.summary else UNSHOWN_SUMMARIZER,
+            "summarizer": RECORDED_LINEAGE if step.summary else UNSHOWN_SUMMARIZER,
             "tokens": tokens,
         }
         texts = _find_replacement_texts(session, placed, step.replacements)

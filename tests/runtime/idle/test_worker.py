@@ -115,7 +115,7 @@ def test_a_session_that_cost_what_it_may_is_summarized_by_rules(idle: Idle, held
         idle.pass_time(REST)
         look(worker)
 
-    writers = [summary.summariser for summary in recorded(idle.session, Summary)]
+    writers = [summary.summarizer for summary in recorded(idle.session, Summary)]
     assert (writers, held.calls) == (["held", "extractive"], 1)
 
 
