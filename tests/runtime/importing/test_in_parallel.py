@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
@@ -43,13 +43,9 @@ def said(store: SessionStore) -> dict[str, list[str]]:
     }
 
 
-@pytest.fixture
-def deadly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
-    """Makes workers do this to the file named `deadly` in place of importing it."""
-
-    def deadly(words: str) -> None:
-        # Each worker is a new interpreter, which loads this module first.
-        script = f"""
+def make_deadly(monkeypatch: pytest.MonkeyPatch, folder: Path, words: str) -> Path:
+    """Make workers do this to the file that is returned, in place of importing it."""
+    script = f"""
 import os, signal
 from cutbank.adapters.runtime.importing import file_import
 from cutbank.domain.errors import StorageError
@@ -60,10 +56,10 @@ def instead(self):
     return run(self)
 file_import.FileImport.run = instead
 """
-        (tmp_path / "sitecustomize.py").write_text(script)
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-
-    return deadly
+    # Each worker is a new interpreter, which loads this module first.
+    (folder.parent / "sitecustomize.py").write_text(script)
+    monkeypatch.setenv("PYTHONPATH", str(folder.parent))
+    return write(folder, "deadly.jsonl", talk_of("deadly"))
 
 
 @pytest.fixture
@@ -179,13 +175,9 @@ def test_files_of_one_session_are_stored_one_after_the_other(
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_loses_its_file_and_no_other(
-    store: SessionStore,
-    many: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    deadly: Callable[[str], None],
+    store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = write(many, "deadly.jsonl", talk_of("deadly"))
-    deadly("os.kill(os.getpid(), signal.SIGKILL)")
+    file = make_deadly(monkeypatch, many, "os.kill(os.getpid(), signal.SIGKILL)")
 
     reports = {one.path: one for one in import_path(store, many, jobs=2)}
 
@@ -200,10 +192,9 @@ def test_a_process_that_is_killed_loses_its_file_and_no_other(
 
 
 def test_what_the_database_refuses_ends_the_import(
-    store: SessionStore, many: Path, deadly: Callable[[str], None]
+    store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(many, "deadly.jsonl", talk_of("deadly"))
-    deadly("raise StorageError('the disk is full')")
+    make_deadly(monkeypatch, many, "raise StorageError('the disk is full')")
 
     with pytest.raises(StorageError, match="the disk is full"):
         list(import_path(store, many, jobs=2))
