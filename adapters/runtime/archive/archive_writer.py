@@ -37,8 +37,6 @@ ArchivedName = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StreamExtent:
-    """A stream's events from its first to `last`."""
-
     id: UUID
     lineage: str | None
     first: int

@@ -42,7 +42,6 @@ from ..sessions.stored_session import StoredSession
 from .new_file import open_new_path
 
 _AT_ONCE = 500
-"""The number of events read at a time."""
 
 
 def read_log_parts(

@@ -112,7 +112,6 @@ class LiveFile:
             self.close()
 
     def close(self) -> None:
-        """Close the file without reading the rest."""
         if self._reading:
             self._reading.file.close()
             self._reading = None

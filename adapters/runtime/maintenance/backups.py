@@ -19,7 +19,6 @@ from ..sessions.session_store import SessionStore
 from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 UNFINISHED = ".unfinished"
-"""The ending of an unfinished backup."""
 _FILE_SUFFIXES = ("", "-journal", "-wal", "-shm")
 """The endings of the files that SQLite writes next to a database."""
 _MOMENT = "%Y%m%dT%H%M%SZ"

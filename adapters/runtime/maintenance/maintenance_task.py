@@ -34,7 +34,6 @@ class TaskRecord:
     """The bytes freed by the last run."""
     saved_in_all: int = 0
     failures: int = 0
-    """The number of failures in a row."""
     position: int = 0
     """The log notification up to which it is done, for a task that reads the log."""
 
@@ -60,14 +59,10 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one run of a task did."""
-
     saved: int = 0
-    """The bytes freed on disk."""
     is_whole: bool = True
     """Whether nothing is left to do for now."""
     note: str | None = None
-    """A remark for the report."""
     position: int = 0
 
 

@@ -13,7 +13,6 @@ from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 TASK_NAME = "bodies"
 _PAGE_EVENTS = 200
-"""The number of events read at a time."""
 MIN_GAIN = 0.05
 """The smallest share of a body's size whose saving is worth rewriting it."""
 MAX_BATCH_BYTES = 128 * 1024

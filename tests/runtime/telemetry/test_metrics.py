@@ -36,7 +36,7 @@ def writes(name: str, draft: Draft | None) -> Summarizer:
             raise ValueError
         return draft
 
-    return SimpleNamespace(name=name, summarize=summarize)  # type: ignore[return-value]
+    return SimpleNamespace(name=name, summarize=summarize)
 
 
 def test_compactions_are_counted_by_what_set_them_off_and_became_of_them(

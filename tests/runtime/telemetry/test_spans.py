@@ -329,9 +329,10 @@ def test_each_attribute_has_a_name_that_is_known_or_ours(talk: StoredSession, se
         options=CompactionOptions(summarizers=[Scripted([replace(CUT_OFF, usage=usage)])]),
     )
 
-    of_spans = [one.attributes or {} for span in seen.spans for one in (span, *span.events)]
-    measured = [told for points in seen.measured().values() for told, _ in points]
-    names = {name for attributes in (*of_spans, *measured) for name in attributes}
+    told = [span.attributes or {} for span in seen.spans]
+    told += [event.attributes or {} for span in seen.spans for event in span.events]
+    measured = [attributes for points in seen.measured().values() for attributes, _ in points]
+    names = {name for attributes in (*told, *measured) for name in attributes}
     assert names >= {*USAGE_TOKEN_KINDS, "error.type", "gen_ai.usage.reasoning.output_tokens"}
     assert not [name for name in names if name not in THEIRS and not OURS.fullmatch(name)]
     values = [value for span in seen.spans for value in (span.attributes or {}).values()]
