@@ -16,6 +16,7 @@ import cutbank
 from cutbank import Block, CompactionOptions, SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.interfaces.command_line.cli import main
+from cutbank.adapters.storage.event_log.stored_row import ImportRow
 from cutbank.domain.errors import ExportError
 
 
@@ -157,6 +158,7 @@ def test_sessions_can_be_restored_into_another_namespace(
     told: SessionStore, elsewhere: SessionStore, tmp_path: Path
 ) -> None:
     elsewhere.session("main").append(Block.user("mine"))
+    told.events.save(imports=[ImportRow("default", "a source", "codex", "alone", 7, True)])
     path = archived(told, tmp_path / "all.cutbank")
 
     report = restored(elsewhere, path, "theirs")
@@ -172,6 +174,8 @@ def test_sessions_can_be_restored_into_another_namespace(
     agent = elsewhere.session("agent", namespace="theirs", create=False)
     assert agent.log.parent
     assert agent.log.parent.namespace == "theirs"
+    (row,) = elsewhere.events.recorder.select_imports("theirs", "alone")
+    assert (row.source, row.bytes) == ("a source", 7)
     subjects = {name for (name,) in asked(elsewhere, "SELECT name FROM subjects")}
     assert {"theirs/main", "somebody", "default/main"} <= subjects
 
