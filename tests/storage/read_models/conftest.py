@@ -25,12 +25,6 @@ def talk(store: SessionStore, key: str, turns: int, words: str = "clay and silt"
         )
 
 
-@pytest.fixture(autouse=True)
-def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a server's read models go must not be the home of who runs the tests."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @pytest.fixture
 def opening(store: SessionStore, tmp_path: Path) -> Iterator[Opening]:
     """Opens read models of the store, in a file of that name; they are closed in the end."""
