@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from read_model_rows import rows_of
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
@@ -23,6 +24,13 @@ def talk(store: SessionStore, key: str, turns: int, words: str = "clay and silt"
             ToolResult(tool_call_id=call, content=f"{words}\n" * (900 if turn % 5 == 0 else 9)),
             Block.assistant(f"{words}, answers {call}"),
         )
+
+
+def check_whole(models: ReadModels, opening: Opening) -> None:
+    """The file holds what a new one does that takes in the log at once."""
+    whole = opening("whole.db")
+    whole.catch_up()
+    assert rows_of(models) == rows_of(whole)
 
 
 @pytest.fixture

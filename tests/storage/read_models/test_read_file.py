@@ -5,23 +5,20 @@ from pathlib import Path
 
 import pytest
 from faulty import closing, one_line
-from read_model_rows import rows_of, table
+from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.storage.read_models.location import find_read_models
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
-from .conftest import Opening, talk
+from .conftest import Opening, check_whole, talk
 
 
 def check_rebuilt(models: ReadModels, opening: Opening, reason: str = "damaged") -> None:
-    """The file was made anew for that reason, and holds what a new file does."""
     assert models.rebuild_reason is not None
     assert reason in models.rebuild_reason
-    whole = opening("whole.db")
-    whole.catch_up()
-    assert rows_of(models) == rows_of(whole)
+    check_whole(models, opening)
 
 
 def closed(opening: Opening) -> None:
