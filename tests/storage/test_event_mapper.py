@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from any_events import EVENTS, ODD, events
+from any_events import EVENTS, events
 from databases import new_schema, settings_of
 from eventsourcing.persistence import MapperDeserialisationError
 from eventsourcing.utils import get_topic
@@ -22,9 +22,7 @@ from cutbank.adapters.storage.event_log.event_mapper import MIN_BODY_BYTES, Zstd
 from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.adapters.storage.event_log.stored_row import StoredRow
 from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text, ToolResult
-from cutbank.domain.compaction_events import CompactionOpened, Digest, LineageBase, Summary
 from cutbank.domain.event import Event
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import (
     BlockAppended,
     RequestSettingsSet,
@@ -128,26 +126,6 @@ def check_events(
                     assert digest == sha256(secret + content).digest()[:20]
 
     check()
-
-
-def test_no_text_is_too_odd(plain: EventStore, compressing: EventStore) -> None:
-    for store, text in product((plain, compressing), ODD):
-        long = text * (MIN_BODY_BYTES // max(1, len(text)) + 1)
-        base = LineageBase(originator_id=uuid4(), lineage=text, version=3)
-        files = Digest(read_files=(text, "a" * MIN_BODY_BYTES), modified_files=(f"{text}!",))
-        told = {"sections": {"Goal": text}, "digest": files, "covers": Ranges([(1, 2)])}
-        events = [
-            appended(text).model_copy(update={"block": Block.user(text, name=f"of {text}")}),
-            SystemPromptSet(**_envelope(), text=long),
-            Summary(**_envelope(), boundary=1, text=text, **told, summariser="test", tokens=1),
-            CompactionOpened(
-                **_envelope(), namespace="n", key="k", lineage=f"of {text}", base=base
-            ),
-        ]
-
-        rows = stored(store, *events)
-
-        assert [store.mapper.to_domain_event(row) for row in rows] == events, text
 
 
 def test_a_provider_s_own_numbers_keep_their_digits(plain: EventStore) -> None:

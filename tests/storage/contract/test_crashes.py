@@ -1,6 +1,8 @@
-"""A process that is killed at any moment loses nothing that it was told is stored."""
+"""A process that is killed at any moment, forked or overtaken loses nothing that is stored."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 import victims
 from acknowledged import Acknowledged
 from claude_code_talk import Talk, text
+from faulty import check_log, texts
 from processes import Processes
 
 import cutbank
@@ -18,6 +21,7 @@ from cutbank.adapters.runtime.importing.importer import import_path
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
+FORKS = Path(__file__).parents[2] / "support" / "forks_while_writing.py"
 SEED = 20260310
 LAG = 100_000
 """Up to some milliseconds, which is longer than an append takes."""
@@ -84,13 +88,13 @@ def transcript(path: Path) -> None:
 
 def content(store: SessionStore) -> dict[str, list[Any]]:
     """All events of all streams, but for when they were stored."""
-    events = store.events
+    mapper, recorder = store.events.mapper, store.events.recorder
     return {
         f"{stream.session} {stream.lineage}": [
-            events.mapper.to_domain_event(row).model_dump(exclude={"timestamp"})
-            for row in events.recorder.select_events(stream.originator_id)
+            mapper.to_domain_event(row).model_dump(exclude={"timestamp"})
+            for row in recorder.select_events(stream.originator_id)
         ]
-        for stream in events.recorder.select_streams()
+        for stream in recorder.select_streams()
     }
 
 
@@ -128,3 +132,36 @@ def test_an_import_that_is_killed_is_completed_by_the_next(
             assert verify(store).violations == []
 
     assert stopped_inside > 0
+
+
+# Not killed
+
+
+def check_forks(name: str, database: str) -> None:
+    """Run a check in a process of its own, which holds nothing that other tests have left."""
+    program = [sys.executable, str(FORKS), name, database]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_child_that_is_forked_while_threads_write_goes_on_at_once(database: str) -> None:
+    check_forks("forks", database)
+
+
+def test_a_forked_child_does_not_end_the_sessions_of_its_parents_threads(
+    postgres_database: str,
+) -> None:
+    check_forks("waiting", postgres_database)
+
+
+def test_processes_that_begin_together_on_a_new_database_all_get_in(
+    database: str, run: Processes
+) -> None:
+    ended = run.run_together(8, "joins", database, "NUMBER")
+
+    assert len(ended.told("ack")) == 8
+    with cutbank.open(database) as store:
+        assert [session.key for session in store.sessions()] == ["joined"]
+        assert sorted(texts(store.session("joined"))) == [f"{n} was here" for n in range(8)]
+        check_log(store)
