@@ -1,13 +1,11 @@
 """Damage is reported in one line, and never passes for content."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from faulty import texts
-from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, CompactionOptions, ToolCall, ToolResult
@@ -74,44 +72,6 @@ def test_damage_is_reported_in_one_line_and_never_passes_for_content(
         assert all("\n" not in complaint for complaint in complaints)
 
     assert reported > least * tried
-
-
-@pytest.mark.parametrize("how", ["cut short", "a bad frame", "a bad header"])
-def test_a_damaged_log_loses_its_tail_and_nothing_that_was_in_the_file(
-    tmp_path: Path, how: str
-) -> None:
-    """What a crash of the disk leaves: SQLite checks each commit in the log, and takes no half."""
-    path, crashed = tmp_path / "log.db", tmp_path / "crashed"
-    crashed.mkdir()
-    words = [f"{number}" for number in range(60)]
-    with cutbank.open(path) as store:
-        session = store.session("session")
-        for word in words[:20]:
-            session.append(Block.user(word))
-        sqlite_recorder(store).datastore.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        for at in range(20, 60, 2):
-            session.append(Block.user(words[at]), Block.assistant(words[at + 1]))
-        for name in ("log.db", "log.db-wal"):
-            shutil.copy(tmp_path / name, crashed / name)
-    log = bytearray((crashed / "log.db-wal").read_bytes())
-    middle = len(log) // 2
-    match how:
-        case "cut short":
-            del log[middle:]
-        case "a bad frame":
-            log[middle] ^= 0xFF
-        case _:
-            log[10] ^= 0xFF
-    (crashed / "log.db-wal").write_bytes(log)
-
-    with cutbank.open(crashed / "log.db") as store:
-        session = store.session("session")
-        found = texts(session)
-        assert found == words[: len(found)]
-        assert len(found) % 2 == 0
-        assert 20 <= len(found) < 60
-        session.append(Block.user("goes on"))
-        assert verify(store).violations == []
 
 
 def write_something(path: Path, *, compress: bool) -> dict[str, list[str]]:

@@ -36,11 +36,9 @@ from cutbank.adapters.storage.event_log.event_mapper import (
 )
 from cutbank.adapters.storage.event_log.stored_row import StoredRow, matches_keyed_hash
 from cutbank.adapters.storage.sqlite import sqlite_schema
-from cutbank.domain.compaction import Compaction, CompactionState
-from cutbank.domain.event import Aggregate, Event, dump_state, load_state
+from cutbank.domain.event import Event
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.record import Record
-from cutbank.domain.session import Session, SessionState
 
 FOLDER = Path(__file__).parent / "golden"
 ROWS = sorted(FOLDER.glob("*.jsonl"))
@@ -273,39 +271,6 @@ def test_a_database_of_any_version_serves_what_it_served_and_goes_on(
                 assert session.append(Block.user("and on it goes")).last > before
         assert verify(store).is_ok
     assert tables(path) == tables(tmp_path / "new.db")
-
-
-def test_states_in_a_golden_database_are_those_that_its_events_make(
-    database: tuple[Path, Any], request: pytest.FixtureRequest
-) -> None:
-    path, _ = database
-    is_old = request.node.callspec.id in {"v1", "v2", "v3"}
-    # A field that is younger than the row is not in it, and means nothing there.
-    young = {"requested", "futile"} if is_old else set()
-    aggregate: Aggregate[Any]
-
-    with cutbank.open(path) as store:
-        recorder = store.events.recorder
-        streams = recorder.select_streams()
-        assert {stream.lineage for stream in streams} >= {None, "main", "what if", "recorded"}
-        for stream in streams:
-            rows = recorder.select_events(stream.originator_id)
-            states: Any = SessionState if stream.lineage is None else CompactionState
-            kind: Any = Session if stream.lineage is None else Compaction
-            # A fork's and a based lineage's first state is inherited.
-            aggregate = kind(
-                stream.originator_id,
-                version=rows[0].originator_version,
-                state=load_state(states, json.loads(rows[0].carried)),
-                subject="",
-                clock=store.events.clock,
-            )
-            for row in rows[1:]:
-                aggregate.evolve(store.events.mapper.to_domain_event(row))
-                stored = json.loads(row.carried)
-                made = dump_state(aggregate.state)
-                assert {name: made[name] for name in made if name not in young} == stored
-                aggregate.state = load_state(states, stored)
 
 
 def tables(path: Path) -> set[str]:

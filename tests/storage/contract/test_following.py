@@ -85,7 +85,7 @@ def check_seen(runner: Runner) -> list[Seen]:
     runner.wait(recorder.max_notification_id(), timeout=60)
     seen = runner.view.seen()
     assert seen == [
-        (row.id, row.originator_id.hex, row.originator_version, row.topic)  # type: ignore[union-attr]
+        (row.id, row.originator_id.hex, row.originator_version, row.topic)
         for row in recorder.select_notifications(1, 100_000)
     ]
     return seen
@@ -166,18 +166,18 @@ def test_several_subscriptions_are_each_served(database: str) -> None:
 
 
 def test_the_process_s_environment_does_not_reach_the_store(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may configure another application of eventsourcing in the same process."""
-    monkeypatch.setenv("PERSISTENCE_MODULE", "eventsourcing.popo")
-    monkeypatch.setenv("SQLITE_DBNAME", str(tmp_path / "another.db"))
-    monkeypatch.setenv("POSTGRES_DBNAME", "another")
-    monkeypatch.setenv("COMPRESSOR_TOPIC", "eventsourcing.compressor:ZlibCompressor")
-    monkeypatch.setenv("MAPPER_TOPIC", "eventsourcing.persistence:Mapper")
+    for name, value in (
+        ("PERSISTENCE_MODULE", "eventsourcing.popo"),
+        ("DATABASE", ":memory:"),
+        ("COMPRESSOR_TOPIC", "eventsourcing.compressor:ZlibCompressor"),
+        ("MAPPER_TOPIC", "eventsourcing.persistence:Mapper"),
+    ):
+        monkeypatch.setenv(name, value)
 
-    with running(database, tmp_path) as runner:
-        append_turns(SessionStore(StoreContext(runner.app, "log")), 1)
-        check_seen(runner)
-
-    with cutbank.open(database) as store:
-        assert [session.key for session in store.sessions()] == ["session 0"]
+    for blocks in (1, 2):
+        with cutbank.open(database) as store:
+            store.session("session").append(Block.user("words"))
+            assert len(store.session("session").view().entries) == blocks

@@ -91,17 +91,6 @@ def test_after_a_boundary_in_use_is_what_the_meter_estimates(store: SessionStore
     assert row["view_tokens"] == session.view().tokens < in_use < 90_000
 
 
-def test_due_sessions_are_found_by_an_index(store: SessionStore) -> None:
-    store.read_models.catch_up()
-
-    plan = store.read_models.file.fetch_rows(
-        "EXPLAIN QUERY PLAN SELECT * FROM sessions WHERE due_at <= '2026' ORDER BY due_at"
-    )
-
-    assert "idx_sessions_due_at" in plan[0][-1]
-    assert len(plan) == 1
-
-
 def test_a_parent_is_named_whichever_was_there_first(store: SessionStore) -> None:
     worked_for = Parent(namespace="default", key="lead", tool_call_id="c7")
     store.session("before", parent=worked_for, title="About the river")
@@ -347,9 +336,9 @@ def test_what_an_unused_summary_cost_belongs_to_the_request_that_it_was_written_
     request(session)
     lineage = lineage_of(session)
     how = {"reason": "late", "rule": "lost-lease", "summariser": "llm"}
-    lineage.reject(request=late, **how, cost_usd=0.5)  # type: ignore[arg-type]
+    lineage.reject(request=late, **how, cost_usd=0.5)
     lineage.fail(reason="no luck")
-    lineage.reject(**how, cost_usd=0.25)  # type: ignore[arg-type]
+    lineage.reject(**how, cost_usd=0.25)
     lineage.fail(reason="nobody asked for this one")
     store.events.save(lineage)
     first, last = (row["id"] for row in rows(store, "compaction_requests"))
