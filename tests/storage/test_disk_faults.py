@@ -119,7 +119,7 @@ def test_a_kill_in_the_middle_of_a_call_loses_nothing(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a megabyte."""
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)]
     made = subprocess.run(mount, capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")

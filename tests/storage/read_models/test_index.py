@@ -335,7 +335,7 @@ def test_what_an_unused_summary_cost_belongs_to_the_request_that_it_was_written_
     late = request(session, by="w1")
     request(session)
     lineage = lineage_of(session)
-    how = {"reason": "late", "rule": "lost-lease", "summariser": "llm"}
+    how = {"reason": "late", "rule": "lost-lease", "summarizer": "llm"}
     lineage.reject(request=late, **how, cost_usd=0.5)
     lineage.fail(reason="no luck")
     lineage.reject(**how, cost_usd=0.25)
