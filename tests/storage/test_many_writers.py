@@ -1,6 +1,5 @@
 """Threads that share a store, and stores that share a file, lose nothing and never fail."""
 
-import sqlite3
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +8,6 @@ from threading import Event as Signal
 from uuid import uuid4
 
 import pytest
-from eventsourcing.persistence import IntegrityError
 from faulty import check_log, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,21 +128,3 @@ def test_whoever_appends_in_turn_nothing_is_lost_and_nothing_is_twice(
     for session in sessions:
         assert texts(session) == said
         assert session.log.state.open_calls.keys() == set(waiting)
-
-
-def test_a_notification_id_is_never_used_again(session: StoredSession) -> None:
-    """Whoever followed the log past an id would never see an event that came to stand there."""
-    session.append(Block.user("first"))
-    recorder = sqlite_recorder(store_of(session))
-    newest = recorder.max_notification_id()
-    writer = recorder.datastore.writer
-
-    # The newest id is the only one that SQLite would give again, and it cannot be freed.
-    with pytest.raises(sqlite3.IntegrityError, match="never deleted"):
-        writer.execute("DELETE FROM stored_events WHERE notification_id = ?", (newest,))
-    with pytest.raises(IntegrityError):
-        recorder.insert_events(recorder.select_events(session.log.id))  # is refused, and uses no id
-    writer.execute("VACUUM")
-    store_of(session).session("another")
-
-    assert recorder.max_notification_id() == newest + 1

@@ -142,20 +142,6 @@ def test_without_the_extra_one_line_says_what_to_install(
 # Schemas
 
 
-def test_logs_of_one_database_are_apart(
-    store: SessionStore, database: str, server: psycopg.Connection[Any]
-) -> None:
-    store.session("mine")
-    other = f"{database}%20too"
-    try:
-        with cutbank.open(other) as two:
-            assert two.sessions() == []
-            assert two.session("theirs").position == 1
-        assert [session.key for session in store.sessions()] == ["mine"]
-    finally:
-        server.execute(f'DROP SCHEMA "{PostgresAddress.parse(other).schema}" CASCADE'.encode())
-
-
 def test_a_schema_of_another_application_is_refused(
     database: str, server: psycopg.Connection[Any]
 ) -> None:

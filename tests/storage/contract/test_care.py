@@ -112,15 +112,3 @@ def test_what_is_in_cipher_is_not_looked_after(
     assert storage.replace_bodies([RecompressedBody(body, b"short")], "bodies", "r") == 0
     assert recorder.select_body("a subject", b"hash") == LONG
     assert storage.select_body("a subject", b"no such hash") is None
-
-
-def test_the_routine_of_a_database_changes_no_row(
-    store: SessionStore, recorder: Recorder, storage: Storage, engine: str
-) -> None:
-    recorder.insert_events([row(ONE, at) for at in range(1, 30)])
-
-    done = storage.run_database_task()
-
-    assert storage.task_name == {"sqlite": "checkpoint", "postgres": "statistics"}[engine]
-    assert done.note is None
-    assert len(recorder.select_events(ONE)) == 29

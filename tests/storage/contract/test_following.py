@@ -1,6 +1,5 @@
 """eventsourcing's own projections follow the log: each event once, in order, from any process."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.domain.event import Event
 from cutbank.domain.session_events import BlockAppended
 
+pytestmark = pytest.mark.usefixtures("no_thread_is_left")
 Seen = tuple[int, str, int, str]
 """Notification id, stream, version, topic."""
 
@@ -98,13 +98,6 @@ def append_turns(store: SessionStore, times: int) -> None:
         session.append(Block.user("asks"))
         session.append(Block.assistant("answers"), Block.note("and notes"))
         session.append(Block.developer("returns " * 800))
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    assert set(threading.enumerate()) <= before
 
 
 def test_another_store_s_events_are_seen_while_it_goes_on(database: str, tmp_path: Path) -> None:

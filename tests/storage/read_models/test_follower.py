@@ -1,7 +1,6 @@
 """Read models that follow: they state their position, and can be waited for."""
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,7 @@ from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, check_whole, talk
 
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    assert set(threading.enumerate()) <= before
+pytestmark = pytest.mark.usefixtures("no_thread_is_left")
 
 
 def wait_for_follower(store: SessionStore) -> None:
