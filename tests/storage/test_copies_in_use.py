@@ -4,7 +4,7 @@ import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 
 import pytest
@@ -192,3 +192,25 @@ def test_an_older_format_at_rest_is_put_to_rest_when_it_is_migrated(tmp_path: Pa
     with closing(path) as connection:
         (inode,) = connection.execute("SELECT inode FROM home").fetchone()
     assert inode == str(path.stat().st_ino)
+
+
+def test_a_copy_of_two_times_is_found_damaged(tmp_path: Path) -> None:
+    path, torn = tmp_path / "log.db", tmp_path / "torn.db"
+    write(path, *(f"{number} " * 300 for number in range(60)))
+    earlier = path.read_bytes()
+    write(path, *(f"{number} later " * 300 for number in range(60)))
+    later = path.read_bytes()
+    page = int.from_bytes(later[16:18], "big")
+    cuts = range(page, len(earlier), page * 3)
+    refused = 0
+    for cut, (head, tail) in product(cuts, [(earlier, later), (later, earlier)]):
+        torn.unlink(missing_ok=True)
+        torn.write_bytes(head[:cut] + tail[cut:])
+        try:
+            with cutbank.open(torn) as store:  # the pages were of one time after all
+                assert verify(store).is_ok
+                assert len(texts(store.session("session"))) in {60, 120}
+        except StorageError as error:
+            assert "torn.db is damaged" in str(error)
+            refused += 1
+    assert refused > len(cuts)
