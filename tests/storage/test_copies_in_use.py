@@ -202,15 +202,17 @@ def test_a_copy_of_two_times_is_found_damaged(tmp_path: Path) -> None:
     later = path.read_bytes()
     page = int.from_bytes(later[16:18], "big")
     cuts = range(page, len(earlier), page * 3)
-    refused = 0
+    lines: list[str] = []
     for cut, (head, tail) in product(cuts, [(earlier, later), (later, earlier)]):
         torn.unlink(missing_ok=True)
         torn.write_bytes(head[:cut] + tail[cut:])
         try:
-            with cutbank.open(torn) as store:  # the pages were of one time after all
-                assert verify(store).is_ok
-                assert len(texts(store.session("session"))) in {60, 120}
+            store = cutbank.open(torn)
         except StorageError as error:
-            assert "torn.db is damaged" in str(error)
-            refused += 1
-    assert refused > len(cuts)
+            lines.append(str(error))
+            continue
+        with store:  # the pages were of one time after all
+            assert verify(store).is_ok
+            assert len(texts(store.session("session"))) in {60, 120}
+    assert len(lines) > len(cuts)
+    assert all("torn.db is damaged" in line for line in lines)
