@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from claude_code_talk import Talk
 from codex_talk import Rollout
@@ -25,13 +26,15 @@ def sizes_everywhere(session: StoredSession, lineage: str = RECORDED_LINEAGE) ->
     """The sizes of a lineage's compactions, which are the same wherever they are told."""
     (tree,) = read_lineage_trees(session, [lineage])
     nodes = lineage_to_json(tree)["boundaries"]
+    found = [_sizes(one) for one in nodes]
     audit = cutbank.audit(session, lineage=lineage)
-    told = [one for one in story_to_json(audit, audit.read_between()) if "pre_tokens" in one]
-    diffs = [
-        diff_to_json(diff(session, node["boundary"], lineage=lineage), (None, None))
-        for node in nodes
-        if node["served_from"] is not None
-    ]
+    told = story_to_json(audit, audit.read_between())
+    assert [_sizes(one) for one in told if "pre_tokens" in one] == found
+    for node in nodes:
+        if node["served_from"] is not None:
+            both = diff_to_json(diff(session, node["boundary"], lineage=lineage), (None, None))
+            sizes = both["before"]["tokens"], both["after"]["tokens"], both["tokens_basis"]
+            assert sizes == _sizes(node)
     session.log.context.read_models.catch_up(search=False)
     rows = session.log.context.read_models.file.fetch_rows(
         "SELECT pre_tokens, post_tokens, tokens_basis FROM compactions"
@@ -41,13 +44,12 @@ def sizes_everywhere(session: StoredSession, lineage: str = RECORDED_LINEAGE) ->
         " ORDER BY compactions.version",
         (session.key, lineage),
     )
-    found = [(one["pre_tokens"], one["post_tokens"], one["tokens_basis"]) for one in nodes]
-    assert [(one["pre_tokens"], one["post_tokens"], one["tokens_basis"]) for one in told] == found
     assert rows == found
-    assert [
-        (one["before"]["tokens"], one["after"]["tokens"], one["tokens_basis"]) for one in diffs
-    ] == [size for size, node in zip(found, nodes, strict=True) if node["served_from"] is not None]
     return found
+
+
+def _sizes(one: dict[str, Any]) -> Sizes:
+    return one["pre_tokens"], one["post_tokens"], one["tokens_basis"]
 
 
 def check_use(session: StoredSession) -> None:
@@ -63,10 +65,12 @@ def check_use(session: StoredSession) -> None:
 
 
 @contextmanager
-def imported(path: Path) -> Iterator[list[StoredSession]]:
+def imported(talk: Talk | Rollout, path: Path) -> Iterator[StoredSession]:
+    path.write_bytes(talk.raw())
     with cutbank.open(":memory:") as store:
         cutbank.import_transcripts(store, path)
-        yield list(store.sessions())
+        (session,) = store.sessions()
+        yield session
 
 
 def says(talk: Talk, message: str, prompt: int) -> None:
@@ -89,10 +93,8 @@ def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(
     says(talk, "m4", 60_000)
     talk.boundary(preTokens=61_000, postTokens=2_000)
     talk.summary("what was said since")
-    path = tmp_path / "talk.jsonl"
-    path.write_bytes(talk.raw())
 
-    with imported(path) as (session,):
+    with imported(talk, tmp_path / "talk.jsonl") as session:
         first, second = sizes_everywhere(session)
         check_use(session)
 
@@ -117,10 +119,8 @@ def test_a_compaction_of_codex_takes_what_the_calls_around_it_report(tmp_path: P
     talk.user("go on")
     talk.says("two")
     talk.counts(61_596, output=100)
-    path = tmp_path / "rollout.jsonl"
-    path.write_bytes(talk.raw())
 
-    with imported(path) as (session,):
+    with imported(talk, tmp_path / "rollout.jsonl") as session:
         assert sizes_everywhere(session) == [(203_312, 61_596, "reported")]
         check_use(session)
 
