@@ -48,34 +48,40 @@ def test_what_stayed_as_it_was_is_read_and_the_rest_is_written() -> None:
     bill = compute_bill(GROWING, SONNET)
 
     assert (bill.prompt_tokens, bill.hit_tokens, bill.written_tokens) == (37_000, 22_000, 15_000)
-    assert bill.rewritten_tokens == 0
     assert bill.prompt_usd == pytest.approx((22_000 * 0.3 + 15_000 * 3.75) / 1e6)
     assert bill.uncached_usd == pytest.approx(37_000 * 3 / 1e6)
     assert bill.output_usd == pytest.approx(2_000 * 15 / 1e6)
-    assert bill.summaries_usd == 0
     assert bill.usd == pytest.approx((22_000 * 0.3 + 15_000 * 3.75 + 2_000 * 15) / 1e6)
 
 
-def test_behind_a_boundary_all_is_written_again_that_was_in_the_cache() -> None:
-    boundary = PricedCall(prompt=6_000, unchanged=2_000, gap_s=20)
-    # A trim near the beginning: 13,000 of the 15,000 tokens in the cache are lost, 1,000 are new.
-    trimmed = PricedCall(prompt=16_000, unchanged=2_000, gap_s=20)
-
-    bill = compute_bill([*GROWING, boundary], SONNET)
-
-    assert (bill.rewritten_tokens, bill.written_tokens) == (4_000, 15_000 + 4_000)
-    assert compute_bill([*GROWING, trimmed], SONNET).rewritten_tokens == 13_000
+LATE = replace(GROWING[2], gap_s=301)
+BOUNDARY = PricedCall(prompt=6_000, unchanged=2_000, gap_s=20)
+# A trim near the beginning: 13,000 of the 15,000 tokens in the cache are lost, 1,000 are new.
+TRIMMED = PricedCall(prompt=16_000, unchanged=2_000, gap_s=20)
 
 
-def test_a_cache_that_has_run_out_holds_nothing_and_no_boundary_is_to_blame() -> None:
-    late = replace(GROWING[2], gap_s=301)
-    boundary = PricedCall(prompt=6_000, unchanged=2_000, gap_s=400)
+@pytest.mark.parametrize(
+    ("calls", "hit", "written", "rewritten"),
+    [
+        (GROWING, 22_000, 15_000, 0),
+        ([*GROWING, BOUNDARY], 24_000, 15_000 + 4_000, 4_000),
+        ([*GROWING, TRIMMED], 24_000, 15_000 + 14_000, 13_000),
+        # A cache that has run out holds nothing, and no boundary is to blame.
+        (
+            [*GROWING[:2], LATE, replace(BOUNDARY, gap_s=400)],
+            10_000,
+            10_000 + 2_000 + 15_000 + 6_000,
+            0,
+        ),
+    ],
+)
+def test_behind_a_boundary_all_is_written_again_that_was_in_the_cache(
+    calls: list[PricedCall], hit: int, written: int, rewritten: int
+) -> None:
+    bill = compute_bill(calls, SONNET)
 
-    bill = compute_bill([*GROWING[:2], late, boundary], SONNET)
-
-    assert bill.hit_tokens == 10_000
-    assert bill.written_tokens == 10_000 + 2_000 + 15_000 + 6_000
-    assert bill.rewritten_tokens == 0
+    assert (bill.hit_tokens, bill.written_tokens) == (hit, written)
+    assert bill.rewritten_tokens == rewritten
 
 
 def test_a_cache_does_what_was_reported_of_it_whatever_the_pause() -> None:
