@@ -100,24 +100,18 @@ def test_each_cell_is_in_one_total(found: BacktestResult) -> None:
     )
 
 
-points = st.lists(st.none() | st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=10)
-
-
-@given(points)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=10))
 def test_a_point_is_on_the_front_if_and_only_if_none_beats_it(
-    found: list[tuple[float, float] | None],
+    points: list[tuple[float, float]],
 ) -> None:
-    front = find_pareto_front(found)
+    front = find_pareto_front(points)
 
-    known = [point for point in found if point is not None]
-    unbeaten = {
+    assert set(front) == {
         number
-        for number, point in enumerate(found)
-        if point is not None
-        and not any(
-            other[0] <= point[0] and other[1] >= point[1] and other != point for other in known
+        for number, point in enumerate(points)
+        if not any(
+            other[0] <= point[0] and other[1] >= point[1] and other != point for other in points
         )
     }
-    assert set(front) == unbeaten
-    prices = [point[0] for at in front if (point := found[at])]
-    assert prices == sorted(prices)
+    costs = [points[number][0] for number in front]
+    assert costs == sorted(costs)
