@@ -1,6 +1,6 @@
 """Rebuilds what calls were sent, in order; a view that only grew is not read again."""
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from uuid import UUID
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
@@ -31,11 +31,8 @@ _RESTARTS = (SystemPromptSet, ToolsSet, RequestSettingsSet, BlocksRetracted)
 """Events after which a fingerprint has to be computed again."""
 
 
-class Owner(NamedTuple):
-    """The namespace and key of a session."""
-
-    namespace: str
-    key: str
+Owner = tuple[str, str]
+"""The namespace and key of a session."""
 
 
 def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner]:
@@ -44,11 +41,11 @@ def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner
     What a fork inherits belongs to its parent.
     """
     found: dict[UUID, Owner] = {}
-    at: Owner | None = Owner(namespace, key)
+    at: Owner | None = namespace, key
     while at is not None:
         found[derive_session_id(*at)] = at
         fork = store.read_opening(*at).fork
-        at = Owner(fork.namespace, fork.key) if fork else None
+        at = (fork.namespace, fork.key) if fork else None
     return found
 
 
@@ -62,7 +59,7 @@ class SentViews:
 
     def __init__(self, store: EventStore, namespace: str, key: str) -> None:
         self.store = store
-        self._own = Owner(namespace, key)
+        self._own = (namespace, key)
         self._owners: dict[UUID, Owner] = {}
         self._views: dict[tuple[Owner, str], _GrowingView] = {}
 

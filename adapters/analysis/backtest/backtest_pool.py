@@ -21,10 +21,9 @@ from ....domain.backtest.cell import CellOutcome, Setup
 from .worker_messages import (
     ChooseItems,
     ItemAnswer,
-    ItemFailed,
+    MeasuringFailed,
     SessionRead,
     SessionTask,
-    SessionUnreadable,
     answer_all,
 )
 
@@ -151,12 +150,9 @@ class BacktestPool:
                 order = self.choose_items(task, message)
                 worker.remaining.extend(number for number, _ in order.items)
                 worker.send(order)
-            case SessionUnreadable(why):
-                yield from answer_all(task, CellOutcome.FAILED, f"it cannot be read: {why}")
-            case ItemFailed(why, is_out_of_memory):
-                if is_out_of_memory:
-                    why = f"it ran out of memory ({why})"
-                outcome = CellOutcome.DIED if is_out_of_memory else CellOutcome.FAILED
+            case MeasuringFailed(why) if worker.session_read is None:
+                yield from answer_all(task, why)
+            case MeasuringFailed(why, outcome):
                 yield _make_failure(worker, outcome, why)
             case result:
                 yield ItemAnswer(task.name, worker.remaining.popleft(), result)
@@ -174,7 +170,7 @@ class BacktestPool:
         if is_late:
             outcome, why = CellOutcome.TIMED_OUT, f"it took more than {self.timeout_s:g} seconds"
         if worker.session_read is None:
-            yield from answer_all(task, outcome, f"{why}, while it was read")
+            yield from answer_all(task, f"{why}, while it was read", outcome)
             return
         yield _make_failure(worker, outcome, why)
         if worker.remaining:

@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import process_time
 from typing import Any
@@ -37,7 +37,7 @@ from ....projections.replay.replay import (
 )
 from ...settings.settings import Settings
 from ..replaying.deciders import SIZED_SUMMARIZER, SummaryOptions, make_decider
-from .session_log import MeasuredSession, RecordedAnswer, describe_log, read_recorded_answers
+from .session_log import MeasuredSession, describe_log, read_recorded_calls
 
 BOUND_CONTROL = "bound"
 UNMEASURED_FIELDS: dict[str, Any] = {"broken": 0, "orphaned": 0, "repairs": {}}
@@ -48,7 +48,8 @@ UNMEASURED_FIELDS: dict[str, Any] = {"broken": 0, "orphaned": 0, "repairs": {}}
 class RunCounts:
     """The counts of a cell's calls and compactions, without fidelity and prices."""
 
-    recorded_answers: Sequence[RecordedAnswer]
+    recorded: Sequence[PricedCall]
+    """The calls, without tokens of prompts."""
     by_trigger: Counter[str] = field(default_factory=Counter)
     repairs: Counter[str] = field(default_factory=Counter)
     calls: list[PricedCall] = field(default_factory=list)
@@ -89,12 +90,16 @@ class RunCounts:
         self.refused += served.is_refused
         self.largest_prompt = max(self.largest_prompt, served.tokens)
         by_model = [one for one in served.compactions if one.summary_input_tokens]
+        recorded = self.recorded[len(self.calls)]
+        # A call without prompt tokens when recorded has none under any setup.
+        is_empty = recorded.cache is not None and recorded.cache.is_empty
         self.calls.append(
-            self.recorded_answers[len(self.calls)].price(
-                served.tokens,
-                served.unchanged,
-                sum(one.summary_input_tokens for one in by_model),
-                sum(one.summary.tokens for one in by_model if one.summary),
+            replace(
+                recorded,
+                prompt=0 if is_empty else served.tokens,
+                unchanged=0 if is_empty else served.unchanged,
+                summary_input=sum(one.summary_input_tokens for one in by_model),
+                summary_output=sum(one.summary.tokens for one in by_model if one.summary),
             )
         )
 
@@ -129,7 +134,7 @@ class CellBench:
         measure = None if is_sized else self._make_measure(setup.limit)
         began = process_time()
         decider = self._make_decider(setup, facts)
-        counts = RunCounts(self._recorded_answers)
+        counts = RunCounts(self._recorded_calls)
         served = counts.count_calls(
             replay_recording(self.log.recording, decider, limit=setup.limit)
         )
@@ -197,8 +202,8 @@ class CellBench:
         return describe_log(self.log).blank_cell
 
     @cached_property
-    def _recorded_answers(self) -> tuple[RecordedAnswer, ...]:
-        return tuple(read_recorded_answers(self.log.recording))
+    def _recorded_calls(self) -> tuple[PricedCall, ...]:
+        return tuple(read_recorded_calls(self.log.recording))
 
     @cached_property
     def _reading(self) -> SessionReading:
@@ -213,7 +218,7 @@ class CellBench:
     @cached_property
     def _whole_history(self) -> RunCounts:
         """The counts of a replay that never compacts."""
-        counts = RunCounts(self._recorded_answers)
+        counts = RunCounts(self._recorded_calls)
         deque(counts.count_calls(replay_recording(self.log.recording, NeverDecider())), maxlen=0)
         return counts
 

@@ -15,13 +15,13 @@ from cutbank.adapters.analysis.backtest.imported_transcripts import import_tempo
 from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.adapters.analysis.backtest.session_log import (
     MeasuredSession,
-    RecordedAnswer,
     describe_log,
-    read_recorded_answers,
+    read_recorded_calls,
 )
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.models.context_limits import find_facts
 from cutbank.adapters.models.model_catalog import look_up_facts
+from cutbank.domain.backtest.billing import PricedCall
 from cutbank.domain.backtest.cell import Cell, CellOutcome, Setup
 from cutbank.domain.blocks import Origin
 from cutbank.domain.policies.catalog import POLICIES
@@ -196,7 +196,7 @@ def test_pauses_are_those_of_the_source_and_records_without_a_time_hide_none(
 
     log = read_recording(session)
     assert isinstance(log.get_event(log.calls[2].last_seen_position).event, ModelCalled)
-    assert [one.gap_s for one in answers_of(session)] == gaps
+    assert [one.gap_s for one in calls_of(session)] == gaps
 
 
 def test_an_answer_is_of_the_size_that_was_reported_or_else_of_its_blocks(
@@ -208,11 +208,11 @@ def test_an_answer_is_of_the_size_that_was_reported_or_else_of_its_blocks(
         session.append(Block.assistant("a" * 40))
         session.record_call(view, call_id=f"call {number}", model="m", usage=usage)
 
-    assert [one.output_tokens for one in answers_of(session)] == [7, 10]
+    assert [one.output for one in calls_of(session)] == [7, 10]
 
 
-def answers_of(session: StoredSession) -> list[RecordedAnswer]:
-    return list(read_recorded_answers(read_recording(session)))
+def calls_of(session: StoredSession) -> list[PricedCall]:
+    return list(read_recorded_calls(read_recording(session)))
 
 
 # Real sessions
