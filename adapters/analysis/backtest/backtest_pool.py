@@ -165,8 +165,7 @@ class BacktestPool:
         if not is_late:
             with suppress(subprocess.TimeoutExpired):
                 worker.process.wait(_STOP_TIMEOUT_S)
-        code = worker.stop()
-        outcome, why = CellOutcome.DIED, _describe_exit(code)
+        outcome, why = CellOutcome.DIED, _describe_exit(worker.stop())
         if is_late:
             outcome, why = CellOutcome.TIMED_OUT, f"it took more than {self.timeout_s:g} seconds"
         if worker.session_read is None:

@@ -81,6 +81,13 @@ class RunCounts:
             "boundaries": tuple(self.boundaries),
         }
 
+    @property
+    def remark(self) -> str:
+        """What a reader of the row has to know."""
+        if self.refused and not self.compactions:
+            return f"it never compacted, and {self.refused} prompts were too large for the model"
+        return ""
+
     def _count(self, served: ReplayedCall) -> None:
         for compacted in served.compactions:
             self._count_compaction(compacted)
@@ -152,7 +159,7 @@ class CellBench:
                 "setup": setup,
                 **counts.to_fields(),
                 **more,
-                "why": _make_remark(counts),
+                "why": counts.remark,
                 "bill": bill,
                 "seconds": process_time() - began,
             }
@@ -160,9 +167,6 @@ class CellBench:
 
     def measure_controls(self, limit: int, budgets: tuple[int, ...]) -> tuple[ControlResult, ...]:
         """Measure the scores of control texts on the boundaries that all setups share."""
-        return tuple(self._score_controls(limit, budgets))
-
-    def _score_controls(self, limit: int, budgets: tuple[int, ...]) -> Iterator[ControlResult]:
         recording, measure = self.log.recording, self._make_measure(limit)
         blank = ControlResult(
             session=recording.key,
@@ -171,14 +175,14 @@ class CellBench:
             limit=limit,
             name=BOUND_CONTROL,
         )
-        found = build_controls(self._reading, measure.boundaries, budgets)
-        for name, budget, segments in found:
-            scores = measure.score(segments)
-            yield blank.model_copy(update={"name": name, "budget": budget, "scores": scores})
-        for budget in budgets:
-            yield blank.model_copy(
-                update={"budget": budget, "bound": compute_upper_bound(measure, budget)}
-            )
+        scored = (
+            {"name": name, "budget": budget, "scores": measure.score(segments)}
+            for name, budget, segments in build_controls(self._reading, measure.boundaries, budgets)
+        )
+        bounds = (
+            {"budget": budget, "bound": compute_upper_bound(measure, budget)} for budget in budgets
+        )
+        return tuple(blank.model_copy(update=update) for update in (*scored, *bounds))
 
     def _measure_fidelity(
         self, measure: FidelityMeasure, segments: tuple[ViewSegment, ...]
@@ -247,10 +251,3 @@ class CellBench:
             prices=facts,
             extractive=self._extractive,
         )
-
-
-def _make_remark(counts: RunCounts) -> str:
-    """Return what a reader of the row has to know."""
-    if counts.refused and not counts.compactions:
-        return f"it never compacted, and {counts.refused} prompts were too large for the model"
-    return ""
