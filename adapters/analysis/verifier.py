@@ -63,8 +63,6 @@ def _check_catalog(store: EventStore) -> Iterator[Violation]:
 
 
 class _SessionVerifier:
-    """The checks of one session."""
-
     def __init__(
         self, store: EventStore, session: StoredSession, report: VerificationReport
     ) -> None:

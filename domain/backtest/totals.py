@@ -40,7 +40,6 @@ class SetupTotal:
 
     @property
     def sessions(self) -> int:
-        """The number of sessions, including failed ones."""
         return len(self.cells) + len(self.failed)
 
     @property

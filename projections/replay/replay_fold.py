@@ -163,7 +163,6 @@ class ReplayFold:
                 self._record_place(recorded.position)
 
     def _record_place(self, position: int) -> None:
-        """Record in which run of messages the block at a position shows, if there is one."""
         entry = self.history.entries.get(position)
         if entry is None:
             return
@@ -273,7 +272,6 @@ class ReplayFold:
         return self.request_tokens + self._summary_tokens + self.history.tokens
 
     def make_view(self) -> HistoryView:
-        """Return what a model is sent now."""
         coordinate = Coordinate(self.history.position, self.lineage, self.version)
         recording = self.recording
         return self.history.make_view(recording.key, recording.namespace, coordinate, None)
@@ -307,7 +305,6 @@ class ReplayFold:
         self.unchanged = min(self.unchanged, tokens)
 
     def _count_tokens_before(self, positions: Ranges) -> int:
-        """Return the tokens before the first of these blocks."""
         before = self.request_tokens + self._summary_tokens
         for position, entry in self.history.entries.items():
             if position in positions:
@@ -316,7 +313,6 @@ class ReplayFold:
         return before
 
     def _count_same_tokens(self, before: HistoryFold) -> int:
-        """Return the tokens at the beginning of the prompt that are unchanged."""
         now = self.history
         text, earlier = (one.summary.text if one.summary else None for one in (now, before))
         if text != earlier:

@@ -119,7 +119,6 @@ class _GrowingView:
         self._request_tokens: tuple[tuple[int, int, int], int] = ((0, 0, 0), 0)
 
     def advance(self, position: int, lineage_version: int | None) -> None:
-        """Move forward or back to a coordinate."""
         self._coordinate = self.reader.find_coordinate(position, lineage_version)[0]
         state = self.reader.read_state_in_effect(position, lineage_version)[1]
         begins = (state.active, state.effective_from, state.switched)
@@ -153,7 +152,6 @@ class _GrowingView:
         )
 
     def make_view(self) -> HistoryView:
-        """Return the whole view as it was served."""
         return self.reader.make_view(self.history, self._coordinate)
 
     def _compute_fingerprint(self) -> str:
@@ -167,7 +165,6 @@ class _GrowingView:
         return self._fingerprint.hexdigest
 
     def _count_tokens(self) -> int:
-        """Estimate the tokens of the whole view, as HistoryView does."""
         history = self.history
         known = (id(history.system), id(history.tools), id(history.summary))
         if self._request_tokens[0] != known:
@@ -215,7 +212,6 @@ class _CheckedReads:
         return getattr(self._store, name)
 
     def read(self, chain: Chain, positions: Ranges) -> list[RecordedEvent]:
-        """Return the events at these positions, in order, as EventStore does."""
         read: list[RecordedEvent] = []
         for originator, runs in chain.split_by_stream(positions):
             for row in self._store.recorder.select_runs(originator, runs):

@@ -111,8 +111,6 @@ def backtest(
 
 @dataclass
 class _Backtest:
-    """One backtest of some sessions of one database."""
-
     store: SessionStore
     sessions: Sequence[StoredSession]
     grid: Grid
@@ -192,7 +190,6 @@ class _Backtest:
         return str(copy)
 
     def _choose_items(self, task: SessionTask, read: SessionRead) -> ItemOrder:
-        """Choose what to measure of a session, now that it is read."""
         if not read.blank_cell.calls:
             self._skipped[task.name] = NO_CALLS_REASON
             self._report_progress(len(task.items))
@@ -262,7 +259,6 @@ class _Backtest:
             self.cache = None
 
     def _sort_results(self) -> BacktestResult:
-        """Sort by session, then by the given order of setups and limits."""
         cells: list[Cell] = []
         controls: list[ControlResult] = []
         by_name = sorted(self._sessions, key=lambda name: _get_place(self._sessions[name]))
@@ -296,7 +292,6 @@ def _get_place(session: StoredSession) -> tuple[str, str]:
 
 
 def _count_cores() -> int:
-    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -68,7 +68,6 @@ class RunCounts:
             yield one
 
     def to_fields(self) -> dict[str, Any]:
-        """Return the counts as fields of a cell."""
         context = tuple(call.prompt for call in self.calls)
         counts = ("compactions", "futile", "refused", "broken", "orphaned", "stood_in")
         return {

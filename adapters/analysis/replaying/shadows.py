@@ -230,7 +230,6 @@ def start_shadows(
 
 
 def shadow_watch_of(context: StoreContext) -> ShadowWorker:
-    """Return the thread of a store's shadows, which starts with the first of them."""
     with context.starting:
         for work in context.background:
             if isinstance(work, ShadowWorker):

@@ -45,24 +45,6 @@ def calls_of(session: StoredSession) -> list[ModelCallEntry]:
     return [one for one in entries if isinstance(one, ModelCallEntry)]
 
 
-def test_a_call_stays_proved_whatever_happens_after_it(session: StoredSession) -> None:
-    session.configure(system_prompt="Be brief.")
-    session.append(Block.user(LONG), Block.assistant("Yes.", message_id="m"), Block.user(LONG))
-    sent = served(session)
-    session.configure(system_prompt="Be long.")
-    session.append(Block.user("More."))
-    compacted(session)
-    session.retract(3, 5)
-    session.hide(session.append(Block.user("Hide this.")).last)
-    session.close()
-
-    call = cutbank.audit_call(session, 2)
-
-    assert (call.shown.proof, call.shown.why, call.is_exact) == (RequestProof.PROVED, None, True)
-    assert body(call) == sent
-    assert body(cutbank.audit_call(session.fork("branch"), 2)) == sent
-
-
 @pytest.mark.parametrize("renderer", ["my-own/7", "anthropic/99"])
 def test_a_format_that_is_not_ours_is_proved_and_not_taken_for_ours(
     session: StoredSession, renderer: str
@@ -155,7 +137,9 @@ def test_what_was_changed_behind_the_back_of_the_log_is_never_proved(
         session.append(Block.assistant("Yes.", message_id="m"), Block.user("Then go on. " * 250))
         compacted(session)
         session.append(Block.user("basalt"), Block.user(f"slate {LONG}"))
-        served(session)
+        sent = served(session)
+        session.configure(system_prompt="Be sand.")
+        assert body(cutbank.audit_call(session, 2)) == sent
         assert cutbank.audit_call(session, 2).shown.proof is RequestProof.PROVED
 
     tamper(path, f"UPDATE {table} SET {change} WHERE {where}")  # noqa: S608

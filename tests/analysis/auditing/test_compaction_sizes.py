@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from claude_code_talk import Talk
-from codex_talk import Rollout
 
 import cutbank
 from cutbank import Block, StoredSession
@@ -65,7 +64,7 @@ def check_use(session: StoredSession) -> None:
 
 
 @contextmanager
-def imported(talk: Talk | Rollout, path: Path) -> Iterator[StoredSession]:
+def imported(talk: Talk, path: Path) -> Iterator[StoredSession]:
     path.write_bytes(talk.raw())
     with cutbank.open(":memory:") as store:
         cutbank.import_transcripts(store, path)
@@ -105,24 +104,6 @@ def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(
         assert second[2] == "estimated"
         assert 60_000 <= second[0] < 60_500
         assert second[1] == cutbank.measure_context(session).in_use.tokens
-
-
-def test_a_compaction_of_codex_takes_what_the_calls_around_it_report(tmp_path: Path) -> None:
-    talk = Rollout()
-    talk.model("gpt-5.5")
-    talk.event("task_started", model_context_window=258_400)
-    talk.user("begin")
-    talk.says("one")
-    talk.counts(203_312, cached=100_000, output=200)
-    talk.compacts(said="A summary.")
-    talk.leaves(17_692)
-    talk.user("go on")
-    talk.says("two")
-    talk.counts(61_596, output=100)
-
-    with imported(talk, tmp_path / "rollout.jsonl") as session:
-        assert sizes_everywhere(session) == [(203_312, 61_596, "reported")]
-        check_use(session)
 
 
 def test_a_compaction_that_nothing_is_reported_of_is_the_view_s_own_estimate() -> None:

@@ -69,7 +69,6 @@ def _drop_seconds(measured: BacktestResult) -> BacktestResult:
 
 
 def _list_seconds(measured: BacktestResult) -> list[dict[str, Any]]:
-    """Return processor seconds, one row for each cell."""
     return [
         {
             "namespace": cell.namespace,
@@ -87,9 +86,7 @@ def _encode_json(document: object) -> bytes:
 
 
 def _write_files(contents: dict[Path, bytes]) -> list[Path]:
-    """Write all files under temporary names first, so that no partial report replaces an earlier
-    one.
-    """
+    """Write all files or none; existing ones are replaced at the end."""
     beside = {target: target.with_name(f".{target.name}.{os.getpid()}.part") for target in contents}
     try:
         for target, content in contents.items():
