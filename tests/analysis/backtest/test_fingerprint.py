@@ -82,7 +82,7 @@ def test_a_log_is_the_same_when_it_was_sent(store: SessionStore) -> None:
 def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
     facts = ModelFacts("m", prices=(Prices(1.0, 2.0),))
     settings, other = Settings(), Settings(compaction=CompactionSettings(minimum_gain=0.2))
-    setups = [{"limit": 2}, {"budget": 2}, {"settings": {"a": 1}}, {"summariser": "recorded"}]
+    setups = [{"limit": 2}, {"budget": 2}, {"settings": {"a": 1}}, {"summarizer": "recorded"}]
     found = [
         fingerprint_item("d", SETUP, None, settings),
         fingerprint_item("e", SETUP, None, settings),
@@ -95,7 +95,7 @@ def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
 
     assert len(set(found)) == len(found)
     assert fingerprint_item("d", SETUP, None, Settings()) == found[0]
-    by_model = SETUP.model_copy(update={"summariser": "llm"})
+    by_model = SETUP.model_copy(update={"summarizer": "llm"})
     assert fingerprint_item("d", by_model, None, Settings()) is None
 
 

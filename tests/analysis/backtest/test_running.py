@@ -288,7 +288,7 @@ def measure_sized(
     bench = CellBench(MeasuredSession.read(store.session("a", create=False)), store.settings)
     if in_full:
         bench._never_compacts = lambda decider: False  # type: ignore[method-assign]
-    setup = Setup(policy=policy, settings=settings, limit=limit, summariser="sized", budget=100)
+    setup = Setup(policy=policy, settings=settings, limit=limit, summarizer="sized", budget=100)
     return bench.measure_cell(setup, None).model_copy(update={"seconds": 0.0})
 
 

@@ -238,7 +238,7 @@ def test_recorded_summaries_are_taken_where_they_stand_for_what_leaves(
     assert sooner.summarizer_counts["extractive"] == sooner.fallback_count > 0
     assert sum(sooner.summarizer_counts.values()) == len(sooner.compactions)
     for one in sooner.compactions:
-        if one.summary and one.summary.summariser == "extractive":
+        if one.summary and one.summary.summarizer == "extractive":
             assert "recorded: no recorded summary" in one.refused_drafts[0]
 
 
