@@ -24,7 +24,7 @@ from cutbank.adapters.analysis.backtest.report import report_page
 from cutbank.adapters.analysis.backtest.report.curves import thin_points
 from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.adapters.analysis.backtest.report.tables import encode_cells, encode_controls
-from cutbank.domain.backtest.cell import BacktestResult, Bill, MissedFact
+from cutbank.domain.backtest.cell import BacktestResult, MissedFact
 from cutbank.domain.errors import ExportError
 
 
@@ -255,15 +255,6 @@ def test_a_row_of_typed_columns_says_what_its_cell_says() -> None:
     assert tuple(row["boundaries"]) == pi.boundaries
 
 
-def test_what_is_not_known_is_null_and_not_nothing() -> None:
-    unknown = cell("a", setup(), bill=Bill(prompt_tokens=5), source=None)
-
-    (row,) = rows(encode_cells(measured(unknown)))
-
-    assert row["usd"] is row["prompt_usd"] is row["source"] is row["budget"] is None
-    assert row["prompt_tokens"] == 5
-
-
 @settings(max_examples=10, deadline=None)
 @given(some_measured())
 def test_whatever_was_measured_can_be_read_again(found: BacktestResult) -> None:
@@ -272,4 +263,8 @@ def test_whatever_was_measured_can_be_read_again(found: BacktestResult) -> None:
     for row, one in zip(cells, found.cells, strict=True):
         assert (row["session"], row["prompt_tokens"]) == (one.session, one.bill.prompt_tokens)
         assert json.loads(row["settings"]) == one.setup.settings
+        # What is not known is null, and not nothing.
+        assert (row["usd"], row["prompt_usd"]) == (one.bill.usd, one.bill.prompt_usd)
+        assert row["budget"] == one.setup.budget
+        assert (row["source"] is None) == (one.source is None)
     assert [row["stakes"] for row in controls] == [one.scores.stakes for one in found.controls]

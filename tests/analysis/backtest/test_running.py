@@ -91,17 +91,6 @@ def test_a_cell_says_what_happened_at_each_call(talks: SessionStore) -> None:
     assert zone.why == ""
 
 
-@pytest.mark.slow
-def test_it_comes_to_the_same_whoever_measures(talks: SessionStore, cache: Path) -> None:
-    one, many, again = (
-        measure(talks, POLICIES, budgets=(None, 300), jobs=jobs, cache=kept)
-        for jobs, kept in ((1, None), (3, cache), (2, cache))
-    )
-
-    assert timeless(one) == timeless(many)
-    assert again == many, "the seconds as well: nothing was measured again"
-
-
 def test_sessions_in_memory_and_on_a_clock_of_ones_own_are_measured_as_well(
     talks: SessionStore,
 ) -> None:
