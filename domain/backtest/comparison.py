@@ -283,10 +283,7 @@ RATIO_METRICS: dict[Metric, tuple[_CellCounts, _Formula]] = {
     Metric.RECALL: (_count_fields("hits", "stakes"), _share),
     Metric.CONTEXT: (_count_fields("context_hits", "stakes"), _share),
     Metric.PROSE: (_count_fields("pair_hits", "pairs"), _share),
-    Metric.F3: (
-        _count_fields("stakes", "hits", "context_hits", "pairs", "pair_hits"),
-        _compute_f3,
-    ),
+    Metric.F3: (_count_fields("stakes", "hits", "context_hits", "pairs", "pair_hits"), _compute_f3),
     Metric.HARD: (_count_fields("hard_hits", "hard_stakes"), _share),
 }
 

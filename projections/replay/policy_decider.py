@@ -70,7 +70,7 @@ class PolicyDecider:
                 recording.namespace,
                 recording.key,
                 self.lineage,
-                clock=self._get_time,
+                clock=lambda: self._now,
                 subject=recording.subject,
             )
             self.events += self._lineage.collect_events()
@@ -81,7 +81,7 @@ class PolicyDecider:
             version=self.continued.version,
             state=self.continued.state,
             subject=recording.subject,
-            clock=self._get_time,
+            clock=lambda: self._now,
         )
 
     def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
@@ -232,9 +232,6 @@ class PolicyDecider:
             if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
                 said[position] = event.block.text
         return list(said.values())
-
-    def _get_time(self) -> datetime:
-        return self._now
 
 
 def _find_orphaned_calls(found: PlannedCompaction) -> tuple[str, ...]:

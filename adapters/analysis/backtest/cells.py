@@ -15,10 +15,7 @@ from ....domain.fidelity.fidelity_measure import (
     compute_own_bound,
     compute_upper_bound,
 )
-from ....domain.fidelity.later_references import (
-    find_canonical_boundaries,
-    list_own_boundaries,
-)
+from ....domain.fidelity.later_references import find_canonical_boundaries, list_own_boundaries
 from ....domain.fidelity.rows import ViewSegment
 from ....domain.fidelity.session_reading import SessionReading
 from ....domain.fidelity.visibility import SessionVisibility

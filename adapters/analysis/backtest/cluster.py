@@ -148,5 +148,5 @@ def measure_task(task: SessionTask, order: ItemOrder, timeout_s: float) -> Seque
     def ask(task: SessionTask, _: SessionRead) -> ItemOrder:
         return replace(order, items=tuple(one for one in order.items if one[0] in task.items))
 
-    pool = BacktestPool([task], ask, 1, timeout_s, _IDLE_WORKERS, keeps_workers=True)
+    pool = BacktestPool([task], ask, 1, timeout_s, _IDLE_WORKERS)
     return list(pool.measure_all())

@@ -60,7 +60,10 @@ class Shadow:
 
     def decide_at(self, position: int) -> None:
         """Decide about the call that sees the session up to a position."""
-        self._read(position)
+        if position > len(self._log):
+            events, session = self.session.log.events, self.session
+            chain = events.find_session_chain(session.namespace, session.key)
+            self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
         if self._going is None:
             self._going = self._resume(position)
         fold, decider = self._going
@@ -68,13 +71,6 @@ class Shadow:
         decider.decide(fold, RecordedCall(0, position))
         fold.record_sent()
         self._store(decider)
-
-    def _read(self, position: int) -> None:
-        if position <= len(self._log):
-            return
-        events, session = self.session.log.events, self.session
-        chain = events.find_session_chain(session.namespace, session.key)
-        self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
 
     def _resume(self, position: int) -> tuple[ReplayFold, PolicyDecider]:
         """Return the fold and the decider after all decisions so far."""

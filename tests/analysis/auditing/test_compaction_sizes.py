@@ -79,9 +79,7 @@ def says(talk: Talk, message: str, prompt: int) -> None:
     talk.add("assistant", message=body | {"usage": usage})
 
 
-def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(
-    tmp_path: Path,
-) -> None:
+def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(tmp_path: Path) -> None:
     talk = Talk()
     talk.user("begin")
     says(talk, "m1", 150_000)

@@ -108,9 +108,7 @@ def test_a_fork_tells_whose_boundaries_it_goes_on_from(session: StoredSession) -
 
 
 @given(acts)
-def test_all_that_left_stands_in_one_place_and_every_boundary_is_told_once(
-    what: list[Act],
-) -> None:
+def test_all_that_left_stands_in_one_place_and_every_boundary_is_told_once(what: list[Act]) -> None:
     with cutbank.open(":memory:", clock=Clock()) as store:
         session = live(store.session("s"), what)
 

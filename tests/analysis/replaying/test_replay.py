@@ -13,12 +13,7 @@ from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, T
 from cutbank.adapters.analysis.replaying.deciders import make_decider
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.errors import (
-    ConflictError,
-    ExportError,
-    InvalidSettingError,
-    PolicyFailedError,
-)
+from cutbank.domain.errors import ConflictError, ExportError, InvalidSettingError, PolicyFailedError
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.replay import replay_recording

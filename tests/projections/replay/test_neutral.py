@@ -51,9 +51,7 @@ def test_what_was_said_is_told_in_order_with_its_calls(session: StoredSession) -
     assert rows(session).session == session.key
 
 
-def test_what_comes_while_a_model_writes_is_seen_by_the_call_after(
-    session: StoredSession,
-) -> None:
+def test_what_comes_while_a_model_writes_is_seen_by_the_call_after(session: StoredSession) -> None:
     session.append(Block.user("go"))
     session.record_call(session.view(), call_id="one")
     session.append(Block.user("wait"), Block.assistant("done"))

@@ -46,7 +46,9 @@ def write_report(measured: BacktestResult, folder: Path, command: str | None = N
         if (error.name or "").partition(".")[0] not in _PACKAGES:
             raise
         raise ExportError(_PACKAGES_MISSING) from None
-    timeless = _drop_seconds(measured)
+    # Equal sessions and setups then give equal files on any machine.
+    cells = tuple(cell.model_copy(update={"seconds": 0.0}) for cell in measured.cells)
+    timeless = measured.model_copy(update={"cells": cells})
     page = render_report_page(timeless, command or make_backtest_command(timeless))
     contents = {
         "report.html": page.encode(),
@@ -60,12 +62,6 @@ def write_report(measured: BacktestResult, folder: Path, command: str | None = N
         return _write_files({folder / name: content for name, content in contents.items()})
     except OSError as error:
         raise ExportError(f"{folder}: cannot be written: {error.strerror or error}") from None
-
-
-def _drop_seconds(measured: BacktestResult) -> BacktestResult:
-    """Drop times; equal sessions and setups then give equal results on any machine."""
-    cells = tuple(cell.model_copy(update={"seconds": 0.0}) for cell in measured.cells)
-    return measured.model_copy(update={"cells": cells})
 
 
 def _list_seconds(measured: BacktestResult) -> list[dict[str, Any]]:
