@@ -68,10 +68,15 @@ def make_session_rows(recording: Recording) -> SessionRows:
                 )
             case ToolCallAbandoned(tool_call_id=name, reason=reason, call=call):
                 text = f"[abandoned: {reason}]"
-                about = {"tool": tools.get(call), "call_id": name}
                 rows.append(
                     FidelityRow(
-                        position, RowKind.TOOL_RESULT, text, seen_by, **about, is_error=True
+                        position,
+                        RowKind.TOOL_RESULT,
+                        text,
+                        seen_by,
+                        tool=tools.get(call),
+                        call_id=name,
+                        is_error=True,
                     )
                 )
             case _:

@@ -171,14 +171,14 @@ class CellBench:
             limit=limit,
             name=BOUND_CONTROL,
         )
-        scored = (
+        found: list[dict[str, Any]] = [
             {"name": name, "budget": budget, "scores": measure.score(segments)}
             for name, budget, segments in build_controls(self._reading, measure.boundaries, budgets)
-        )
-        bounds = (
+        ]
+        found += [
             {"budget": budget, "bound": compute_upper_bound(measure, budget)} for budget in budgets
-        )
-        return tuple(blank.model_copy(update=update) for update in (*scored, *bounds))
+        ]
+        return tuple(blank.model_copy(update=fields) for fields in found)
 
     def _measure_fidelity(
         self, measure: FidelityMeasure, segments: tuple[ViewSegment, ...]

@@ -111,7 +111,7 @@ def test_what_was_imported_has_the_views_of_its_coordinates_and_no_time_of_the_i
                 if isinstance(one, AuditedBlock) and one.block.origin is not None:
                     time = one.time
                 elif isinstance(one, ModelCallEntry):
-                    time = one.reported and find_source_time(one.reported)
+                    time = find_source_time(one.reported) if one.reported else None
                     view = session.view(
                         lineage=one.lineage,
                         at=one.numbered_call.last_seen_position,

@@ -82,7 +82,12 @@ def test_a_log_is_the_same_when_it_was_sent(store: SessionStore) -> None:
 def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
     facts = ModelFacts("m", prices=(Prices(1.0, 2.0),))
     settings, other = Settings(), Settings(compaction=CompactionSettings(minimum_gain=0.2))
-    setups = [{"limit": 2}, {"budget": 2}, {"settings": {"a": 1}}, {"summarizer": "recorded"}]
+    setups: list[dict[str, Any]] = [
+        {"limit": 2},
+        {"budget": 2},
+        {"settings": {"a": 1}},
+        {"summarizer": "recorded"},
+    ]
     found = [
         fingerprint_item("d", SETUP, None, settings),
         fingerprint_item("e", SETUP, None, settings),
