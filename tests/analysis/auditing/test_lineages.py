@@ -134,18 +134,13 @@ def test_all_that_left_stands_in_one_place_and_every_boundary_is_told_once(what:
                 assert node.new_blocks | node.inherited_blocks == node.covers
 
 
-@given(acts, st.integers(1, 3), st.integers(0, 4))
+@given(acts, st.integers(1, 3))
 def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(
-    what: list[Act], few: int, stale: int
+    what: list[Act], few: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, cutbank.open(":memory:", clock=Clock()) as store:
         patch.setattr(lineages, "CALLS_PER_READ", few)
         session = live(store.session("s"), what)
-        for number in range(stale):  # later, but sent the view of before all boundaries
-            session.append(Block.user("Go on."))
-            if session.log.lineages:
-                session.record_call(session.view(lineage_version=0), call_id=f"stale {number}")
-        session.record_call(session.view(), call_id="newest")
         calls = read_recording(session).calls
 
         for tree in read_lineage_trees(session, session.log.lineages):
@@ -158,3 +153,20 @@ def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(
             for number, switch in switches.items():
                 sent = (one.number for one in calls if is_switch_seen(switch, one, tree.lineage))
                 assert told[number] == next(sent, None)
+
+
+def test_calls_that_were_sent_an_older_view_later_are_not_the_first_that_saw_a_boundary(
+    session: StoredSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lineages, "CALLS_PER_READ", 2)
+    compacted(session, 6)
+    for number in range(5):
+        session.append(Block.user("Go on."))
+        session.record_call(session.view(lineage_version=0), call_id=f"old {number}")
+    session.record_call(session.view(), call_id="new")
+
+    (node,) = cutbank.lineage_tree(session).nodes
+
+    newest = read_recording(session).calls[-1]
+    assert newest.report is not None
+    assert (newest.report.call_id, node.first_call) == ("new", newest.number)
