@@ -20,8 +20,6 @@ SEED = b"resamples"
 _CONFIDENCE = 0.95
 
 Interval = tuple[float, float]
-_Draw = Callable[[Sequence[float]], tuple[float, ...]]
-"""Picks the values of the sessions in one resample."""
 
 
 def bootstrap_interval(
@@ -80,8 +78,8 @@ def _interpolate(ordered: Sequence[float], part: float) -> float:
 
 
 @lru_cache(maxsize=8)
-def _draw_resamples(sessions: int) -> tuple[_Draw, ...]:
-    """Return the same resamples for all figures over so many sessions, so that figures compare."""
+def _draw_resamples(sessions: int) -> tuple[Callable[[Sequence[float]], tuple[float, ...]], ...]:
+    """Return what picks each resample; the same for all figures, so that figures compare."""
     # Drawn from a digest, so that they are the same on every machine and Python version. The bias
     # from 2**32 not being a multiple of the number of sessions is negligible.
     numbers = unpack(f"<{RESAMPLES * sessions}I", shake_256(SEED).digest(4 * RESAMPLES * sessions))
@@ -157,9 +155,6 @@ class SetupDifference:
         return ComparisonVerdict.BETTER if is_better else ComparisonVerdict.WORSE
 
 
-_CellPair = tuple[Cell, Cell]
-
-
 def compare_setups(measured: BacktestResult) -> Iterator[SetupDifference]:
     """Yield the difference of each setup from the first with the same limit, in each metric."""
     totals = compute_totals(measured)
@@ -197,7 +192,7 @@ def compare_cells(
 _Comparison = tuple[float | None, Interval | None, int, list[float]]
 
 
-def _compare_amounts(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
+def _compare_amounts(metric: Metric, pairs: Sequence[tuple[Cell, Cell]]) -> _Comparison:
     """Return the relative change, overall and of each session."""
     known = [
         (one, other)
@@ -221,7 +216,7 @@ def _relative_change(sums: Sequence[float]) -> float:
     return inf if ours else 0.0
 
 
-def _compare_ratios(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
+def _compare_ratios(metric: Metric, pairs: Sequence[tuple[Cell, Cell]]) -> _Comparison:
     """Return the difference in points, ignoring sessions without anything at stake."""
     counts, figure = RATIO_METRICS[metric]
     pairs = [pair for pair in pairs if any(counts(pair[0]) + counts(pair[1]))]
@@ -243,7 +238,7 @@ def _compare_ratios(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
     return overall, bootstrap_interval(columns, apart), len(pairs), each
 
 
-def _pair_cells(cells: Sequence[Cell], against: Sequence[Cell]) -> list[_CellPair]:
+def _pair_cells(cells: Sequence[Cell], against: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
     theirs = {get_session_name(cell): cell for cell in against if cell.outcome is CellOutcome.DONE}
     # Sorted by name, so that the order of the cells does not affect an interval.
     return [

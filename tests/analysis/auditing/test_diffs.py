@@ -94,60 +94,48 @@ def test_what_left_is_listed_with_what_stands_for_it_and_the_facts_that_are_lost
 
 SEEN = "src/seen.py\n" + FILLER
 UNITS = "--- a/src/two.py\n112 lines, 7ms; 112lines, 7 ms\n" + FILLER * 4
-FACTS: dict[str, tuple[list[AnyBlock], str, str, list[str]]] = {
+NEVER = "You must never drain the northern reservoir. Always ask the keeper first."
+DREDGE = "We decided to dredge by hand because machines stir up the mud."
+BOTH = [*looked("src/one.py", SEEN), *looked("src/three.py", SEEN)]
+FACTS: dict[str, tuple[list[AnyBlock], dict[str, str], list[str]]] = {
     "what the summary tells is not lost, be it as a part": (
         looked("river/bed.py"),
-        "Go.",
-        f"They read {BED} and met a SiltError.",
+        {"summary": f"They read {BED} and met a SiltError."},
         [],
     ),
     "what all projects share and what tools are called": (
         looked("README.md", FILLER * 4, by="read_some_file"),
-        "Use read_some_file.",
-        "They talked.",
+        {"user": "Use read_some_file."},
         [],
     ),
     "in the words that the view told first": (
         looked("src/one.py", UNITS),
-        "Go.",
-        "They talked.",
+        {},
         ["src/one.py", "a/src/two.py", "112 lines", "7ms"],
     ),
     "what the agent used comes before what it only saw": (
-        [
-            *looked("src/one.py", SEEN),
-            *looked("src/three.py", SEEN),
-            Block.assistant("I mean src/one.py."),
-        ],
-        "Go.",
-        "They talked.",
+        [*BOTH, Block.assistant("I mean src/one.py.")],
+        {},
         ["src/one.py", "src/three.py", "src/seen.py"],
     ),
     "rules and decisions, unless they are said nearly so": (
-        [
-            Block.assistant("We decided to dredge by hand because machines stir up the mud."),
-            *looked("README.md", FILLER * 9),
-        ],
-        "You must never drain the northern reservoir. Always ask the keeper first.",
-        "Rule: never drain the northern reservoir; you must not.",
-        [
-            "Always ask the keeper first.",
-            "We decided to dredge by hand because machines stir up the mud.",
-        ],
+        [Block.assistant(DREDGE), *looked("README.md", FILLER * 9)],
+        {"user": NEVER, "summary": "Rule: never drain the northern reservoir; you must not."},
+        ["Always ask the keeper first.", DREDGE],
     ),
 }
 
 
-@pytest.mark.parametrize(("blocks", "user", "summary", "facts"), FACTS.values(), ids=FACTS)
+@pytest.mark.parametrize(("blocks", "words", "facts"), FACTS.values(), ids=FACTS)
 def test_facts_that_no_view_tells_any_more_are_lost(
-    session: StoredSession, blocks: list[AnyBlock], user: str, summary: str, facts: list[str]
+    session: StoredSession, blocks: list[AnyBlock], words: dict[str, str], facts: list[str]
 ) -> None:
-    talk(session, *blocks, user=user)
+    talk(session, *blocks, user=words.get("user", "Go."))
 
-    found = compacted(session, summary)
+    found = compacted(session, words.get("summary", "They talked."))
 
     assert [fact.text for fact in found.lost_facts] == facts
-    if "never" in user:
+    if DREDGE in facts:
         assert [fact.kind for fact in found.lost_facts] == [CONSTRAINT, DECISION]
 
 
