@@ -190,6 +190,8 @@ def test_the_same_measurements_give_the_same_bytes_however_long_they_took(tmp_pa
     for one, other in zip(first, again, strict=True):
         assert (one.read_bytes() == other.read_bytes()) == (one.name != "seconds.json")
     assert {row["seconds"] for row in json.loads(again[-1].read_text())} == {9.0}
+    # The stored name of a field that has another one in Python.
+    assert "summariser" in json.loads(first[3].read_text())["setups"][0]
 
 
 def test_a_report_takes_the_place_of_an_earlier_one_whole_or_not_at_all(tmp_path: Path) -> None:
