@@ -21,6 +21,7 @@ from cutbank.adapters.analysis.replaying.recordings import (
     store_lineage,
 )
 from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction import MAIN_LINEAGE
 from cutbank.domain.compaction_events import CompactionFailed, Trigger
 from cutbank.domain.compaction_terms import CompactionTerms
@@ -29,7 +30,6 @@ from cutbank.domain.event import Event
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.item import Item, order_for_view
 from cutbank.domain.pins import PinRules
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Window
@@ -278,7 +278,7 @@ PRUNING = {"prune_over": 100, "prune_to": 10, "preserve_recent": 2, "max_output_
 @pytest.mark.parametrize(
     ("turns", "words", "policy", "limit"),
     [
-        (30, 100, build_policy("preserve-zone", PRUNING), 100_000),  # each view begins anew
+        (30, 100, get_policy("preserve-zone", **PRUNING), 100_000),  # each view begins anew
         (1, 4_000, fitted("pi", LIMIT), LIMIT),  # a result alone is too long
     ],
 )
