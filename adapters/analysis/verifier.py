@@ -63,8 +63,6 @@ def _check_catalog(store: EventStore) -> Iterator[Violation]:
 
 
 class _SessionVerifier:
-    """The checks of one session."""
-
     def __init__(
         self, store: EventStore, session: StoredSession, report: VerificationReport
     ) -> None:
@@ -153,10 +151,10 @@ class _SessionVerifier:
                 for complaint in self.store.find_row_problems(row):
                     yield self._make_violation("log", complaint, row.originator_version, lineage)
         log = self.store.read(chain, Ranges.span(1, version)) if version else []
-        for recorded, following in zip_longest(log, log[1:]):
-            if isinstance(boundary := recorded.event, CompactBoundary):
+        events = [recorded.event for recorded in log]
+        for boundary, summary in zip_longest(events, events[1:]):
+            if isinstance(boundary, CompactBoundary):
                 self.report.boundaries += 1
-                summary = following.event if following else None
                 covers = summary.covers if isinstance(summary, Summary) else Ranges()
                 for found in self._check_coverage(boundary, covers):
                     yield replace(found, lineage=lineage)

@@ -69,24 +69,20 @@ class PricedCall:
 def compute_bill(
     calls: Iterable[PricedCall],
     facts: ModelFacts | None,
-    summary_facts: ModelFacts | None = None,
     *,
     others: Mapping[str, ModelFacts | None] = MappingProxyType({}),
-    cache_s: float | None = _CACHE_LIFETIME_S,
 ) -> Bill:
-    """Return the cost of a session's calls, in order, at the prices of the model `facts`.
+    """Return the cost of a session's calls and summaries, in order, at the prices of `facts`.
 
     A call of a model in `others`, by name, has that model's prices. A reported cache behaves as it
-    did in the recorded call. Otherwise a cache is empty after `cache_s` unused seconds, or never if
-    None; without a known time it is warm; and each prompt is cached whole. Summaries cost the
-    prices of `summary_facts`, or else of the session's own model. Unknown prices give None, never
-    0.
+    did in the recorded call. Otherwise each prompt is cached whole, a cache is empty after 300
+    unused seconds, and without a known time it is warm. Unknown prices give None, never 0.
     """
     bill = _BillSums()
     for call in calls:
-        asked = others.get(call.model, facts) if call.model else facts
-        bill.add(call, cache_s)
-        bill.price(call, asked, summary_facts or facts)
+        bill.add(call)
+        bill.price(call, others.get(call.model, facts) if call.model else facts)
+        bill.price_summaries(call, facts)
     return bill.to_bill()
 
 
@@ -107,8 +103,8 @@ class _BillSums:
     hit_in_call: int = 0
     is_priced: bool = True
 
-    def add(self, call: PricedCall, cache_s: float | None) -> None:
-        is_cold = cache_s is not None and call.gap_s is not None and call.gap_s > cache_s
+    def add(self, call: PricedCall) -> None:
+        is_cold = call.gap_s is not None and call.gap_s > _CACHE_LIFETIME_S
         warm = float(not is_cold) if call.cache is None else call.cache.hit_share
         more = 0 if call.cache is None else call.cache.extra_read
         unchanged = min(call.unchanged, call.prompt)
@@ -123,27 +119,25 @@ class _BillSums:
         self.summary_output += call.summary_output
         self.cached = call.prompt
 
-    def price(self, call: PricedCall, facts: ModelFacts | None, writer: ModelFacts | None) -> None:
+    def price(self, call: PricedCall, facts: ModelFacts | None) -> None:
         prices = facts.find_prices(call.prompt) if facts else None
         if prices is None:
             self.is_priced = self.is_priced and not call.prompt and not call.output
-        else:
-            rest = call.prompt - self.hit_in_call
-            price = (
-                prices.write_price
-                if call.cache is None
-                else call.cache.price_uncached_token(prices)
-            )
-            self.prompt_usd += (self.hit_in_call * prices.read_price + rest * price) / PRICED_TOKENS
-            self.uncached_usd += call.prompt * prices.input / PRICED_TOKENS
-            self.output_usd += call.output * prices.output / PRICED_TOKENS
+            return
+        rest = call.prompt - self.hit_in_call
+        price = call.cache.price_uncached_token(prices) if call.cache else prices.write_price
+        self.prompt_usd += (self.hit_in_call * prices.read_price + rest * price) / PRICED_TOKENS
+        self.uncached_usd += call.prompt * prices.input / PRICED_TOKENS
+        self.output_usd += call.output * prices.output / PRICED_TOKENS
+
+    def price_summaries(self, call: PricedCall, facts: ModelFacts | None) -> None:
         if not call.summary_input and not call.summary_output:
             return
-        bought = writer.find_prices(call.summary_input) if writer else None
-        if bought is None or self.summaries_usd is None:
+        prices = facts.find_prices(call.summary_input) if facts else None
+        if prices is None or self.summaries_usd is None:
             self.summaries_usd = None
             return
-        dollars = call.summary_input * bought.input + call.summary_output * bought.output
+        dollars = call.summary_input * prices.input + call.summary_output * prices.output
         self.summaries_usd += dollars / PRICED_TOKENS
 
     def to_bill(self) -> Bill:

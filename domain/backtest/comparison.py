@@ -12,7 +12,7 @@ from struct import unpack
 
 from ..fidelity.scores import Scores, divide
 from .cell import BacktestResult, Cell, CellOutcome, Setup
-from .totals import SetupTotal, get_session_name, list_limits, make_setup_key
+from .totals import SetupTotal, compute_totals, get_session_name, list_limits
 
 RESAMPLES = 2_000
 SEED = b"resamples"
@@ -20,8 +20,6 @@ SEED = b"resamples"
 _CONFIDENCE = 0.95
 
 Interval = tuple[float, float]
-_Draw = Callable[[Sequence[float]], tuple[float, ...]]
-"""Picks the values of the sessions in one resample."""
 
 
 def bootstrap_interval(
@@ -80,8 +78,8 @@ def _interpolate(ordered: Sequence[float], part: float) -> float:
 
 
 @lru_cache(maxsize=8)
-def _draw_resamples(sessions: int) -> tuple[_Draw, ...]:
-    """Return the same resamples for all figures over so many sessions, so that figures compare."""
+def _draw_resamples(sessions: int) -> tuple[Callable[[Sequence[float]], tuple[float, ...]], ...]:
+    """Return what picks each resample; the same for all figures, so that figures compare."""
     # Drawn from a digest, so that they are the same on every machine and Python version. The bias
     # from 2**32 not being a multiple of the number of sessions is negligible.
     numbers = unpack(f"<{RESAMPLES * sessions}I", shake_256(SEED).digest(4 * RESAMPLES * sessions))
@@ -153,23 +151,15 @@ class SetupDifference:
         if low <= 0 <= high:
             return ComparisonVerdict.CANNOT_TELL
         is_more = low > 0
-        return (
-            ComparisonVerdict.BETTER
-            if is_more != self.metric.is_amount
-            else ComparisonVerdict.WORSE
-        )
-
-
-_CellPair = tuple[Cell, Cell]
+        is_better = is_more != self.metric.is_amount
+        return ComparisonVerdict.BETTER if is_better else ComparisonVerdict.WORSE
 
 
 def compare_setups(measured: BacktestResult) -> Iterator[SetupDifference]:
     """Yield the difference of each setup from the first with the same limit, in each metric."""
-    cells = _group_by_setup(measured)
+    totals = compute_totals(measured)
     for limit in list_limits(measured):
-        found = [
-            cells.get(make_setup_key(one), []) for one in measured.setups if one.limit == limit
-        ]
+        found = [(*one.cells, *one.failed) for one in totals if one.setup.limit == limit]
         against, *others = found
         for compared in filter(None, others) if against else ():
             for measure in Metric:
@@ -185,13 +175,13 @@ def compare_cells(
     """
     pairs = _pair_cells(cells, against)
     compared = _compare_amounts if metric.is_amount else _compare_ratios
-    micro, interval, sessions, each = compared(metric, pairs)
+    overall, interval, sessions, each = compared(metric, pairs)
     return SetupDifference(
         metric=metric,
         setup=cells[0].setup,
         against=against[0].setup,
         sessions=sessions,
-        overall=micro,
+        overall=overall,
         interval=interval,
         session_mean=fmean(each) if each else None,
         session_mean_interval=bootstrap_interval([each], lambda sums: sums[0] / len(each)),
@@ -202,7 +192,7 @@ def compare_cells(
 _Comparison = tuple[float | None, Interval | None, int, list[float]]
 
 
-def _compare_amounts(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
+def _compare_amounts(metric: Metric, pairs: Sequence[tuple[Cell, Cell]]) -> _Comparison:
     """Return the relative change, overall and of each session."""
     known = [
         (one, other)
@@ -226,7 +216,7 @@ def _relative_change(sums: Sequence[float]) -> float:
     return inf if ours else 0.0
 
 
-def _compare_ratios(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
+def _compare_ratios(metric: Metric, pairs: Sequence[tuple[Cell, Cell]]) -> _Comparison:
     """Return the difference in points, ignoring sessions without anything at stake."""
     counts, figure = RATIO_METRICS[metric]
     pairs = [pair for pair in pairs if any(counts(pair[0]) + counts(pair[1]))]
@@ -244,11 +234,11 @@ def _compare_ratios(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
         if min(cell.canonical.stakes, its.canonical.stakes) >= _MIN_STAKES
         and (points := apart(row)) is not None
     ]
-    micro = apart([sum(column) for column in columns]) if columns else None
-    return micro, bootstrap_interval(columns, apart), len(pairs), each
+    overall = apart([sum(column) for column in columns]) if columns else None
+    return overall, bootstrap_interval(columns, apart), len(pairs), each
 
 
-def _pair_cells(cells: Sequence[Cell], against: Sequence[Cell]) -> list[_CellPair]:
+def _pair_cells(cells: Sequence[Cell], against: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
     theirs = {get_session_name(cell): cell for cell in against if cell.outcome is CellOutcome.DONE}
     # Sorted by name, so that the order of the cells does not affect an interval.
     return [
@@ -256,13 +246,6 @@ def _pair_cells(cells: Sequence[Cell], against: Sequence[Cell]) -> list[_CellPai
         for cell in sorted(cells, key=get_session_name)
         if cell.outcome is CellOutcome.DONE and get_session_name(cell) in theirs
     ]
-
-
-def _group_by_setup(measured: BacktestResult) -> dict[str, list[Cell]]:
-    cells: dict[str, list[Cell]] = {}
-    for cell in measured.cells:
-        cells.setdefault(make_setup_key(cell.setup), []).append(cell)
-    return cells
 
 
 _Formula = Callable[[Sequence[float]], float | None]
@@ -277,9 +260,8 @@ def _compute_f3(counts: Sequence[float]) -> float | None:
     return scores.f3
 
 
-def _compute_share(counts: Sequence[float]) -> float | None:
-    part, whole = counts
-    return divide(part, whole)
+def _share(counts: Sequence[float]) -> float | None:
+    return divide(*counts)
 
 
 def _count_fields(*names: str) -> _CellCounts:
@@ -293,14 +275,11 @@ _AMOUNT_METRICS: dict[Metric, Callable[[Cell], float | None]] = {
     Metric.REFUSED: lambda cell: cell.refused,
 }
 RATIO_METRICS: dict[Metric, tuple[_CellCounts, _Formula]] = {
-    Metric.RECALL: (_count_fields("hits", "stakes"), _compute_share),
-    Metric.CONTEXT: (_count_fields("context_hits", "stakes"), _compute_share),
-    Metric.PROSE: (_count_fields("pair_hits", "pairs"), _compute_share),
-    Metric.F3: (
-        _count_fields("stakes", "hits", "context_hits", "pairs", "pair_hits"),
-        _compute_f3,
-    ),
-    Metric.HARD: (_count_fields("hard_hits", "hard_stakes"), _compute_share),
+    Metric.RECALL: (_count_fields("hits", "stakes"), _share),
+    Metric.CONTEXT: (_count_fields("context_hits", "stakes"), _share),
+    Metric.PROSE: (_count_fields("pair_hits", "pairs"), _share),
+    Metric.F3: (_count_fields("stakes", "hits", "context_hits", "pairs", "pair_hits"), _compute_f3),
+    Metric.HARD: (_count_fields("hard_hits", "hard_stakes"), _share),
 }
 
 
@@ -322,19 +301,13 @@ def estimate_metric(total: SetupTotal, metric: Metric) -> IntervalEstimate | Non
 
 def estimate_usd_per_call(total: SetupTotal) -> IntervalEstimate | None:
     """Return the cost per call over the sessions with known prices."""
-    return _estimate_per_call(total.priced_cells, lambda cell: cell.bill.usd or 0.0)
+    rows = [(cell.bill.usd or 0.0, cell.calls) for cell in total.priced_cells]
+    return _estimate(rows, _share)
 
 
 def estimate_tokens_per_call(total: SetupTotal) -> IntervalEstimate | None:
-    return _estimate_per_call(total.cells, lambda cell: cell.bill.prompt_tokens)
-
-
-def _estimate_per_call(
-    cells: Sequence[Cell], amount: Callable[[Cell], float]
-) -> IntervalEstimate | None:
-    return _estimate(
-        [(amount(cell), cell.calls) for cell in cells], lambda sums: divide(sums[0], sums[1])
-    )
+    rows = [(cell.bill.prompt_tokens, cell.calls) for cell in total.cells]
+    return _estimate(rows, _share)
 
 
 def _estimate(

@@ -1,8 +1,8 @@
 """Sums up each setup over all sessions: counts and tokens are added before ratios are computed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from operator import add
 
 from ..fidelity.scores import Scores, divide
@@ -21,16 +21,18 @@ class SetupTotal:
     """The completed cells."""
     failed: tuple[Cell, ...] = ()
 
-    bill: Bill = field(init=False)
-    """Tokens of all sessions; dollars only if all sessions have them."""
-    canonical: Scores = field(init=False)
-    own: Scores = field(init=False)
+    @cached_property
+    def bill(self) -> Bill:
+        """Tokens of all sessions; dollars only if all sessions have them."""
+        return add_bills(cell.bill for cell in self.cells)
 
-    def __post_init__(self) -> None:
-        set_once = object.__setattr__
-        set_once(self, "bill", add_bills(cell.bill for cell in self.cells))
-        set_once(self, "canonical", add_scores(cell.canonical for cell in self.cells))
-        set_once(self, "own", add_scores(cell.own for cell in self.cells))
+    @cached_property
+    def canonical(self) -> Scores:
+        return add_scores(cell.canonical for cell in self.cells)
+
+    @cached_property
+    def own(self) -> Scores:
+        return add_scores(cell.own for cell in self.cells)
 
     def sum_field(self, name: str) -> int:
         """Return the sum of a count that every cell has: `calls`, `compactions`, `refused`, ..."""
@@ -38,7 +40,6 @@ class SetupTotal:
 
     @property
     def sessions(self) -> int:
-        """The number of sessions, including failed ones."""
         return len(self.cells) + len(self.failed)
 
     @property
@@ -54,11 +55,6 @@ class SetupTotal:
         """The cost of the sessions with known prices; None if there are none."""
         priced = self.priced_cells
         return sum(cell.bill.usd or 0.0 for cell in priced) if priced else None
-
-    @property
-    def usd_per_call(self) -> float | None:
-        calls = sum(cell.calls for cell in self.priced_cells)
-        return None if self.usd is None else divide(self.usd, calls)
 
     @property
     def own_bound(self) -> float | None:
@@ -87,10 +83,16 @@ class ControlTotal:
 
 
 def compute_totals(measured: BacktestResult) -> tuple[SetupTotal, ...]:
-    cells: dict[str, list[Cell]] = {make_setup_key(setup): [] for setup in measured.setups}
+    done: dict[str, list[Cell]] = {make_setup_key(setup): [] for setup in measured.setups}
+    failed: dict[str, list[Cell]] = {key: [] for key in done}
     for cell in measured.cells:
+        cells = done if cell.outcome is CellOutcome.DONE else failed
         cells[make_setup_key(cell.setup)].append(cell)
-    return tuple(_make_total(setup, cells[make_setup_key(setup)]) for setup in measured.setups)
+    return tuple(
+        SetupTotal(setup, tuple(done[key]), tuple(failed[key]))
+        for setup in measured.setups
+        for key in (make_setup_key(setup),)
+    )
 
 
 def restrict_to_shared_sessions(totals: Sequence[SetupTotal]) -> list[SetupTotal]:
@@ -157,12 +159,6 @@ def _add_optional(parts: list[float | None]) -> float | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def _make_total(setup: Setup, cells: list[Cell]) -> SetupTotal:
-    done = tuple(cell for cell in cells if cell.outcome is CellOutcome.DONE)
-    failed = tuple(cell for cell in cells if cell.outcome is not CellOutcome.DONE)
-    return SetupTotal(setup, done, failed)
-
-
 def _compute_bound(
     controls: list[ControlResult], stakes: dict[tuple[_SessionName, int], int]
 ) -> float | None:
@@ -172,18 +168,16 @@ def _compute_bound(
     return divide(sum(control.bound or 0.0 for control in controls), whole)
 
 
-def find_pareto_front(points: Sequence[tuple[float, float] | None]) -> list[int]:
+def find_pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
     """Return the indices of the points on the front, by cost.
 
     Each point is a cost and a fidelity. A point is not on the front if another costs no more, keeps
-    no less, and is better in one of the two. None is a point with an unknown value, which is not on
-    the front.
+    no less, and is better in one of the two.
     """
-    known = [(point, number) for number, point in enumerate(points) if point is not None]
-    ordered = sorted(known, key=lambda one: (one[0][0], -one[0][1], one[1]))
+    ordered = sorted(enumerate(points), key=lambda one: (one[1][0], -one[1][1], one[0]))
     on_front: list[int] = []
     best: tuple[float, float] | None = None
-    for point, number in ordered:
+    for number, point in ordered:
         if best is None or point[1] > best[1] or point == best:
             on_front.append(number)
             best = point

@@ -89,7 +89,6 @@ class ModelAnswers:
         self._goes_on = True
 
     def interrupt(self) -> None:
-        """Record a block of someone else."""
         self._goes_on = False
 
 

@@ -16,7 +16,7 @@ from ...domain.policies.policy import is_due, quiet_below
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.summarizer import Draft, Material
-from ...domain.window import LazySequence, Plan, Window
+from ...domain.window import LazySequence, Window
 from ..planned_compaction import (
     PlannedCompaction,
     check_gain,
@@ -70,7 +70,7 @@ class PolicyDecider:
                 recording.namespace,
                 recording.key,
                 self.lineage,
-                clock=self._get_time,
+                clock=lambda: self._now,
                 subject=recording.subject,
             )
             self.events += self._lineage.collect_events()
@@ -81,7 +81,7 @@ class PolicyDecider:
             version=self.continued.version,
             state=self.continued.state,
             subject=recording.subject,
-            clock=self._get_time,
+            clock=lambda: self._now,
         )
 
     def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
@@ -125,7 +125,10 @@ class PolicyDecider:
             based_on=found.based_on,
             activate_at=fold.history.position,
         )
-        boundary, summary = _take_boundary(lineage.collect_events(), self.events)
+        news = lineage.collect_events()
+        self.events += news
+        boundary = next(event for event in news if isinstance(event, CompactBoundary))
+        summary = next((event for event in news if isinstance(event, Summary)), None)
         fold.add_boundary(boundary, summary)
         bought = 0
         if draft.model is not None:
@@ -182,7 +185,7 @@ class PolicyDecider:
             return False  # the provider would refuse it, and something may leave by now
         if not futile or any(futile < first <= position for first in self.recording.forks):
             return False
-        news = self.recording.log[futile : fold.history.position]
+        news = self.recording.log[futile:position]
         return sum(one.tokens for one in news) < self.regrowth * self.terms.limit
 
     def _has_compacted_this_turn(self, fold: ReplayFold) -> bool:
@@ -230,28 +233,12 @@ class PolicyDecider:
                 said[position] = event.block.text
         return list(said.values())
 
-    def _get_time(self) -> datetime:
-        return self._now
-
-
-def _take_boundary(
-    news: list[Event], events: list[Event]
-) -> tuple[CompactBoundary, Summary | None]:
-    """Return the boundary and summary among the new events, which are added to `events`."""
-    events += news
-    boundary = next(event for event in news if isinstance(event, CompactBoundary))
-    return boundary, next((event for event in news if isinstance(event, Summary)), None)
-
 
 def _find_orphaned_calls(found: PlannedCompaction) -> tuple[str, ...]:
     if not found.settlement.repairs:
         return ()
-    window, plan = found.window, found.plan
-    broken = find_orphans(window.items, _find_raw_staying(window, plan))
+    items, plan = found.window.items, found.plan
+    # What would stay under the unrepaired plan.
+    staying = Ranges.of(item.position for item in items if item.place >= (plan.cut or 0))
+    broken = find_orphans(items, staying - plan.drops)
     return tuple(sorted(broken.calls | broken.results))
-
-
-def _find_raw_staying(window: Window, plan: Plan) -> Ranges:
-    """Return what would stay under the unrepaired plan."""
-    cut = plan.cut or 0
-    return Ranges.of(item.position for item in window.items if item.place >= cut) - plan.drops

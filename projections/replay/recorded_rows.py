@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from ...domain.blocks import UNSENT_KINDS, Block, Kind, ToolCall
-from ...domain.fidelity.rows import FidelityRow, RowKind, SessionRows
+from ...domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
     BlockAppended,
@@ -32,44 +32,48 @@ def make_session_rows(recording: Recording) -> SessionRows:
     There are no rows for notes, artifacts and summaries.
     """
     calls = _CallFinder(recording)
-    taken_back = _find_retracted(recording)
+    retracted = Ranges(
+        run
+        for recorded in recording.log
+        if isinstance(recorded.event, BlocksRetracted)
+        for run in recorded.event.positions.runs
+    )
     rows: list[FidelityRow] = []
     tools: dict[int, str] = {}
     for recorded in recording.log:
         position = recorded.position
-        if position in taken_back:
+        if position in retracted:
             continue
+        seen_by = calls.find_first_seeing(position)
         match recorded.event:
             case SystemPromptSet(text=text):
-                rows.append(
-                    FidelityRow(position, RowKind.SYSTEM, text, calls.find_first_seeing(position))
-                )
-            case BlockAppended(block=block) if said := _find_row_kind(block):
-                rows.append(FidelityRow(position, said, block.text, calls.find(position, said)))
+                rows.append(FidelityRow(position, RowKind.SYSTEM, text, seen_by))
+            case BlockAppended(block=block) if kind := _find_row_kind(block):
+                by = calls.find_writer(position) if kind in AGENT_KINDS else seen_by
+                rows.append(FidelityRow(position, kind, block.text, by))
             case ToolCalled(block=block):
                 tools[position] = block.name
-                rows.append(
-                    _make_call_row(position, block, calls.find(position, RowKind.TOOL_CALL))
-                )
+                rows.append(_make_call_row(position, block, calls.find_writer(position)))
             case ToolReturned(block=block, call=call):
                 rows.append(
                     FidelityRow(
                         position,
                         RowKind.TOOL_RESULT,
                         block.text,
-                        calls.find_first_seeing(position),
+                        seen_by,
                         tool=tools.get(call),
                         call_id=block.tool_call_id,
                         is_error=block.is_error,
                     )
                 )
             case ToolCallAbandoned(tool_call_id=name, reason=reason, call=call):
+                text = f"[abandoned: {reason}]"
                 rows.append(
                     FidelityRow(
                         position,
                         RowKind.TOOL_RESULT,
-                        f"[abandoned: {reason}]",
-                        calls.find_first_seeing(position),
+                        text,
+                        seen_by,
                         tool=tools.get(call),
                         call_id=name,
                         is_error=True,
@@ -77,9 +81,8 @@ def make_session_rows(recording: Recording) -> SessionRows:
                 )
             case _:
                 pass
-    return SessionRows(
-        recording.key, rows, len(recording.calls), tuple(sorted(_find_roots(recording)))
-    )
+    roots = tuple(sorted(_find_roots(recording)))
+    return SessionRows(recording.key, rows, len(recording.calls), roots)
 
 
 _ROW_KINDS = {
@@ -155,19 +158,8 @@ class _CallFinder:
         """Return the first call that saw the position; the number of calls plus 1 if none did."""
         return bisect_left(self._seen, position) + 1
 
-    def find(self, position: int, said: RowKind) -> int:
-        if said in {RowKind.ASSISTANT, RowKind.THINKING, RowKind.TOOL_CALL}:
-            return self._wrote[position]
-        return self.find_first_seeing(position)
-
-
-def _find_retracted(recording: Recording) -> Ranges:
-    return Ranges(
-        run
-        for recorded in recording.log
-        if isinstance(recorded.event, BlocksRetracted)
-        for run in recorded.event.positions.runs
-    )
+    def find_writer(self, position: int) -> int:
+        return self._wrote[position]
 
 
 # Working directories

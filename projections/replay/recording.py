@@ -28,7 +28,6 @@ class RecordedCall:
 
     @property
     def prompt(self) -> int | None:
-        """Tokens of the prompt, as reported by its provider."""
         usage = self.report.usage if self.report else None
         return usage.context if usage else None
 

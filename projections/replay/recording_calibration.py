@@ -45,9 +45,7 @@ def calibrate_recording(
         return recording
     calibration = RecordingCalibration(
         reports=len(known),
-        chars_per_token=CHARS_PER_TOKEN
-        * (_count_tokens(recording) or 1)
-        / (_count_tokens(scaled) or 1),
+        chars_per_token=CHARS_PER_TOKEN * _count_tokens(recording) / _count_tokens(scaled),
         overhead_by_call=tuple(_fill_gaps(overheads, known[0])),
         cache_reports=tuple(map(_make_cache_report, scaled.calls)),
     )
@@ -122,4 +120,4 @@ def _fill_gaps(overheads: Iterable[int | None], first: int) -> Iterator[int]:
 
 
 def _count_tokens(recording: Recording) -> int:
-    return sum(one.tokens for one in recording.log)
+    return sum(one.tokens for one in recording.log) or 1

@@ -1,5 +1,6 @@
 """Replays a recorded session: what each call of its model would have been sent, and why."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -138,7 +139,7 @@ class RecordedDecider:
         self.lineage = lineage
         self._boundaries: dict[int, CompactBoundary] = {}
         self._summaries: dict[int, Summary] = {}
-        self._switches: list[_Switch] = []
+        self._switches = deque[_Switch]()
         for event in decisions:
             match event:
                 case CompactBoundary():
@@ -149,7 +150,6 @@ class RecordedDecider:
                     self._switches.append(event)
                 case _:
                     pass
-        self._served = 0
 
     def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
         decided = self._serve(fold, call)
@@ -158,16 +158,12 @@ class RecordedDecider:
         return decided
 
     def _serve(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
-        newest = self._served
-        while newest < len(self._switches) and is_switch_seen(
-            self._switches[newest], call, self.lineage
-        ):
-            newest += 1
-        if newest == self._served:
-            return []
+        switch: _Switch | None = None
         # Of several switches between two calls, only the last was sent.
-        self._served = newest
-        switch = self._switches[newest - 1]
+        while self._switches and is_switch_seen(self._switches[0], call, self.lineage):
+            switch = self._switches.popleft()
+        if switch is None:
+            return []
         active = switch.boundary if isinstance(switch, BoundaryActivated) else switch.to or 0
         self._remember(fold, active)
         unchanged = fold.serve(active, switch.originator_version)

@@ -30,9 +30,6 @@ from ..view_content import (
 )
 from .recording import RecordedCall, Recording
 
-_RecalledReader = Callable[[], tuple[ViewEntry, ...]]
-"""Returns the blocks that earlier boundaries removed and that were pinned since."""
-
 
 class ViewItems:
     """The items of a history that grows, and of the histories that replace it.
@@ -48,13 +45,24 @@ class ViewItems:
         """All items up to the position, as if no call were open."""
         self._shown: tuple[Item, ...] = ()
 
-    def update(self, history: HistoryFold, recalled: _RecalledReader) -> tuple[Item, ...]:
+    def update(
+        self, history: HistoryFold, recalled: Callable[[], tuple[ViewEntry, ...]]
+    ) -> tuple[Item, ...]:
         if history is self._history and history.position == self._position:
             return self._shown
         if history.broken_off:
             # Rare; later blocks may then complete earlier ones.
             self.forget()
-            return tuple(_make_all(history, recalled()))
+            entries = tuple(history.entries.values())
+            items = make_items(
+                entries,
+                recalled(),
+                sizes=lambda: (entry.tokens for entry in entries),
+                open_calls=frozenset(history.open_calls),
+                pinned=history.pinned,
+                broken_off=history.broken_off,
+            )
+            return tuple(items)
         if history is self._history:
             self._made += self._iter_new_items(history)
         else:
@@ -106,23 +114,10 @@ def _is_same(item: Item, entry: ViewEntry) -> bool:
     )
 
 
-def _make_all(history: HistoryFold, recalled: tuple[ViewEntry, ...]) -> list[Item]:
-    entries = tuple(history.entries.values())
-    return make_items(
-        entries,
-        recalled,
-        sizes=lambda: (entry.tokens for entry in entries),
-        open_calls=frozenset(history.open_calls),
-        pinned=history.pinned,
-        broken_off=history.broken_off,
-    )
-
-
 _REQUEST_EVENTS = (SystemPromptSet, ToolsSet, RequestSettingsSet)
 _ITEM_CHANGING_EVENTS = frozenset(
     {*_REQUEST_EVENTS, BlocksRetracted, BlockPinned, BlockUnpinned, BlocksHidden}
 )
-_BoundaryAndSummary = tuple[CompactBoundary, Summary | None]
 
 
 def _ignore_call(_: ModelCalled) -> None:
@@ -145,7 +140,7 @@ class ReplayFold:
 
     def __post_init__(self) -> None:
         self.history = HistoryFold(sees=_ignore_call)
-        self._drawn: dict[int, _BoundaryAndSummary] = {}
+        self._drawn: dict[int, tuple[CompactBoundary, Summary | None]] = {}
         self._effective_from = 0
         self._retracted = Ranges()
         self._items = ViewItems()
@@ -168,7 +163,6 @@ class ReplayFold:
                 self._record_place(recorded.position)
 
     def _record_place(self, position: int) -> None:
-        """Record in which run of messages the block at a position shows, if there is one."""
         entry = self.history.entries.get(position)
         if entry is None:
             return
@@ -196,7 +190,8 @@ class ReplayFold:
         if isinstance(event, BlocksRetracted):
             self._runs = _make_runs(self.history)
             if self.history.is_summary_undone():
-                self._restart_if_undone()
+                self._leave_undone_boundaries()
+                self._limit_unchanged(self.request_tokens)
         elif isinstance(event, _REQUEST_EVENTS):
             self.request_tokens = estimate_system_and_tools(self.history.system, self.history.tools)
 
@@ -233,12 +228,8 @@ class ReplayFold:
         self._limit_unchanged(same)
         return same
 
-    def _restart_if_undone(self) -> None:
-        """Continue with the newest boundary that no retraction has undone."""
-        self._leave_undone_boundaries()
-        self._limit_unchanged(self.request_tokens)
-
     def _leave_undone_boundaries(self) -> None:
+        """Continue with the newest boundary that no retraction has undone."""
         position = self.history.position
         while self.history.boundary is not None and self.history.is_summary_undone():
             self._begin_at(self.history.boundary.previous or 0, position)
@@ -256,11 +247,8 @@ class ReplayFold:
         begins = (kept | Ranges.span(after + 1, position)) & Ranges.span(1, position)
         history.apply_all(log[at - 1] for at in begins)
         before = self.history
-        history.system, history.tools, history.settings = (
-            before.system,
-            before.tools,
-            before.settings,
-        )
+        history.system, history.tools = before.system, before.tools
+        history.settings = before.settings
         history.position = position
         self.history = history
         self._runs = _make_runs(history)
@@ -274,7 +262,7 @@ class ReplayFold:
         if state.active:
             self._effective_from = state.effective_from
             self._begin_at(state.active, position)
-            self._restart_if_undone()
+            self._leave_undone_boundaries()
         self.unchanged = self.tokens
 
     # State
@@ -284,7 +272,6 @@ class ReplayFold:
         return self.request_tokens + self._summary_tokens + self.history.tokens
 
     def make_view(self) -> HistoryView:
-        """Return what a model is sent now."""
         coordinate = Coordinate(self.history.position, self.lineage, self.version)
         recording = self.recording
         return self.history.make_view(recording.key, recording.namespace, coordinate, None)
@@ -318,7 +305,6 @@ class ReplayFold:
         self.unchanged = min(self.unchanged, tokens)
 
     def _count_tokens_before(self, positions: Ranges) -> int:
-        """Return the tokens before the first of these blocks."""
         before = self.request_tokens + self._summary_tokens
         for position, entry in self.history.entries.items():
             if position in positions:
@@ -327,13 +313,9 @@ class ReplayFold:
         return before
 
     def _count_same_tokens(self, before: HistoryFold) -> int:
-        """Return the tokens at the beginning of the prompt that are unchanged."""
         now = self.history
-        said = (
-            (now.summary.text if now.summary else None),
-            (before.summary.text if before.summary else None),
-        )
-        if said[0] != said[1]:
+        text, earlier = (one.summary.text if one.summary else None for one in (now, before))
+        if text != earlier:
             return self.request_tokens
         same = self.request_tokens + self._summary_tokens
         for one, other in zip(now.entries.values(), before.entries.values(), strict=False):

@@ -6,7 +6,6 @@ from typing import cast
 
 from ...domain.compaction_events import Summary
 from ...domain.errors import RejectedSummaryError, SummarizerFailedError
-from ...domain.event import Event
 from ...domain.ranges import Ranges
 from ...domain.summaries.extractive import ExtractiveSummarizer
 from ...domain.summaries.gate import check_draft
@@ -73,14 +72,12 @@ class ReplayWriters:
         return WrittenDraft(last.summarize(material), last.name, tuple(refused))
 
     def _list_summarizers(self, on_failure: OnFailure) -> tuple[Summarizer, ...]:
-        own = self.extractive
-        if not self.summarizers:
-            return (own,)
-        if on_failure is OnFailure.EXTRACTIVE and all(
-            one.name != own.name for one in self.summarizers
+        own, others = self.extractive, self.summarizers
+        if others and (
+            on_failure is not OnFailure.EXTRACTIVE or own.name in {one.name for one in others}
         ):
-            return (*self.summarizers, own)
-        return self.summarizers
+            return others
+        return (*others, own)
 
 
 @dataclass(frozen=True)
@@ -94,11 +91,6 @@ class RecordedSummarizer:
 
     summaries: tuple[Summary, ...]
     name: str = "recorded"
-
-    @classmethod
-    def from_decisions(cls, decisions: Iterable[Event]) -> "RecordedSummarizer":
-        """Return a summarizer with the summaries among a lineage's events."""
-        return cls(tuple(event for event in decisions if isinstance(event, Summary)))
 
     def summarize(self, material: Material) -> Draft:
         leaving = Ranges.of(item.position for item in material.removed_items)

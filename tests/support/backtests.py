@@ -108,24 +108,25 @@ def told_apart(sessions: int = 8) -> BacktestResult:
                     why="rolling-timeline failed at call 3",
                 ),
             ]
-    controls = [
-        made
+    controls = (
+        control(f"session-{number}", name, limit, **fields)
         for number in range(sessions)
         for limit in (16_000, 32_000)
-        for name in (f"session-{number}",)
-        for made in (
-            control(name, "full history", limit, scores=scores(10, 10)),
-            control(name, "drop", limit, scores=scores(10, 0)),
-            control(name, "random ledger", limit, budget=500, scores=scores(10, 2)),
-            control(name, "random ledger", limit, budget=2_000, scores=scores(10, 5)),
-            control(name, "bound", limit, budget=500, bound=7.5),
-            control(name, "bound", limit, budget=2_000, bound=10.0),
-        )
-    ]
+        for name, fields in CONTROLS
+    )
     return measured(
         *cells, controls=tuple(controls), skipped={"empty": "it has no calls of a model"}
     )
 
+
+CONTROLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("full history", {"scores": scores(10, 10)}),
+    ("drop", {"scores": scores(10, 0)}),
+    ("random ledger", {"budget": 500, "scores": scores(10, 2)}),
+    ("random ledger", {"budget": 2_000, "scores": scores(10, 5)}),
+    ("bound", {"budget": 500, "bound": 7.5}),
+    ("bound", {"budget": 2_000, "bound": 10.0}),
+)
 
 names = st.text(max_size=12) | st.sampled_from(("</script>", "<!--", "a'b\"c", "\x1b[2J", "\n"))
 counts = st.integers(0, 10**9)

@@ -1,16 +1,21 @@
 """An agent at work as Hypothesis has it: steps that any session can hold, and what it was sent."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from every_policy import fitted
 from hypothesis import strategies as st
 
-from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
+import cutbank
+from cutbank import Block, HistoryView, LoopOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.agent_loop import AgentLoop
+from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.errors import ContextOverflowError, InvalidPositionError, OrphanToolResultError
 from cutbank.domain.ranges import Ranges
@@ -180,6 +185,26 @@ class Agent:
     def _try_rewind(self, to: int) -> None:
         with suppress(InvalidPositionError):  # nothing stands behind it
             self.session.rewind(to)
+
+
+@contextmanager
+def at_work(
+    policy: str,
+    limit: int,
+    *,
+    usage: float | None = None,
+    gain: float | None = None,
+    **options: Any,
+) -> Iterator[Agent]:
+    """An agent with a database of its own, and a policy that fits the limit."""
+    time, compaction = Time(), {} if gain is None else {"minimum_gain": gain}
+    known = Settings.model_validate({"compaction": compaction})
+    with (
+        TemporaryDirectory() as folder,
+        cutbank.open(Path(folder, "live.db"), clock=time, settings=known) as store,
+    ):
+        how = {"policy": fitted(policy, limit), "limit": limit, "options": LoopOptions(**options)}
+        yield Agent(store.session("live"), how, time, usage=usage)
 
 
 def essence(view: HistoryView, blocks: Ranges) -> dict[str, Any]:

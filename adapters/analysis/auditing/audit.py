@@ -58,7 +58,6 @@ class Audit:
 
     @property
     def position(self) -> int:
-        """The position of the last event in the audit."""
         return self.coordinate.position
 
     @cached_property
@@ -219,5 +218,4 @@ def audit(
 
 
 def _get_place(call: ModelCallEntry) -> int:
-    """Return the position that a call follows."""
     return call.numbered_call.last_seen_position

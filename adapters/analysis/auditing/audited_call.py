@@ -90,7 +90,6 @@ def measure_call(reported: ModelCalled | None, estimated: int) -> PromptSize:
 
 
 def _find_call_at(session: StoredSession, position: int) -> AuditedCall:
-    """Return the call whose record, or a block of whose answer, is at a position."""
     events = session.log.events
     chain = events.find_session_chain(session.namespace, session.key)
     head = events.read_head(chain)[0]

@@ -113,11 +113,7 @@ class CallIndex:
         self._tally, self._calls, self._position = tally, tally.make_table(), head
         if head - saved_upto >= MIN_CALLS_TO_SAVE:
             save_count(
-                self._log,
-                head,
-                self._digest(chain, head),
-                self._calls,
-                tally.answers.open_joins,
+                self._log, head, self._digest(chain, head), self._calls, tally.answers.open_joins
             )
             saved_upto = head
         self._saved_upto = saved_upto

@@ -66,19 +66,16 @@ class CallTable(Sequence[NumberedCall]):
         return NumberedCall(self._sees[at], answer, self._get_record(at))
 
     def iter_answers(self) -> Iterator[Sequence[int]]:
-        """Yield the positions of each answer, in order."""
         for at in range(len(self)):
             if self._ends[at] < self._ends[at + 1]:
                 yield self._positions[self._ends[at] : self._ends[at + 1]]
 
     def iter_records(self) -> Iterator[CallRecordRow]:
-        """Yield the records of the calls, in order."""
         for at in range(len(self)):
             if record := self._get_record(at):
                 yield record
 
     def pack(self) -> bytes:
-        """Return all columns as bytes."""
         columns = self._make_columns()
         lengths = array("q", map(len, columns))
         return lengths.tobytes() + b"".join(map(bytes, columns)) + self._names
@@ -134,7 +131,6 @@ class SavedCount(NamedTuple):
 
 
 def load_count(log: SessionLog) -> SavedCount | None:
-    """Return the newest saved count of a session's calls, or None."""
     try:
         name = find_read_models(log.context.name)
     except StorageError:
@@ -146,7 +142,6 @@ def load_count(log: SessionLog) -> SavedCount | None:
 def save_count(
     log: SessionLog, position: int, digest: bytes, calls: CallTable, joins: AnswerJoins
 ) -> None:
-    """Save a count, replacing the earlier one."""
     messages = [(turn, name, answer) for (turn, name), answer in joins.messages.items()]
     packed = dump_json([messages, *joins[1:]])
     # A saved count only saves time, so a failure to save is ignored.

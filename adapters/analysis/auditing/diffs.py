@@ -164,7 +164,6 @@ def find_compaction_number(session: StoredSession, boundary: int, lineage: str) 
 
 
 def find_boundary(session: StoredSession, count: int, lineage: str) -> int:
-    """Return the boundary of the compaction with this number on a lineage, from 1 on."""
     numbers = list_boundaries(session, lineage)
     if count > len(numbers):
         known = f"1 to {len(numbers)}" if len(numbers) > 1 else "1" if numbers else "none"

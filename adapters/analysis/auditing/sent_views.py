@@ -1,6 +1,6 @@
 """Rebuilds what calls were sent, in order; a view that only grew is not read again."""
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from uuid import UUID
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
@@ -31,11 +31,8 @@ _RESTARTS = (SystemPromptSet, ToolsSet, RequestSettingsSet, BlocksRetracted)
 """Events after which a fingerprint has to be computed again."""
 
 
-class Owner(NamedTuple):
-    """The namespace and key of a session."""
-
-    namespace: str
-    key: str
+Owner = tuple[str, str]
+"""The namespace and key of a session."""
 
 
 def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner]:
@@ -44,11 +41,11 @@ def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner
     What a fork inherits belongs to its parent.
     """
     found: dict[UUID, Owner] = {}
-    at: Owner | None = Owner(namespace, key)
+    at: Owner | None = namespace, key
     while at is not None:
         found[derive_session_id(*at)] = at
         fork = store.read_opening(*at).fork
-        at = Owner(fork.namespace, fork.key) if fork else None
+        at = (fork.namespace, fork.key) if fork else None
     return found
 
 
@@ -62,7 +59,7 @@ class SentViews:
 
     def __init__(self, store: EventStore, namespace: str, key: str) -> None:
         self.store = store
-        self._own = Owner(namespace, key)
+        self._own = (namespace, key)
         self._owners: dict[UUID, Owner] = {}
         self._views: dict[tuple[Owner, str], _GrowingView] = {}
 
@@ -122,7 +119,6 @@ class _GrowingView:
         self._request_tokens: tuple[tuple[int, int, int], int] = ((0, 0, 0), 0)
 
     def advance(self, position: int, lineage_version: int | None) -> None:
-        """Move forward or back to a coordinate."""
         self._coordinate = self.reader.find_coordinate(position, lineage_version)[0]
         state = self.reader.read_state_in_effect(position, lineage_version)[1]
         begins = (state.active, state.effective_from, state.switched)
@@ -156,7 +152,6 @@ class _GrowingView:
         )
 
     def make_view(self) -> HistoryView:
-        """Return the whole view as it was served."""
         return self.reader.make_view(self.history, self._coordinate)
 
     def _compute_fingerprint(self) -> str:
@@ -170,7 +165,6 @@ class _GrowingView:
         return self._fingerprint.hexdigest
 
     def _count_tokens(self) -> int:
-        """Estimate the tokens of the whole view, as HistoryView does."""
         history = self.history
         known = (id(history.system), id(history.tools), id(history.summary))
         if self._request_tokens[0] != known:
@@ -218,7 +212,6 @@ class _CheckedReads:
         return getattr(self._store, name)
 
     def read(self, chain: Chain, positions: Ranges) -> list[RecordedEvent]:
-        """Return the events at these positions, in order, as EventStore does."""
         read: list[RecordedEvent] = []
         for originator, runs in chain.split_by_stream(positions):
             for row in self._store.recorder.select_runs(originator, runs):

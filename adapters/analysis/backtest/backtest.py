@@ -4,7 +4,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from datetime import datetime
+from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -100,20 +101,16 @@ def backtest(
     if not found:
         raise BacktestError(f"there are no sessions in {store.name}")
     with translate_storage_errors(store.name), ExitStack() as stack:
-        run = _Backtest(store, found, grid, progress or _ignore, remark or _ignore)
+        run = _Backtest(
+            store, found, grid, progress or (lambda *_: None), remark or (lambda _: None)
+        )
         if cache is not None:
             run.cache = stack.enter_context(open_result_cache(Path(cache)))
         return run.run(jobs or _count_cores(), timeout_s, cluster)
 
 
-def _ignore(*_: Any) -> None:
-    pass
-
-
 @dataclass
 class _Backtest:
-    """One backtest of some sessions of one database."""
-
     store: SessionStore
     sessions: Sequence[StoredSession]
     grid: Grid
@@ -125,7 +122,7 @@ class _Backtest:
     def __post_init__(self) -> None:
         self._results: dict[tuple[str, int], ItemResult] = {}
         self._keys: dict[tuple[str, int], str] = {}
-        self._facts: dict[tuple[str, datetime | None], ModelFacts | None] = {}
+        self._find_facts = lru_cache(None)(partial(find_facts, self.store.settings))
         self._skipped: dict[str, str] = {}
         self._done = 0
         self._cached = 0
@@ -158,10 +155,8 @@ class _Backtest:
                 self._report_cached()
                 raise
         if self.cache is not None and self.cache.damaged:
-            were = "row was" if self.cache.damaged == 1 else "rows were"
-            self.remark(
-                f"{self.cache.damaged} {were} damaged in {self.cache.path}, and measured again"
-            )
+            rows = "1 row was" if self.cache.damaged == 1 else f"{self.cache.damaged} rows were"
+            self.remark(f"{rows} damaged in {self.cache.path}, and measured again")
         return self._sort_results()
 
     # Tasks and workers
@@ -195,15 +190,12 @@ class _Backtest:
         return str(copy)
 
     def _choose_items(self, task: SessionTask, read: SessionRead) -> ItemOrder:
-        """Choose what to measure of a session, now that it is read."""
         if not read.blank_cell.calls:
             self._skipped[task.name] = NO_CALLS_REASON
             self._report_progress(len(task.items))
             return ItemOrder(())
         wanted: list[tuple[int, ModelFacts | None]] = []
-        others = {
-            model: self._find_model_facts(model, read.last_call_time) for model in read.models
-        }
+        others = {model: self._find_facts(model, at=read.last_call_time) for model in read.models}
         for number, item in task.items.items():
             facts = self._find_item_facts(item, read)
             key = fingerprint_item(read.digest, item, facts, self.store.settings, others)
@@ -230,12 +222,7 @@ class _Backtest:
         if model is None:
             return None
         # A named model has today's prices; a recorded one has those of its time.
-        return self._find_model_facts(model, None if item.model else read.last_call_time)
-
-    def _find_model_facts(self, model: str, at: datetime | None) -> ModelFacts | None:
-        if (model, at) not in self._facts:
-            self._facts[model, at] = find_facts(self.store.settings, model, at=at)
-        return self._facts[model, at]
+        return self._find_facts(model, at=None if item.model else read.last_call_time)
 
     # Results
 
@@ -272,20 +259,17 @@ class _Backtest:
             self.cache = None
 
     def _sort_results(self) -> BacktestResult:
-        """Sort by session, then by the given order of setups and limits."""
         cells: list[Cell] = []
         controls: list[ControlResult] = []
-        for name, _ in sorted(
-            self._sessions.items(), key=lambda one: (one[1].namespace, one[1].key)
-        ):
-            for number in self._items:
-                match self._results.get((name, number)):
-                    case Cell() as cell:
-                        cells.append(cell)
-                    case tuple() as found:
-                        controls += found
-                    case None:
-                        pass
+        by_name = sorted(self._sessions, key=lambda name: _get_place(self._sessions[name]))
+        for name, number in product(by_name, self._items):
+            match self._results.get((name, number)):
+                case Cell() as cell:
+                    cells.append(cell)
+                case tuple() as found:
+                    controls += found
+                case None:
+                    pass
         return BacktestResult(
             setups=self._setups,
             cells=tuple(cells),
@@ -299,14 +283,15 @@ class _Backtest:
 
     def _report_cached(self) -> None:
         if self.cache is not None:
-            found = (
-                f"{self._cached:,} of {self._total:,} measurements are kept in {self.cache.path}"
-            )
-            self.remark(f"{found}: begin it again to go on" if self._cached else found)
+            kept = f"{self._cached:,} of {self._total:,} measurements are kept in {self.cache.path}"
+            self.remark(f"{kept}: begin it again to go on" if self._cached else kept)
+
+
+def _get_place(session: StoredSession) -> tuple[str, str]:
+    return session.namespace, session.key
 
 
 def _count_cores() -> int:
-    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

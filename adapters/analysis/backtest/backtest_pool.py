@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any
@@ -21,10 +21,9 @@ from ....domain.backtest.cell import CellOutcome, Setup
 from .worker_messages import (
     ChooseItems,
     ItemAnswer,
-    ItemFailed,
+    MeasuringFailed,
     SessionRead,
     SessionTask,
-    SessionUnreadable,
     answer_all,
 )
 
@@ -94,14 +93,14 @@ class BacktestPool:
     choose_items: ChooseItems
     processes: int
     timeout_s: float = DEFAULT_TIMEOUT_S
-    idle_workers: list[BacktestWorker] = field(default_factory=list)
-    """Processes to reuse, and those left for the next pool."""
-    keeps_workers: bool = False
+    shared_workers: list[BacktestWorker] | None = None
+    """Processes to reuse, and those left for the next pool; None stops them at the end."""
 
     def measure_all(self) -> Generator[ItemAnswer]:
         """Yield the outcome of each item, in any order; always stop all processes at the end."""
         self._todo = deque(self.tasks)
         self._busy: dict[Connection, BacktestWorker] = {}
+        self._idle = [] if self.shared_workers is None else self.shared_workers
         try:
             while self._todo or self._busy:
                 while self._todo and len(self._busy) < self.processes:
@@ -112,12 +111,12 @@ class BacktestPool:
         finally:
             for worker in self._busy.values():
                 worker.stop()
-            while self.idle_workers and not self.keeps_workers:
-                self.idle_workers.pop().stop()
+            while self._idle and self.shared_workers is None:
+                self._idle.pop().stop()
 
     def _take_idle_worker(self) -> BacktestWorker | None:
         with suppress(IndexError):  # another thread may be faster
-            while worker := self.idle_workers.pop():
+            while worker := self._idle.pop():
                 if worker.process.poll() is None:
                     return worker
                 worker.stop()
@@ -140,7 +139,7 @@ class BacktestPool:
             worker.deadline = monotonic() + self.timeout_s
             yield from self._handle_message(worker, message)
             if not worker.remaining:
-                self.idle_workers.append(self._busy.pop(connection))
+                self._idle.append(self._busy.pop(connection))
 
     def _handle_message(self, worker: BacktestWorker, message: Any) -> Generator[ItemAnswer]:
         task = worker.task
@@ -151,12 +150,9 @@ class BacktestPool:
                 order = self.choose_items(task, message)
                 worker.remaining.extend(number for number, _ in order.items)
                 worker.send(order)
-            case SessionUnreadable(why):
-                yield from answer_all(task, CellOutcome.FAILED, f"it cannot be read: {why}")
-            case ItemFailed(why, is_out_of_memory):
-                if is_out_of_memory:
-                    why = f"it ran out of memory ({why})"
-                outcome = CellOutcome.DIED if is_out_of_memory else CellOutcome.FAILED
+            case MeasuringFailed(why) if worker.session_read is None:
+                yield from answer_all(task, why)
+            case MeasuringFailed(why, outcome):
                 yield _make_failure(worker, outcome, why)
             case result:
                 yield ItemAnswer(task.name, worker.remaining.popleft(), result)
@@ -169,12 +165,11 @@ class BacktestPool:
         if not is_late:
             with suppress(subprocess.TimeoutExpired):
                 worker.process.wait(_STOP_TIMEOUT_S)
-        code = worker.stop()
-        outcome, why = CellOutcome.DIED, _describe_exit(code)
+        outcome, why = CellOutcome.DIED, _describe_exit(worker.stop())
         if is_late:
             outcome, why = CellOutcome.TIMED_OUT, f"it took more than {self.timeout_s:g} seconds"
         if worker.session_read is None:
-            yield from answer_all(task, outcome, f"{why}, while it was read")
+            yield from answer_all(task, f"{why}, while it was read", outcome)
             return
         yield _make_failure(worker, outcome, why)
         if worker.remaining:

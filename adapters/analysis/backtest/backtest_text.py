@@ -96,7 +96,6 @@ def _format_with_interval(
 
 
 def describe_calibration(measured: BacktestResult) -> str:
-    """Describe how many sessions have calibrated tokens, and how many estimates."""
     reports = {(cell.namespace, cell.session): cell.reports for cell in measured.cells}
     known, sessions = sum(count > 0 for count in reports.values()), len(reports)
     if not known:
@@ -109,7 +108,6 @@ def describe_calibration(measured: BacktestResult) -> str:
 
 
 def has_texts(setup: Setup) -> bool:
-    """Return whether the setup has texts to measure fidelity on."""
     return setup.summarizer != SIZED_SUMMARIZER
 
 
@@ -123,7 +121,6 @@ def select_differences(measured: BacktestResult) -> list[SetupDifference]:
 
 
 def format_cell_session(cell: Cell) -> str:
-    """Return the displayed name of a session."""
     return format_session_name(cell.namespace, cell.session)
 
 
@@ -155,7 +152,6 @@ def make_backtest_command(
 
 
 def make_recall_command(cell: Cell, position: int) -> str:
-    """Return the command that prints the lost original."""
     where = [] if cell.namespace == "default" else ["--namespace", cell.namespace]
     return shlex.join(["cutbank", *where, "recall", cell.session, f"#{position}"])
 

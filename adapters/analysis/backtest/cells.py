@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import process_time
 from typing import Any
@@ -15,10 +15,7 @@ from ....domain.fidelity.fidelity_measure import (
     compute_own_bound,
     compute_upper_bound,
 )
-from ....domain.fidelity.later_references import (
-    find_canonical_boundaries,
-    list_own_boundaries,
-)
+from ....domain.fidelity.later_references import find_canonical_boundaries, list_own_boundaries
 from ....domain.fidelity.rows import ViewSegment
 from ....domain.fidelity.session_reading import SessionReading
 from ....domain.fidelity.visibility import SessionVisibility
@@ -37,7 +34,7 @@ from ....projections.replay.replay import (
 )
 from ...settings.settings import Settings
 from ..replaying.deciders import SIZED_SUMMARIZER, SummaryOptions, make_decider
-from .session_log import MeasuredSession, RecordedAnswer, describe_log, read_recorded_answers
+from .session_log import MeasuredSession, describe_log, read_recorded_calls
 
 BOUND_CONTROL = "bound"
 UNMEASURED_FIELDS: dict[str, Any] = {"broken": 0, "orphaned": 0, "repairs": {}}
@@ -48,7 +45,8 @@ UNMEASURED_FIELDS: dict[str, Any] = {"broken": 0, "orphaned": 0, "repairs": {}}
 class RunCounts:
     """The counts of a cell's calls and compactions, without fidelity and prices."""
 
-    recorded_answers: Sequence[RecordedAnswer]
+    recorded: Sequence[PricedCall]
+    """The calls, without tokens of prompts."""
     by_trigger: Counter[str] = field(default_factory=Counter)
     repairs: Counter[str] = field(default_factory=Counter)
     calls: list[PricedCall] = field(default_factory=list)
@@ -67,7 +65,6 @@ class RunCounts:
             yield one
 
     def to_fields(self) -> dict[str, Any]:
-        """Return the counts as fields of a cell."""
         context = tuple(call.prompt for call in self.calls)
         counts = ("compactions", "futile", "refused", "broken", "orphaned", "stood_in")
         return {
@@ -80,6 +77,13 @@ class RunCounts:
             "boundaries": tuple(self.boundaries),
         }
 
+    @property
+    def remark(self) -> str:
+        """What a reader of the row has to know."""
+        if self.refused and not self.compactions:
+            return f"it never compacted, and {self.refused} prompts were too large for the model"
+        return ""
+
     def _count(self, served: ReplayedCall) -> None:
         for compacted in served.compactions:
             self._count_compaction(compacted)
@@ -89,12 +93,16 @@ class RunCounts:
         self.refused += served.is_refused
         self.largest_prompt = max(self.largest_prompt, served.tokens)
         by_model = [one for one in served.compactions if one.summary_input_tokens]
+        recorded = self.recorded[len(self.calls)]
+        # A call without prompt tokens when recorded has none under any setup.
+        is_empty = recorded.cache is not None and recorded.cache.is_empty
         self.calls.append(
-            self.recorded_answers[len(self.calls)].price(
-                served.tokens,
-                served.unchanged,
-                sum(one.summary_input_tokens for one in by_model),
-                sum(one.summary.tokens for one in by_model if one.summary),
+            replace(
+                recorded,
+                prompt=0 if is_empty else served.tokens,
+                unchanged=0 if is_empty else served.unchanged,
+                summary_input=sum(one.summary_input_tokens for one in by_model),
+                summary_output=sum(one.summary.tokens for one in by_model if one.summary),
             )
         )
 
@@ -129,7 +137,7 @@ class CellBench:
         measure = None if is_sized else self._make_measure(setup.limit)
         began = process_time()
         decider = self._make_decider(setup, facts)
-        counts = RunCounts(self._recorded_answers)
+        counts = RunCounts(self._recorded_calls)
         served = counts.count_calls(
             replay_recording(self.log.recording, decider, limit=setup.limit)
         )
@@ -147,7 +155,7 @@ class CellBench:
                 "setup": setup,
                 **counts.to_fields(),
                 **more,
-                "why": _make_remark(counts),
+                "why": counts.remark,
                 "bill": bill,
                 "seconds": process_time() - began,
             }
@@ -155,9 +163,6 @@ class CellBench:
 
     def measure_controls(self, limit: int, budgets: tuple[int, ...]) -> tuple[ControlResult, ...]:
         """Measure the scores of control texts on the boundaries that all setups share."""
-        return tuple(self._score_controls(limit, budgets))
-
-    def _score_controls(self, limit: int, budgets: tuple[int, ...]) -> Iterator[ControlResult]:
         recording, measure = self.log.recording, self._make_measure(limit)
         blank = ControlResult(
             session=recording.key,
@@ -166,14 +171,14 @@ class CellBench:
             limit=limit,
             name=BOUND_CONTROL,
         )
-        found = build_controls(self._reading, measure.boundaries, budgets)
-        for name, budget, segments in found:
-            scores = measure.score(segments)
-            yield blank.model_copy(update={"name": name, "budget": budget, "scores": scores})
-        for budget in budgets:
-            yield blank.model_copy(
-                update={"budget": budget, "bound": compute_upper_bound(measure, budget)}
-            )
+        found: list[dict[str, Any]] = [
+            {"name": name, "budget": budget, "scores": measure.score(segments)}
+            for name, budget, segments in build_controls(self._reading, measure.boundaries, budgets)
+        ]
+        found += [
+            {"budget": budget, "bound": compute_upper_bound(measure, budget)} for budget in budgets
+        ]
+        return tuple(blank.model_copy(update=fields) for fields in found)
 
     def _measure_fidelity(
         self, measure: FidelityMeasure, segments: tuple[ViewSegment, ...]
@@ -197,8 +202,8 @@ class CellBench:
         return describe_log(self.log).blank_cell
 
     @cached_property
-    def _recorded_answers(self) -> tuple[RecordedAnswer, ...]:
-        return tuple(read_recorded_answers(self.log.recording))
+    def _recorded_calls(self) -> tuple[PricedCall, ...]:
+        return tuple(read_recorded_calls(self.log.recording))
 
     @cached_property
     def _reading(self) -> SessionReading:
@@ -213,7 +218,7 @@ class CellBench:
     @cached_property
     def _whole_history(self) -> RunCounts:
         """The counts of a replay that never compacts."""
-        counts = RunCounts(self._recorded_answers)
+        counts = RunCounts(self._recorded_calls)
         deque(counts.count_calls(replay_recording(self.log.recording, NeverDecider())), maxlen=0)
         return counts
 
@@ -242,10 +247,3 @@ class CellBench:
             prices=facts,
             extractive=self._extractive,
         )
-
-
-def _make_remark(counts: RunCounts) -> str:
-    """Return what a reader of the row has to know."""
-    if counts.refused and not counts.compactions:
-        return f"it never compacted, and {counts.refused} prompts were too large for the model"
-    return ""

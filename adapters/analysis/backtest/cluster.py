@@ -107,9 +107,7 @@ class Cluster:
             try:
                 log = self._read_log(task)
             except Exception as error:  # noqa: BLE001 - one unreadable session must not stop the others
-                yield from answer_all(
-                    task, CellOutcome.FAILED, f"it cannot be read: {describe_error(error)}"
-                )
+                yield from answer_all(task, f"it cannot be read: {describe_error(error)}")
                 continue
             order = self.choose_items(task, describe_log(log))
             if not order.items:
@@ -121,7 +119,7 @@ class Cluster:
                 why = (
                     f"packed it has {len(packed):,} bytes, and {_MAX_TASK_BYTES:,} are sent at most"
                 )
-                yield from answer_all(task, CellOutcome.FAILED, why)
+                yield from answer_all(task, why)
 
     def _read_log(self, task: SessionTask) -> MeasuredSession:
         place = task.source
@@ -150,5 +148,5 @@ def measure_task(task: SessionTask, order: ItemOrder, timeout_s: float) -> Seque
     def ask(task: SessionTask, _: SessionRead) -> ItemOrder:
         return replace(order, items=tuple(one for one in order.items if one[0] in task.items))
 
-    pool = BacktestPool([task], ask, 1, timeout_s, _IDLE_WORKERS, keeps_workers=True)
+    pool = BacktestPool([task], ask, 1, timeout_s, _IDLE_WORKERS)
     return list(pool.measure_all())

@@ -30,10 +30,6 @@ MEASURING_FOLDERS = (
 """The folders with the code that determines results."""
 
 
-UNCACHEABLE_SUMMARIZER = "llm"
-"""The summarizer whose answers have no fingerprint: they are requested again."""
-
-
 def fingerprint_item(
     digest: str,
     item: TaskItem,
@@ -47,8 +43,8 @@ def fingerprint_item(
     between runs.
     """
     if isinstance(item, Setup):
-        if item.summarizer == UNCACHEABLE_SUMMARIZER:
-            return None
+        if item.summarizer == "llm":
+            return None  # a model's answers differ, and are requested again
         terms = settings.model_dump(mode="json", include={"compaction", "pins"})
         priced = repr(facts) if item.model else repr([facts, dict(others)])
         by = [_hash_policy_code(item.policy), priced, terms]

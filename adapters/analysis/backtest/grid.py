@@ -11,7 +11,7 @@ from ....domain.backtest.cell import Setup
 from ....domain.errors import InvalidSettingError
 from ....domain.policies.policy import list_settings
 from ...settings.policy_catalog import find_policy_class, get_policy
-from ..replaying.deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS, SIZED_SUMMARIZER
+from ..replaying.deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS, SummaryOptions
 
 FIXED_DECIDERS = (NO_POLICY, RECORDED_POLICY)
 """Names that are no policies: they have no settings and write no summaries."""
@@ -53,10 +53,8 @@ class Grid:
             raise InvalidSettingError(
                 f"there is no summarizer {self.summarizer!r} for replays; there is {known}"
             )
-        if self.summarizer == SIZED_SUMMARIZER and None in self.budgets:
-            raise InvalidSettingError(
-                f"summaries by {SIZED_SUMMARIZER} need a budget: that is their size"
-            )
+        for budget in self.budgets:
+            SummaryOptions(self.summarizer, budget)
         self._check_settings()
 
     def make_setups(self) -> tuple[Setup, ...]:
@@ -90,7 +88,7 @@ class Grid:
 
     def _setting_values(self, policy: str) -> dict[str, Sequence[Any]]:
         """Return the values of each setting of a policy; specific names override general ones."""
-        names = [one.name for one in list_settings(_find_policy_class(policy))]
+        names = _list_setting_names(policy)
         values: dict[str, Sequence[Any]] = {}
         for key, tried in self.settings.items():
             of, _, name = key.rpartition(".")
@@ -109,9 +107,7 @@ class Grid:
                 raise InvalidSettingError(f"{key}: {' and '.join(self.policies)} take no settings")
             if not meant:
                 raise InvalidSettingError(f"{key}: {of} is not in this backtest")
-            if not any(
-                name in (one.name for one in list_settings(_find_policy_class(p))) for p in meant
-            ):
+            if not any(name in _list_setting_names(policy) for policy in meant):
                 raise InvalidSettingError(f"no policy of this backtest has a setting {key!r}")
             if not tried:
                 raise InvalidSettingError(f"{key} has no value to try")
@@ -120,6 +116,10 @@ class Grid:
 
 def _find_policy_class(policy: str) -> Any:
     return find_policy_class(policy.partition("@")[0])
+
+
+def _list_setting_names(policy: str) -> list[str]:
+    return [one.name for one in list_settings(_find_policy_class(policy))]
 
 
 def _names_policy(name: str, policy: str) -> bool:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
-from typing import NamedTuple
 
-from ....domain.backtest.billing import CacheReport, PricedCall
+from ....domain.backtest.billing import PricedCall
 from ....domain.backtest.cell import Cell, Setup
 from ....domain.event import Event
 from ....domain.session_events import ModelCalled
@@ -97,37 +96,8 @@ def describe_log(log: MeasuredSession) -> SessionRead:
     )
 
 
-class RecordedAnswer(NamedTuple):
-    """The part of a recorded call that is the same under any setup."""
-
-    output_tokens: int
-    """Tokens of the answer."""
-    gap_s: float | None
-    """Seconds since the call before, if known."""
-    cache: CacheReport | None = None
-    model: str | None = None
-
-    def price(
-        self, prompt: int, unchanged: int, summary_input: int = 0, summary_output: int = 0
-    ) -> PricedCall:
-        """Return the billed tokens of such a call."""
-        if self.cache is not None and self.cache.is_empty:
-            # A call without prompt tokens when recorded has none under any setup.
-            prompt = unchanged = 0
-        return PricedCall(
-            prompt=prompt,
-            unchanged=unchanged,
-            output=self.output_tokens,
-            gap_s=self.gap_s,
-            summary_input=summary_input,
-            summary_output=summary_output,
-            cache=self.cache,
-            model=self.model,
-        )
-
-
-def read_recorded_answers(recording: Recording) -> Iterator[RecordedAnswer]:
-    """Yield the part of each call that is the same under any setup.
+def read_recorded_calls(recording: Recording) -> Iterator[PricedCall]:
+    """Yield the part of each call that is the same under any setup; prompts have no tokens yet.
 
     The time of a call is that of the newest event it sees that has a time. The last event is often
     the record of the call before, which has no time in an import.
@@ -135,12 +105,16 @@ def read_recorded_answers(recording: Recording) -> Iterator[RecordedAnswer]:
     time, calibration = SessionTime(recording), recording.calibration
     before = None
     for call in recording.calls:
-        cache = calibration.cache_reports[call.number - 1] if calibration else None
         now = time.advance(call.last_seen_position)
         gap = None if before is None else (now - before).total_seconds()
         before = now if time.is_told else None
-        model = call.report.model if call.report else None
-        yield RecordedAnswer(_count_output(recording, call), gap, cache, model)
+        yield PricedCall(
+            prompt=0,
+            output=_count_output(recording, call),
+            gap_s=gap,
+            cache=calibration.cache_reports[call.number - 1] if calibration else None,
+            model=call.report.model if call.report else None,
+        )
 
 
 def _count_output(recording: Recording, call: RecordedCall) -> int:

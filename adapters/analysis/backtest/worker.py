@@ -13,7 +13,7 @@ from functools import cache
 from multiprocessing.connection import Connection
 from threading import Thread
 
-from ....domain.backtest.cell import Setup
+from ....domain.backtest.cell import CellOutcome, Setup
 from ....domain.errors import CutbankError, PolicyFailedError
 from ....domain.models import ModelFacts
 from ...runtime.sessions.session_store import SessionStore, open_store
@@ -21,12 +21,11 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from .cells import CellBench
 from .session_log import MeasuredSession, describe_log
 from .worker_messages import (
-    ItemFailed,
     ItemOrder,
     ItemResult,
+    MeasuringFailed,
     SessionLocation,
     SessionTask,
-    SessionUnreadable,
     TaskItem,
     describe_error,
 )
@@ -74,7 +73,7 @@ def _run_task(task: SessionTask, connection: Connection) -> int:
         log = _read_log(task)
         read = describe_log(log)
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
-        connection.send(SessionUnreadable(describe_error(error)))
+        connection.send(MeasuringFailed(f"it cannot be read: {describe_error(error)}"))
         return 0
     gc.freeze()  # the session stays until all is measured, so the collector skips it
     connection.send(read)
@@ -88,16 +87,17 @@ def _run_task(task: SessionTask, connection: Connection) -> int:
 
 def _measure_item(
     bench: CellBench, item: TaskItem, facts: ModelFacts | None
-) -> ItemResult | ItemFailed:
+) -> ItemResult | MeasuringFailed:
     try:
         if isinstance(item, Setup):
             return bench.measure_cell(item, facts)
         return bench.measure_controls(item.limit, item.budgets)
-    except PolicyFailedError as error:
-        return ItemFailed(str(error), isinstance(error.__cause__, MemoryError))
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
         why = str(error) if isinstance(error, CutbankError) else describe_error(error)
-        return ItemFailed(why, isinstance(error, MemoryError))
+        cause = error.__cause__ if isinstance(error, PolicyFailedError) else error
+        if isinstance(cause, MemoryError):
+            return MeasuringFailed(f"it ran out of memory ({why})", CellOutcome.DIED)
+        return MeasuringFailed(why)
 
 
 def _read_log(task: SessionTask) -> MeasuredSession:

@@ -1,8 +1,8 @@
 """Defines the messages between a backtest and its worker processes, one session at a time.
 
-A worker gets a SessionTask and answers with a SessionRead or a SessionUnreadable. After a
-SessionRead it gets an ItemOrder, and answers with an ItemResult or an ItemFailed for each item, in
-their order.
+A worker gets a SessionTask and answers with a SessionRead, or a MeasuringFailed if the session
+cannot be read. After a SessionRead it gets an ItemOrder, and answers with an ItemResult or a
+MeasuringFailed for each item, in their order.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -60,11 +60,6 @@ class SessionRead:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionUnreadable:
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class ItemOrder:
     """The numbers of the items to measure, with the prices of their models."""
 
@@ -75,11 +70,11 @@ class ItemOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemFailed:
-    """An item without a result."""
+class MeasuringFailed:
+    """A session that cannot be read, or an item without a result."""
 
     reason: str
-    is_out_of_memory: bool = False
+    outcome: CellOutcome = CellOutcome.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +93,9 @@ ChooseItems = Callable[[SessionTask, SessionRead], ItemOrder]
 """Chooses what to measure of a session, now that it is read."""
 
 
-def answer_all(task: SessionTask, outcome: CellOutcome, why: str) -> Iterator[ItemAnswer]:
+def answer_all(
+    task: SessionTask, why: str, outcome: CellOutcome = CellOutcome.FAILED
+) -> Iterator[ItemAnswer]:
     """Yield the same outcome for every item of a session."""
     return (ItemAnswer(task.name, number, None, outcome, why) for number in task.items)
 

@@ -50,11 +50,7 @@ class PageSelection:
 
 
 def write_page(
-    session: StoredSession,
-    path: str | Path,
-    *,
-    lineage: str | None = None,
-    is_full: bool = False,
+    session: StoredSession, path: str | Path, *, lineage: str | None = None, is_full: bool = False
 ) -> None:
     """Write a new file that any browser shows without a network.
 

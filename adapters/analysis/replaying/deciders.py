@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....domain.compaction import MAIN_LINEAGE
+from ....domain.compaction_events import Summary
 from ....domain.errors import InvalidSettingError
 from ....domain.event import Event
 from ....domain.models import ModelFacts
 from ....domain.policies.policy import Policy
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....domain.summaries.simple_summarizers import SizedSummarizer
-from ....domain.summaries.summarizer import Draft, Material, Summarizer
+from ....domain.summaries.summarizer import Draft, Material
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recording import Recording
 from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider
@@ -119,16 +120,16 @@ def _choose_writers(
 ) -> ReplayWriters:
     match wanted.summarizer:
         case "recorded":
-            first: tuple[Summarizer, ...] = (RecordedSummarizer.from_decisions(decisions),)
+            summaries = tuple(one for one in decisions if isinstance(one, Summary))
+            return ReplayWriters((RecordedSummarizer(summaries),), wanted.budget)
         case "llm":
-            first = (_open_cached_summaries(wanted, known, model),)
+            return ReplayWriters((_open_cached_summaries(wanted, known, model),), wanted.budget)
         case "sized":
             assert wanted.budget is not None, "was checked when it was made"
             # The policy limits the size of a summary, as for any other summarizer.
             return ReplayWriters((SizedSummarizer(wanted.budget),))
         case _:
-            first = ()
-    return ReplayWriters(first, wanted.budget)
+            return ReplayWriters((), wanted.budget)
 
 
 def _open_cached_summaries(

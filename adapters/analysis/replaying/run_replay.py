@@ -2,8 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -173,7 +173,11 @@ def replay(
         kept = _find_cache(decider)
         if kept:
             stack.enter_context(kept.cache)
-        dump = stack.enter_context(_open_new_text(Path(dump_views))) if dump_views else None
+        dump: TextIO | None = None
+        if dump_views is not None:
+            # The file appears complete when the stack is left.
+            part = stack.enter_context(open_new_path(Path(dump_views)))
+            dump = stack.enter_context(TextIOWrapper(open_new(part), encoding="ascii"))
         calls: list[ReplayCallResult] = []
         departed = DepartedBlocks(recording)
         boundary: CompactBoundary | None = None
@@ -233,16 +237,6 @@ def _find_cache(decider: Decider) -> CachedSummaries | None:
         return None
     writers = decider.writers.summarizers
     return next((one for one in writers if isinstance(one, CachedSummaries)), None)
-
-
-@contextmanager
-def _open_new_text(path: Path) -> Iterator[TextIO]:
-    """Open a new ASCII file, which appears complete when the block is left.
-
-    Raises ExportError if the path exists.
-    """
-    with open_new_path(path) as part, TextIOWrapper(open_new(part), encoding="ascii") as file:
-        yield file
 
 
 def _format_view(session: str, served: ReplayedCall) -> str:

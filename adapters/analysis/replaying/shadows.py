@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Condition, Thread, current_thread
 from weakref import WeakSet
@@ -52,19 +52,18 @@ class Shadow:
     ) -> None:
         self.session = session
         self.lineage = lineage
-        self._terms = terms
+        self.terms = terms
         self._once_a_turn = once_a_turn
         self._regrowth = regrowth
         self._log: list[RecordedEvent] = []
         self._going: tuple[ReplayFold, PolicyDecider] | None = None
 
-    @property
-    def policy(self) -> Policy:
-        return self._terms.policy
-
     def decide_at(self, position: int) -> None:
         """Decide about the call that sees the session up to a position."""
-        self._read(position)
+        if position > len(self._log):
+            events, session = self.session.log.events, self.session
+            chain = events.find_session_chain(session.namespace, session.key)
+            self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
         if self._going is None:
             self._going = self._resume(position)
         fold, decider = self._going
@@ -72,13 +71,6 @@ class Shadow:
         decider.decide(fold, RecordedCall(0, position))
         fold.record_sent()
         self._store(decider)
-
-    def _read(self, position: int) -> None:
-        if position <= len(self._log):
-            return
-        events, session = self.session.log.events, self.session
-        chain = events.find_session_chain(session.namespace, session.key)
-        self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
 
     def _resume(self, position: int) -> tuple[ReplayFold, PolicyDecider]:
         """Return the fold and the decider after all decisions so far."""
@@ -97,7 +89,7 @@ class Shadow:
                     fold.add_boundary(one, summaries.get(one.originator_version))
             fold.resume(position, state, version)
         decider = PolicyDecider(
-            self._terms,
+            self.terms,
             recording,
             lineage=self.lineage,
             regrowth=self._regrowth,
@@ -178,36 +170,30 @@ class ShadowWorker:
             try:
                 shadow.decide_at(position)
             except Exception as error:  # there is no caller to raise it to
+                session = shadow.session
                 logger.exception(
-                    "%s of session %r failed, and decides no more",
-                    shadow.lineage,
-                    shadow.session.key,
+                    "%s of session %r failed, and decides no more", shadow.lineage, session.key
                 )
                 with self._changing:
                     self._dropped.add(shadow)
-                _log_failure(shadow, error)
+                failed = CompactionEvent(
+                    CompactionEventKind.FAILED,
+                    session.key,
+                    session.namespace,
+                    shadow.lineage,
+                    policy=shadow.terms.policy.name,
+                    reason=str(error),
+                    error=type(error).__name__,
+                )
+                notify_listeners(session.log.listeners, failed)
 
 
-def _log_failure(shadow: Shadow, error: Exception) -> None:
-    session = shadow.session
-    happening = CompactionEvent(
-        CompactionEventKind.FAILED,
-        session.key,
-        session.namespace,
-        shadow.lineage,
-        policy=shadow.policy.name,
-        reason=str(error),
-        error=type(error).__name__,
-    )
-    notify_listeners(session.log.listeners, happening)
-
-
+@dataclass(frozen=True)
 class LoopShadows:
     """The shadow policies of one loop, decided in the thread of their store."""
 
-    def __init__(self, watch: ShadowWorker, shadows: Sequence[Shadow]) -> None:
-        self.watch = watch
-        self.shadows = tuple(shadows)
+    watch: ShadowWorker
+    shadows: Sequence[Shadow]
 
     def decide(self, position: int) -> None:
         """Queue a decision about a call for each shadow; return immediately, and raise nothing."""
@@ -240,7 +226,6 @@ def start_shadows(
 
 
 def shadow_watch_of(context: StoreContext) -> ShadowWorker:
-    """Return the thread of a store's shadows, which starts with the first of them."""
     with context.starting:
         for work in context.background:
             if isinstance(work, ShadowWorker):

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from claude_code_talk import Talk
-from codex_talk import Rollout
 
 import cutbank
 from cutbank import Block, StoredSession
@@ -25,13 +25,15 @@ def sizes_everywhere(session: StoredSession, lineage: str = RECORDED_LINEAGE) ->
     """The sizes of a lineage's compactions, which are the same wherever they are told."""
     (tree,) = read_lineage_trees(session, [lineage])
     nodes = lineage_to_json(tree)["boundaries"]
+    found = [_sizes(one) for one in nodes]
     audit = cutbank.audit(session, lineage=lineage)
-    told = [one for one in story_to_json(audit, audit.read_between()) if "pre_tokens" in one]
-    diffs = [
-        diff_to_json(diff(session, node["boundary"], lineage=lineage), (None, None))
-        for node in nodes
-        if node["served_from"] is not None
-    ]
+    told = story_to_json(audit, audit.read_between())
+    assert [_sizes(one) for one in told if "pre_tokens" in one] == found
+    for node in nodes:
+        if node["served_from"] is not None:
+            both = diff_to_json(diff(session, node["boundary"], lineage=lineage), (None, None))
+            sizes = both["before"]["tokens"], both["after"]["tokens"], both["tokens_basis"]
+            assert sizes == _sizes(node)
     session.log.context.read_models.catch_up(search=False)
     rows = session.log.context.read_models.file.fetch_rows(
         "SELECT pre_tokens, post_tokens, tokens_basis FROM compactions"
@@ -41,13 +43,12 @@ def sizes_everywhere(session: StoredSession, lineage: str = RECORDED_LINEAGE) ->
         " ORDER BY compactions.version",
         (session.key, lineage),
     )
-    found = [(one["pre_tokens"], one["post_tokens"], one["tokens_basis"]) for one in nodes]
-    assert [(one["pre_tokens"], one["post_tokens"], one["tokens_basis"]) for one in told] == found
     assert rows == found
-    assert [
-        (one["before"]["tokens"], one["after"]["tokens"], one["tokens_basis"]) for one in diffs
-    ] == [size for size, node in zip(found, nodes, strict=True) if node["served_from"] is not None]
     return found
+
+
+def _sizes(one: dict[str, Any]) -> Sizes:
+    return one["pre_tokens"], one["post_tokens"], one["tokens_basis"]
 
 
 def check_use(session: StoredSession) -> None:
@@ -63,10 +64,12 @@ def check_use(session: StoredSession) -> None:
 
 
 @contextmanager
-def imported(path: Path) -> Iterator[list[StoredSession]]:
+def imported(talk: Talk, path: Path) -> Iterator[StoredSession]:
+    path.write_bytes(talk.raw())
     with cutbank.open(":memory:") as store:
         cutbank.import_transcripts(store, path)
-        yield list(store.sessions())
+        (session,) = store.sessions()
+        yield session
 
 
 def says(talk: Talk, message: str, prompt: int) -> None:
@@ -76,9 +79,7 @@ def says(talk: Talk, message: str, prompt: int) -> None:
     talk.add("assistant", message=body | {"usage": usage})
 
 
-def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(
-    tmp_path: Path,
-) -> None:
+def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(tmp_path: Path) -> None:
     talk = Talk()
     talk.user("begin")
     says(talk, "m1", 150_000)
@@ -89,10 +90,8 @@ def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(
     says(talk, "m4", 60_000)
     talk.boundary(preTokens=61_000, postTokens=2_000)
     talk.summary("what was said since")
-    path = tmp_path / "talk.jsonl"
-    path.write_bytes(talk.raw())
 
-    with imported(path) as (session,):
+    with imported(talk, tmp_path / "talk.jsonl") as session:
         first, second = sizes_everywhere(session)
         check_use(session)
 
@@ -103,26 +102,6 @@ def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(
         assert second[2] == "estimated"
         assert 60_000 <= second[0] < 60_500
         assert second[1] == cutbank.measure_context(session).in_use.tokens
-
-
-def test_a_compaction_of_codex_takes_what_the_calls_around_it_report(tmp_path: Path) -> None:
-    talk = Rollout()
-    talk.model("gpt-5.5")
-    talk.event("task_started", model_context_window=258_400)
-    talk.user("begin")
-    talk.says("one")
-    talk.counts(203_312, cached=100_000, output=200)
-    talk.compacts(said="A summary.")
-    talk.leaves(17_692)
-    talk.user("go on")
-    talk.says("two")
-    talk.counts(61_596, output=100)
-    path = tmp_path / "rollout.jsonl"
-    path.write_bytes(talk.raw())
-
-    with imported(path) as (session,):
-        assert sizes_everywhere(session) == [(203_312, 61_596, "reported")]
-        check_use(session)
 
 
 def test_a_compaction_that_nothing_is_reported_of_is_the_view_s_own_estimate() -> None:

@@ -46,10 +46,10 @@ FILLER = "silt and clay and gravel\n" * 60
 BED = "src/river/bed.py"
 
 
-def looked(path: str = BED, text: str = "") -> list[AnyBlock]:
+def looked(path: str = BED, text: str = "", *, by: str = "read") -> list[AnyBlock]:
     call = f"look at {path}"
     return [
-        ToolCall(tool_call_id=call, name="read", arguments={"path": path}),
+        ToolCall(tool_call_id=call, name=by, arguments={"path": path}),
         ToolResult(tool_call_id=call, content=text or "raise SiltError()\n" + FILLER * 3),
     ]
 
@@ -71,79 +71,72 @@ def lost(found: ViewDiff) -> dict[str, LostFact]:
     return {fact.text: fact for fact in found.lost_facts}
 
 
-def test_what_left_is_listed_with_what_stands_for_it(session: StoredSession) -> None:
-    first = talk(session, *looked(), user="Look at it.")
+def test_what_left_is_listed_with_what_stands_for_it_and_the_facts_that_are_lost(
+    session: StoredSession,
+) -> None:
+    first = talk(session, *looked(), user=f"Look at {BED}.")
 
     found = compacted(session, "They looked at a file.")
 
     assert first in found.handles
-    assert (found.removed[0].kind, found.removed[0].line) == ("user", "Look at it.")
+    assert (found.removed[0].kind, found.removed[0].line) == ("user", f"Look at {BED}.")
     assert found.summary is not None
     assert found.summary.text == "They looked at a file."
     assert found.summarized_blocks == found.handles
     assert not found.unmentioned_blocks
     assert found.added == ()
     assert found.tokens < found.tokens_before
+    bed, error = lost(found)[BED], lost(found)["SiltError"]
+    assert (bed.kind, bed.by_user) == (AnchorKind.PATH, True)
+    assert bed.handles == Ranges.of([first, first + 1])
+    assert (error.kind, error.by_user) == (AnchorKind.ERROR, False)
 
 
-def test_a_fact_that_no_view_tells_any_more_is_lost_with_its_handles(
-    session: StoredSession,
+SEEN = "src/seen.py\n" + FILLER
+UNITS = "--- a/src/two.py\n112 lines, 7ms; 112lines, 7 ms\n" + FILLER * 4
+NEVER = "You must never drain the northern reservoir. Always ask the keeper first."
+DREDGE = "We decided to dredge by hand because machines stir up the mud."
+BOTH = [*looked("src/one.py", SEEN), *looked("src/three.py", SEEN)]
+FACTS: dict[str, tuple[list[AnyBlock], dict[str, str], list[str]]] = {
+    "what the summary tells is not lost, be it as a part": (
+        looked("river/bed.py"),
+        {"summary": f"They read {BED} and met a SiltError."},
+        [],
+    ),
+    "what all projects share and what tools are called": (
+        looked("README.md", FILLER * 4, by="read_some_file"),
+        {"user": "Use read_some_file."},
+        [],
+    ),
+    "in the words that the view told first": (
+        looked("src/one.py", UNITS),
+        {},
+        ["src/one.py", "a/src/two.py", "112 lines", "7ms"],
+    ),
+    "what the agent used comes before what it only saw": (
+        [*BOTH, Block.assistant("I mean src/one.py.")],
+        {},
+        ["src/one.py", "src/three.py", "src/seen.py"],
+    ),
+    "rules and decisions, unless they are said nearly so": (
+        [Block.assistant(DREDGE), *looked("README.md", FILLER * 9)],
+        {"user": NEVER, "summary": "Rule: never drain the northern reservoir; you must not."},
+        ["Always ask the keeper first.", DREDGE],
+    ),
+}
+
+
+@pytest.mark.parametrize(("blocks", "words", "facts"), FACTS.values(), ids=FACTS)
+def test_facts_that_no_view_tells_any_more_are_lost(
+    session: StoredSession, blocks: list[AnyBlock], words: dict[str, str], facts: list[str]
 ) -> None:
-    at = talk(session, *looked(), user=f"Look at {BED}, please.")
+    talk(session, *blocks, user=words.get("user", "Go."))
 
-    facts = lost(compacted(session))
+    found = compacted(session, words.get("summary", "They talked."))
 
-    assert facts[BED].kind is AnchorKind.PATH
-    assert facts[BED].handles == Ranges.of([at, at + 1])
-    assert facts[BED].by_user
-    assert facts["SiltError"].kind is AnchorKind.ERROR
-    assert not facts["SiltError"].by_user
-
-
-def test_a_fact_that_the_summary_tells_is_not_lost_be_it_as_a_part(
-    session: StoredSession,
-) -> None:
-    talk(session, *looked("river/bed.py"))
-
-    facts = lost(compacted(session, f"They read {BED} and met a SiltError."))
-
-    assert not {"river/bed.py", "SiltError"} & facts.keys()
-
-
-def test_what_all_projects_share_and_what_tools_are_called_is_no_loss(
-    session: StoredSession,
-) -> None:
-    call = ToolCall(tool_call_id="c", name="read_some_file", arguments={"path": "README.md"})
-    result = ToolResult(tool_call_id="c", content=FILLER * 4)
-    talk(session, call, result, user="Use read_some_file.")
-
-    assert not {"read_some_file", "README.md"} & lost(compacted(session)).keys()
-
-
-def test_a_rule_and_a_decision_are_lost_unless_they_are_said_nearly_so(
-    session: StoredSession,
-) -> None:
-    rules = "You must never drain the northern reservoir. Always ask the keeper first."
-    decision = Block.assistant("We decided to dredge by hand because machines stir up the mud.")
-    talk(session, decision, *looked(), user=rules)
-
-    facts = lost(compacted(session, "Rule: never drain the northern reservoir; you must not."))
-
-    kinds = {fact.kind: text for text, fact in facts.items()}
-    assert kinds[CONSTRAINT] == "Always ask the keeper first."
-    assert "dredge by hand" in kinds[DECISION]
-    assert not any("reservoir" in text for text in facts)
-
-
-def test_a_fact_is_told_in_the_words_that_the_view_told_it_first(session: StoredSession) -> None:
-    seen = "--- a/src/two.py\n112 lines, 7ms; 112lines, 7 ms\n" + FILLER * 4
-    talk(session, *looked("src/one.py", seen))
-
-    facts = {fact.key: fact.text for fact in compacted(session).lost_facts}
-
-    assert (facts["112lines"], facts["7ms"]) == ("112 lines", "7ms")
-    assert facts["src/two.py"] == "a/src/two.py"
-    assert facts["src/one.py"] == "src/one.py"
+    assert [fact.text for fact in found.lost_facts] == facts
+    if DREDGE in facts:
+        assert [fact.kind for fact in found.lost_facts] == [CONSTRAINT, DECISION]
 
 
 def test_what_the_agent_used_again_comes_first_unless_it_was_told_anew_before(
@@ -156,37 +149,13 @@ def test_what_the_agent_used_again_comes_first_unless_it_was_told_anew_before(
 
     found = cutbank.diff(session)
 
-    facts = lost(found)
     assert found.lost_facts[0].text == "src/two.py"
-    assert {text: (facts[text].later_uses, facts[text].repeated_at) for text in facts} == {
+    assert {text: (fact.later_uses, fact.repeated_at) for text, fact in lost(found).items()} == {
         "src/one.py": (Ranges(), None),
         "src/two.py": (Ranges.of([later]), None),
         "src/three.py": (Ranges(), again),
         "SiltError": (Ranges(), None),
     }
-
-
-def test_what_the_agent_used_comes_before_what_it_only_saw(session: StoredSession) -> None:
-    seen = "src/seen.py\n" + FILLER
-    one, three = looked("src/one.py", seen), looked("src/three.py", seen)
-    talk(session, *one, *three, Block.assistant("I mean src/one.py."))
-
-    found = compacted(session)
-
-    assert [fact.text for fact in found.lost_facts] == ["src/one.py", "src/three.py", "src/seen.py"]
-    assert [fact.uses for fact in found.lost_facts] == [2, 1, 0]
-
-
-def test_a_shortened_result_is_told_as_shown_otherwise(session: StoredSession) -> None:
-    session.append(Block.user("Go."), *looked("src/two.py", FILLER * 40), Block.assistant("Ah."))
-    session.compact("scored-pruning", limit=4_000)
-
-    found = cutbank.diff(session, before="main@0")
-
-    moved = found.changed or found.removed
-    assert moved, "the policy took nothing out"
-    for one in found.changed:
-        assert one.tokens < one.tokens_before
 
 
 def test_what_a_summary_invents_is_found_out_and_its_handles_and_tags_are_no_facts(
@@ -198,8 +167,9 @@ def test_what_a_summary_invents_is_found_out_and_its_handles_and_tags_are_no_fac
         session, "They edited src/invented.py (#3, #4-5).\n<read-files>\nsrc/two.py\n</read-files>"
     )
 
-    assert [fact.text for fact in found.gained_facts] == ["src/invented.py"]
-    assert found.gained_facts[0].handles == Ranges()
+    assert [(fact.text, fact.handles) for fact in found.gained_facts] == [
+        ("src/invented.py", Ranges())
+    ]
 
 
 def test_a_prepared_boundary_is_compared_as_if_it_were_served(session: StoredSession) -> None:
@@ -275,20 +245,7 @@ def test_a_name_that_a_lineage_may_have_names_its_views(name: str, version: int,
     assert ViewReference.parse(f"{name}#{at}") == ViewReference(name, None, at)
 
 
-def _views(session: StoredSession) -> list[ViewReference]:
-    """Every boundary on every lineage, with and without it, and some positions of the log."""
-    return [
-        ViewReference(lineage, version, position)
-        for lineage in session.log.lineages or ["main"]
-        for version in {0, *list_boundaries(session, lineage)}
-        for position in {session.position // 2 or 1, session.position}
-    ][:6]
-
-
-few = settings(max_examples=20)
-
-
-@few
+@settings(max_examples=20)
 @given(acts)
 def test_a_lost_fact_is_in_the_old_view_and_nowhere_in_the_new_one(what: list[Act]) -> None:
     with cutbank.open(":memory:", clock=Clock()) as store:
@@ -310,7 +267,7 @@ def test_a_lost_fact_is_in_the_old_view_and_nowhere_in_the_new_one(what: list[Ac
                         assert fact.handles or (summary and fact.text in summary.text)
 
 
-@few
+@settings(max_examples=20)
 @given(acts)
 def test_every_block_that_left_or_came_is_listed_once_and_backwards_it_is_mirrored(
     what: list[Act],
@@ -318,23 +275,35 @@ def test_every_block_that_left_or_came_is_listed_once_and_backwards_it_is_mirror
     with cutbank.open(":memory:", clock=Clock()) as store:
         session = live(store.session("s"), what)
         log = read_fact_log(session)
-        for before, after in combinations_with_replacement(_views(session), 2):
+        # Boundaries on every lineage, with and without them, and some positions of the log.
+        views = [
+            ViewReference(lineage, version, position)
+            for lineage in session.log.lineages or ["main"]
+            for version in {0, *list_boundaries(session, lineage)}
+            for position in {session.position // 2 or 1, session.position}
+        ]
+        for before, after in combinations_with_replacement(views[:6], 2):
             there = compare(session, None, "main", before=before, after=after, log=log)
             back = compare(session, None, "main", before=after, after=before, log=log)
             old, new = (
                 session.view(lineage=p.lineage, at=p.position, lineage_version=p.version)
                 for p in (before, after)
             )
-            left = [block.position for block in there.removed]
-            came = [block.position for block in there.added]
             had = {entry.position for entry in old.entries}
             has = {entry.position for entry in new.entries}
-            assert sorted(left) == sorted(had - has)
-            assert sorted(came) == sorted(has - had)
+            assert sorted(block.position for block in there.removed) == sorted(had - has)
+            assert sorted(block.position for block in there.added) == sorted(has - had)
             assert (there.removed, there.added) == (back.added, back.removed)
             assert (there.lost_facts, there.gained_facts) == (back.gained_facts, back.lost_facts)
             assert (there.before, there.after) == (back.after, back.before)
             assert (there.summary, there.summary_before) == (back.summary_before, back.summary)
-            assert [one.position for one in there.changed] == [one.position for one in back.changed]
+            stayed = zip(
+                (entry for entry in old.entries if entry.position in has),
+                (entry for entry in new.entries if entry.position in had),
+                strict=True,
+            )
+            changed = [one.position for one, other in stayed if one.shown != other.shown]
+            assert [one.position for one in there.changed] == changed
+            assert [one.position for one in back.changed] == changed
             assert there.is_empty == back.is_empty
             assert there.is_empty or before != after

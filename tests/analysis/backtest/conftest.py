@@ -54,9 +54,8 @@ def _workers() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _shared_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Backtests share processes, whose start takes longer than most tests, where they may."""
-    if "bring" not in request.fixturenames and "postgres" not in request.node.name:
-        shared = partial(BacktestPool, idle_workers=WORKERS, keeps_workers=True)
-        monkeypatch.setattr(running, "BacktestPool", shared)
+    if "bring" not in request.fixturenames:
+        monkeypatch.setattr(running, "BacktestPool", partial(BacktestPool, shared_workers=WORKERS))
 
 
 @pytest.fixture

@@ -8,16 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from databases import on_sqlite
 
-import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.analysis.backtest import cluster as clusters
 from cutbank.domain.backtest.cell import CellOutcome
 from cutbank.domain.errors import BacktestError
 
 from .conftest import Bring
-from .test_running import LIMIT, cell, timeless
+from .test_running import cell, measure, timeless
 
 POLICIES = ["none", "pi"]
 
@@ -38,12 +36,10 @@ def dask() -> Iterator[Any]:
         yield found
 
 
-@on_sqlite
 @pytest.mark.slow
 def test_a_cluster_comes_to_the_same_even_where_a_worker_is_killed(
     talks: SessionStore, dask: Any
 ) -> None:
-    here = cutbank.backtest(talks, POLICIES, limits=(LIMIT,), jobs=1)
     killed: list[int] = []
 
     def kill_one(done: int, _total: int) -> None:
@@ -51,15 +47,12 @@ def test_a_cluster_comes_to_the_same_even_where_a_worker_is_killed(
             killed.append(next(iter(dask.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    there = cutbank.backtest(
-        talks, POLICIES, limits=(LIMIT,), cluster=dask.scheduler_address, progress=kill_one
-    )
+    there = measure(talks, POLICIES, cluster=dask.scheduler_address, progress=kill_one)
 
     assert killed
-    assert timeless(there) == timeless(here)
+    assert timeless(there) == timeless(measure(talks, POLICIES))
 
 
-@on_sqlite
 @pytest.mark.slow
 def test_a_policy_that_ends_its_process_costs_its_rows_there_as_well(
     talks: SessionStore, bring: Bring
@@ -67,9 +60,7 @@ def test_a_policy_that_ends_its_process_costs_its_rows_there_as_well(
     bring("ends", "if len(items) > 9: os._exit(3)")
 
     with local(1) as dask:  # who is started now finds the package
-        measured = cutbank.backtest(
-            talks, ["none", "ends"], limits=(LIMIT,), cluster=dask.scheduler_address
-        )
+        measured = measure(talks, ["none", "ends"], cluster=dask.scheduler_address)
 
     ended = cell(measured, "a", "ends")
     assert (ended.outcome, ended.why) == (CellOutcome.DIED, "its process ended with 3")
@@ -77,22 +68,20 @@ def test_a_policy_that_ends_its_process_costs_its_rows_there_as_well(
     assert cell(measured, "c", "ends").outcome is CellOutcome.DONE
 
 
-@on_sqlite
 def test_what_hinders_a_cluster_is_said_in_one_line(
     talks: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clusters, "CONNECT_S", 0.5)
     for address in ("tcp://127.0.0.1:9", "no address"):
         with pytest.raises(BacktestError, match="cannot be reached") as refused:
-            cutbank.backtest(talks, POLICIES, cluster=address)
+            measure(talks, POLICIES, cluster=address)
         assert "\n" not in str(refused.value)
 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(BacktestError, match=r"pip install 'cutbank\[cluster\]'"):
-        cutbank.backtest(talks, POLICIES, cluster="tcp://127.0.0.1:9")
+        measure(talks, POLICIES, cluster="tcp://127.0.0.1:9")
 
 
-@on_sqlite
 @pytest.mark.slow
 def test_workers_with_other_code_are_refused(
     talks: SessionStore, dask: Any, monkeypatch: pytest.MonkeyPatch
@@ -100,4 +89,4 @@ def test_workers_with_other_code_are_refused(
     monkeypatch.setattr(clusters, "hash_measuring_code", lambda: str(os.getpid()))
 
     with pytest.raises(BacktestError, match="have another cutbank"):
-        cutbank.backtest(talks, POLICIES, cluster=dask.scheduler_address)
+        measure(talks, POLICIES, cluster=dask.scheduler_address)

@@ -1,14 +1,23 @@
-"""The setups of a backtest are all that was asked for, each once, and nothing that cannot be."""
+"""The setups of a backtest: all that was asked for, each once; and how they are told in words."""
 
-from itertools import product
+import shlex
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
+from backtests import cell, measured, setup
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutbank.adapters.analysis.backtest.backtest_text import (
+    make_backtest_command,
+    make_recall_command,
+    select_differences,
+)
 from cutbank.adapters.analysis.backtest.grid import FIXED_DECIDERS, Grid
 from cutbank.adapters.settings.policy_catalog import get_policy
+from cutbank.domain.backtest.cell import BacktestResult
+from cutbank.domain.backtest.comparison import Metric
 from cutbank.domain.errors import InvalidSettingError
 
 NAMES = st.sampled_from(("none", "recorded", "pi", "preserve-zone", "kdcube", "qbit@as_shipped"))
@@ -25,7 +34,7 @@ def test_all_that_was_asked_for_is_there_once(
 ) -> None:
     setups = Grid(policies, limits, budgets=budgets).make_setups()
 
-    said = [(setup.policy, setup.limit, setup.budget) for setup in setups]
+    said = [(one.policy, one.limit, one.budget) for one in setups]
     assert len(said) == len(set(said))
     assert set(said) == {
         (policy, limit, None if policy in FIXED_DECIDERS else budget)
@@ -40,8 +49,8 @@ def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named
     )
 
     settings: dict[str, list[Any]] = {}
-    for setup in grid.make_setups():
-        settings.setdefault(setup.policy, []).append(setup.settings)
+    for one in grid.make_setups():
+        settings.setdefault(one.policy, []).append(one.settings)
 
     assert settings["none"] == settings["preserve-zone"] == [{}]
     assert settings["pi"] == [{"keep_tokens": 4000}]
@@ -49,15 +58,16 @@ def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named
 
 
 def test_a_setup_makes_the_policy_that_it_names() -> None:
-    (setup,) = Grid(["klaude-code@as_shipped"], settings={"keep_tokens": ["900"]}).make_setups()
+    (made,) = Grid(["klaude-code@as_shipped"], settings={"keep_tokens": ["900"]}).make_setups()
 
-    policy = get_policy(setup.policy, **setup.settings)
+    policy = get_policy(made.policy, **made.settings)
 
     assert policy == get_policy("klaude-code@as_shipped", keep_tokens=900)
 
 
-def test_what_cannot_be_is_refused_in_one_line(subtests: pytest.Subtests) -> None:
-    rows: list[tuple[dict[str, Any], str]] = [
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
         ({"policies": []}, "needs policies"),
         ({"policies": ["silt"]}, "there is no policy 'silt'"),
         ({"policies": ["pi@silt"]}, "has no preset @silt"),
@@ -72,9 +82,57 @@ def test_what_cannot_be_is_refused_in_one_line(subtests: pytest.Subtests) -> Non
         ({"settings": {"qbit.keep": [1]}}, "qbit is not in this backtest"),
         ({"settings": {"keep_tokens": []}}, "has no value to try"),
         ({"settings": {"keep_tokens": [1_000, "silt"]}}, "keep_tokens cannot be 'silt'"),
-    ]
-    for asked, why in rows:
-        with subtests.test(str(asked)), pytest.raises(InvalidSettingError, match=why) as refused:
-            Grid(**{"policies": ["pi"], **asked})
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidSettingError, match=why) as refused:
+        Grid(**{"policies": ["pi"], **asked})
 
-        assert "\n" not in str(refused.value), asked
+    assert "\n" not in str(refused.value)
+
+
+def test_what_texts_keep_is_told_apart_among_those_that_have_texts() -> None:
+    texts = [setup("pi", budget=budget) for budget in (500, 800)]
+    sized = setup("pi", summarizer="sized", budget=800)
+    sessions = "abcdefgh"
+
+    found = select_differences(
+        measured(*(cell(s, one) for s in sessions for one in (*texts, sized)))
+    )
+
+    told = {one.metric for one in found if one.setup == sized}
+    assert told
+    assert all(measure.is_amount for measure in told)
+    assert {one.metric for one in found if one.setup == texts[1]} == set(Metric)
+
+
+@given(
+    policies=st.lists(st.sampled_from(("none", "pi", "recorded")), min_size=1, unique=True),
+    limits=st.lists(st.integers(1, 10**6), min_size=1, max_size=3, unique=True),
+    budgets=st.lists(st.none() | st.integers(1, 10**4), min_size=1, max_size=3, unique=True),
+)
+def test_the_command_makes_the_same_setups(
+    policies: list[str], limits: list[int], budgets: list[int | None]
+) -> None:
+    asked = Grid(policies, limits, {"keep_tokens": [5]} if "pi" in policies else {}, budgets)
+
+    words = shlex.split(make_backtest_command(BacktestResult(setups=asked.make_setups(), cells=())))
+
+    given_to = dict(pairwise(words))
+    key, _, value = given_to.get("--set", "=").partition("=")
+    again = Grid(
+        given_to["--policies"].split(","),
+        [int(word) for word in given_to["--limits"].split(",")],
+        {key: [value]} if key else {},
+        [
+            None if word == "default" else int(word)
+            for word in given_to.get("--budgets", "default").split(",")
+        ],
+    )
+    assert again.make_setups() == asked.make_setups()
+
+
+def test_what_was_lost_is_recalled_where_its_session_is() -> None:
+    assert make_recall_command(cell("a b", setup()), 12) == "cutbank recall 'a b' '#12'"
+    elsewhere = cell("a", setup(), namespace="other")
+    assert make_recall_command(elsewhere, 3) == "cutbank --namespace other recall a '#3'"

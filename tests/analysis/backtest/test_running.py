@@ -1,22 +1,36 @@
 """However a backtest is run, and whatever its policies do, it comes to the same."""
 
+import gc
 import os
 import signal
+import sqlite3
+from collections.abc import Iterator
 from math import inf
 from pathlib import Path
+from typing import Any
+from weakref import ref
 
 import pytest
-from databases import on_sqlite
+from pydantic import JsonValue
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome
-from cutbank.domain.errors import BacktestError
+from cutbank.adapters.analysis.backtest.cells import CellBench
+from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
+from cutbank.adapters.analysis.backtest.worker import GarbageCollector
+from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome, Setup
+from cutbank.domain.errors import BacktestError, CutbankError, InvalidSettingError
+from cutbank.domain.fidelity.scores import Scores
 
 from .conftest import Bring, talk
 
 POLICIES = ["none", "recorded", "pi", "preserve-zone"]
 LIMIT = 1_000
+
+
+def measure(store: SessionStore, policies: list[str], **how: Any) -> BacktestResult:
+    """In one process, at one limit, unless `how` says otherwise."""
+    return cutbank.backtest(store, policies, **{"limits": (LIMIT,), "jobs": 1, **how})
 
 
 def timeless(measured: BacktestResult) -> BacktestResult:
@@ -31,8 +45,22 @@ def cell(measured: BacktestResult, session: str, policy: str) -> Cell:
     )
 
 
+def outcomes(measured: BacktestResult) -> set[CellOutcome]:
+    return {one.outcome for one in measured.cells}
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "cache.db"
+
+
+# What comes of it
+
+
 def test_each_session_is_measured_under_each_setup_in_order(talks: SessionStore) -> None:
-    measured = cutbank.backtest(talks, POLICIES, limits=(LIMIT, 2 * LIMIT), jobs=2)
+    before = {one.key: (one.position, one.log.lineages) for one in talks.sessions()}
+
+    measured = measure(talks, POLICIES, limits=(LIMIT, 2 * LIMIT), jobs=2)
 
     assert [(one.policy, one.limit) for one in measured.setups] == [
         (policy, limit) for limit in (LIMIT, 2 * LIMIT) for policy in POLICIES
@@ -40,15 +68,16 @@ def test_each_session_is_measured_under_each_setup_in_order(talks: SessionStore)
     assert [(one.session, one.setup) for one in measured.cells] == [
         (session, setup) for session in "abc" for setup in measured.setups
     ]
-    assert all(one.outcome is CellOutcome.DONE for one in measured.cells)
+    assert outcomes(measured) == {CellOutcome.DONE}
     assert measured.skipped == {"mute": "no model was called in it"}
-    assert [one.session for one in measured.controls] == sorted(
-        one.session for one in measured.controls
-    )
+    controls = [one.session for one in measured.controls]
+    assert controls == sorted(controls)
+    after = {one.key: (one.position, one.log.lineages) for one in talks.sessions()}
+    assert after == before, "a backtest writes nothing"
 
 
 def test_a_cell_says_what_happened_at_each_call(talks: SessionStore) -> None:
-    measured = cutbank.backtest(talks, ["none", "preserve-zone"], limits=(LIMIT,), jobs=1)
+    measured = measure(talks, ["none", "preserve-zone"])
 
     none, zone = cell(measured, "a", "none"), cell(measured, "a", "preserve-zone")
     assert (none.calls, none.blocks, none.compactions) == (16, 32, 0)
@@ -62,31 +91,38 @@ def test_a_cell_says_what_happened_at_each_call(talks: SessionStore) -> None:
     assert zone.why == ""
 
 
-@pytest.mark.slow
-def test_it_comes_to_the_same_whoever_measures(talks: SessionStore, tmp_path: Path) -> None:
-    def run(jobs: int, cache: Path | None = None) -> BacktestResult:
-        return cutbank.backtest(
-            talks, POLICIES, limits=(LIMIT,), budgets=(None, 300), jobs=jobs, cache=cache
-        )
-
-    one, many = run(1), run(3, tmp_path / "cache.db")
-    again = run(2, tmp_path / "cache.db")
-
-    assert timeless(one) == timeless(many)
-    assert again == many, "the seconds as well: nothing was measured again"
-
-
-@on_sqlite
 def test_sessions_in_memory_and_on_a_clock_of_ones_own_are_measured_as_well(
     talks: SessionStore,
 ) -> None:
     with cutbank.open(":memory:") as store:
         for key, turns in (("a", 8), ("b", 5), ("c", 2)):
             talk(store, key, turns)
-        measured = cutbank.backtest(store, ["pi"], limits=(LIMIT,), jobs=1)
+        measured = measure(store, ["pi"])
 
-    there = cutbank.backtest(talks, ["pi"], limits=(LIMIT,), jobs=1)
-    assert timeless(measured).cells == timeless(there).cells
+    assert timeless(measured).cells == timeless(measure(talks, ["pi"])).cells
+
+
+REFUSED: list[tuple[dict[str, Any], type[CutbankError], str]] = [
+    ({"sessions": []}, BacktestError, "there are no sessions in"),
+    ({"jobs": 0}, BacktestError, "needs a process, not 0"),
+    ({"timeout_s": 0}, BacktestError, "more than 0 seconds"),
+    ({"timeout_s": inf}, BacktestError, "not waited for inf seconds: 1,000,000 at most"),
+    ({"summarizer": "sized", "budgets": (None,)}, InvalidSettingError, "need a budget"),
+    ({"summarizer": "sized", "budgets": (100, None)}, InvalidSettingError, "need a budget"),
+]
+
+
+@pytest.mark.parametrize(("how", "error", "said"), REFUSED)
+def test_what_cannot_be_is_refused_before_anything_begins(
+    store: SessionStore, how: dict[str, Any], error: type[CutbankError], said: str
+) -> None:
+    store.session("a").append(Block.user("hello"))
+
+    with pytest.raises(error, match=said):
+        measure(store, ["pi"], **how)
+
+
+# What goes wrong
 
 
 WILD = {
@@ -102,89 +138,36 @@ WILD = {
 """What policies do once a session is long, what becomes of their rows, and what these say."""
 
 
-@on_sqlite
 def test_a_policy_that_goes_wrong_costs_its_rows_and_no_others(
     talks: SessionStore, bring: Bring
 ) -> None:
     for name, (does, _, _) in WILD.items():
         bring(name, f"if len(items) > 9: {does}")
-
     long_and_short = [talks.session("b"), talks.session("c")]
-    measured = cutbank.backtest(
-        talks, ["none", *WILD, "pi"], sessions=long_and_short, limits=(LIMIT,), jobs=2
-    )
+
+    measured = measure(talks, ["none", *WILD, "pi"], sessions=long_and_short, jobs=2)
 
     for name, (_, outcome, why) in WILD.items():
         found = cell(measured, "b", name)
         assert (found.outcome, why in found.why) == (outcome, True), found
         assert (found.blocks, found.calls, found.context) == (20, 10, ())
         assert cell(measured, "c", name).outcome is CellOutcome.DONE, "it is short"
-    others = cutbank.backtest(
-        talks, ["none", "pi"], sessions=long_and_short, limits=(LIMIT,), jobs=1
-    )
+    others = measure(talks, ["none", "pi"], sessions=long_and_short)
     rest = tuple(one for one in timeless(measured).cells if one.setup.policy not in WILD)
     assert rest == timeless(others).cells
 
 
 @pytest.mark.slow
-@on_sqlite
 def test_a_policy_that_loops_for_ever_is_given_up(talks: SessionStore, bring: Bring) -> None:
     bring("loops", "while window.after > 30: pass")
 
-    measured = cutbank.backtest(talks, ["loops", "none"], limits=(LIMIT,), jobs=1, timeout_s=5)
+    measured = measure(talks, ["loops", "none"], timeout_s=5)
 
-    assert cell(measured, "a", "loops").outcome is CellOutcome.TIMED_OUT
-    assert cell(measured, "a", "loops").why == "it took more than 5 seconds"
-    others = [one for one in measured.cells if one.session != "a" or one.setup.policy != "loops"]
-    assert {one.outcome for one in others} == {CellOutcome.DONE}
-
-
-@on_sqlite
-def test_what_went_wrong_is_not_kept(talks: SessionStore, bring: Bring, tmp_path: Path) -> None:
-    cache, flag = tmp_path / "cache.db", tmp_path / "flag"
-    bring("moody", f"assert os.path.exists({str(flag)!r})")
-    first = cutbank.backtest(talks, ["moody"], limits=(LIMIT,), jobs=1, cache=cache)
-
-    flag.touch()
-    second = cutbank.backtest(talks, ["moody"], limits=(LIMIT,), jobs=1, cache=cache)
-
-    assert {one.outcome for one in first.cells} == {CellOutcome.FAILED}
-    assert {one.outcome for one in second.cells} == {CellOutcome.DONE}
+    late = cell(measured, "a", "loops")
+    assert (late.outcome, late.why) == (CellOutcome.TIMED_OUT, "it took more than 5 seconds")
+    assert {one.outcome for one in measured.cells if one != late} == {CellOutcome.DONE}
 
 
-@on_sqlite
-def test_what_is_done_is_kept_when_it_is_interrupted(talks: SessionStore, tmp_path: Path) -> None:
-    cache = tmp_path / "cache.db"
-
-    def interrupt(done: int, _total: int) -> None:
-        if done == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    def run(**how: object) -> BacktestResult:
-        return cutbank.backtest(talks, ["none", "pi"], limits=(LIMIT,), jobs=1, cache=cache, **how)  # type: ignore[arg-type]
-
-    with pytest.raises(KeyboardInterrupt):
-        run(progress=interrupt)
-    told: list[int] = []
-    rest = run(progress=lambda done, _: told.append(done))
-
-    assert timeless(rest) == timeless(
-        cutbank.backtest(talks, ["none", "pi"], limits=(LIMIT,), jobs=1)
-    )
-    assert told[-1] == 4 * 3
-    assert run() == rest
-
-
-@on_sqlite
-def test_nothing_is_written_to_the_database(talks: SessionStore) -> None:
-    before = {one.key: (one.position, one.log.lineages) for one in talks.sessions()}
-
-    cutbank.backtest(talks, POLICIES, limits=(LIMIT,), jobs=1)
-
-    assert {one.key: (one.position, one.log.lineages) for one in talks.sessions()} == before
-
-
-@on_sqlite
 def test_a_session_that_cannot_be_read_costs_its_rows_and_no_others(talks: SessionStore) -> None:
     writer = talks.events.recorder.datastore.writer
     writer.execute("DROP TRIGGER stored_events_are_immutable")
@@ -194,21 +177,165 @@ def test_a_session_that_cannot_be_read_costs_its_rows_and_no_others(talks: Sessi
     )
     assert broken.rowcount == 1
 
-    measured = cutbank.backtest(talks, ["none"], limits=(LIMIT,), jobs=1)
+    measured = measure(talks, ["none"])
 
     assert cell(measured, "b", "none").outcome is CellOutcome.FAILED
     assert "cannot be read" in cell(measured, "b", "none").why
     assert cell(measured, "a", "none").outcome is CellOutcome.DONE
 
 
-@on_sqlite
-def test_numbers_that_cannot_be_are_refused_before_anything_begins(store: SessionStore) -> None:
-    with pytest.raises(BacktestError, match="there are no sessions in"):
-        cutbank.backtest(store, ["pi"])
-    store.session("a").append(Block.user("hello"))
-    with pytest.raises(BacktestError, match="needs a process, not 0"):
-        cutbank.backtest(store, ["pi"], jobs=0)
-    with pytest.raises(BacktestError, match="more than 0 seconds"):
-        cutbank.backtest(store, ["pi"], timeout_s=0)
-    with pytest.raises(BacktestError, match="not waited for inf seconds: 1,000,000 at most"):
-        cutbank.backtest(store, ["pi"], timeout_s=inf)
+# What is kept
+
+
+def test_what_went_wrong_is_not_kept_nor_what_other_code_measured(
+    talks: SessionStore, bring: Bring, tmp_path: Path, cache: Path
+) -> None:
+    flag = tmp_path / "flag"
+    bring("moody", f"assert os.path.exists({str(flag)!r})")
+    assert outcomes(measure(talks, ["moody"], cache=cache)) == {CellOutcome.FAILED}
+    flag.touch()
+    first = measure(talks, ["moody"], cache=cache)
+    assert outcomes(first) == {CellOutcome.DONE}
+    assert sum(one.compactions for one in first.cells) > 0
+
+    bring("moody", "return None")
+
+    assert sum(one.compactions for one in measure(talks, ["moody"], cache=cache).cells) == 0
+
+
+def test_what_is_done_is_kept_when_it_is_interrupted(talks: SessionStore, cache: Path) -> None:
+    def interrupt(done: int, _total: int) -> None:
+        if done == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(talks, ["none", "pi"], cache=cache, progress=interrupt)
+    told: list[int] = []
+    rest = measure(talks, ["none", "pi"], cache=cache, progress=lambda done, _: told.append(done))
+
+    assert timeless(rest) == timeless(measure(talks, ["none", "pi"]))
+    assert told[-1] == 4 * 3
+    assert measure(talks, ["none", "pi"], cache=cache) == rest
+
+
+def test_a_damaged_row_is_told_and_measured_anew(talks: SessionStore, cache: Path) -> None:
+    first = measure(talks, ["pi"], cache=cache)
+    with sqlite3.connect(cache) as connection:
+        changed = connection.execute(
+            "UPDATE kept SET content = replace(content, '\"calls\":16', '\"calls\":61')"
+            " WHERE instr(content, '\"calls\":16')"
+        )
+        assert changed.rowcount == 1
+    connection.close()
+    told: list[str] = []
+
+    second = measure(talks, ["pi"], cache=cache, remark=told.append)
+
+    assert timeless(second) == timeless(first)
+    assert measure(talks, ["pi"], cache=cache, remark=told.append) == second
+    assert told == [f"1 row was damaged in {cache}, and measured again"]
+
+
+def test_a_cache_that_cannot_be_written_any_more_costs_what_is_kept_and_no_answer(
+    talks: SessionStore, cache: Path
+) -> None:
+    told: list[str] = []
+
+    def spoil(done: int, _: int) -> None:
+        if done == 1:
+            with sqlite3.connect(cache) as connection:
+                connection.execute("DROP TABLE kept")
+            connection.close()
+
+    found = measure(talks, ["pi"], cache=cache, progress=spoil, remark=told.append)
+
+    assert timeless(found) == timeless(measure(talks, ["pi"]))
+    (line,) = told
+    assert str(cache) in line
+    assert line.endswith("nothing more is kept")
+
+
+def test_a_session_that_went_on_is_measured_anew_and_the_others_are_not(
+    talks: SessionStore, cache: Path
+) -> None:
+    first = measure(talks, ["none"], cache=cache)
+    talks.session("b").append(Block.user("More?"), Block.assistant("No."))
+
+    second = measure(talks, ["none"], cache=cache)
+
+    same = [one == other for one, other in zip(first.cells, second.cells, strict=True)]
+    assert same == [True, False, True]
+    assert second.cells[1].calls == first.cells[1].calls + 1
+
+
+# Summaries of a size and no text
+
+
+def measure_sized(
+    store: SessionStore, policy: str, limit: int, *, in_full: bool, **settings: JsonValue
+) -> Cell:
+    bench = CellBench(MeasuredSession.read(store.session("a", create=False)), store.settings)
+    if in_full:
+        bench._never_compacts = lambda decider: False  # type: ignore[method-assign]
+    setup = Setup(policy=policy, settings=settings, limit=limit, summarizer="sized", budget=100)
+    return bench.measure_cell(setup, None).model_copy(update={"seconds": 0.0})
+
+
+def test_where_no_prompt_is_large_enough_the_replay_that_is_left_out_changes_nothing(
+    talks: SessionStore,
+) -> None:
+    compactions: list[int] = []
+    largest = measure_sized(talks, "none", 10**6, in_full=True).peak_tokens
+    limits = (500, 1_000, largest - 1, largest, largest + 199, largest + 200, 5_000)
+    rows: list[tuple[str, dict[str, JsonValue]]] = [
+        ("pi", {"reserve_tokens": 200, "keep_tokens": 150}),
+        ("pi", {"enabled": False, "keep_tokens": 150}),  # only when a prompt is refused
+        ("scored-pruning", {}),
+    ]
+    for policy, settings in rows:
+        for limit in limits:
+            quick = measure_sized(talks, policy, limit, in_full=False, **settings)
+            assert quick == measure_sized(talks, policy, limit, in_full=True, **settings)
+            compactions.append(quick.compactions)
+
+    assert compactions[0] > 1
+    assert [compactions[at] for at in (4, 5)] == [1, 0]
+
+
+def test_nothing_is_said_of_fidelity_where_there_is_no_text(talks: SessionStore) -> None:
+    measured = measure(talks, ["pi"], summarizer="sized", budgets=(100,))
+
+    assert [one.canonical for one in measured.cells] == [Scores()] * 3
+    assert measured.controls == ()
+
+
+# What measured sessions leave behind
+
+
+class Session:
+    """One that knows itself, so that nobody but the collector can free it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def _nobody_else_looks() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("_nobody_else_looks")
+def test_what_is_left_is_freed_once_it_may_be_as_much_as_the_largest_session() -> None:
+    leftovers = GarbageCollector()
+
+    left: list[tuple[int, ref[Session]]] = []
+    for blocks in (100, 60, 30, 20, 5, 1):
+        left.append((blocks, ref(Session())))
+        leftovers.note_session(blocks)
+        assert sum(size for size, session in left if session() is not None) < 100
+
+    # A look for each of them would cost more than it frees.
+    assert [session() is not None for _, session in left] == [False] * 4 + [True] * 2

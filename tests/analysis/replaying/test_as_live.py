@@ -1,40 +1,74 @@
 """A replay decides what an agent's loop decided, and shows what it served."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
+from operator import attrgetter
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from every_policy import every_name, fitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worked_live import STEPS, Agent, Time, essence, live_blocks
+from opened_stores import store_of
+from worked_live import STEPS, at_work, essence, live_blocks
 
-import cutbank
-from cutbank import LoopOptions
+from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.replaying.recordings import (
     read_decisions,
     read_recording,
     store_lineage,
 )
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.settings.settings import Settings
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction import MAIN_LINEAGE
-from cutbank.domain.compaction_events import CompactionFailed
+from cutbank.domain.compaction_events import CompactionFailed, Trigger
 from cutbank.domain.compaction_terms import CompactionTerms
+from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.event import Event
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY
+from cutbank.domain.item import Item, order_for_view
 from cutbank.domain.pins import PinRules
+from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.window import Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
-from cutbank.projections.replay.replay import RecordedDecider, replay_recording
+from cutbank.projections.replay.recording import RecordedCall, Recording
+from cutbank.projections.replay.replay import (
+    NeverDecider,
+    RecordedDecider,
+    ReplayDecision,
+    ReplayedCall,
+    collect_segments,
+    replay_recording,
+)
+from cutbank.projections.replay.replay_fold import ReplayFold
 from cutbank.projections.view_content import RecordedEvent
 
-COOLS = "cooldown_seconds"
-"""The setting of policies that look at the clock."""
+Steps = list[tuple[Any, ...]]
+LAST: Steps = [("work", [], True)]
 LIMITS = st.sampled_from((150, 400, 1_000, 2_500))
+LIMIT = 600
+NAMES = st.sampled_from(every_name())
+position = attrgetter("position")
+
+
+def recorded(steps: Steps, limit: int = 2_000) -> Recording:
+    with at_work("pi", limit) as agent:
+        agent.do(steps)
+        return read_recording(agent.session)
+
+
+def decider_of(name: str, recording: Recording, limit: int = LIMIT, **more: Any) -> PolicyDecider:
+    return PolicyDecider(CompactionTerms(fitted(name, limit), limit), recording, **more)
+
+
+def views_of(recording: Recording, decider: PolicyDecider, limit: int) -> list[HistoryView]:
+    return [served.make_view() for served in replay_recording(recording, decider, limit=limit)]
+
+
+# What is decided
 
 
 @pytest.mark.slow
@@ -42,25 +76,14 @@ LIMITS = st.sampled_from((150, 400, 1_000, 2_500))
 @settings(max_examples=12)
 @given(steps=STEPS, limit=LIMITS, pins=st.booleans(), gain=st.sampled_from((0.0, 0.1, 0.4)))
 def test_a_replay_decides_as_the_loop_did(
-    name: str, steps: list[tuple[Any, ...]], limit: int, pins: bool, gain: float
+    name: str, steps: Steps, limit: int, pins: bool, gain: float
 ) -> None:
-    time = Time()
-    given_settings = Settings.model_validate({"compaction": {"minimum_gain": gain}})
-    with (
-        TemporaryDirectory() as folder,
-        cutbank.open(Path(folder) / "live.db", clock=time, settings=given_settings) as store,
-    ):
-        how = {
-            "policy": fitted(name, limit),
-            "limit": limit,
-            "options": LoopOptions(pins=PinRules(first_prompt=pins)),
-        }
-        agent = Agent(store.session("live"), how, time)
-        agent.do([*steps, ("work", [], True)])
+    with at_work(name, limit, gain=gain, pins=PinRules(first_prompt=pins)) as agent:
+        agent.do([*steps, *LAST])
         recording = read_recording(agent.session)
 
         decider = PolicyDecider(agent.loop.request, recording)
-        views = [served.make_view() for served in replay_recording(recording, decider, limit=limit)]
+        views = views_of(recording, decider, limit)
 
         blocks = live_blocks(agent.session)
         assert len(views) == len(agent.sent)
@@ -80,101 +103,19 @@ def came_to_nothing(decisions: list[Event], blocks: Ranges) -> list[int]:
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", every_name())
-@settings(max_examples=6)
-@given(steps=STEPS, limit=LIMITS, served=LIMITS)
-def test_a_stored_what_if_shows_at_each_call_what_the_replay_said(
-    name: str, steps: list[tuple[Any, ...]], limit: int, served: int
-) -> None:
-    time = Time()
-    with (
-        TemporaryDirectory() as folder,
-        cutbank.open(Path(folder) / "live.db", clock=time, settings=Settings()) as store,
-    ):
-        how = {"policy": fitted("pi", served), "limit": served}
-        agent = Agent(store.session("live"), how, time)
-        agent.do([*steps, ("work", [], True)])
-        recording = read_recording(agent.session)
-        decider = PolicyDecider(
-            CompactionTerms(fitted(name, limit), limit), recording, lineage="what if"
-        )
-
-        calls = replay_recording(recording, decider, limit=limit, lineage="what if")
-        said = {call.call.last_seen_position: call.make_view() for call in calls}
-        store_lineage(agent.session, "what if", decider.events)
-
-        assert not verify(store).violations
-        for position, view in said.items():
-            shown = agent.session.view(lineage="what if", at=position)
-            assert shown.boundary == view.boundary
-            assert shown.summary == view.summary
-            assert shown.entries == view.entries
-            assert shown.effective_from == view.effective_from
-            assert replace(view, summary_digest=shown.summary_digest).fingerprint == (
-                shown.fingerprint
-            )
-
-
-@settings(max_examples=12)
-@given(
-    steps=STEPS,
-    name=st.sampled_from(every_name()),
-    limit=LIMITS,
-    usage=st.sampled_from((None, 0.5, 3.0)),
-)
-def test_what_was_served_is_shown_again_as_it_was_sent(
-    name: str, steps: list[tuple[Any, ...]], limit: int, usage: float | None
-) -> None:
-    time = Time()
-    with (
-        TemporaryDirectory() as folder,
-        cutbank.open(Path(folder) / "live.db", clock=time, settings=Settings()) as store,
-    ):
-        how = {"policy": fitted(name, limit), "limit": limit}
-        agent = Agent(store.session("live"), how, time, usage=usage)
-        agent.do([*steps, ("work", [], True)])
-        recording = read_recording(agent.session)
-        decider = RecordedDecider(read_decisions(agent.session, MAIN_LINEAGE), MAIN_LINEAGE)
-
-        views = [served.make_view() for served in replay_recording(recording, decider)]
-
-        assert len(views) == len(agent.sent)
-        for view, sent in zip(views, agent.sent, strict=True):
-            assert view.entries == sent.entries
-            assert view.summary == sent.summary
-            assert view.tokens == sent.tokens
-            # A summary's digest goes by the database's secret, which a replay does not know.
-            assert replace(view, summary_digest=sent.summary_digest).fingerprint == sent.fingerprint
-
-
 @settings(max_examples=8)
 @given(
     steps=STEPS,
-    name=st.sampled_from([name for name in every_name() if not hasattr(fitted(name, 500), COOLS)]),
+    name=NAMES.filter(lambda name: not hasattr(fitted(name, 500), "cooldown_seconds")),
     jumps=st.randoms(use_true_random=False),
 )
 def test_a_clock_that_jumps_changes_nothing_but_cooldowns(
-    name: str, steps: list[tuple[Any, ...]], jumps: Random
+    name: str, steps: Steps, jumps: Random
 ) -> None:
-    time = Time()
-    with (
-        TemporaryDirectory() as folder,
-        cutbank.open(Path(folder) / "live.db", clock=time, settings=Settings()) as store,
-    ):
-        agent = Agent(store.session("live"), {"policy": fitted("pi", 500), "limit": 500}, time)
-        agent.do([*steps, ("work", [], True)])
-        recording = read_recording(agent.session)
+    recording = recorded([*steps, *LAST], 500)
     jumped = replace(recording, log=[at_another_time(one, jumps) for one in recording.log])
-    terms = CompactionTerms(fitted(name, 500), 500)
 
-    plain, other = (
-        [
-            served.make_view()
-            for served in replay_recording(log, PolicyDecider(terms, log), limit=500)
-        ]
-        for log in (recording, jumped)
-    )
+    plain, other = (views_of(log, decider_of(name, log, 500), 500) for log in (recording, jumped))
 
     blocks = Ranges.of(one.position for one in recording.log if one.tokens)
     assert [essence(view, blocks) for view in plain] == [essence(view, blocks) for view in other]
@@ -183,3 +124,179 @@ def test_a_clock_that_jumps_changes_nothing_but_cooldowns(
 def at_another_time(one: RecordedEvent, jumps: Random) -> RecordedEvent:
     by = timedelta(seconds=jumps.randint(-100_000, 100_000))
     return replace(one, event=one.event.model_copy(update={"timestamp": one.event.timestamp + by}))
+
+
+# What is shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", every_name())
+@settings(max_examples=6)
+@given(steps=STEPS, limit=LIMITS, served=LIMITS)
+def test_a_stored_what_if_shows_at_each_call_what_the_replay_said(
+    name: str, steps: Steps, limit: int, served: int
+) -> None:
+    with at_work("pi", served) as agent:
+        agent.do([*steps, *LAST])
+        recording = read_recording(agent.session)
+        decider = decider_of(name, recording, limit, lineage="what if")
+
+        calls = replay_recording(recording, decider, limit=limit, lineage="what if")
+        said = {call.call.last_seen_position: call.make_view() for call in calls}
+        store_lineage(agent.session, "what if", decider.events)
+
+        assert not verify(store_of(agent.session)).violations
+        for at, view in said.items():
+            shown = agent.session.view(lineage="what if", at=at)
+            assert (shown.boundary, shown.effective_from) == (view.boundary, view.effective_from)
+            check_same_prompt(shown, view)
+
+
+@settings(max_examples=12)
+@given(steps=STEPS, name=NAMES, limit=LIMITS, usage=st.sampled_from((None, 0.5, 3.0)))
+def test_what_was_served_is_shown_again_as_it_was_sent(
+    name: str, steps: Steps, limit: int, usage: float | None
+) -> None:
+    with at_work(name, limit, usage=usage) as agent:
+        agent.do([*steps, *LAST])
+        recording = read_recording(agent.session)
+        decider = RecordedDecider(read_decisions(agent.session, MAIN_LINEAGE), MAIN_LINEAGE)
+
+        views = [served.make_view() for served in replay_recording(recording, decider)]
+
+        for view, sent in zip(views, agent.sent, strict=True):
+            check_same_prompt(view, sent)
+
+
+def check_same_prompt(view: HistoryView, other: HistoryView) -> None:
+    assert (view.entries, view.summary, view.tokens) == (other.entries, other.summary, other.tokens)
+    # A summary's digest goes by the database's secret, which a replay does not know.
+    assert replace(view, summary_digest=other.summary_digest).fingerprint == other.fingerprint
+
+
+@settings(max_examples=12)
+@given(steps=STEPS, name=NAMES)
+def test_a_segment_shows_what_the_views_of_its_calls_show(name: str, steps: Steps) -> None:
+    recording = recorded(steps)
+    views: list[HistoryView] = []
+
+    def seen(calls: Iterator[ReplayedCall]) -> Iterator[ReplayedCall]:
+        for one in calls:
+            views.append(one.make_view())
+            yield one
+
+    decider = decider_of(name, recording)
+    segments = collect_segments(seen(replay_recording(recording, decider, limit=LIMIT)))
+
+    assert [segment.call for segment in segments[:1]] == [1 for _ in views[:1]]
+    assert list(segments) == sorted(segments, key=lambda segment: segment.call)
+    for number, view in enumerate(views, 1):
+        segment = [segment for segment in segments if segment.call <= number][-1]
+        assert segment.summary == (view.summary.text if view.summary else "")
+        assert segment.tokens == (view.summary.tokens if view.summary else 0)
+        for entry in view.entries:
+            if entry.position <= segment.after:
+                assert entry.position in segment.kept
+                assert segment.shown.get(entry.position) == entry.shown
+        shown = {entry.position for entry in view.entries}
+        retracted = {at for at in segment.kept if at <= max(shown, default=0)} - shown
+        # What a segment keeps and a view does not have was taken back since.
+        assert all(not view.summary or at not in view.summary.covers for at in retracted)
+
+
+@settings(max_examples=4)
+@given(steps=STEPS)
+def test_a_session_that_nobody_compacts_is_one_whole_segment(steps: Steps) -> None:
+    recording = recorded([*steps, *LAST])
+
+    assert collect_segments(replay_recording(recording, NeverDecider())) == (WHOLE_HISTORY,)
+
+
+# What a policy is shown
+
+
+class Looking(PolicyDecider):
+    """Looks at the items before each decision and after it."""
+
+    def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
+        check_items(fold)
+        # What was worked out of earlier windows changes nothing, nor that nobody was asked.
+        window = self._make_window(fold, Trigger.THRESHOLD)
+        due = would(self.terms.policy, replace(window, memo={}))
+        assert would(self.terms.policy, window) == due
+        assert self._is_due(fold, call) == due
+        decided = super().decide(fold, call)
+        check_items(fold)
+        return decided
+
+
+def would(policy: Policy, window: Window) -> bool:
+    """Whether the policy would compact, be there something to gain or not."""
+    try:
+        return is_due(policy, window)
+    except NothingToCompactError:
+        return True
+
+
+def check_items(fold: ReplayFold) -> None:
+    items, history = fold.list_items(), fold.history
+    standing = sorted((i for i in items if i.position in history.entries), key=position)
+    turns = {item.position: item.turn for item in items}
+
+    assert list(items) == order_for_view(sorted(items, key=position))
+    assert {item.position for item in items} >= set(history.entries)
+    assert all(item.is_pinned for item in items if item.position not in history.entries)
+    for item, entry in zip(standing, history.entries.values(), strict=True):
+        assert item == Item(
+            entry.position,
+            entry.block,
+            entry.turn if item.behind is None else turns[entry.call or 0],
+            entry.tokens,
+            entry.call,
+            is_open=entry.position in history.open_calls,
+            is_pinned=entry.position in history.pinned,
+            is_unfinished=item.is_unfinished,
+            length=None if entry.shown is None else len(entry.shown),
+            behind=item.behind,
+        )
+        assert history.broken_off or not item.is_unfinished
+
+
+@settings(max_examples=12)
+@given(steps=STEPS, name=NAMES)
+def test_a_policy_is_always_shown_the_view_as_it_stands(name: str, steps: Steps) -> None:
+    recording = recorded(steps)
+
+    decider = Looking(CompactionTerms(fitted(name, LIMIT), LIMIT), recording)
+
+    assert len(views_of(recording, decider, LIMIT)) == len(recording.calls)
+
+
+PRUNING = {"prune_over": 100, "prune_to": 10, "preserve_recent": 2, "max_output_tokens": 0}
+
+
+@pytest.mark.parametrize(
+    ("turns", "words", "policy", "limit"),
+    [
+        (30, 100, get_policy("preserve-zone", **PRUNING), 100_000),  # each view begins anew
+        (1, 4_000, fitted("pi", LIMIT), LIMIT),  # a result alone is too long
+    ],
+)
+def test_results_that_were_shortened_are_shown_as_short_as_they_are(
+    session: StoredSession, turns: int, words: int, policy: Policy, limit: int
+) -> None:
+    for number in range(turns):
+        call = str(number)
+        session.append(Block.user("look " * 50))
+        session.append(ToolCall(tool_call_id=call, name="ls", arguments="{}"))
+        session.append(ToolResult(tool_call_id=call, content="found " * words))
+    session.append(Block.assistant("that is a lot"), Block.user("and now?"))
+    session.append(Block.assistant("nothing more"))
+    recording = read_recording(session)
+
+    decider = Looking(CompactionTerms(policy, limit), recording)
+    calls = replay_recording(recording, decider, limit=limit)
+    trimmed = [bool(one.boundary.trims) for call in calls for one in call.compactions]
+
+    assert any(trimmed)
+    assert turns == 1 or (all(trimmed) and 2 < len(trimmed) < len(recording.calls) - 2)

@@ -1,6 +1,5 @@
 """A replay's time is that of the session: what is imported says itself when it was said."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import pairwise
@@ -19,9 +18,6 @@ from cutbank.projections.replay.recording import Recording, SessionTime
 from cutbank.projections.replay.replay import replay_recording
 
 BEGAN = datetime(2025, 3, 1, 12, tzinfo=UTC)
-IMPORTED = datetime(2026, 9, 1, tzinfo=UTC)
-LIMIT = 2_000
-COOLED = {"cooldown_seconds": "600"}
 
 
 def told(session: StoredSession, minutes: list[float | None]) -> Recording:
@@ -36,16 +32,14 @@ def told(session: StoredSession, minutes: list[float | None]) -> Recording:
 
 
 def boundaries(recording: Recording) -> list[CompactBoundary]:
-    terms = CompactionTerms(get_policy("scored-pruning", **COOLED), LIMIT)
+    terms = CompactionTerms(get_policy("scored-pruning", cooldown_seconds="600"), 2_000)
     decider = PolicyDecider(terms, recording)
     list(replay_recording(recording, decider))
     return [one for one in decider.events if isinstance(one, CompactBoundary)]
 
 
 def test_what_was_imported_cools_down_by_the_times_of_its_source(session: StoredSession) -> None:
-    recording = told(session, list(range(120)))
-
-    drawn = boundaries(recording)
+    drawn = boundaries(told(session, list(range(120))))
 
     pauses = [
         one.timestamp - before.timestamp
@@ -59,11 +53,10 @@ def test_what_was_imported_cools_down_by_the_times_of_its_source(session: Stored
 
 def test_when_a_session_was_imported_changes_nothing() -> None:
     found: list[Any] = []
-    for imported in (IMPORTED, IMPORTED + timedelta(days=400)):
+    for imported in (datetime(2026, 9, 1, tzinfo=UTC), datetime(2027, 9, 1, tzinfo=UTC)):
         clock = partial(imported.astimezone, UTC)
         with cutbank.open(":memory:", clock=clock, settings=Settings()) as store:
-            recording = told(store.session("a session"), list(range(120)))
-            found.append(boundaries(recording))
+            found.append(boundaries(told(store.session("a session"), list(range(120)))))
 
     assert found[0]
     assert found[0] == found[1]
@@ -92,15 +85,14 @@ def test_time_goes_forward_only(session: StoredSession) -> None:
 
     assert passed == sorted(passed)
     assert passed[0] == BEGAN + timedelta(minutes=5)
-    assert passed[-1] == BEGAN + timedelta(minutes=9)
-    assert time.advance(1) == passed[-1]
+    assert passed[-1] == time.advance(1) == BEGAN + timedelta(minutes=9)
 
 
 def test_what_an_agent_said_itself_was_said_when_it_was_stored(session: StoredSession) -> None:
     session.append(Block.user("hello"), Block.note("about to ask"))
     recording = read_recording(session)
 
-    time = SessionTime(replace(recording))
+    time = SessionTime(recording)
 
     assert time.now == recording.log[0].event.timestamp
     assert time.advance(len(recording.log)) == recording.log[-1].event.timestamp

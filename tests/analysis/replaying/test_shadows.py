@@ -1,11 +1,7 @@
 """Policies that decide beside a live session: never served, never waited for, never in the way."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any, ClassVar
 
@@ -13,7 +9,7 @@ import pytest
 from every_policy import every_name, fitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worked_live import STEPS, Agent, Time, essence, live_blocks
+from worked_live import STEPS, at_work, essence, live_blocks
 
 import cutbank
 from cutbank import Block, LoopOptions, SessionStore, StoredSession
@@ -23,23 +19,12 @@ from cutbank.adapters.interfaces.command_line.sessions import list_all
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
-from cutbank.domain.policies.policy import Policy
-from cutbank.domain.session_events import ModelCalled
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.replay import replay_recording
 
 LIMIT = 1_000
 PATIENCE_S = 60
-
-
-@contextmanager
-def opened(time: Time) -> Iterator[SessionStore]:
-    with (
-        TemporaryDirectory() as folder,
-        cutbank.open(Path(folder) / "live.db", clock=time, settings=Settings()) as store,
-    ):
-        yield store
 
 
 @dataclass(frozen=True)
@@ -74,6 +59,10 @@ def talk(session: StoredSession, turns: int, **how: Any) -> None:
         session.append(Block.assistant(f"answer {turn} " + "a" * 300))
 
 
+def wait(session: StoredSession, timeout_s: float = PATIENCE_S) -> bool:
+    return shadow_watch_of(session.log.context).wait(timeout_s)
+
+
 # What is served
 
 
@@ -82,18 +71,11 @@ def talk(session: StoredSession, turns: int, **how: Any) -> None:
 def test_what_is_served_is_what_would_be_served_without_shadows(
     steps: list[tuple[Any, ...]], beside: list[str]
 ) -> None:
-    sent, policy = [], fitted("pi", LIMIT)
+    sent = []
     for shadows in ((), beside):
-        time = Time()
-        with opened(time) as store:
-            how: dict[str, Any] = {
-                "policy": policy,
-                "limit": LIMIT,
-                "options": LoopOptions(shadows=shadows),
-            }
-            agent = Agent(store.session("live"), how, time)
+        with at_work("pi", LIMIT, shadows=shadows) as agent:
             agent.do(steps)
-            assert shadow_watch_of(store.context).wait(PATIENCE_S)
+            assert wait(agent.session)
             blocks = live_blocks(agent.session)
             sent.append([essence(view, blocks) for view in agent.sent])
 
@@ -110,28 +92,19 @@ def test_what_is_served_is_what_would_be_served_without_shadows(
 def test_a_shadow_decides_as_a_replay_does(
     steps: list[list[tuple[Any, ...]]], name: str, usage: float | None, *, restarts: bool
 ) -> None:
-    time = Time()
     policy = fitted(name, LIMIT)
-    with opened(time) as store:
-        how: dict[str, Any] = {
-            "policy": fitted("pi", 400),
-            "limit": 400,
-            "options": LoopOptions(shadows=[policy]),
-        }
-        agent = Agent(store.session("live"), how, time, usage=usage)
+    with at_work("pi", 400, usage=usage, shadows=[policy]) as agent:
         for part in (*steps, [("work", [], True)]):
             agent.do(part)
-            assert shadow_watch_of(store.context).wait(PATIENCE_S)
+            assert wait(agent.session)
             if restarts:
-                agent.session = store.session("live")
-                agent.loop = agent.session.loop(**how)
+                agent.session = StoredSession(agent.session.log)
+                agent.loop = agent.session.loop(**agent.how)
         recording = read_recording(agent.session)
         terms = replace(agent.loop.request, policy=policy)
         blocks = live_blocks(agent.session)
 
         for served in replay_recording(recording, PolicyDecider(terms, recording), limit=400):
-            told = served.call.report
-            assert isinstance(told, ModelCalled)
             shown = agent.session.view(
                 lineage=f"shadow:{policy.name}", at=served.call.last_seen_position
             )
@@ -141,47 +114,36 @@ def test_a_shadow_decides_as_a_replay_does(
 # What an agent notices
 
 
-def test_an_agent_does_not_wait_for_a_shadow(store: SessionStore, session: StoredSession) -> None:
+def test_an_agent_does_not_wait_for_a_shadow(session: StoredSession) -> None:
     talk(session, 3, shadows=[Waits()])
 
     assert Waits.asked.wait(PATIENCE_S)
-    assert not shadow_watch_of(store.context).wait(0)
+    assert not wait(session, 0)
     assert len(session.view().entries) == 5
     Waits.answers.set()
-    assert shadow_watch_of(store.context).wait(PATIENCE_S)
+    assert wait(session)
 
 
-def test_a_shadow_that_raises_is_logged_once_and_dropped(
+def test_a_shadow_that_raises_is_told_once_and_dropped_whatever_listeners_do(
     store: SessionStore, session: StoredSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[CompactionEvent] = []
-    store.listeners.append(told.append)
 
-    with caplog.at_level(logging.ERROR, "cutbank"):
-        talk(session, 5, shadows=[Raises(), "pi"])
-        assert shadow_watch_of(store.context).wait(PATIENCE_S)
-
-    (record,) = caplog.records
-    assert "shadow:raises of session 'a session' failed" in record.getMessage()
-    (failed,) = [one for one in told if one.lineage == "shadow:raises"]
-    assert (failed.moment, failed.session) == (CompactionEventKind.FAILED, "a session")
-    assert "of its own making" in (failed.reason or "")
-    assert "shadow:raises" not in session.log.lineages
-    assert "shadow:pi" in session.log.lineages
-
-
-def test_a_listener_that_raises_ends_no_other_shadow(
-    store: SessionStore, session: StoredSession
-) -> None:
     def complain(_: CompactionEvent) -> None:
         raise ValueError("I do not want to know")
 
-    store.listeners.append(complain)
+    store.listeners += [complain, told.append]
 
-    talk(session, 5, shadows=[Raises(), "pi"])
+    with caplog.at_level(logging.ERROR, "cutbank.compaction"):
+        talk(session, 5, shadows=[Raises(), "pi"])
+        assert wait(session)
 
-    assert shadow_watch_of(store.context).wait(PATIENCE_S)
-    assert "shadow:pi" in session.log.lineages
+    failures = [one for one in caplog.messages if "shadow:raises" in one]
+    assert failures == ["shadow:raises of session 'a session' failed, and decides no more"]
+    (failed,) = [one for one in told if one.lineage == "shadow:raises"]
+    assert (failed.moment, failed.session) == (CompactionEventKind.FAILED, "a session")
+    assert "of its own making" in (failed.reason or "")
+    assert session.log.lineages == ["main", "shadow:pi"]
 
 
 def test_a_store_is_closed_though_a_shadow_comes_to_no_end(
@@ -203,10 +165,9 @@ def test_a_store_is_closed_though_a_shadow_comes_to_no_end(
 def test_lists_of_sessions_say_nothing_of_shadows(
     store: SessionStore, session: StoredSession
 ) -> None:
-    other = store.session("another")
-    talk(other, 20)
+    talk(store.session("another"), 20)
     talk(session, 20, shadows=["retention-window", "pi"])
-    assert shadow_watch_of(store.context).wait(PATIENCE_S)
+    assert wait(session)
 
     one, two = list_all(store, None)
     own = {"session": "", "lineages": [], "said_at": ""}
@@ -219,25 +180,24 @@ def test_lists_of_sessions_say_nothing_of_shadows(
 def test_the_settings_name_shadows(database: str) -> None:
     given_settings = Settings.model_validate({"shadow": {"policies": ["pi@as_shipped"]}})
     with cutbank.open(database, settings=given_settings) as store:
-        talk(store.session("s"), 20)
-        assert shadow_watch_of(store.context).wait(PATIENCE_S)
+        session = store.session("s")
+        talk(session, 20)
+        assert wait(session)
 
-        assert store.session("s").log.lineages == ["main", "shadow:pi@as_shipped"]
-
-
-def test_a_loop_on_another_lineage_has_no_shadows(session: StoredSession) -> None:
-    with pytest.raises(InvalidSettingError, match="next to main"):
-        session.loop(options=LoopOptions(lineage="mine", shadows=["pi"]))
+        assert session.log.lineages == ["main", "shadow:pi@as_shipped"]
 
 
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"shadows": ["pi", "pi"]}, "pi is there twice"),
+        ({"shadows": ["nobody"]}, "no policy 'nobody'"),
+        ({"shadows": ["pi@no"]}, "no preset @no"),
+        ({"shadows": ["pi"], "lineage": "mine"}, "next to main"),
+    ],
+)
 def test_a_shadow_that_cannot_be_is_refused_at_once(
-    session: StoredSession, subtests: pytest.Subtests
+    session: StoredSession, how: dict[str, Any], said: str
 ) -> None:
-    rows: list[tuple[list[str | Policy], str]] = [
-        (["pi", "pi"], "twice"),
-        (["nobody"], "nobody"),
-        (["pi@no"], "no"),
-    ]
-    for shadows, said in rows:
-        with subtests.test(str(shadows)), pytest.raises(InvalidSettingError, match=said):
-            session.loop(options=LoopOptions(shadows=shadows))
+    with pytest.raises(InvalidSettingError, match=said):
+        session.loop(options=LoopOptions(**how))

@@ -44,112 +44,117 @@ GROWING = [
 ]
 
 
-def test_what_stayed_as_it_was_is_read_and_the_rest_is_written() -> None:
-    bill = compute_bill(GROWING, SONNET)
-
-    assert (bill.prompt_tokens, bill.hit_tokens, bill.written_tokens) == (37_000, 22_000, 15_000)
-    assert bill.rewritten_tokens == 0
-    assert bill.prompt_usd == pytest.approx((22_000 * 0.3 + 15_000 * 3.75) / 1e6)
-    assert bill.uncached_usd == pytest.approx(37_000 * 3 / 1e6)
-    assert bill.output_usd == pytest.approx(2_000 * 15 / 1e6)
-    assert bill.summaries_usd == 0
-    assert bill.usd == pytest.approx((22_000 * 0.3 + 15_000 * 3.75 + 2_000 * 15) / 1e6)
+def dollars(*bought: tuple[float, float]) -> Any:
+    """The price of so many tokens, each at so many dollars a million."""
+    return pytest.approx(sum(tokens * price for tokens, price in bought) / 1e6)
 
 
-def test_behind_a_boundary_all_is_written_again_that_was_in_the_cache() -> None:
-    boundary = PricedCall(prompt=6_000, unchanged=2_000, gap_s=20)
-    # A trim near the beginning: 13,000 of the 15,000 tokens in the cache are lost, 1,000 are new.
-    trimmed = PricedCall(prompt=16_000, unchanged=2_000, gap_s=20)
-
-    bill = compute_bill([*GROWING, boundary], SONNET)
-
-    assert (bill.rewritten_tokens, bill.written_tokens) == (4_000, 15_000 + 4_000)
-    assert compute_bill([*GROWING, trimmed], SONNET).rewritten_tokens == 13_000
+def after(gap_s: float | None) -> list[PricedCall]:
+    return [GROWING[0], replace(GROWING[1], gap_s=gap_s)]
 
 
-def test_a_cache_that_has_run_out_holds_nothing_and_no_boundary_is_to_blame() -> None:
-    late = replace(GROWING[2], gap_s=301)
-    boundary = PricedCall(prompt=6_000, unchanged=2_000, gap_s=400)
+BOUNDARY = PricedCall(prompt=6_000, unchanged=2_000, gap_s=20)
+# A trim near the beginning: 13,000 of the 15,000 tokens in the cache are lost, 1,000 are new.
+TRIM = PricedCall(prompt=16_000, unchanged=2_000, gap_s=20)
+LATE = [*GROWING[:2], replace(GROWING[2], gap_s=301), replace(BOUNDARY, gap_s=400)]
+# 5,000 of the 10,000 that had not changed were read; of the rest three quarters were written.
+REPORT = CacheReport(unchanged=10_000, read=5_000, written=6_000, plain=2_000)
+ELSEWHERE = CacheReport(unchanged=0, read=4_000, written=6_000, plain=0)
+FOR_AN_HOUR = CacheReport(unchanged=0, read=0, written=8_000, plain=2_000, written_1h=6_000)
+BOUGHT = PricedCall(prompt=1_000, summary_input=30_000, summary_output=2_000)
+MIXED = [PricedCall(prompt=1_000), PricedCall(prompt=1_000, model="gpt")]
 
-    bill = compute_bill([*GROWING[:2], late, boundary], SONNET)
+BILLS: dict[str, tuple[list[PricedCall], ModelFacts, dict[str, Any]]] = {
+    "what stayed as it was is read, and the rest is written": (
+        GROWING,
+        SONNET,
+        {
+            "prompt_tokens": 37_000,
+            "hit_tokens": 22_000,
+            "written_tokens": 15_000,
+            "rewritten_tokens": 0,
+            "prompt_usd": dollars((22_000, 0.3), (15_000, 3.75)),
+            "uncached_usd": dollars((37_000, 3)),
+            "output_usd": dollars((2_000, 15)),
+            "usd": dollars((22_000, 0.3), (15_000, 3.75), (2_000, 15)),
+        },
+    ),
+    "behind a boundary all is written again that was in the cache": (
+        [*GROWING, BOUNDARY],
+        SONNET,
+        {"rewritten_tokens": 4_000, "written_tokens": 19_000},
+    ),
+    "and where a result was shortened": ([*GROWING, TRIM], SONNET, {"rewritten_tokens": 13_000}),
+    "a cache that has run out holds nothing, and no boundary is to blame": (
+        LATE,
+        SONNET,
+        {"hit_tokens": 10_000, "written_tokens": 33_000, "rewritten_tokens": 0},
+    ),
+    "without a time it is warm": (after(None), SONNET, {"hit_tokens": 10_000}),
+    "and where a clock was set back": (after(-5_000.0), SONNET, {"hit_tokens": 10_000}),
+    "a cache does what was reported of it whatever the pause": (
+        [PricedCall(prompt=13_000, unchanged=10_000, gap_s=900, cache=REPORT)],
+        SONNET,
+        {"prompt_usd": dollars((5_000, 0.3), (6_000, 3.75), (2_000, 3))},
+    ),
+    "in proportion, where the prompt is smaller": (
+        [PricedCall(prompt=6_000, unchanged=2_000, gap_s=900, cache=REPORT)],
+        SONNET,
+        {"hit_tokens": 1_000, "prompt_usd": dollars((1_000, 0.3), (3_750, 3.75), (1_250, 3))},
+    ),
+    "what it held of other sessions it holds here too": (
+        [PricedCall(prompt=9_000, cache=ELSEWHERE)],
+        SONNET,
+        {"hit_tokens": 4_000, "written_tokens": 5_000},
+    ),
+    "what is kept for an hour costs what an hour costs": (
+        [PricedCall(prompt=10_000, cache=FOR_AN_HOUR)],
+        ModelFacts("m", prices=(Prices(3, 15, 0.3, 3.75, cache_write_1h=6),)),
+        {"prompt_usd": dollars((6_000, 6), (2_000, 3.75), (2_000, 3))},
+    ),
+    "each call has the prices of its own model": (
+        MIXED,
+        SONNET,
+        {"uncached_usd": dollars((1_000, 3), (1_000, 2))},
+    ),
+    "all of a large prompt pays the price of its size": (
+        [PricedCall(prompt=200_000, output=100), PricedCall(prompt=200_001, output=100)],
+        TIERED,
+        {
+            "prompt_usd": dollars((200_000, 1), (200_001, 2)),
+            "output_usd": dollars((100, 10), (100, 20)),
+        },
+    ),
+    "summaries cost what the model takes": (
+        [BOUGHT],
+        SONNET,
+        {"summaries_usd": dollars((30_000, 3), (2_000, 15))},
+    ),
+}
 
-    assert bill.hit_tokens == 10_000
-    assert bill.written_tokens == 10_000 + 2_000 + 15_000 + 6_000
-    assert bill.rewritten_tokens == 0
 
+@pytest.mark.parametrize(("calls", "facts", "expected"), BILLS.values(), ids=BILLS)
+def test_what_calls_cost(
+    calls: list[PricedCall], facts: ModelFacts, expected: dict[str, Any]
+) -> None:
+    bill = compute_bill(calls, facts, others={"gpt": OPENAI})
 
-def test_a_cache_does_what_was_reported_of_it_whatever_the_pause() -> None:
-    # 5,000 of the 10,000 that had not changed were read; of the rest three quarters were written.
-    report = CacheReport(unchanged=10_000, read=5_000, written=6_000, plain=2_000)
-    as_recorded = PricedCall(prompt=13_000, unchanged=10_000, gap_s=900, cache=report)
-    smaller = replace(as_recorded, prompt=6_000, unchanged=2_000)
-
-    recorded, other = compute_bill([as_recorded], SONNET), compute_bill([smaller], SONNET)
-
-    assert recorded.prompt_usd == pytest.approx((5_000 * 0.3 + 6_000 * 3.75 + 2_000 * 3) / 1e6)
-    assert other.hit_tokens == 1_000
-    assert other.prompt_usd == pytest.approx((1_000 * 0.3 + 3_750 * 3.75 + 1_250 * 3) / 1e6)
-    # What the cache held of other sessions it holds here too.
-    elsewhere = CacheReport(unchanged=0, read=4_000, written=6_000, plain=0)
-    shared = compute_bill([PricedCall(prompt=9_000, cache=elsewhere)], SONNET)
-    assert (shared.hit_tokens, shared.written_tokens) == (4_000, 5_000)
-
-
-def test_what_is_kept_for_an_hour_costs_what_an_hour_costs() -> None:
-    model = ModelFacts("m", prices=(Prices(3, 15, 0.3, 3.75, cache_write_1h=6),))
-    report = CacheReport(unchanged=0, read=0, written=8_000, plain=2_000, written_1h=6_000)
-
-    bill = compute_bill([PricedCall(prompt=10_000, cache=report)], model)
-
-    assert bill.prompt_usd == pytest.approx((6_000 * 6 + 2_000 * 3.75 + 2_000 * 3) / 1e6)
-
-
-def test_each_call_has_the_prices_of_its_own_model() -> None:
-    calls = [PricedCall(prompt=1_000), PricedCall(prompt=1_000, model="gpt")]
-
-    bill = compute_bill(calls, SONNET, others={"gpt": OPENAI})
-
-    assert bill.uncached_usd == pytest.approx((1_000 * 3 + 1_000 * 2) / 1e6)
-    assert compute_bill(calls, SONNET, others={"gpt": None}).usd is None
-
-
-def test_all_of_a_large_prompt_pays_the_price_of_its_size() -> None:
-    calls = [PricedCall(prompt=200_000, output=100), PricedCall(prompt=200_001, output=100)]
-
-    bill = compute_bill(calls, TIERED)
-
-    assert bill.prompt_usd == pytest.approx((200_000 * 1 + 200_001 * 2) / 1e6)
-    assert bill.output_usd == pytest.approx((100 * 10 + 100 * 20) / 1e6)
-
-
-def test_summaries_cost_what_their_own_model_takes() -> None:
-    bought = PricedCall(prompt=1_000, summary_input=30_000, summary_output=2_000)
-
-    by_own = compute_bill([bought], SONNET)
-    by_other = compute_bill([bought], SONNET, OPENAI)
-
-    assert by_own.summaries_usd == pytest.approx((30_000 * 3 + 2_000 * 15) / 1e6)
-    assert by_other.summaries_usd == pytest.approx((30_000 * 2 + 2_000 * 8) / 1e6)
-    assert by_other.prompt_usd == by_own.prompt_usd
+    assert {name: getattr(bill, name) for name in expected} == expected
 
 
 def test_a_price_that_is_not_known_is_never_nothing() -> None:
-    bought = PricedCall(prompt=1_000, summary_input=30_000, summary_output=2_000)
-
     for facts in (None, ModelFacts("unheard-of")):
-        bill = compute_bill([bought], facts)
+        bill = compute_bill([BOUGHT], facts)
 
         assert bill.prompt_usd is bill.uncached_usd is bill.output_usd is None
         assert bill.summaries_usd is bill.usd is None
         assert bill.prompt_tokens == 1_000
-    assert compute_bill([bought], SONNET, ModelFacts("unheard-of")).usd is None
+    assert compute_bill(MIXED, SONNET, others={"gpt": None}).usd is None
 
 
-@given(sessions(), st.none() | st.floats(0, 1e6))
-def test_each_token_of_a_prompt_is_read_or_written(
-    calls: list[PricedCall], cache_s: float | None
-) -> None:
-    bill = compute_bill(calls, SONNET, cache_s=cache_s)
+@given(sessions())
+def test_each_token_of_a_prompt_is_read_or_written(calls: list[PricedCall]) -> None:
+    bill = compute_bill(calls, SONNET)
 
     assert bill.hit_tokens + bill.written_tokens == bill.prompt_tokens
     assert bill.prompt_tokens == sum(call.prompt for call in calls)
@@ -164,14 +169,3 @@ def test_a_cache_whose_writing_is_not_dearer_never_costs_more(calls: list[Priced
     assert bill.prompt_usd is not None
     assert bill.uncached_usd is not None
     assert bill.prompt_usd <= bill.uncached_usd + 1e-9
-
-
-def test_a_cache_lasts_as_long_as_is_set_and_is_warm_where_no_time_is_known() -> None:
-    def hits(gap: float | None, **cache_s: Any) -> int:
-        calls = [GROWING[0], replace(GROWING[1], gap_s=gap)]
-        return compute_bill(calls, SONNET, **cache_s).hit_tokens
-
-    assert hits(3_000.0) == 0
-    assert hits(3_000.0, cache_s=3_000) == 10_000
-    assert hits(3_000.0, cache_s=3_600) == hits(3_000.0, cache_s=None) == 10_000
-    assert hits(None) == hits(-5_000.0) == 10_000  # a clock may go back

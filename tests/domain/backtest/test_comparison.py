@@ -21,87 +21,76 @@ from cutbank.domain.backtest.comparison import (
 )
 
 ONE, OTHER = setup("one"), setup("other")
+BETTER, WORSE, CANNOT_TELL = ComparisonVerdict
 
 
-def recalls(of: tuple[int, ...], stakes: int = 10, policy: str = "one") -> list[Cell]:
+def recalls(*hits: int, stakes: int = 10, policy: str = "one") -> list[Cell]:
     return [
-        cell(f"s{number}", setup(policy), canonical=scores(stakes, hits))
-        for number, hits in enumerate(of)
+        cell(f"s{number}", setup(policy), canonical=scores(stakes, hit))
+        for number, hit in enumerate(hits)
     ]
 
 
-def costs(of: list[float | None], policy: str = "one") -> list[Cell]:
-    return [cell(f"s{number}", setup(policy), bill=bill(usd=usd)) for number, usd in enumerate(of)]
+def costs(*dollars: float | None, policy: str = "one") -> list[Cell]:
+    return [
+        cell(f"s{number}", setup(policy), bill=bill(usd=usd)) for number, usd in enumerate(dollars)
+    ]
 
 
 def test_what_keeps_more_or_costs_less_in_each_session_is_better() -> None:
-    ours, theirs = recalls((8, 7, 9, 8, 7, 8)), recalls((3, 2, 3, 4, 3, 2), policy="other")
-    dear, cheap = costs([2.0, 3.0, 2.0, 2.5, 4.0, 2.0]), costs([1.0] * 6, policy="other")
+    ours, theirs = recalls(8, 7, 9, 8, 7, 8), recalls(3, 2, 3, 4, 3, 2, policy="other")
+    dear, cheap = costs(2.0, 3.0, 2.0, 2.5, 4.0, 2.0), costs(*[1.0] * 6, policy="other")
 
-    recall, cost = (
-        compare_cells(Metric.RECALL, ours, theirs),
-        compare_cells(Metric.COST, dear, cheap),
-    )
+    recall = compare_cells(Metric.RECALL, ours, theirs)
+    cost = compare_cells(Metric.COST, dear, cheap)
 
     assert recall.overall == pytest.approx((47 - 17) / 60)
-    assert recall.verdict is ComparisonVerdict.BETTER
-    assert compare_cells(Metric.RECALL, theirs, ours).verdict is ComparisonVerdict.WORSE
     assert cost.overall == cost.session_mean == pytest.approx(15.5 / 6 - 1)
-    assert cost.verdict is ComparisonVerdict.WORSE
-    assert compare_cells(Metric.COST, cheap, dear).verdict is ComparisonVerdict.BETTER
+    assert (recall.verdict, cost.verdict) == (BETTER, WORSE)
+    assert compare_cells(Metric.RECALL, theirs, ours).verdict is WORSE
+    assert compare_cells(Metric.COST, cheap, dear).verdict is BETTER
 
 
 def test_no_winner_is_named_inside_the_noise() -> None:
-    ours = recalls((9, 1, 8, 2, 9, 1, 8, 3))
-    theirs = recalls((1, 9, 2, 8, 2, 8, 1, 9), policy="other")
+    ours, theirs = recalls(9, 1, 8, 2, 9, 1, 8, 3), recalls(1, 9, 2, 8, 2, 8, 1, 9, policy="other")
 
     found = compare_cells(Metric.RECALL, ours, theirs)
-    equal = compare_cells(Metric.F3, recalls((5,) * 9), recalls((5,) * 9, policy="other"))
+    equal = compare_cells(Metric.F3, recalls(*[5] * 9), recalls(*[5] * 9, policy="other"))
 
     assert found.interval is not None
     assert found.interval[0] < 0 < found.interval[1]
-    assert found.verdict is ComparisonVerdict.CANNOT_TELL
     assert (equal.overall, equal.interval) == (0, (0, 0))
-    assert equal.verdict is ComparisonVerdict.CANNOT_TELL
+    assert found.verdict is equal.verdict is CANNOT_TELL
 
 
-def test_too_few_sessions_name_no_winner_however_clear() -> None:
-    for sessions in range(1, MIN_SESSIONS):
-        ours, theirs = recalls((10,) * sessions), recalls((0,) * sessions, policy="other")
+@pytest.mark.parametrize("sessions", range(1, MIN_SESSIONS + 1))
+def test_too_few_sessions_name_no_winner_however_clear(sessions: int) -> None:
+    ours, theirs = recalls(*[10] * sessions), recalls(*[0] * sessions, policy="other")
 
-        assert compare_cells(Metric.RECALL, ours, theirs).verdict is ComparisonVerdict.CANNOT_TELL
-    ours, theirs = recalls((10,) * MIN_SESSIONS), recalls((0,) * MIN_SESSIONS, policy="other")
-    assert compare_cells(Metric.RECALL, ours, theirs).verdict is ComparisonVerdict.BETTER
+    verdict = compare_cells(Metric.RECALL, ours, theirs).verdict
 
-
-def test_sessions_where_nothing_was_at_stake_bear_on_no_ratio() -> None:
-    ours, theirs = recalls((8, 7)), recalls((3, 2), policy="other")
-    nothing = {"canonical": scores(0, 0)}
-    ours.append(cell("quiet", ONE, **nothing))
-    theirs.append(cell("quiet", OTHER, **nothing))
-
-    assert compare_cells(Metric.RECALL, ours, theirs).sessions == 2
-    assert compare_cells(Metric.TOKENS, ours, theirs).sessions == 3
+    assert verdict is (BETTER if sessions == MIN_SESSIONS else CANNOT_TELL)
 
 
-def test_a_mean_over_sessions_counts_those_with_five_stakes() -> None:
-    ours, theirs = recalls((4, 4, 4), stakes=4), recalls((0, 0, 0), stakes=4, policy="other")
-    ours.append(cell("large", ONE, canonical=scores(5, 5)))
-    theirs.append(cell("large", OTHER, canonical=scores(5, 4)))
+def test_only_sessions_with_something_at_stake_bear_on_a_ratio_and_with_five_on_its_mean() -> None:
+    ours, theirs = recalls(4, 4, 4, stakes=4), recalls(0, 0, 0, stakes=4, policy="other")
+    for name, stakes, (hits, its) in (("large", 5, (5, 4)), ("quiet", 0, (0, 0))):
+        ours.append(cell(name, ONE, canonical=scores(stakes, hits)))
+        theirs.append(cell(name, OTHER, canonical=scores(stakes, its)))
 
     found = compare_cells(Metric.RECALL, ours, theirs)
 
+    assert (found.sessions, found.session_mean_count) == (4, 1)
     assert found.overall == pytest.approx(13 / 17)
     assert found.session_mean == pytest.approx(1 / 5)
-    assert found.session_mean_count == 1
+    assert compare_cells(Metric.TOKENS, ours, theirs).sessions == 5
 
 
 def test_what_has_no_known_price_is_left_out_and_never_free() -> None:
-    found = compare_cells(Metric.COST, costs([2.0, None, 2.0]), costs([1.0, 1.0, None], "other"))
-    free = compare_cells(Metric.COST, costs([2.0, 1.0]), costs([0.0, 0.0], policy="other"))
+    found = compare_cells(Metric.COST, costs(2.0, None, 2.0), costs(1.0, 1.0, None, policy="other"))
+    free = compare_cells(Metric.COST, costs(2.0, 1.0), costs(0.0, 0.0, policy="other"))
 
-    assert found.sessions == 1
-    assert found.overall == pytest.approx(1.0)
+    assert (found.sessions, found.overall) == (1, 1.0)
     assert (free.overall, free.interval, free.session_mean) == (None, None, None)
 
 
@@ -115,12 +104,11 @@ def test_resamples_in_which_the_other_has_nothing_count_as_any_other() -> None:
     assert found.overall == pytest.approx(-0.91)
     assert found.interval is not None
     assert found.interval[1] == inf
-    assert found.verdict is ComparisonVerdict.CANNOT_TELL
+    assert found.verdict is CANNOT_TELL
 
 
 def test_a_known_case_of_f3() -> None:
-    kept = scores(10, 5, context_hits=4, pairs=20, pair_hits=5)
-    lost = scores(10, 5, context_hits=0, pairs=20, pair_hits=5)
+    kept, lost = (scores(10, 5, context_hits=n, pairs=20, pair_hits=5) for n in (4, 0))
 
     found = compare_cells(
         Metric.F3, [cell("a", ONE, canonical=kept)], [cell("a", OTHER, canonical=lost)]
@@ -136,8 +124,9 @@ def test_each_setup_is_compared_with_the_first_of_its_limit() -> None:
     assert {one.against.policy for one in found} == {"none"}
     assert all(one.setup.limit == one.against.limit for one in found)
     by_pi = {one.metric: one.verdict for one in found if one.setup.policy == "pi"}
-    assert by_pi[Metric.COST] is ComparisonVerdict.BETTER
-    assert by_pi[Metric.RECALL] is ComparisonVerdict.WORSE
+    assert (by_pi[Metric.COST], by_pi[Metric.RECALL]) == (BETTER, WORSE)
+    assert list(compare_setups(BacktestResult(setups=(ONE, OTHER), cells=()))) == []
+    assert list(compare_setups(measured())) == []
 
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
@@ -171,8 +160,8 @@ def test_the_same_cells_give_the_same_differences_in_any_order(found: BacktestRe
 
 @given(st.lists(st.tuples(st.integers(0, 10), st.integers(0, 10)), min_size=2, max_size=12))
 def test_the_other_way_round_is_the_opposite(hits: list[tuple[int, int]]) -> None:
-    ours = recalls(tuple(one for one, _ in hits))
-    theirs = recalls(tuple(other for _, other in hits), policy="other")
+    ours = recalls(*(one for one, _ in hits))
+    theirs = recalls(*(other for _, other in hits), policy="other")
 
     forth = compare_cells(Metric.RECALL, ours, theirs)
     back = compare_cells(Metric.RECALL, theirs, ours)
@@ -181,19 +170,11 @@ def test_the_other_way_round_is_the_opposite(hits: list[tuple[int, int]]) -> Non
     assert back.overall == pytest.approx(-forth.overall)
     assert forth.interval is not None
     assert back.interval == pytest.approx((-forth.interval[1], -forth.interval[0]))
-    assert {forth.verdict, back.verdict} in (
-        {ComparisonVerdict.BETTER, ComparisonVerdict.WORSE},
-        {ComparisonVerdict.CANNOT_TELL},
-    )
-
-
-def test_a_backtest_of_no_sessions_has_no_differences() -> None:
-    assert list(compare_setups(BacktestResult(setups=(ONE, OTHER), cells=()))) == []
-    assert list(compare_setups(measured())) == []
+    assert {forth.verdict, back.verdict} in ({BETTER, WORSE}, {CANNOT_TELL})
 
 
 def test_only_sessions_that_both_have_are_compared() -> None:
-    ours, theirs = recalls((10,) * 8), recalls((0,) * 7, policy="other")
+    ours, theirs = recalls(*[10] * 8), recalls(*[0] * 7, policy="other")
     elsewhere = [one.model_copy(update={"namespace": "elsewhere"}) for one in theirs]
     theirs[0] = theirs[0].model_copy(update={"outcome": CellOutcome.FAILED})
     ours[1] = ours[1].model_copy(update={"outcome": CellOutcome.TIMED_OUT})

@@ -1,6 +1,7 @@
 """A recorded session as rows: what was said, and the calls that wrote it or saw it first."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +18,6 @@ from cutbank.domain.blocks import Kind, Media, Origin
 from cutbank.domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
 from cutbank.projections.replay.recorded_rows import make_session_rows
 from cutbank.projections.replay.recording import Recording
-
-
-@pytest.fixture
-def session() -> Iterator[StoredSession]:
-    with cutbank.open(":memory:") as store:
-        yield store.session("s")
 
 
 def rows(session: StoredSession) -> SessionRows:
@@ -53,12 +48,10 @@ def test_what_was_said_is_told_in_order_with_its_calls(session: StoredSession) -
         (RowKind.ASSISTANT, "done", 2),
     ]
     assert rows(session).calls == 2
-    assert rows(session).session == "s"
+    assert rows(session).session == session.key
 
 
-def test_what_comes_while_a_model_writes_is_seen_by_the_call_after(
-    session: StoredSession,
-) -> None:
+def test_what_comes_while_a_model_writes_is_seen_by_the_call_after(session: StoredSession) -> None:
     session.append(Block.user("go"))
     session.record_call(session.view(), call_id="one")
     session.append(Block.user("wait"), Block.assistant("done"))
@@ -122,29 +115,29 @@ def test_a_result_names_its_call_and_tool(session: StoredSession) -> None:
     assert other.text == "[abandoned: nobody waits]"
 
 
-def test_working_directories_are_read_from_what_a_source_tells() -> None:
-    entries = {
-        '{"cwd":"/srv/app"}': ("/srv/app",),
-        '{"message":{"details":{"cwd": "/srv/app/"}}}': ("/srv/app",),
-        '{"observation":{"metadata":{"working_dir":"/srv/app"}}}': ("/srv/app",),
-        '{"workdir":"/srv/app"}': ("/srv/app",),
-        '{"workspace":"/srv/app"}': ("/srv/app",),
-        '{"cwd":"\\u002fsrv"}{"cwd":"/srv\\u002fapp"}': ("/srv/app",),
-        **dict.fromkeys(['{"cwd":""}', '{"cwd":"/"}', '{"cwd":"app"}', '{"cwd":7}'], ()),
-        **dict.fromkeys(['{"cwd":"/\\q"}', "cwd"], ()),
-    }
-    with cutbank.open(":memory:") as store:
-        for number, (entry, roots) in enumerate(entries.items()):
-            session = store.session(str(number))
-            session.append(Block.user("go", origin=Origin(format="own", entry=entry)))
-            assert rows(session).roots == roots, entry
-
-
-def test_working_directories_are_read_from_notes_too_but_not_from_talk(
-    session: StoredSession,
+@pytest.mark.parametrize(
+    ("entry", "roots"),
+    [
+        ('{"cwd":"/srv/app"}', ("/srv/app",)),
+        ('{"message":{"details":{"cwd": "/srv/app/"}}}', ("/srv/app",)),
+        ('{"observation":{"metadata":{"working_dir":"/srv/app"}}}', ("/srv/app",)),
+        ('{"workdir":"/srv/app"}', ("/srv/app",)),
+        ('{"workspace":"/srv/app"}', ("/srv/app",)),
+        ('{"cwd":"\\u002fsrv"}{"cwd":"/srv\\u002fapp"}', ("/srv/app",)),
+        ('{"cwd":""}{"cwd":"/"}{"cwd":"app"}{"cwd":7}{"cwd":"/\\q"}cwd', ()),
+    ],
+)
+def test_working_directories_are_read_from_what_a_source_tells(
+    session: StoredSession, entry: str, roots: tuple[str, ...]
 ) -> None:
+    session.append(Block.user("go", origin=Origin(format="own", entry=entry)))
+    session.append(Block.user('{"cwd":"/elsewhere"}'))  # talk names none
+
+    assert rows(session).roots == roots
+
+
+def test_working_directories_are_read_from_notes_too(session: StoredSession) -> None:
     session.append(Block.note('{"cwd":"/srv/app"}'), Block.note('{"cwd":"/srv"}'))
-    session.append(Block.user('{"cwd":"/elsewhere"}'))
 
     assert rows(session).roots == ("/srv", "/srv/app")
 
@@ -206,20 +199,13 @@ def test_rows_tell_every_session(steps: list[tuple[str, str, str]], data: st.Dat
             check(read_recording(session))
 
 
-def test_rows_tell_every_sample() -> None:
+@pytest.mark.parametrize(
+    "paths", [samples(), pytest.param(real(), marks=pytest.mark.slow)], ids=["samples", "real"]
+)
+def test_rows_tell_every_transcript(paths: list[Path]) -> None:
     with cutbank.open(":memory:") as store:
-        for path in samples():
+        for path in paths:
             import_file(store, path)
         for session in store.sessions():
-            check(read_recording(store.session(session.key, namespace=session.namespace)))
-        assert any(rows(store.session(session.key)).roots for session in store.sessions())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not real(), reason="CUTBANK_SESSIONS names no folder of real sessions")
-def test_rows_tell_every_real_session() -> None:
-    with cutbank.open(":memory:") as store:
-        for path in real():
-            cutbank.import_transcripts(store, path)
-        for session in store.sessions():
-            check(read_recording(store.session(session.key, namespace=session.namespace)))
+            check(read_recording(session))
+        assert not paths or any(rows(session).roots for session in store.sessions())

@@ -51,10 +51,7 @@ def make_curves(
 
 
 def thin_points(values: Sequence[int], points: int) -> list[int]:
-    """Return indices of at most `points` values (four at least): ends and extremes of each piece.
-
-    The maximum, the minimum and each fall that is larger than its piece are kept.
-    """
+    """Return indices of at most `points` values, four at least: the ends, and extremes between."""
     if len(values) <= points:
         return list(range(len(values)))
     pieces = max(1, (points - 2) // 2)

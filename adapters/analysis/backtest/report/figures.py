@@ -36,7 +36,7 @@ FIGURE_LABELS = {
     "F3": "kept overall (F3)",
     "hard R": "hard facts kept",
 }
-_CONTROL_NAMES = ("random ledger", "frequency ledger", "random lines", "file list")
+_LEDGERS = ("random ledger", "frequency ledger", "random lines", "file list")
 """The controls that write a text, and so have a score for each budget."""
 _MAX_NAME_CHARACTERS = 40
 _PANEL_GAP = 0.1
@@ -163,18 +163,18 @@ def draw_budgets(
     """Draw R and F3 by budget, a panel each; return None without budgets or needed facts."""
     panels = []
     for limit, each in totals.items():
-        for name in ("R", "F3"):
+        for name, score in (("R", "recall"), ("F3", "f3")):
             lines = [
                 _draw_line(
                     policy,
-                    [(one.setup.budget, _get_score(one, name)) for one in found],
+                    [(one.setup.budget, getattr(one.canonical, score)) for one in found],
                     {"color": styles[found[0].setup.label].color},
                 )
                 for policy, found in _group_by_policy(each).items()
             ]
             if not any(line["x"] for line in lines):
                 continue
-            for control, scored in _group_by_control(controls, limit, name).items():
+            for control, scored in _group_by_control(controls, limit, score).items():
                 dash = "dash" if control == "bound" else "dot"
                 lines.append(_draw_line(control, scored, {"color": _GREY, "dash": dash}))
             title = f"{FIGURE_LABELS[name]}, limit {limit:,}"
@@ -326,19 +326,17 @@ def _draw_line(
 
 def _make_error_bars(estimates: Sequence[IntervalEstimate], color: str) -> Drawing:
     ends = [(one.value, *(one.interval or (one.value, one.value))) for one in estimates]
+    above = [high - value for value, _, high in ends]
+    below = [value - low for value, low, _ in ends]
     return {
         "type": "data",
         "symmetric": False,
-        "array": [_clip_bar(high - value) for value, _, high in ends],
-        "arrayminus": [_clip_bar(value - low) for value, low, _ in ends],
+        # A resample of zero may make a bar infinite.
+        "array": [length if isfinite(length) else None for length in above],
+        "arrayminus": [length if isfinite(length) else None for length in below],
         "color": color,
         "thickness": 1,
     }
-
-
-def _clip_bar(length: float) -> float | None:
-    """Return the length; None if a resample of zero makes it infinite."""
-    return length if isfinite(length) else None
 
 
 def _estimate_cost(total: SetupTotal, *, is_priced: bool) -> IntervalEstimate | None:
@@ -363,21 +361,12 @@ def _group_by_policy(totals: Sequence[SetupTotal]) -> dict[str, list[SetupTotal]
 
 
 def _group_by_control(
-    controls: Sequence[ControlTotal], limit: int, name: str
+    controls: Sequence[ControlTotal], limit: int, score: str
 ) -> dict[str, list[tuple[int | None, float | None]]]:
     found: dict[str, list[tuple[int | None, float | None]]] = {}
     for control in sorted(controls, key=lambda one: one.budget or 0):
-        if control.limit != limit or control.budget is None:
-            continue
-        if control.bound is not None and name == "R":
-            score: float | None = control.bound
-        elif control.name in _CONTROL_NAMES:
-            score = control.scores.recall if name == "R" else control.scores.f3
-        else:
-            continue
-        found.setdefault(control.name, []).append((control.budget, score))
+        is_bound = control.bound is not None and score == "recall"
+        if control.limit == limit and control.budget and (is_bound or control.name in _LEDGERS):
+            value = control.bound if is_bound else getattr(control.scores, score)
+            found.setdefault(control.name, []).append((control.budget, value))
     return found
-
-
-def _get_score(total: SetupTotal, name: str) -> float | None:
-    return total.canonical.recall if name == "R" else total.canonical.f3

@@ -46,13 +46,15 @@ def write_report(measured: BacktestResult, folder: Path, command: str | None = N
         if (error.name or "").partition(".")[0] not in _PACKAGES:
             raise
         raise ExportError(_PACKAGES_MISSING) from None
-    timeless = _drop_seconds(measured)
+    # Equal sessions and setups then give equal files on any machine.
+    cells = tuple(cell.model_copy(update={"seconds": 0.0}) for cell in measured.cells)
+    timeless = measured.model_copy(update={"cells": cells})
     page = render_report_page(timeless, command or make_backtest_command(timeless))
     contents = {
         "report.html": page.encode(),
         "cells.parquet": encode_cells(timeless),
         "controls.parquet": encode_controls(timeless),
-        "measured.json": _encode_json(timeless.model_dump(mode="json")),
+        "measured.json": _encode_json(timeless.model_dump(mode="json", by_alias=True)),
         "seconds.json": _encode_json(_list_seconds(measured)),
     }
     try:
@@ -62,14 +64,7 @@ def write_report(measured: BacktestResult, folder: Path, command: str | None = N
         raise ExportError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
-def _drop_seconds(measured: BacktestResult) -> BacktestResult:
-    """Drop times; equal sessions and setups then give equal results on any machine."""
-    cells = tuple(cell.model_copy(update={"seconds": 0.0}) for cell in measured.cells)
-    return measured.model_copy(update={"cells": cells})
-
-
 def _list_seconds(measured: BacktestResult) -> list[dict[str, Any]]:
-    """Return processor seconds, one row for each cell."""
     return [
         {
             "namespace": cell.namespace,
@@ -87,9 +82,7 @@ def _encode_json(document: object) -> bytes:
 
 
 def _write_files(contents: dict[Path, bytes]) -> list[Path]:
-    """Write all files under temporary names first, so that no partial report replaces an earlier
-    one.
-    """
+    """Write all files or none; existing ones are replaced at the end."""
     beside = {target: target.with_name(f".{target.name}.{os.getpid()}.part") for target in contents}
     try:
         for target, content in contents.items():

@@ -61,7 +61,6 @@ class MissedOften(NamedTuple):
 
 
 def render_report_page(measured: BacktestResult, command: str) -> str:
-    """Return the page as HTML."""
     totals = compute_totals(measured)
     by_limit = {
         limit: [one for one in totals if one.setup.limit == limit]
