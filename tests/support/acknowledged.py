@@ -8,8 +8,6 @@ from cutbank.adapters.analysis.verifier import verify
 
 
 class Acknowledged:
-    """Collects what was said by whoever appended to one session, and checks it."""
-
     def __init__(self) -> None:
         self.appends: dict[tuple[int, int], tuple[int, int]] = {}
         self.boundaries: dict[int, int] = {}

@@ -114,7 +114,6 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
 
 
 def records(kind: type[Record], **known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Records of a class, each field at its default or at any value."""
     known = {
         name: values(field.annotation)
         if field.is_required()

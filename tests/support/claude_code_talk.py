@@ -84,8 +84,6 @@ def tool_use(call: str, **fields: Any) -> Entry:
 
 
 class Reading:
-    """What reading a file yielded."""
-
     def __init__(self, steps: list[ImportStep]) -> None:
         self.steps = steps
 
@@ -110,10 +108,8 @@ class Reading:
 
 
 Tell = Callable[..., Reading]
-"""Writes a talk, or any bytes, to a file, and reads it."""
 
 
 def reading_of(path: Path, raw: bytes) -> Reading:
-    """What reading a file with these bytes yields."""
     path.write_bytes(raw)
     return Reading(list(FORMAT.read(TranscriptSource(path))))

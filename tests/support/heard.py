@@ -33,19 +33,15 @@ class Heard:
     """A session without what formats may say in their own way: spaces, marks, names of ids."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    """All that each speaker said."""
     documents: list[str] = field(default_factory=list)
     """The words of documents: where those have no place, they stand among the user's."""
     order: list[str] = field(default_factory=list)
-    """Who was heard after whom, results apart."""
     calls: list[tuple[str, Any]] = field(default_factory=list)
     results: list[str | None] = field(default_factory=list)
-    """What answered each call; None where nothing did."""
     summaries: list[str] = field(default_factory=list)
 
 
 def heard(parts: Iterable[OutgoingPart]) -> Heard:
-    """What the parts of a session say."""
     found = Heard()
     open_calls: dict[str, int] = {}
     for part in parts:

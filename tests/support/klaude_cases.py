@@ -52,7 +52,6 @@ class Case:
     vector: Vector
     log: tuple[RecordedEvent, ...]
     at: Mapping[str, int]
-    """The position of each neutral block."""
     policy: ReserveHeadroom
     window: Window
 
@@ -70,7 +69,6 @@ class Case:
         return KLAUDE_TEMPLATES[self.policy.form]
 
     def ids(self, items: Sequence[Item]) -> list[str]:
-        """The neutral blocks of items; the images of a prompt are part of its block."""
         named = {position: name for name, position in self.at.items()}
         return [named[item.position] for item in items if item.position in named]
 
@@ -81,7 +79,6 @@ class Case:
 
     @property
     def whole(self) -> tuple[Item, ...]:
-        """All that was ever said."""
         return tuple(sorted((*self.window.evicted, *self.window.items), key=_position))
 
     def count_tokens(self, items: Sequence[Item]) -> int:
@@ -96,7 +93,6 @@ class Case:
         return sum(self.count_tokens(message.items) for message in group_messages(self.whole))
 
     def material(self, first_kept: int) -> Material:
-        """What leaves by a cut, legal or not."""
         window = self.window
         gone = tuple(item for item in window.open_to_cut if item.position < first_kept)
         covers = Ranges.of(item.position for item in gone)
@@ -120,7 +116,6 @@ class Case:
         )
 
     def compacted(self, first_kept: int, summary: str) -> Window:
-        """The window that follows on a cut, legal or not."""
         after = self.log[-1].position
         boundary = drawn(first_kept, after)
         written = summary_event(summary, Digest(), Ranges.span(1, first_kept - 1))
@@ -128,7 +123,6 @@ class Case:
 
 
 def cases(which: str, file: str) -> Iterator[Case]:
-    """All vectors of a file, each under the preset that it is to be answered by."""
     for vector in lines_of(which, file):
         log, at = logged(vector["input"])
         config = vector["config"]

@@ -54,7 +54,6 @@ DEEP = 3_000
 
 
 def mutated(raw: bytes, choose: Random) -> bytes:
-    """A transcript of one file, wrong in one place or a few."""
     raw = _some_lines(raw, choose)
     for _ in range(choose.randint(1, 3)):
         raw = choose.choice(_OF_FILES)(raw, choose)
@@ -62,7 +61,6 @@ def mutated(raw: bytes, choose: Random) -> bytes:
 
 
 def mutate_folder(folder: Path, choose: Random) -> None:
-    """Make a transcript of many files wrong, where it lies."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     for _ in range(choose.randint(1, 3)):
         file = choose.choice(files)
@@ -85,7 +83,6 @@ def mutate_folder(folder: Path, choose: Random) -> None:
 
 
 def mutated_copy(path: Path, folder: Path, choose: Random) -> Path:
-    """A wrong transcript beside the right one, under the same name."""
     target = folder / path.name
     if path.is_dir():
         if target.exists():
@@ -243,7 +240,6 @@ def _spelt(tree: Any) -> str:
 
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:
-    """Each value below, as what holds it and where."""
     found: list[tuple[Any, Any]] = []
     waiting = [tree]
     while waiting and len(found) < 5_000:

@@ -46,7 +46,6 @@ def block_of(neutral: Neutral) -> AnyBlock:
 
 
 def images_of(neutral: Neutral) -> list[Block]:
-    """The images of a prompt, which share its message."""
     if neutral["kind"] != "user":
         return []
     image = Block(kind=Kind.IMAGE, media=IMAGE, message_id=neutral["id"])
@@ -60,6 +59,5 @@ def turn_of(neutral: Neutral) -> int:
 
 
 def is_cut_off(neutral: Neutral) -> bool:
-    """Whether the model was stopped before its message came to an end."""
     meta = neutral["meta"]
     return "stop_reason" in meta and meta["stop_reason"] is None

@@ -39,8 +39,6 @@ ROOM = 100
 
 
 class NeutralSession:
-    """What was said in a vector, and any view of it."""
-
     def __init__(self, blocks: list[Neutral]) -> None:
         self.blocks = blocks
         self._ids: list[str] = [block["id"] for block in blocks]
@@ -49,14 +47,12 @@ class NeutralSession:
         return ROOM * (self._ids.index(id) + 1)
 
     def id(self, position: int) -> str:
-        """Of the neutral block that a position belongs to."""
         return self._ids[position // ROOM - 1]
 
     def ids(self, items: Iterable[Item]) -> list[str]:
         return list(dict.fromkeys(self.id(item.position) for item in items))
 
     def positions(self, ids: Iterable[str]) -> Ranges:
-        """All that stands for these blocks."""
         return Ranges((at, at + ROOM - 1) for at in map(self.position, ids))
 
     @property
@@ -120,7 +116,6 @@ class NeutralSession:
         return told
 
     def _message(self, neutral: Neutral) -> list[str]:
-        """Ids of the blocks that were said at once with this one."""
         group = neutral["meta"].get("group")
         same = [b["id"] for b in self.blocks if group and b["meta"].get("group") == group]
         return same or [neutral["id"]]

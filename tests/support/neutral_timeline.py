@@ -15,7 +15,6 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Window
 
 TIME = "2026-02-09T00:00:00Z"
-"""What every block of the vectors is stamped with."""
 TYPES = {
     "turn_header": ("turn.header", "system"),
     "user": ("user.prompt", "user"),

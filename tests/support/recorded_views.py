@@ -74,7 +74,6 @@ class Talk:
         return self._record(RequestSettingsSet, settings=settings)
 
     def view(self) -> HistoryView:
-        """Everything, as it is before any compaction."""
         return _view(HistoryFold(), self.log)
 
     def compacted(
@@ -139,7 +138,6 @@ def _view(history: HistoryFold, log: Iterable[RecordedEvent]) -> HistoryView:
 
 
 def thought(text: str, signature: str = "c2lnbmVk", **more: Any) -> Block:
-    """Thinking as Anthropic gives it, signed."""
     item = f'{{"type": "thinking", "thinking": "{text}", "signature": "{signature}"}}'
     return Block.thinking(text, native=Native(provider="anthropic", item=item), **more)
 

@@ -47,7 +47,6 @@ def result(name: str, content: str = "done") -> ToolResult:
 
 
 def words(view: HistoryView) -> list[str]:
-    """The first words of every block that a view shows."""
     return [entry.text.split(maxsplit=1)[0] for entry in view.entries]
 
 

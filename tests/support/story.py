@@ -31,7 +31,6 @@ class Story:
     head: int = 1
     turn: int = 0
     blocks: dict[int, tuple[AnyBlock, int, int | None]] = field(default_factory=dict)
-    """Position to block, turn and the position of its call."""
     open_calls: list[int] = field(default_factory=list)
     pinned: set[int] = field(default_factory=set)
     retracted: Ranges = Ranges()
@@ -68,7 +67,6 @@ class Story:
             self.result(0)
 
     def nothing(self, _: int) -> None:
-        """An event that stands for no block."""
         self.head += 1
 
     def pin(self, n: int) -> None:
@@ -176,7 +174,6 @@ class Story:
             return None
 
     def settled(self, window: Window, plan: Plan) -> Settlement:
-        """The plan is made legal, and the view begins there."""
         settlement = settle_plan(window, plan)
         self.generation += 1
         self.boundary = boundary(settlement, self.generation)

@@ -54,7 +54,6 @@ def talk(session: StoredSession, turns: int) -> None:
 
 
 def archived(store: SessionStore, path: Path, *keys: str, **how: Any) -> Path:
-    """The sessions of these keys, or all of them, in an archive at `path`."""
     sessions = [store.session(key, create=False) for key in keys] if keys else store.sessions()
     write_archive(sessions, path, **how)
     return path
@@ -66,7 +65,6 @@ def restored(store: SessionStore, path: Path, namespace: str | None = None) -> F
 
 
 def rows(store: SessionStore, *keys: str) -> dict[str, list[Any]]:
-    """All that is stored of the sessions of these keys, or of all, in the words of the log."""
     recorder = store.events.recorder
     found: dict[str, list[Any]] = {}
     for stream in recorder.select_streams():
@@ -90,6 +88,5 @@ def rows(store: SessionStore, *keys: str) -> dict[str, list[Any]]:
 
 
 def everything(store: SessionStore) -> dict[str, list[tuple[Any, ...]]]:
-    """How much there is of everything."""
     tables = ("stored_events", "bodies", "streams", "append_keys", "imports", "subjects")
     return {name: asked(store, f"SELECT count(*) FROM {name}") for name in tables}  # noqa: S608

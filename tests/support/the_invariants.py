@@ -66,8 +66,6 @@ def long(words: str, size: int) -> str:
 
 @dataclass(frozen=True)
 class Prunes:
-    """A policy that has those blocks leave that the test names."""
-
     name: ClassVar[str] = "prunes"
 
     drops: str
@@ -78,8 +76,6 @@ class Prunes:
 
 @dataclass(frozen=True)
 class Shortens:
-    """A policy that has one result shown shortened."""
-
     name: ClassVar[str] = "shortens"
 
     position: int
@@ -104,8 +100,6 @@ class Looks:
 
 @dataclass(frozen=True)
 class Scripted:
-    """A summariser that does what the test says while it is asked."""
-
     name: str
     says: Callable[[Material], Draft]
 
@@ -121,9 +115,7 @@ class Model:
     said: dict[int, Any] = field(default_factory=dict)
     """Every block that was acknowledged, by position."""
     calls: dict[int, str] = field(default_factory=dict)
-    """Position to id of every call."""
     results: dict[int, int] = field(default_factory=dict)
-    """Position of a result to the position of its call."""
     retracted: set[int] = field(default_factory=set)
     served: dict[tuple[int, str, int], tuple[str, Any]] = field(default_factory=dict)
     """Every coordinate that was looked at: fingerprint and body."""
@@ -140,8 +132,6 @@ class Model:
 
 
 class TheInvariants(RuleBasedStateMachine):
-    """Agents, people and compactions at work on a few sessions of one store."""
-
     sessions = Bundle("sessions")
 
     server: str | None = None
@@ -207,7 +197,6 @@ class TheInvariants(RuleBasedStateMachine):
 
     @rule(key=sessions, words=WORDS, size=SIZES, turns=st.integers(1, 4))
     def turns_pass(self, key: str, words: str, size: int, turns: int) -> None:
-        """What most of a session is: prompts, parallel calls and their results."""
         for _ in range(turns):
             self.the_user_speaks(key, words, size, 1)
             self.the_model_answers(key, words, size, 2, thinks=True)

@@ -34,7 +34,6 @@ POLICY = ReserveHeadroom(reserve_tokens=500, keep_tokens=600)
 
 
 def say(*words: object) -> None:
-    """A whole line at once: whoever is killed has said it, or nothing."""
     os.write(1, f"{' '.join(map(str, words))}\n".encode())
 
 
@@ -105,7 +104,6 @@ def compacts(address: str, first: int) -> None:
 
 
 def imports(address: str, transcript: str, characters: int) -> None:
-    """Import in small batches, and say with each entry that it was read."""
     transcript_import.MAX_BATCH_CHARACTERS = characters
     with cutbank.open(address) as store:
         for _ in import_path(
@@ -204,14 +202,12 @@ def joins(address: str, number: int) -> None:
 
 
 def looks(address: str, times: int) -> None:
-    """Only read, again and again."""
     for _ in range(times):
         with cutbank.open(address) as store:
             say("saw", len(store.session("session", create=False).recall(search="")))
 
 
 def writes(address: str, number: int, times: int) -> None:
-    """Write into what is copied meanwhile."""
     with cutbank.open(address) as store:
         session = store.session(f"session {number}")
         for count in range(times):
@@ -239,7 +235,6 @@ def overlaps(address: str, number: int, times: int) -> None:
 
 
 def leaves_a_log(path: str, times: int) -> None:
-    """Write, and be killed with all of it in the log."""
     with cutbank.open(path) as store:
         session = store.session("session")
         for number in range(times):
@@ -249,7 +244,6 @@ def leaves_a_log(path: str, times: int) -> None:
 
 
 def sqlite_shell(path: str) -> None:
-    """As another program opens the file, and closes it last."""
     connection = sqlite3.connect(path)
     connection.execute("SELECT count(*) FROM stored_events").fetchone()
     connection.close()

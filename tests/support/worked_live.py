@@ -67,7 +67,6 @@ class Agent:
     """What its provider makes of a token; None where it reports nothing."""
     sent: list[HistoryView] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
-    """Calls that were left open while the agent went on."""
     starts: bool = False
     """Whether the next call of the model leaves one open."""
     forks: int = 0
@@ -228,5 +227,4 @@ def written(summary: Summary, blocks: Ranges) -> dict[str, Any]:
 
 
 def live_blocks(session: StoredSession) -> Ranges:
-    """The positions of a session's blocks."""
     return Ranges.of(one.position for one in read_recording(session).log if one.tokens)

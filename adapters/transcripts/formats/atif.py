@@ -47,7 +47,6 @@ STEPS_FIELD = "steps"
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Return whether this is a trajectory with a schema version."""
     if len(source.first_values) > 1:
         return False
     document = source.document
@@ -59,7 +58,6 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """Yield the trajectory as one session, step by step."""
     document = source.document
     value = document.value if document else None
     if (
@@ -231,8 +229,6 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 class _StepBuilder:
-    """The steps of a session from another source."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.steps: list[JsonDict] = []

@@ -88,7 +88,6 @@ def add_thoughts(
 
 
 def add_tool_calls(pieces: EntryBlocks, message: JsonDict) -> None:
-    """Add the calls of a model's message."""
     for index, call in enumerate(get_field(message, "tool_calls", list) or []):
         match call:
             case {"id": str(id), "function": {"name": str(name), "arguments": str(text)}} if id:
@@ -121,7 +120,6 @@ class ChatReader:
     def compact(
         self, summary: str, message: JsonDict, whence: EntryLocation, raw: str
     ) -> list[ImportStep]:
-        """Return the compaction of a summary that cutbank marked."""
         compaction = SourceCompaction(
             key=f"{whence.key}:compacted",
             trigger=Trigger.THRESHOLD,
@@ -139,7 +137,6 @@ class ChatReader:
         raw: str,
         message_id: str | None = None,
     ) -> list[ImportStep]:
-        """Return the blocks of a message; a message without blocks is kept raw."""
         if not pieces.blocks:
             return [self.keep_raw(message, whence, raw)]
         self.has_messages = True
@@ -148,7 +145,6 @@ class ChatReader:
     def answer(
         self, message: JsonDict, call: str, whence: EntryLocation, *, is_error: bool = False
     ) -> list[ImportStep]:
-        """Return a tool's answer."""
         pieces = EntryBlocks()
         pieces.add_tool_result(call, read_contents(message), is_error=is_error)
         if call in self.open_calls:
@@ -246,7 +242,6 @@ def make_chat_content(
 
 
 def make_answer_content(result: ToolResult, outgoing: OutgoingSession) -> str | list[JsonDict]:
-    """Return a message's content for a tool's answer."""
     if isinstance(result.content, str):
         return result.content
     items: list[JsonDict] = []
@@ -284,7 +279,6 @@ def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -
 
 
 def make_call_items(blocks: Sequence[AnyBlock]) -> list[JsonDict]:
-    """Return the calls of a model's message."""
     return [
         {
             "id": call.tool_call_id,

@@ -35,9 +35,7 @@ from .steps import Append, EntryEnd, ImportStep, SkippedEntry, SourceProblem, Un
 class EntryLocation:
     format: str
     key: str
-    """Its append identity."""
     line: SourceLine
-    """The line that it was read from, which encodes its parts."""
     number: int
     id: str | None = None
     time: str | None = None
@@ -47,8 +45,6 @@ class EntryLocation:
 
 @dataclass(frozen=True, slots=True)
 class SourceImage:
-    """An image, and the text that it was read from."""
-
     media: Media
     text: str
     form: PlaceholderForm = "address"
@@ -56,8 +52,6 @@ class SourceImage:
 
 @dataclass(slots=True)
 class EntryBlocks:
-    """The content of an entry, piece by piece."""
-
     blocks: list[AnyBlock] = field(default_factory=list)
     placeholders: list[Placeholder] = field(default_factory=list)
     earlier_values: list[EarlierValue] = field(default_factory=list)
@@ -230,7 +224,6 @@ class EntrySteps:
         self.steps.append(SourceProblem(self.number, reason, key, raw))
 
     def finish(self) -> Iterable[ImportStep]:
-        """Return all steps of the entry, including its end."""
         return [*self.steps, EntryEnd(self.outcome, self.end)]
 
 

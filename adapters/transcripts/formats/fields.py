@@ -22,12 +22,10 @@ class MalformedError(ValueError):
 
 
 def json_name(value: Any) -> str:
-    """Return the JSON name of a value's type."""
     return _NAMES[type(value)]
 
 
 def require_object(value: Any, what: str = "") -> JsonDict:
-    """Return the value, which must be an object."""
     if isinstance(value, dict):
         return value
     raise MalformedError(f"{what}expected an object, got {json_name(value)}")
@@ -62,12 +60,10 @@ def require_name(owner: JsonDict, field: str, within: str = "") -> str:
 
 
 def require_type(item: Any) -> str:
-    """Return the `type` of an item, which must be an object."""
     return require_field(require_object(item), "type", str)
 
 
 def drop_fields(item: JsonDict, *fields: str) -> JsonDict:
-    """Return the item without these fields."""
     return {name: value for name, value in item.items() if name not in fields}
 
 

@@ -9,8 +9,6 @@ from .refusals import refuse_as_openai
 
 
 class OpenAIResponses:
-    """POST /v1/responses."""
-
     stream_type = "text/event-stream; charset=utf-8"
 
     def takes(self, request: Request) -> bool:

@@ -140,7 +140,6 @@ def _read_title(item: JsonDict) -> str | None:
 
 
 IndexedBlocks = dict[int, AnyBlock]
-"""The blocks of a content, by item index."""
 
 _TEXT = frozenset({"type", "text"})
 _CALL = frozenset({"type", "id", "name", "input"})
@@ -174,7 +173,6 @@ def remove_block_content(entry: JsonDict, line: SourceLine, held: IndexedBlocks)
 
 
 def restore_claude_entry(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict:
-    """Return the whole entry."""
     match rest:
         case {"message": {"content": ""}}:
             rest["message"]["content"] = blocks[0].text
@@ -189,7 +187,6 @@ def restore_claude_entry(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict
 
 
 def block_to_item(block: AnyBlock, extra: JsonDict | None = None) -> JsonDict:
-    """Return a block as an item of a message's content."""
     more = dict(extra or {})
     if block.native is not None:
         found: JsonDict = json.loads(block.native.item)

@@ -35,7 +35,6 @@ SKIPPED_ENTRY_TYPES = {
     "api-request-resumed": _AUDIT,
     "api-request-shape": _AUDIT,
 }
-"""Types of entries without session content, and the reasons."""
 
 KEPT_ENTRY_TYPES = frozenset(
     (
@@ -90,7 +89,6 @@ def read_claude_usage(message: JsonDict) -> Usage | None:
 
 
 def read_message_items(message: JsonDict) -> list[Any]:
-    """Return the items of a message; plain text is one item."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

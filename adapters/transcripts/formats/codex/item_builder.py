@@ -132,12 +132,9 @@ _FUNCTION, _CUSTOM = "function_call_output", "custom_tool_call_output"
 
 
 class CodexItemBuilder:
-    """A builder of items, which reports what a rollout cannot hold."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.taken: set[str] = set()
-        """Ids of written calls."""
         self.ids: dict[str, str] = {}
         """Open calls that were written with another id."""
         self.answers: dict[str, tuple[str, bool]] = {}

@@ -72,7 +72,6 @@ class GeminiContents:
         self.contents: list[JsonDict] = []
         self.around: JsonDict | None = None
         self.names: dict[str, str] = {}
-        """The tool name of each tool call."""
 
     def put_all(self) -> None:
         """Add the log: own contents unchanged, and what cutbank added."""
@@ -166,7 +165,6 @@ _NATIVE_PARTS = ("executableCode", "codeExecutionResult")
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Return whether this is a history of Gemini API contents."""
     document = source.document
     match document.value if document else None:
         case [{"role": _, "parts": list()}, *_] as contents:

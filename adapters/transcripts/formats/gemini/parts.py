@@ -22,7 +22,6 @@ _SNAPSHOT = "<state_snapshot>"
 
 
 def classify_gemini_text(text: str) -> Kind:
-    """Return whether the user wrote it."""
     by_harness = text == _CONTINUE_PROMPT or text.lstrip().startswith(_HARNESS_PREFIXES)
     return Kind.DEVELOPER if by_harness else Kind.USER
 

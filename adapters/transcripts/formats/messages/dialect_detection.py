@@ -54,7 +54,6 @@ def detect_dialect(source: TranscriptSource) -> str | None:
 
 
 def is_body_per_line(source: TranscriptSource) -> bool:
-    """Return whether there is a body on each line."""
     return len(source.first_values) > 1 and all(
         isinstance(value, dict) for value in source.first_values
     )
@@ -75,7 +74,6 @@ def detect_value_dialect(value: Any) -> str | None:
 
 
 def is_tau_record(value: Any) -> bool:
-    """Return whether a value is one record of a tau-bench run."""
     match value:
         case {"traj": [first, *_]}:
             return _is_message(first) and detect_value_dialect(value["traj"]) == CHAT_MESSAGES

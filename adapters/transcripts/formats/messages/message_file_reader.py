@@ -86,7 +86,6 @@ def _has_messages(dialect: Dialect, line: SourceLine) -> bool:
 
 
 def report_no_session(line: SourceLine, reason: str) -> Iterator[ImportStep]:
-    """Report an entry that is not a session."""
     yield make_line_problem(line, reason)
     yield EntryEnd("error", line.end)
 
@@ -161,7 +160,6 @@ def _describe_position(messages: Any, some: list[Any]) -> int | str:
 
 
 def _prompt_text(prompt: Any) -> str | None:
-    """Return a system prompt that is a text, or a list of texts."""
     if not isinstance(prompt, list):
         return prompt if isinstance(prompt, str) else None
     said = [item["text"] for item in prompt if _is_text(item)]

@@ -36,7 +36,6 @@ MINI_SWE_AGENT_ENTRY = "trajectory"
 AUTHOR_FIELD = "by"
 """The field of `extra` that names the author in a user's role, written by cutbank."""
 _SHELL_TOOL = "bash"
-"""The only tool of this agent."""
 _FENCED_COMMAND = re.compile(
     r"^```(?:mswea_bash_command|bash)\s*\n(.*?)\n?^```", re.DOTALL | re.MULTILINE
 )

@@ -33,7 +33,6 @@ def read_response_usage(state: Any) -> dict[str, CallUsage]:
 
 
 def read_openhands_usage(report: Any) -> Usage | None:
-    """Return the tokens of one call; the prompt's tokens include cached ones."""
     if not isinstance(report, dict):
         return None
     prompt = _read_count(report, "prompt_tokens")
@@ -64,7 +63,6 @@ def read_openhands_usage(report: Any) -> Usage | None:
 
 
 def make_usage_report(usage: Usage) -> dict[str, int]:
-    """Return the tokens of one call in OpenHands' form."""
     read, write = usage.cache_read or 0, usage.cache_write or 0
     return {
         "prompt_tokens": (usage.input or 0) + read + write,
@@ -76,7 +74,6 @@ def make_usage_report(usage: Usage) -> dict[str, int]:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a finite number; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -20,8 +20,6 @@ _NON_ARGUMENTS = frozenset({"thought", "confirmation_state", "security_risk", "b
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """An action as a tool call."""
-
     call_id: str
     tool: str
     response: dict[str, Any] | None
@@ -141,7 +139,6 @@ def read_recall(event: dict[str, Any]) -> EntryBlocks:
 
 
 def read_notice(event: dict[str, Any]) -> EntryBlocks:
-    """Read an observation that answers no call."""
     pieces = EntryBlocks()
     name = require_field(event, "observation", str)
     pieces.add_text(Kind.DEVELOPER, require_field(event, "content", str), ("content",), name=name)

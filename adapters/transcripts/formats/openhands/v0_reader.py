@@ -53,8 +53,6 @@ _RAW_OBSERVATIONS = frozenset(
 
 @dataclass(slots=True)
 class EventSteps:
-    """The result of reading an event."""
-
     steps: list[ImportStep]
     outcome: str = "imported"
     answers: int = 0
@@ -66,7 +64,6 @@ class V0EventReader:
     view: CondensedView = field(default_factory=CondensedView)
     open_calls: set[str] = field(default_factory=set)
     calls: dict[Any, str] = field(default_factory=dict)
-    """Each action's call, by the event's id."""
     responses: dict[str, tuple[int, str]] = field(default_factory=dict)
     """The model's answers so far: their entries and texts."""
     metrics: RunningMetrics = field(default_factory=RunningMetrics)
@@ -281,7 +278,6 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 
 def make_v0_key(name: str, events: list[Any]) -> str:
-    """Return a session's key from its first events, since the file has no id."""
     match events:
         case [{"id": id, "timestamp": time, **more}, *_]:
             told = f"{id}\n{time}\n{more.get('message')}"

@@ -40,11 +40,9 @@ class _V0SessionWriter:
         self.line: _EventObject | None = None
         """The original fields around the events."""
         self.next = 0
-        """The id of the next event."""
         self.shown: dict[int, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
         self.causes: dict[str, tuple[int, _EventObject]] = {}
-        """Each tool call's event and metadata."""
         self.prompted = False
 
     def write_events(self) -> Iterator[_EventObject]:

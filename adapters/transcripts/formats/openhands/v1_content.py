@@ -17,7 +17,6 @@ from ..placeholders import JsonPath, Placeholder
 from ..summary_mark import find_marked_summary
 
 ContentPart = tuple[str | SourceImage, JsonPath]
-"""A text or an image, and its path."""
 
 _TEXT_FIELDS = ("output", "content", "message", "text", "error", "rejection_reason")
 """The text fields of an observation, in reading order."""
@@ -41,7 +40,6 @@ def read_v1_message(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
 
 
 def read_v1_action(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """Read a model's thoughts, text and tool call."""
     pieces = EntryBlocks()
     _read_thoughts(event, line, (), pieces)
     _read_content(event.get("thought"), ("thought",), Kind.ASSISTANT, pieces)
@@ -59,7 +57,6 @@ def read_v1_action(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
 
 
 def read_observation(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """Read a tool's answer."""
     del line
     said = require_field(event, "observation", dict)
     pieces = EntryBlocks()
@@ -147,7 +144,6 @@ def _read_reasoning(item: dict[str, Any], line: SourceLine) -> Block:
 
 
 def _read_content(content: Any, at: JsonPath, kind: Kind, pieces: EntryBlocks) -> None:
-    """Add a block for each text and image."""
     for value, place in _read_parts(content, at):
         if isinstance(value, str):
             pieces.add_text(kind, value, place)

@@ -42,21 +42,17 @@ class FolderFile:
 
 
 class EventFolder:
-    """The files of a conversation, read one by one."""
-
     def __init__(self, source: TranscriptSource, within: str) -> None:
         self.source = source
         self.within = within
         self.read = 0
 
     def read_states(self) -> Iterator[FolderFile]:
-        """Yield the files that are not events."""
         for name in STATE_FILE_NAMES:
             if (self.source.path / self.within / name).exists():
                 yield self.read_file(f"{self.within}{name}", 0)
 
     def read_events(self) -> Iterator[FolderFile]:
-        """Yield the events, ordered by number."""
         numbered = sorted((int(found[1]), found[0]) for found in self._event_names())
         for number, name in numbered:
             yield self.read_file(f"{self.within}events/{name}", number)

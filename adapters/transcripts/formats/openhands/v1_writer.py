@@ -26,7 +26,6 @@ from .v1_reader import FORMAT_NAME, STATE_FILE_NAMES
 _Id = TypeVar("_Id")
 EventObject = dict[str, Any]
 PlacedEvent = tuple[EventObject, tuple[int, ...]]
-"""An event, and the positions of its blocks."""
 
 
 def format_local_time(said: OutgoingBlock) -> str:
@@ -101,7 +100,6 @@ class _ConversationWriter:
         self.outgoing = outgoing
         self.states: dict[str, Any] = {}
         self.actions: dict[str, tuple[str, str]] = {}
-        """Each tool call's event and tool."""
         self.restorer = EntryRestorer()
         self.shown: dict[str, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
@@ -126,7 +124,6 @@ class _ConversationWriter:
         yield from self._write_prompt()
 
     def make_state(self) -> dict[str, Any]:
-        """Return the state of a conversation from another source."""
         model = self.outgoing.model or "unknown"
         return {
             "id": str(_make_uuid(self.outgoing.key)),

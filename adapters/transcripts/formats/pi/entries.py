@@ -20,7 +20,6 @@ PI_TITLE_FIELDS = {"session_info": "name", "title_change": "title"}
 
 
 def is_valid_id(id: Any) -> bool:
-    """Return whether the id is valid for a session or an entry."""
     return isinstance(id, str) and id != "" and "\0" not in id
 
 

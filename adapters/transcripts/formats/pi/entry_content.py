@@ -68,7 +68,6 @@ class EntryContent:
 
 
 def read_user_content(entry: JsonDict, kind: Kind) -> EntryContent:
-    """Read a message in the user's role."""
     content, message = _begin_content(entry)
     content.blocks = content.convert_items(
         message, lambda item, _: _convert_input(item, kind), "message."
@@ -90,7 +89,6 @@ def read_custom_content(entry: JsonDict, owner: str | None) -> EntryContent:
 
 
 def read_assistant_content(entry: JsonDict, line: SourceLine, source_id: str) -> EntryContent:
-    """Read a model's message."""
     content, message = _begin_content(entry)
     api = message.get("api")
     content.blocks = content.convert_items(

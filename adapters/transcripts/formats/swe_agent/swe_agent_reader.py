@@ -45,7 +45,6 @@ USER_AGENT = "user"
 DEMONSTRATION_ENTRY = "demonstration"
 SWE_AGENT_ENTRY = "trajectory"
 STEP_ENTRY = "trajectory/step"
-"""The type of a step that is kept unchanged."""
 PROMPT_FIELDS = ("query", "messages")
 """The model's prompt at a step, which repeats the history."""
 _REPEATED_FIELDS: dict[str, JsonPath] = {
@@ -58,7 +57,6 @@ _FIRST_TEXT: JsonPath = ("content", 0, "text")
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Return whether this is a trajectory: a JSON object with steps and a history."""
     first = source.first_line
     if source.is_folder or not (
         first is None or (isinstance(first, dict) and "trajectory" in first)

@@ -53,7 +53,6 @@ class _TrajectoryBuilder:
         """Steps of the source, by number; the last version of each."""
         self.history: list[Any] = []
         self.made: list[JsonDict] = []
-        """Steps for later content."""
         self.prompted = False
 
     @property
