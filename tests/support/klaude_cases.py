@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
-from neutral_blocks import block_of, images_of, turn_of
+from made_events import ENVELOPE, make_boundary, make_summary
+from neutral_blocks import block_of, digest_of, images_of, turn_of
 from vector_files import Vector, lines_of
 
 from cutbank.domain.blocks import ToolCall, ToolResult
@@ -28,7 +27,7 @@ from cutbank.domain.session_events import (
 from cutbank.domain.settlement import find_split_turn
 from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeTemplate
 from cutbank.domain.summaries.summarizer import Material
-from cutbank.domain.token_estimate import estimate_block, estimate_text
+from cutbank.domain.token_estimate import estimate_block
 from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import make_window
 from cutbank.projections.history_view import HistoryFold
@@ -36,13 +35,6 @@ from cutbank.projections.view_content import Coordinate, RecordedEvent
 
 SYSTEMS: Mapping[str, str] = {"klaude_first": "as_shipped", "klaude": "later"}
 """Files of vectors, and the preset that answers as each of them."""
-
-ENVELOPE: Mapping[str, Any] = {
-    "originator_id": UUID(int=1),
-    "originator_version": 1,
-    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-    "subject": "vectors",
-}
 
 
 @dataclass(frozen=True)
@@ -117,8 +109,8 @@ class Case:
 
     def compacted(self, first_kept: int, summary: str) -> Window:
         after = self.log[-1].position
-        boundary = drawn(first_kept, after)
-        written = summary_event(summary, Digest(), Ranges.span(1, first_kept - 1))
+        boundary = make_boundary(after, Ranges.span(first_kept, after), first_kept=first_kept)
+        written = make_summary(summary, Ranges.span(1, first_kept - 1))
         return seen(self.log, boundary, written, self.window.limit)
 
 
@@ -164,41 +156,11 @@ def standing(
     """The last of the summaries that a history holds, and where it keeps from."""
     for block in reversed(neutral):
         if block["kind"] == "summary":
-            meta = block["meta"]
-            first_kept = at[meta["first_kept_block"]]
-            files = meta.get("details") or {}
-            digest = Digest(
-                read_files=tuple(files.get("read_files", ())),
-                modified_files=tuple(files.get("modified_files", ())),
-            )
-            covers = Ranges.span(1, first_kept - 1)
-            return drawn(first_kept, at[block["id"]]), summary_event(block["text"], digest, covers)
+            first_kept, after = at[block["meta"]["first_kept_block"]], at[block["id"]]
+            kept, covers = Ranges.span(first_kept, after), Ranges.span(1, first_kept - 1)
+            boundary = make_boundary(after, kept, first_kept=first_kept)
+            return boundary, make_summary(block["text"], covers, digest=digest_of(block))
     return None, None
-
-
-def drawn(first_kept: int, after: int) -> CompactBoundary:
-    return CompactBoundary(
-        **ENVELOPE,
-        after=after,
-        first_kept=first_kept,
-        kept=Ranges.span(first_kept, after),
-        trigger=Trigger.MANUAL,
-        policy="reserve-headroom",
-        pre_tokens=1,
-        post_tokens=1,
-    )
-
-
-def summary_event(text: str, digest: Digest, covers: Ranges) -> Summary:
-    return Summary(
-        **ENVELOPE,
-        boundary=1,
-        text=text,
-        digest=digest,
-        covers=covers,
-        summariser="vectors",
-        tokens=estimate_text(text),
-    )
 
 
 def seen(

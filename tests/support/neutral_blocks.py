@@ -1,5 +1,6 @@
 """The neutral blocks of the vectors as cutbank's own: translated, nothing is computed."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from cutbank.domain.blocks import (
@@ -12,6 +13,7 @@ from cutbank.domain.blocks import (
     ToolCall,
     ToolResult,
 )
+from cutbank.domain.compaction_events import Digest
 
 Neutral = dict[str, Any]
 
@@ -61,3 +63,11 @@ def turn_of(neutral: Neutral) -> int:
 def is_cut_off(neutral: Neutral) -> bool:
     meta = neutral["meta"]
     return "stop_reason" in meta and meta["stop_reason"] is None
+
+
+def digest_of(summary: Mapping[str, Any]) -> Digest:
+    files = summary["meta"].get("details") or {}
+    return Digest(
+        read_files=tuple(files.get("read_files", ())),
+        modified_files=tuple(files.get("modified_files", ())),
+    )

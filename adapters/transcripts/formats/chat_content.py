@@ -1,12 +1,14 @@
 """Reads and writes the content of chat messages as SWE-agent and similar agents keep them."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
 from ....domain.compaction_events import Trigger
+from ....projections.rendering import summary_message
 from .entry_steps import (
     EntryBlocks,
     EntryLocation,
@@ -18,7 +20,15 @@ from .entry_steps import (
 from .fields import JsonDict, MalformedError, drop_fields, get_field, json_name, require_object
 from .json_lines import NestedTooDeeplyError, SourceLine
 from .media_text import make_media_address
-from .outgoing import OutgoingSession
+from .outgoing import (
+    EntryRestorer,
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingMessage,
+    OutgoingSession,
+    group_own_entries,
+    read_entry_type,
+)
 from .placeholders import JsonPath
 from .steps import (
     EntryEnd,
@@ -29,7 +39,7 @@ from .steps import (
     SourceProblem,
     UnknownEntry,
 )
-from .summary_mark import find_marked_summary, make_marked_text, make_summary_mark
+from .summary_mark import SUMMARY_MARK, find_marked_summary, make_marked_text, make_summary_mark
 
 _CACHE_MARK = "cache_control"
 
@@ -305,3 +315,61 @@ def _simplify_content(items: list[JsonDict]) -> str | list[JsonDict]:
         return ""
     alone = len(items) == 1 and items[0].keys() == {"type", "text"}
     return str(items[0]["text"]) if alone else items
+
+
+class TrajectoryWriter(ABC):
+    """The messages of a trajectory that is written; each format has its own form of a message."""
+
+    def __init__(self, outgoing: OutgoingSession, own: str, around_type: str) -> None:
+        self.outgoing = outgoing
+        self.own = own
+        self.around_type = around_type
+        self.restorer = EntryRestorer()
+        self.around: JsonDict | None = None
+        """The source's fields around its messages; None if it had none."""
+        self.messages: list[Any] = []
+        self.has_own_messages = self.has_new_messages = False
+        self._is_prompted = False
+
+    @abstractmethod
+    def make_message(self, role: str, content: str | list[JsonDict]) -> JsonDict:
+        """Return a message of `system`, `user` or `developer`."""
+
+    @abstractmethod
+    def add_message(self, message: OutgoingMessage) -> None:
+        """Add a message of cutbank or of another source."""
+
+    def fill(self) -> None:
+        for part in group_own_entries(self.outgoing, self.own, with_refused=True):
+            if isinstance(part, OutgoingEntry):
+                self.restore_entry(part)
+                continue
+            self.has_new_messages = True
+            self._add_prompt()
+            match part:
+                case OutgoingMessage():
+                    self.add_message(part)
+                case OutgoingCompaction(summary=None):
+                    self.outgoing.count_loss("compactions without a summary")
+                case OutgoingCompaction(summary=summary):
+                    assert summary, "the other case"
+                    text = summary_message.wrap_summary(summary.text, summary.covers)
+                    self.messages.append(self.make_message("developer", text) | SUMMARY_MARK)
+        self._add_prompt()
+
+    def restore_entry(self, entry: OutgoingEntry) -> None:
+        """Restore a message of the source, or the fields around its messages."""
+        if entry.remainder is None and read_entry_type(entry) == self.around_type:
+            self.around = json.loads(entry.raw or "{}")
+            return
+        message = self.restorer.restore(entry)
+        if message is not None:
+            self.has_own_messages = True
+            self._is_prompted |= isinstance(message, dict) and message.get("role") == "system"
+            self.messages.append(message)
+
+    def _add_prompt(self) -> None:
+        prompt = self.outgoing.system_prompt
+        if not self._is_prompted and prompt is not None:
+            self.messages.append(self.make_message("system", prompt))
+        self._is_prompted = True

@@ -6,7 +6,7 @@ from itertools import islice
 from types import NoneType
 from typing import Any
 
-from ..mini_swe_agent.mini_swe_agent_reader import has_bash_messages
+from ..mini_swe_agent import has_bash_messages
 from ..source import TranscriptSource
 
 CHAT_MESSAGES = "openai-chat"
