@@ -198,32 +198,17 @@ def essence(view: HistoryView, blocks: Ranges) -> dict[str, Any]:
 
 
 def drawn(boundary: CompactBoundary, blocks: Ranges) -> dict[str, Any]:
+    numbers = {"originator_id", "originator_version", "timestamp", "previous"}
     return {
-        **boundary.model_dump(
-            exclude={
-                "originator_id",
-                "originator_version",
-                "timestamp",
-                "previous",
-                "after",
-                "kept",
-            }
-        ),
+        **boundary.model_dump(exclude=numbers),
         "kept": boundary.kept & blocks,
         "after": max((at for at in blocks if at <= boundary.after), default=0),
     }
 
 
 def written(summary: Summary, blocks: Ranges) -> dict[str, Any]:
-    return {
-        "text": summary.text,
-        "sections": summary.sections,
-        "digest": summary.digest,
-        "covers": summary.covers & blocks,
-        "cites": summary.cites,
-        "summariser": summary.summariser,
-        "tokens": summary.tokens,
-    }
+    numbers = {"originator_id", "originator_version", "timestamp", "boundary"}
+    return {**summary.model_dump(exclude=numbers), "covers": summary.covers & blocks}
 
 
 def live_blocks(session: StoredSession) -> Ranges:

@@ -5,8 +5,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from agent_talk import talk
 from databases import asked
-from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows, talk
+from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore
