@@ -27,5 +27,5 @@ def make_boundary(after: int, kept: Ranges, **fields: Any) -> CompactBoundary:
 
 
 def make_summary(text: str, covers: Ranges, **fields: Any) -> Summary:
-    usual = {"boundary": 1, "summariser": "a test", "tokens": max(1, len(text) // 4)}
+    usual = {"boundary": 1, "summarizer": "a test", "tokens": max(1, len(text) // 4)}
     return Summary(**ENVELOPE | {"text": text, "covers": covers} | usual | fields)

@@ -58,12 +58,12 @@ class CompactionEventSink(SummaryObserver):
         self._notify(CompactionEventKind.REQUESTED)
 
     def note_begin(self, summarizer: str) -> None:
-        self._notify(CompactionEventKind.SUMMARIZING, summariser=summarizer)
+        self._notify(CompactionEventKind.SUMMARIZING, summarizer=summarizer)
 
     def note_refusal(self, refusal: DraftRefusal) -> None:
         self._notify(
             CompactionEventKind.REJECTED,
-            summariser=refusal.summarizer,
+            summarizer=refusal.summarizer,
             reason=str(refusal),
             rule=refusal.rule,
             error=refusal.error,
@@ -76,7 +76,7 @@ class CompactionEventSink(SummaryObserver):
     def note_accepted(self, written: AcceptedDraft) -> None:
         self._notify(
             CompactionEventKind.SUMMARIZED,
-            summariser=written.summarizer,
+            summarizer=written.summarizer,
             model=written.draft.model,
             usage=written.draft.usage,
             cost_usd=written.draft.cost_usd,
@@ -96,7 +96,7 @@ class CompactionEventSink(SummaryObserver):
         self._so_far = replace(
             self._so_far,
             boundary=boundary,
-            summariser=written.summarizer,
+            summarizer=written.summarizer,
             after=after,
             compacted_blocks=compacted_blocks,
         )

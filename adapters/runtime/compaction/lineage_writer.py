@@ -269,7 +269,7 @@ def _reject(
                 request_version=request_version,
                 reason=refusal.reason,
                 rule=refusal.rule,
-                summariser=refusal.summarizer,
+                summarizer=refusal.summarizer,
                 model=refusal.model,
                 usage=refusal.usage,
                 cost_usd=refusal.cost_usd,

@@ -131,7 +131,7 @@ class PreparedBoundaries:
         told: dict[str, Any] = {
             "trigger": coming.request.trigger,
             "policy": boundary.policy,
-            "summariser": summary.summariser if summary else None,
+            "summarizer": summary.summarizer if summary else None,
             "before": ViewStats(coming.now.used_tokens, coming.blocks),
         }
         if coming.misfit is not None:

@@ -105,7 +105,7 @@ def test_what_a_draft_took_is_said_as_json() -> None:
     paid = CompactionEvent(
         CompactionEventKind.SUMMARIZED,
         *("talk", "default", "main"),
-        summariser="llm",
+        summarizer="llm",
         model="small",
         usage=Usage(input=900, output=50),
         cost_usd=0.002,

@@ -129,7 +129,7 @@ def test_what_was_prepared_is_served_at_the_threshold_by_one_event(
     assert told[0].after is not None
     assert told[0].after.blocks == len(view.entries)
     assert told[0].after.tokens < told[0].before.tokens
-    assert (told[0].trigger, told[0].summariser) == (Trigger.THRESHOLD, "extractive")
+    assert (told[0].trigger, told[0].summarizer) == (Trigger.THRESHOLD, "extractive")
     assert told[1].source == "compact"
 
 

@@ -32,7 +32,7 @@ def session(store: SessionStore, tmp_path: Path) -> StoredSession:
     session = imported(store, tmp_path / "rollout.jsonl", told)
     standing = session.view().summary
     assert standing is not None
-    assert standing.summariser == UNSHOWN_SUMMARIZER
+    assert standing.summarizer == UNSHOWN_SUMMARIZER
     session.append(Block.user("What now?"))
     return session
 
