@@ -127,9 +127,4 @@ def records(kind: type[Record], **known: st.SearchStrategy[Any]) -> st.SearchStr
 
 
 def events(kind: type[Event]) -> st.SearchStrategy[Event]:
-    return records(
-        kind,
-        originator_id=st.builds(uuid4),
-        subject=NAMES,
-        key_id=st.none() | NAMES,
-    )
+    return records(kind, originator_id=st.builds(uuid4), subject=NAMES, key_id=st.none() | NAMES)

@@ -7,12 +7,7 @@ from typing import Any, TypeVar
 
 from cutbank.adapters.transcripts.formats.claude_code import FORMAT
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
-from cutbank.adapters.transcripts.formats.steps import (
-    Append,
-    EntryEnd,
-    ImportStep,
-    SourceProblem,
-)
+from cutbank.adapters.transcripts.formats.steps import Append, EntryEnd, ImportStep, SourceProblem
 from cutbank.domain.blocks import AnyBlock
 
 SESSION = "11111111-2222-3333-4444-555555555555"

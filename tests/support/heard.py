@@ -21,11 +21,7 @@ _ABANDONED = re.compile(r"\s*\[abandoned: [^\]]*\]\s*")
 _NOT_SHOWN = "[the source does not show the summary that it made]"
 """Where a source keeps its summary to itself: this is told of it, and nothing is lost with it."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-_SPEAKERS = {
-    Kind.USER: "user",
-    Kind.ASSISTANT: "assistant",
-    Kind.DEVELOPER: "developer",
-}
+_SPEAKERS = {Kind.USER: "user", Kind.ASSISTANT: "assistant", Kind.DEVELOPER: "developer"}
 
 
 @dataclass

@@ -18,10 +18,7 @@ WHAT += ["rewind", "pin", "hide", "whatif", "prompt"]
 
 Act = tuple[str, int]
 acts: st.SearchStrategy[list[Act]] = st.lists(
-    st.tuples(
-        st.sampled_from(WHAT),
-        st.integers(min_value=0, max_value=40),
-    ),
+    st.tuples(st.sampled_from(WHAT), st.integers(min_value=0, max_value=40)),
     min_size=3,
     max_size=24,
 )

@@ -30,10 +30,7 @@ def block_of(neutral: Neutral) -> AnyBlock:
     if kind == "tool_call":
         arguments = meta.get("args") or {}
         return ToolCall(
-            tool_call_id=call,
-            name=neutral["tool_name"],
-            arguments=arguments,
-            message_id=message,
+            tool_call_id=call, name=neutral["tool_name"], arguments=arguments, message_id=message
         )
     if kind == "tool_result":
         images: tuple[ResultPart, ...] = (IMAGE,) * meta.get("images", 0)

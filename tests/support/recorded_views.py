@@ -7,10 +7,7 @@ from typing import Any
 from made_events import ENVELOPE, make_boundary, make_summary
 
 from cutbank.domain.blocks import AnyBlock, Block, Native, ToolCall, ToolResult
-from cutbank.domain.compaction_events import (
-    Replacement,
-    Trim,
-)
+from cutbank.domain.compaction_events import Replacement, Trim
 from cutbank.domain.event import Event
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import (

@@ -106,11 +106,7 @@ def compacts(address: str, first: int) -> None:
 def imports(address: str, transcript: str, characters: int) -> None:
     transcript_import.MAX_BATCH_CHARACTERS = characters
     with cutbank.open(address) as store:
-        for _ in import_path(
-            store,
-            Path(transcript),
-            progress=lambda done, _: say("ack", done),
-        ):
+        for _ in import_path(store, Path(transcript), progress=lambda done, _: say("ack", done)):
             pass
 
 

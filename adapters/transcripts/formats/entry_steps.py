@@ -18,7 +18,7 @@ from ....domain.blocks import (
     ToolResult,
 )
 from . import media_text
-from .fields import MalformedError
+from .fields import JsonDict, MalformedError
 from .json_lines import NestedTooDeeplyError, SourceLine
 from .placeholders import (
     EarlierValue,
@@ -166,7 +166,7 @@ def image_from_data(data: str, mime: str) -> SourceImage | None:
     return SourceImage(media, data, "base64") if media else None
 
 
-def make_thinking_block(item: dict[str, Any], line: SourceLine) -> Block:
+def make_thinking_block(item: JsonDict, line: SourceLine) -> Block:
     """Return a signed thought, which the provider gets back unchanged."""
     thought = item.get("thinking")
     native = Native(provider="anthropic", item=line.to_json(item))

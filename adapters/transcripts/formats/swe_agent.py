@@ -24,14 +24,7 @@ from .chat_content import (
     read_surrounding,
 )
 from .entry_steps import EntryBlocks, EntryLocation, digest_text
-from .fields import (
-    JsonDict,
-    MalformedError,
-    drop_fields,
-    get_field,
-    require_field,
-    require_object,
-)
+from .fields import JsonDict, MalformedError, drop_fields, get_field, require_field, require_object
 from .format import Format
 from .json_lines import NestedTooDeeplyError, SourceLine
 from .outgoing import OutgoingEntry, OutgoingMessage, OutgoingSession, read_entry_type

@@ -33,8 +33,7 @@ SHORT = 1_500
 MOST_CUTS = 150
 """A file of more lines is not cut at each of them."""
 many = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
 )
 choices = st.randoms(use_true_random=False)
 

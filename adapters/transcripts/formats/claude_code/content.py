@@ -21,13 +21,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from ..fields import (
-    JsonDict,
-    get_field,
-    require_field,
-    require_name,
-    require_type,
-)
+from ..fields import JsonDict, get_field, require_field, require_name, require_type
 from ..json_lines import SourceLine
 from ..media_text import bytes_to_base64, require_base64
 from .entries import classify_user_text

@@ -236,12 +236,7 @@ class CodexItemBuilder:
         name = sanitize_tool_name(call.name, MAX_TOOL_NAME_CHARACTERS)
         if name != call.name:
             self.outgoing.count_loss("names of tools as they were")
-        return {
-            "type": "function_call",
-            "name": name,
-            "arguments": call.arguments,
-            "call_id": id,
-        }
+        return {"type": "function_call", "name": name, "arguments": call.arguments, "call_id": id}
 
     def _build_result(self, result: ToolResult) -> JsonDict:
         id = self.ids.pop(result.tool_call_id, result.tool_call_id)

@@ -5,15 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .....domain.blocks import (
-    AnyBlock,
-    Block,
-    Kind,
-    Media,
-    NativePart,
-    ToolCall,
-    ToolResult,
-)
+from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ToolCall, ToolResult
 from .....domain.compaction_events import Trigger
 from .. import json_lines
 from ..entry_steps import EntryBlocks, EntryLocation, EntrySteps, digest_text, read_entry_steps
@@ -29,14 +21,7 @@ from ..outgoing import (
 )
 from ..placeholders import JsonPath, Placeholder, fill_entry
 from ..source import TranscriptSource
-from ..steps import (
-    EntryEnd,
-    ImportStep,
-    RawEntry,
-    SessionStart,
-    SourceCompaction,
-    SourceProblem,
-)
+from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceCompaction, SourceProblem
 from ..summary_mark import SUMMARY_MARK, find_marked_summary, make_summary_mark, make_user_text
 from .parts import (
     classify_gemini_text,

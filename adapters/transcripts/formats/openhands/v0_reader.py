@@ -47,7 +47,7 @@ _SHOWN_OBSERVATIONS = frozenset(
 )
 """Observations that the model sees, whether they answer a call or not."""
 _RAW_OBSERVATIONS = frozenset(
-    {"agent_state_changed", "condense", "loop_detection", "null", "server_ready"},
+    {"agent_state_changed", "condense", "loop_detection", "null", "server_ready"}
 )
 
 

@@ -127,11 +127,7 @@ class _ConversationWriter:
         model = self.outgoing.model or "unknown"
         return {
             "id": str(_make_uuid(self.outgoing.key)),
-            "agent": {
-                "kind": "Agent",
-                "llm": {"model": model, "usage_id": "agent"},
-                "tools": [],
-            },
+            "agent": {"kind": "Agent", "llm": {"model": model, "usage_id": "agent"}, "tools": []},
             "workspace": {"kind": "LocalWorkspace", "working_dir": "workspace/project"},
             "max_iterations": 500,
             "stuck_detection": True,

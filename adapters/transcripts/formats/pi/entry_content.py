@@ -20,14 +20,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from ..fields import (
-    JsonDict,
-    MalformedError,
-    drop_fields,
-    get_field,
-    require_field,
-    require_type,
-)
+from ..fields import JsonDict, MalformedError, drop_fields, get_field, require_field, require_type
 from ..json_lines import SourceLine, encode_line
 from ..media_text import base64_to_bytes, bytes_to_base64
 from ..outgoing import OutgoingEntry
