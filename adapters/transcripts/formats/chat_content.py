@@ -10,9 +10,9 @@ from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, To
 from ....domain.compaction_events import Trigger
 from ....projections.rendering import summary_message
 from .entry_steps import (
+    ContentPart,
     EntryBlocks,
     EntryLocation,
-    SourceImage,
     digest_text,
     image_from_address,
     make_thinking_block,
@@ -44,14 +44,14 @@ from .summary_mark import SUMMARY_MARK, find_marked_summary, make_marked_text, m
 _CACHE_MARK = "cache_control"
 
 
-def read_contents(message: JsonDict) -> list[tuple[str | SourceImage, JsonPath]]:
+def read_contents(message: JsonDict) -> list[ContentPart]:
     """Return the texts and images of a message, each with its path."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return [(content, ("content",))] if content else []
     if not isinstance(content, list):
         raise MalformedError(f"content: expected text or a list, got {json_name(content)}")
-    found: list[tuple[str | SourceImage, JsonPath]] = []
+    found: list[ContentPart] = []
     for index, item in enumerate(content):
         match item:
             case {"type": "text", "text": str(text)}:
@@ -75,14 +75,6 @@ def drop_cache_marks(message: Any) -> Any:
             drop_fields(item, _CACHE_MARK) if isinstance(item, dict) else item for item in content
         ]
     return plain
-
-
-def add_message_blocks(pieces: EntryBlocks, kind: Kind, message: JsonDict) -> None:
-    for value, at in read_contents(message):
-        if isinstance(value, SourceImage):
-            pieces.add_image(value, at)
-        else:
-            pieces.add_text(kind, value, at)
 
 
 def add_thoughts(

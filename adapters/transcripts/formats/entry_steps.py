@@ -50,6 +50,10 @@ class SourceImage:
     form: PlaceholderForm = "address"
 
 
+ContentPart = tuple[str | SourceImage, JsonPath]
+"""A text or an image, and its path in the entry."""
+
+
 @dataclass(slots=True)
 class EntryBlocks:
     blocks: list[AnyBlock] = field(default_factory=list)
@@ -72,9 +76,14 @@ class EntryBlocks:
         if text:
             self.add(Block(kind=kind, text=text, **more), at)
 
-    def add_image(self, picture: SourceImage, at: JsonPath, **more: Any) -> None:
-        self._add_media_placeholder(picture, at, None)
-        self.blocks.append(Block(kind=Kind.IMAGE, media=picture.media, **more))
+    def add_parts(self, kind: Kind, parts: Iterable[ContentPart]) -> None:
+        """Add texts of this kind, and images."""
+        for value, at in parts:
+            if isinstance(value, str):
+                self.add_text(kind, value, at)
+            else:
+                self._add_media_placeholder(value, at, None)
+                self.blocks.append(Block(kind=Kind.IMAGE, media=value.media))
 
     def add_summary(self, text: str, at: JsonPath) -> None:
         """Add a summary of content outside the session."""
@@ -94,14 +103,8 @@ class EntryBlocks:
         self.blocks.append(block)
 
     def add_tool_result(
-        self,
-        call: str,
-        parts: list[tuple[str | SourceImage, JsonPath]],
-        *,
-        is_error: bool = False,
-        **more: Any,
+        self, call: str, parts: list[ContentPart], *, is_error: bool = False
     ) -> None:
-        """Add a tool's answer: texts and images, each with its path."""
         kept: list[ResultPart] = []
         for value, at in parts:
             if isinstance(value, str):
@@ -113,9 +116,7 @@ class EntryBlocks:
                 kept.append(value.media)
         alone = kept[0].text if len(kept) == 1 and isinstance(kept[0], Text) else None
         content = alone if alone is not None else tuple(kept)
-        self.blocks.append(
-            ToolResult(tool_call_id=call, content=content or "", is_error=is_error, **more)
-        )
+        self.blocks.append(ToolResult(tool_call_id=call, content=content or "", is_error=is_error))
 
     def make_appends(
         self,

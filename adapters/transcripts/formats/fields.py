@@ -52,11 +52,11 @@ def find_text(owner: Any, *names: str) -> str | None:
     return owner if isinstance(owner, str) and owner else None
 
 
-def require_name(owner: JsonDict, field: str, within: str = "") -> str:
+def require_name(owner: JsonDict, field: str) -> str:
     """Return a required text that may not be empty."""
-    if found := require_field(owner, field, str, within):
+    if found := require_field(owner, field, str):
         return found
-    raise MalformedError(f"{within}{field}: expected an id, but it is empty")
+    raise MalformedError(f"{field}: expected an id, but it is empty")
 
 
 def require_type(item: Any) -> str:

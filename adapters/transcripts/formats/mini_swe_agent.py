@@ -11,7 +11,6 @@ from ....domain.messages import Role
 from .chat_content import (
     ChatReader,
     TrajectoryWriter,
-    add_message_blocks,
     add_thoughts,
     add_tool_calls,
     find_chat_summary,
@@ -22,6 +21,7 @@ from .chat_content import (
     make_thought_fields,
     make_trajectory_key,
     read_chat_messages,
+    read_contents,
     read_surrounding,
 )
 from .entry_steps import EntryBlocks, EntryLocation
@@ -142,7 +142,7 @@ class _MessageReader(ChatReader):
     ) -> list[ImportStep]:
         pieces = EntryBlocks()
         add_thoughts(pieces, message, self.line)
-        add_message_blocks(pieces, Kind.ASSISTANT, message)
+        pieces.add_parts(Kind.ASSISTANT, read_contents(message))
         add_tool_calls(pieces, message)
         if not pieces.call_ids and (command := _find_command(pieces, message)) is not None:
             arguments = self.line.to_json({"command": command})
@@ -172,7 +172,7 @@ class _MessageReader(ChatReader):
             return self._read_answer(message, self.open_calls[0], extra, whence)
         pieces = EntryBlocks()
         is_developer = bool(found) or by == "developer" or is_interrupt
-        add_message_blocks(pieces, Kind.DEVELOPER if is_developer else Kind.USER, message)
+        pieces.add_parts(Kind.DEVELOPER if is_developer else Kind.USER, read_contents(message))
         if found:
             pieces.mark_as_summary(found)
         return self.append(pieces, message, whence, raw)

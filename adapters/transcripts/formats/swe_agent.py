@@ -10,7 +10,6 @@ from ....domain.messages import Role
 from .chat_content import (
     ChatReader,
     TrajectoryWriter,
-    add_message_blocks,
     add_thoughts,
     add_tool_calls,
     find_chat_summary,
@@ -21,6 +20,7 @@ from .chat_content import (
     make_thought_fields,
     make_trajectory_key,
     read_chat_messages,
+    read_contents,
     read_surrounding,
 )
 from .entry_steps import EntryBlocks, EntryLocation, digest_text
@@ -131,7 +131,7 @@ class _HistoryReader(ChatReader):
     ) -> list[ImportStep]:
         pieces = EntryBlocks()
         add_thoughts(pieces, message, self.line)
-        add_message_blocks(pieces, Kind.ASSISTANT, message)
+        pieces.add_parts(Kind.ASSISTANT, read_contents(message))
         action = get_field(message, "action", str)
         add_tool_calls(pieces, message)
         if not message.get("tool_calls") and action and action.strip():
@@ -155,16 +155,16 @@ class _HistoryReader(ChatReader):
             return self.answer(message, self.open_calls[0], whence)
         pieces = EntryBlocks()
         if found:
-            add_message_blocks(pieces, Kind.DEVELOPER, message)
+            pieces.add_parts(Kind.DEVELOPER, read_contents(message))
             pieces.mark_as_summary(found)
         elif message.get("is_demo") is True:
-            add_message_blocks(pieces, Kind.DEVELOPER, message)
+            pieces.add_parts(Kind.DEVELOPER, read_contents(message))
             pieces.name_blocks(_DEMONSTRATION_ENTRY)
         else:
             # After the model's first message, unmarked user messages come from the program.
             is_first = not (self.last_model_message or _DEVELOPER_AGENT in tags)
             kind = Kind.USER if _USER_AGENT in tags or is_first else Kind.DEVELOPER
-            add_message_blocks(pieces, kind, message)
+            pieces.add_parts(kind, read_contents(message))
         return self.append(pieces, message, whence, raw)
 
 

@@ -178,7 +178,10 @@ class RequestAudit:
         self.current = (name, settings)
         shape = self.shapes[name]
         return RequestParameters(
-            key, _system_text(shape.get("system")), _shape_tools(shape), settings
+            key,
+            _system_text(shape.get("system")),
+            get_field(shape, "tools", list, "shape."),
+            settings,
         )
 
 
@@ -191,10 +194,6 @@ def _system_text(system: Any) -> str | None:
             return "\n\n".join(texts) or None
         case _:
             return None
-
-
-def _shape_tools(shape: JsonDict) -> list[Any] | None:
-    return get_field(shape, "tools", list, "shape.")
 
 
 def _has_text(value: Any) -> bool:

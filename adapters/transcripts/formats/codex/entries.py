@@ -224,12 +224,7 @@ class UsageTracker:
         self.window = _parse_count(told, "model_context_window", within) or self.window
 
     def make_call(self, id: str, key: str, usage: Usage, time: str | None) -> ReportedCall:
-        fields: dict[str, Any] = {
-            "call_id": id,
-            "model": self.model,
-            "usage": usage,
-            "source_time": time,
-        }
+        fields: JsonDict = {"call_id": id, "model": self.model, "usage": usage, "source_time": time}
         if self.window:
             fields["context_window"] = self.window
         before, self.first_answer_id = self.first_answer_id, None

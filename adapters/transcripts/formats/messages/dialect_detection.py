@@ -6,6 +6,7 @@ from itertools import islice
 from types import NoneType
 from typing import Any
 
+from ..fields import JsonDict
 from ..mini_swe_agent import has_bash_messages
 from ..source import TranscriptSource
 
@@ -47,8 +48,9 @@ def detect_dialect(source: TranscriptSource) -> str | None:
         if None in names:
             return None
         return next((name for name in names if name != CHAT_MESSAGES), CHAT_MESSAGES)
-    if len(source.first_values) == 1 and not _may_hold_messages(source.first_values[0]):
-        return None
+    match source.first_values:
+        case [value] if not isinstance(value, list) and detect_value_dialect(value) is None:
+            return None
     document = source.document
     return detect_value_dialect(document.value) if document and not document.problem else None
 
@@ -81,11 +83,7 @@ def is_tau_record(value: Any) -> bool:
             return False
 
 
-def _may_hold_messages(value: Any) -> bool:
-    return isinstance(value, list) or detect_value_dialect(value) is not None
-
-
-def _is_responses_body(body: dict[str, Any]) -> bool:
+def _is_responses_body(body: JsonDict) -> bool:
     asked, answered = body.get("input"), body.get("output")
     if isinstance(asked, str):
         return isinstance(body.get("model"), str)
@@ -112,7 +110,7 @@ def _is_item(value: Any) -> bool:
     return isinstance(kind, str) and kind in _ITEM_TYPES
 
 
-def _choose_dialect(messages: list[Any], body: dict[str, Any]) -> str:
+def _choose_dialect(messages: list[Any], body: JsonDict) -> str:
     signs = Counter(_body_signs(body))
     for message in islice(messages, _MAX_MESSAGES_EXAMINED):
         if isinstance(message, dict):
@@ -121,7 +119,7 @@ def _choose_dialect(messages: list[Any], body: dict[str, Any]) -> str:
     return max(named, key=lambda name: signs[name])  # the first, if there is no sign
 
 
-def _body_signs(body: dict[str, Any]) -> Iterator[str]:
+def _body_signs(body: JsonDict) -> Iterator[str]:
     if isinstance(body.get("system"), str | list) or "anthropic_version" in body:
         yield ANTHROPIC_MESSAGES
     match body.get("tools"):
@@ -131,7 +129,7 @@ def _body_signs(body: dict[str, Any]) -> Iterator[str]:
             yield CHAT_MESSAGES
 
 
-def _message_signs(message: dict[str, Any]) -> Iterator[str]:
+def _message_signs(message: JsonDict) -> Iterator[str]:
     kind = message.get("type")
     if isinstance(kind, str) and kind in _ITEM_TYPES:
         yield RESPONSES_ITEMS

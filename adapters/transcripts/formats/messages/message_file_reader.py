@@ -91,13 +91,13 @@ def report_no_session(line: SourceLine, reason: str) -> Iterator[ImportStep]:
 
 
 def read_messages(
-    conversation: MessageReader, messages: list[Any], before: int, first: int = 1
+    conversation: MessageReader, messages: list[Any], before: int
 ) -> Iterator[ImportStep]:
     """Yield the steps of all messages; progress is the share of messages read."""
     size = conversation.line.end - before
     for index, message in enumerate(messages):
         offset = before + size * (index + 1) // len(messages)
-        yield from conversation.read(first + index, message, offset)
+        yield from conversation.read(index + 1, message, offset)
 
 
 def _read_session(
@@ -145,7 +145,9 @@ def read_body_steps(
     """Yield the steps of a body without its messages: the request, and the body itself."""
     line = conversation.line
     rest = drop_fields(body, *dict(held))
-    counts: list[list[Any]] = [[name, _describe_position(body[name], some)] for name, some in held]
+    counts: list[list[Any]] = [
+        [name, "text" if isinstance(body[name], str) else len(some)] for name, some in held
+    ]
     counts[-1][1] = "text" if counts[-1][1] == "text" else None  # it may grow
     raw = line.to_json({"body": rest, "held": counts})
     key = f"{BODY_ENTRY}:{digest_text(raw)}"
@@ -153,10 +155,6 @@ def read_body_steps(
     conversation.has_system_prompt = asked.system_prompt is not None
     yield replace(asked, key=f"{key}:asked")
     yield RawEntry(key, BODY_ENTRY, raw, line=0)
-
-
-def _describe_position(messages: Any, some: list[Any]) -> int | str:
-    return "text" if isinstance(messages, str) else len(some)
 
 
 def _prompt_text(prompt: Any) -> str | None:

@@ -165,7 +165,7 @@ class Dialect:
     request_fields: RequestFields
     is_of_items: bool = False
     """Whether each piece of a model's answer is an item of its own."""
-    read_call_fields: Callable[[str], dict[str, Any] | None] | None = None
+    read_call_fields: Callable[[str], JsonDict | None] | None = None
     """Returns the call fields of a message in JSON text; None if it has none."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .....domain.compaction_events import Trigger
 from ..entry_steps import EntryBlocks, EntryLocation, digest_text, make_line_problem
-from ..fields import MalformedError, get_field, json_name, require_field
+from ..fields import JsonDict, MalformedError, get_field, json_name, require_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..placeholders import EarlierValue
 from ..source import TranscriptSource
@@ -84,7 +84,7 @@ class V0EventReader:
         return self._read_observation(event, kind, whence, raw)
 
     def _read_action(
-        self, event: dict[str, Any], kind: str, whence: EntryLocation, raw: str
+        self, event: JsonDict, kind: str, whence: EntryLocation, raw: str
     ) -> Iterator[ImportStep]:
         if kind == "system":
             args = require_field(event, "args", dict)
@@ -110,7 +110,7 @@ class V0EventReader:
         else:
             yield UnknownEntry(whence.key, f"action/{kind}", raw, whence.number, whence.id)
 
-    def _read_call(self, event: dict[str, Any], whence: EntryLocation) -> Iterator[ImportStep]:
+    def _read_call(self, event: JsonDict, whence: EntryLocation) -> Iterator[ImportStep]:
         asked = v0_content.find_action_call(event, whence.id or whence.key)
         told = self.responses.get(asked.response_id or "")
         pieces = v0_content.read_v0_action(event, asked, self.line, first=told is None)
@@ -134,7 +134,7 @@ class V0EventReader:
         return said
 
     def _read_message(
-        self, event: dict[str, Any], whence: EntryLocation, raw: str
+        self, event: JsonDict, whence: EntryLocation, raw: str
     ) -> Iterator[ImportStep]:
         pieces = v0_content.read_v0_message(event)
         by_model = event.get("source") == "agent"
@@ -144,7 +144,7 @@ class V0EventReader:
             yield from self._report_call(event, None, None, whence)
 
     def _read_observation(
-        self, event: dict[str, Any], kind: str, whence: EntryLocation, raw: str
+        self, event: JsonDict, kind: str, whence: EntryLocation, raw: str
     ) -> EventSteps:
         call = self._find_answered_call(event)
         if call is not None:
@@ -164,7 +164,7 @@ class V0EventReader:
         unknown = UnknownEntry(whence.key, f"observation/{kind}", raw, whence.number, whence.id)
         return EventSteps([unknown], "unknown")
 
-    def _find_answered_call(self, event: dict[str, Any]) -> str | None:
+    def _find_answered_call(self, event: JsonDict) -> str | None:
         metadata = event.get(v0_content.METADATA_FIELD)
         named = metadata.get("tool_call_id") if isinstance(metadata, dict) else None
         if isinstance(named, str) and named in self.open_calls:
@@ -175,7 +175,7 @@ class V0EventReader:
     def _make_steps(
         self,
         pieces: EntryBlocks,
-        event: dict[str, Any],
+        event: JsonDict,
         whence: EntryLocation,
         raw: str,
         message_id: str | None = None,
@@ -187,12 +187,12 @@ class V0EventReader:
             said = "action" if "action" in event else "observation"
             yield _make_raw_entry(whence, f"{said}/{event[said]}", raw)
 
-    def _show_event(self, event: dict[str, Any], whence: EntryLocation) -> None:
+    def _show_event(self, event: JsonDict, whence: EntryLocation) -> None:
         id, name = event.get("id"), whence.id or whence.key
         self.view.show(id if type(id) is int else name, name)
 
     def _read_condensation(
-        self, event: dict[str, Any], whence: EntryLocation, raw: str
+        self, event: JsonDict, whence: EntryLocation, raw: str
     ) -> Iterator[ImportStep]:
         args = require_field(event, "args", dict)
         summary = get_field(args, "summary", str, "args.")
@@ -206,7 +206,7 @@ class V0EventReader:
             return
         yield _make_raw_entry(whence, "action/condensation", raw)
 
-    def _forgotten_ids(self, args: dict[str, Any]) -> list[Any]:
+    def _forgotten_ids(self, args: JsonDict) -> list[Any]:
         ids = get_field(args, "forgotten_event_ids", list, "args.")
         if ids is not None:
             return [id for id in ids if type(id) is int]
@@ -217,11 +217,7 @@ class V0EventReader:
         return [id for id in self.view.names if isinstance(id, int) and first <= id <= last]
 
     def _report_call(
-        self,
-        event: dict[str, Any],
-        response: dict[str, Any] | None,
-        id: str | None,
-        whence: EntryLocation,
+        self, event: JsonDict, response: JsonDict | None, id: str | None, whence: EntryLocation
     ) -> Iterator[ImportStep]:
         spent = self.metrics.take_call(event.get("llm_metrics"), response)
         if spent is None:
