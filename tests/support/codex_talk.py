@@ -1,7 +1,6 @@
 """Rollouts of Codex in the making, and what reading one yields."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +91,6 @@ def message(role: str, *texts: str | Item) -> Item:
 def sealed(**fields: Any) -> Item:
     """A summary that only the provider can read."""
     return {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"} | fields
-
-
-Read = Callable[[Rollout | bytes], Reading]
 
 
 def read_at(path: Path, told: Rollout | bytes) -> Reading:

@@ -14,6 +14,7 @@ from databases import connected_to
 import cutbank
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.maintenance import recompression
@@ -70,16 +71,16 @@ def append_turn(session: StoredSession, number: int) -> None:
         say("ack", number, part, done.first, done.last)
 
 
+def request(session: StoredSession, number: int, *, activate: bool = True) -> CompactionOutcome:
+    """Compact under this number, by which a repetition is known."""
+    options = CompactionOptions(idempotency_key=f"compaction {number}", activate=activate)
+    return session.compact(POLICY, limit=LIMIT, options=options)
+
+
 def compact(session: StoredSession, number: int) -> None:
     """Compact; every third boundary is prepared first."""
     with suppress(NothingToCompactError, StalePlanError):
-        outcome = session.compact(
-            POLICY,
-            limit=LIMIT,
-            options=CompactionOptions(
-                idempotency_key=f"compaction {number}", activate=number % 3 > 0
-            ),
-        )
+        outcome = request(session, number, activate=number % 3 > 0)
         say("boundary", number, outcome.boundary)
         if number % 3 == 0:
             session.activate()
@@ -88,19 +89,17 @@ def compact(session: StoredSession, number: int) -> None:
 # At random moments
 
 
-def appends(address: str, first: int) -> None:
+def appends(address: str, first: int, *, compacts: bool = False) -> None:
     with cutbank.open(address) as store:
         session = store.session("session")
         for number in range(first, first + 1_000):
             append_turn(session, number)
+            if compacts:
+                compact(session, number)
 
 
 def compacts(address: str, first: int) -> None:
-    with cutbank.open(address) as store:
-        session = store.session("session")
-        for number in range(first, first + 1_000):
-            append_turn(session, number)
-            compact(session, number)
+    appends(address, first, compacts=True)
 
 
 def imports(address: str, transcript: str, characters: int) -> None:
@@ -122,11 +121,7 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
             return
         session = store.session("session")
         if what == "activate":
-            session.compact(
-                POLICY,
-                limit=LIMIT,
-                options=CompactionOptions(idempotency_key=f"compaction {number}", activate=False),
-            )
+            request(session, number, activate=False)
         if what == "extend":
             session.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
             for more in range(number, number + 30):
@@ -141,11 +136,7 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
             case "turn":
                 append_turn(session, number)
             case "boundary":
-                outcome = session.compact(
-                    POLICY,
-                    limit=LIMIT,
-                    options=CompactionOptions(idempotency_key=f"compaction {number}"),
-                )
+                outcome = request(session, number)
                 say("boundary", number, outcome.boundary)
             case "activate":
                 say("activated", number, session.activate())

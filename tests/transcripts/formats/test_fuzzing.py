@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutations import mutated_copy
 from reading_rules import check_imported, check_read, check_told, in_time
-from transcripts import NO_SESSIONS, SESSIONS, name_of, real, samples
+from transcripts import name_of, real, samples
 from wrong_types import mutants
 
 from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
@@ -26,7 +26,6 @@ from cutbank.adapters.transcripts.formats.json_lines import MAX_LINE_BYTES
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "fuzz.py"
-ALL = [pytest.param(path, id=name_of(path)) for path in samples()]
 FILES = [path for path in samples() if path.is_file()]
 SHORT = 1_500
 """Bytes of the longest line, in some readings: most files have lines that are longer."""
@@ -79,19 +78,12 @@ def test_a_wrong_sample_is_imported_and_verified(path: Path, choose: Random) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", ALL)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=name_of(path)) for path in [*samples(), *real()]]
+)
 @settings(many, max_examples=30)
 @given(choose=choices)
-def test_a_wrong_sample_is_read_to_its_end(path: Path, choose: Random) -> None:
-    check(path, choose, whole=choose.random() < 0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not SESSIONS, reason=NO_SESSIONS)
-@pytest.mark.parametrize("path", [pytest.param(path, id=name_of(path)) for path in real()])
-@settings(many, max_examples=20)
-@given(choose=choices)
-def test_a_wrong_real_transcript_is_read_to_its_end(path: Path, choose: Random) -> None:
+def test_a_wrong_transcript_is_read_to_its_end(path: Path, choose: Random) -> None:
     check(path, choose, whole=choose.random() < 0.15)
 
 
