@@ -204,7 +204,6 @@ def told(history: HistoryFold, coordinate: object) -> dict[str, object]:
         "entries": list(history.entries.values()),
         "use": history.measure_usage(),
         "sizes": history.list_sizes(),
-        "anchored": history.reckoning.find_anchor_position(),
     }
 
 
