@@ -114,7 +114,6 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
 
 
 def records(kind: type[Record], **known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Records of a class, each field at its default or at any value."""
     known = {
         name: values(field.annotation)
         if field.is_required()
@@ -128,9 +127,4 @@ def records(kind: type[Record], **known: st.SearchStrategy[Any]) -> st.SearchStr
 
 
 def events(kind: type[Event]) -> st.SearchStrategy[Event]:
-    return records(
-        kind,
-        originator_id=st.builds(uuid4),
-        subject=NAMES,
-        key_id=st.none() | NAMES,
-    )
+    return records(kind, originator_id=st.builds(uuid4), subject=NAMES, key_id=st.none() | NAMES)

@@ -31,12 +31,10 @@ def find_era(epochs: Sequence[ViewEpoch], position: int) -> ViewEpoch:
 
 
 def sent_as(view: cutbank.HistoryView, form: str) -> bytes:
-    """The very bytes of a request's body."""
     return json.dumps(render_view(view, form)).encode()
 
 
 def check_sum(session: StoredSession, audit: Audit) -> None:
-    """No event of the log or of the lineage is missing, and none is told twice."""
     positions, versions, numbers = list[int](), list[int](), list[int]()
     for happening in audit.read_between():
         match happening:
@@ -53,7 +51,6 @@ def check_sum(session: StoredSession, audit: Audit) -> None:
 
 
 def check_calls(session: StoredSession, audit: Audit, sent: Sent) -> None:
-    """Calls are counted as replays count, and those that were served are proved."""
     replayed = read_recording(session).calls
     asked = [one for one in audit.read_between() if isinstance(one, ModelCallEntry)]
     assert [(call.number, call.last_seen_position, call.answer) for call in replayed] == [

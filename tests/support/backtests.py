@@ -61,7 +61,6 @@ def control(session: str, name: str, limit: int = 16_000, **fields: Any) -> Cont
 
 
 def measured(*cells: Cell, **fields: Any) -> BacktestResult:
-    """Of these cells, with their setups in the order in which they come."""
     setups: list[Setup] = []
     for one in cells:
         if one.setup not in setups:
@@ -137,7 +136,6 @@ dollars = st.none() | st.floats(0, 1e4, allow_nan=False).map(lambda amount: roun
 
 @st.composite
 def some_scores(draw: st.DrawFn) -> Scores:
-    """Counts of which no part is larger than its whole."""
     wholes = {
         "stakes": ("hits", "context_hits"),
         "pairs": ("pair_hits",),
@@ -188,7 +186,6 @@ def some_cells(draw: st.DrawFn, of: Setup, session: str) -> Cell:
 
 @st.composite
 def some_measured(draw: st.DrawFn) -> BacktestResult:
-    """Any backtest: every session under every setup, as a runner answers."""
     setups = draw(
         st.lists(
             st.builds(

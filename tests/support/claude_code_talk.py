@@ -7,12 +7,7 @@ from typing import Any, TypeVar
 
 from cutbank.adapters.transcripts.formats.claude_code import FORMAT
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
-from cutbank.adapters.transcripts.formats.steps import (
-    Append,
-    EntryEnd,
-    ImportStep,
-    SourceProblem,
-)
+from cutbank.adapters.transcripts.formats.steps import Append, EntryEnd, ImportStep, SourceProblem
 from cutbank.domain.blocks import AnyBlock
 
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -84,8 +79,6 @@ def tool_use(call: str, **fields: Any) -> Entry:
 
 
 class Reading:
-    """What reading a file yielded."""
-
     def __init__(self, steps: list[ImportStep]) -> None:
         self.steps = steps
 
@@ -110,10 +103,8 @@ class Reading:
 
 
 Tell = Callable[..., Reading]
-"""Writes a talk, or any bytes, to a file, and reads it."""
 
 
 def reading_of(path: Path, raw: bytes) -> Reading:
-    """What reading a file with these bytes yields."""
     path.write_bytes(raw)
     return Reading(list(FORMAT.read(TranscriptSource(path))))

@@ -4,8 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 
 class Clock:
-    """A clock that moves a second at each look, and where it is told to."""
-
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
 

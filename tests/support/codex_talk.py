@@ -1,7 +1,6 @@
 """Rollouts of Codex in the making, and what reading one yields."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ Item = dict[str, Any]
 
 
 class Rollout:
-    """A rollout in the making, a second a line."""
-
     def __init__(self, thread: str = THREAD, **meta: Any) -> None:
         self.lines: list[Item] = []
         self.total = dict.fromkeys(
@@ -31,7 +28,6 @@ class Rollout:
         self.add("session_meta", {"id": thread, "cwd": "/here", "cli_version": "0.1"} | meta)
 
     def add(self, kind: str, payload: Any, **more: Any) -> int:
-        """Tells the number of the line."""
         time = f"2026-01-01T00:{len(self.lines) // 60:02}:{len(self.lines) % 60:02}.000Z"
         self.lines.append({"timestamp": time, "type": kind, "payload": payload} | more)
         return len(self.lines)
@@ -97,10 +93,6 @@ def sealed(**fields: Any) -> Item:
     return {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"} | fields
 
 
-Read = Callable[[Rollout | bytes], Reading]
-
-
 def read_at(path: Path, told: Rollout | bytes) -> Reading:
-    """What reading a file yields that holds the rollout, or these bytes."""
     path.write_bytes(told if isinstance(told, bytes) else told.raw())
     return Reading(list(FORMAT.read(TranscriptSource(path))))

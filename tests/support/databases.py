@@ -24,7 +24,6 @@ each_database = pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 
 
 def postgres_address(folder: Path) -> str:
-    """The address of the run's server, which is started if nobody has yet."""
     try:
         from postgres_server import address  # noqa: PLC0415 - not everywhere
     except ImportError as missing:
@@ -44,12 +43,10 @@ def new_schema(server: str) -> Iterator[str]:
 
 
 def settings_of(database: str, *, synchronous: str = "FULL") -> dict[str, str]:
-    """What eventsourcing's application is told to open a database."""
     return make_environment(database, synchronous=synchronous, compress=False)
 
 
 def connected_to(database: str) -> psycopg.Connection[Any]:
-    """A connection that looks at a schema from outside."""
     address = PostgresAddress.parse(database)
     connection = psycopg.connect(**address.connection, autocommit=True)
     connection.execute(SQL("SET search_path TO {}").format(Identifier(address.schema)))
@@ -57,7 +54,6 @@ def connected_to(database: str) -> psycopg.Connection[Any]:
 
 
 def asked(store: SessionStore | EventStore, query: str) -> list[tuple[Any, ...]]:
-    """What the database behind a store answers; a query that both databases understand."""
     match store.recorder if isinstance(store, EventStore) else store.events.recorder:
         case SQLiteRecorder() as recorder:
             return recorder.datastore.reader.execute(query).fetchall()
@@ -68,6 +64,5 @@ def asked(store: SessionStore | EventStore, query: str) -> list[tuple[Any, ...]]
 
 
 def subscriptions_of(store: EventStore) -> list[Any]:
-    """The subscriptions that a store's own appends wake."""
     assert isinstance(store.recorder, SQLiteRecorder | PostgresRecorder)
     return list(store.recorder.subscriptions)

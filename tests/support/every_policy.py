@@ -12,7 +12,6 @@ USUAL_LIMIT = 200_000
 
 
 def every_name() -> list[str]:
-    """Every policy by name, and with each of its presets."""
     return [
         name
         for policy in POLICIES.values()

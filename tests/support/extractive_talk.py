@@ -26,7 +26,6 @@ class Talk:
     digest: Digest = field(default_factory=Digest)
 
     def say(self, *blocks: AnyBlock | str, tokens: int | None = None) -> "Talk":
-        """Append blocks; a plain text is the user's."""
         for said in blocks:
             block = Block.user(said) if isinstance(said, str) else said
             self.head += 1
@@ -38,7 +37,6 @@ class Talk:
     def call(
         self, name: str, result: str = "ok", *, failed: bool = False, **arguments: object
     ) -> "Talk":
-        """Append a tool call and its answer."""
         name_of_call = f"call-{self.head}"
         return self.say(
             ToolCall(tool_call_id=name_of_call, name=name, arguments=json.dumps(arguments)),
@@ -58,7 +56,6 @@ class Talk:
         return replace(material, **more)  # type: ignore[arg-type]
 
     def summary(self, budget: int = 2_000, **more: object) -> Draft:
-        """Summarise what was said since the last time; it must pass the gate."""
         material = self.material(budget, **more)
         draft = ExtractiveSummarizer().summarize(material)
         texts = user_texts([*self.gone, *self.items])

@@ -26,13 +26,11 @@ def one_line(*words: str) -> Iterator[None]:
 
 
 def texts(session: StoredSession) -> list[str]:
-    """All that was ever said, in order of position."""
     return [block.block.text for block in session.recall(search="")]
 
 
 @contextmanager
 def closing(path: Path) -> Iterator[sqlite3.Connection]:
-    """The file behind the store's back."""
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         yield connection

@@ -62,7 +62,6 @@ def child(session: StoredSession, words: str) -> None:
 
 
 def check_forks(database: str) -> None:
-    """Fork children while threads write, and check that each goes on, and that nothing is lost."""
     with cutbank.open(database, synchronous="NORMAL") as store:
         session = store.session("session")
         forking = get_context("fork")

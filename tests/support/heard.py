@@ -21,11 +21,7 @@ _ABANDONED = re.compile(r"\s*\[abandoned: [^\]]*\]\s*")
 _NOT_SHOWN = "[the source does not show the summary that it made]"
 """Where a source keeps its summary to itself: this is told of it, and nothing is lost with it."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-_SPEAKERS = {
-    Kind.USER: "user",
-    Kind.ASSISTANT: "assistant",
-    Kind.DEVELOPER: "developer",
-}
+_SPEAKERS = {Kind.USER: "user", Kind.ASSISTANT: "assistant", Kind.DEVELOPER: "developer"}
 
 
 @dataclass
@@ -33,19 +29,15 @@ class Heard:
     """A session without what formats may say in their own way: spaces, marks, names of ids."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    """All that each speaker said."""
     documents: list[str] = field(default_factory=list)
     """The words of documents: where those have no place, they stand among the user's."""
     order: list[str] = field(default_factory=list)
-    """Who was heard after whom, results apart."""
     calls: list[tuple[str, Any]] = field(default_factory=list)
     results: list[str | None] = field(default_factory=list)
-    """What answered each call; None where nothing did."""
     summaries: list[str] = field(default_factory=list)
 
 
 def heard(parts: Iterable[OutgoingPart]) -> Heard:
-    """What the parts of a session say."""
     found = Heard()
     open_calls: dict[str, int] = {}
     for part in parts:

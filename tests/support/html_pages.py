@@ -6,16 +6,12 @@ VOID = {"meta", "br", "hr", "input"}
 
 
 class Page(HTMLParser):
-    """The elements and texts of a page whose elements are nested as they should be."""
-
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.words: list[str] = []
-        """All texts but those of scripts and styles."""
         self.texts: dict[str, str] = {}
-        """The text in each element that has an id."""
         self.within: list[str] = []
         """The ids of what is open, outermost first."""
         self.feed(text)
@@ -54,5 +50,4 @@ class Page(HTMLParser):
 
     @property
     def documents(self) -> dict[str, str]:
-        """The JSON that scripts read, by the ids of its elements."""
         return {one["id"]: self.texts[one["id"]] for one in self.named("script") if "id" in one}

@@ -25,14 +25,11 @@ LONG = 120.0
 
 
 class IdleProcess:
-    """The process; its log is one JSON object a line."""
-
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
         self.log: list[dict[str, Any]] = []
 
     def until(self, *abouts: NoticeKind) -> dict[str, Any]:
-        """Read its log until it tells of one of these."""
         return self.until_said(lambda said: said.get("about") in abouts)
 
     def until_said(self, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -44,7 +41,6 @@ class IdleProcess:
         raise AssertionError(f"it ended without a word of that: {self.log}")
 
     def until_file(self, path: Path, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Look at a file that it keeps until it says so."""
         while self.process.poll() is None:
             with suppress(FileNotFoundError):
                 said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -55,7 +51,6 @@ class IdleProcess:
         raise AssertionError(f"it ended before {path} said so: {self.log}")
 
     def ended(self) -> tuple[int, dict[str, Any] | None]:
-        """Its exit code, and the document on its standard output."""
         out, err = self.process.communicate()
         self.log += map(json.loads, err.splitlines())
         return self.process.returncode, json.loads(out) if out else None
@@ -68,7 +63,6 @@ class IdleProcess:
 def idling(
     database: str, *words: str | Path, env: Mapping[str, str] | None = None
 ) -> Iterator[IdleProcess]:
-    """`cutbank idle` with these words, for as long as a test needs it."""
     process = subprocess.Popen(
         [*PROGRAM, "idle", "--json", "--log", "json", "--verbose", *map(str, words)],
         stdout=subprocess.PIPE,

@@ -17,7 +17,6 @@ from cutbank.domain.summaries.summarizer import SummaryPart, SummaryRequest
 from cutbank.domain.window import Window
 
 SYNTHETIC = {SummaryPart.HISTORY: "SUM", SummaryPart.TURN: "PRE"}
-"""What the original was given for summaries."""
 
 
 def shipped(vector: Vector) -> RollingTimeline:

@@ -90,7 +90,6 @@ def _announced(name: str, act: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def begin() -> None:
-    """From here on the steps count."""
     global _is_begun  # noqa: PLW0603 - as above
     _is_begun = True
 

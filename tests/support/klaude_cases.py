@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
-from neutral_blocks import block_of, images_of, turn_of
+from made_events import ENVELOPE, make_boundary, make_summary
+from neutral_blocks import block_of, digest_of, images_of, turn_of
 from vector_files import Vector, lines_of
 
 from cutbank.adapters.settings.policy_catalog import get_policy
@@ -28,7 +27,7 @@ from cutbank.domain.session_events import (
 from cutbank.domain.settlement import find_split_turn
 from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeTemplate
 from cutbank.domain.summaries.summarizer import Material
-from cutbank.domain.token_estimate import estimate_block, estimate_text
+from cutbank.domain.token_estimate import estimate_block
 from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import make_window
 from cutbank.projections.history_view import HistoryFold
@@ -36,13 +35,6 @@ from cutbank.projections.view_content import Coordinate, RecordedEvent
 
 SYSTEMS: Mapping[str, str] = {"klaude_first": "as_shipped", "klaude": "later"}
 """Files of vectors, and the preset that answers as each of them."""
-
-ENVELOPE: Mapping[str, Any] = {
-    "originator_id": UUID(int=1),
-    "originator_version": 1,
-    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-    "subject": "vectors",
-}
 
 
 @dataclass(frozen=True)
@@ -52,7 +44,6 @@ class Case:
     vector: Vector
     log: tuple[RecordedEvent, ...]
     at: Mapping[str, int]
-    """The position of each neutral block."""
     policy: ReserveHeadroom
     window: Window
 
@@ -70,7 +61,6 @@ class Case:
         return KLAUDE_TEMPLATES[self.policy.form]
 
     def ids(self, items: Sequence[Item]) -> list[str]:
-        """The neutral blocks of items; the images of a prompt are part of its block."""
         named = {position: name for name, position in self.at.items()}
         return [named[item.position] for item in items if item.position in named]
 
@@ -81,7 +71,6 @@ class Case:
 
     @property
     def whole(self) -> tuple[Item, ...]:
-        """All that was ever said."""
         return tuple(sorted((*self.window.evicted, *self.window.items), key=_position))
 
     def count_tokens(self, items: Sequence[Item]) -> int:
@@ -96,7 +85,6 @@ class Case:
         return sum(self.count_tokens(message.items) for message in group_messages(self.whole))
 
     def material(self, first_kept: int) -> Material:
-        """What leaves by a cut, legal or not."""
         window = self.window
         gone = tuple(item for item in window.open_to_cut if item.position < first_kept)
         covers = Ranges.of(item.position for item in gone)
@@ -120,15 +108,13 @@ class Case:
         )
 
     def compacted(self, first_kept: int, summary: str) -> Window:
-        """The window that follows on a cut, legal or not."""
         after = self.log[-1].position
-        boundary = drawn(first_kept, after)
-        written = summary_event(summary, Digest(), Ranges.span(1, first_kept - 1))
+        boundary = make_boundary(after, Ranges.span(first_kept, after), first_kept=first_kept)
+        written = make_summary(summary, Ranges.span(1, first_kept - 1))
         return seen(self.log, boundary, written, self.window.limit)
 
 
 def cases(which: str, file: str) -> Iterator[Case]:
-    """All vectors of a file, each under the preset that it is to be answered by."""
     for vector in lines_of(which, file):
         log, at = logged(vector["input"])
         config = vector["config"]
@@ -170,41 +156,11 @@ def standing(
     """The last of the summaries that a history holds, and where it keeps from."""
     for block in reversed(neutral):
         if block["kind"] == "summary":
-            meta = block["meta"]
-            first_kept = at[meta["first_kept_block"]]
-            files = meta.get("details") or {}
-            digest = Digest(
-                read_files=tuple(files.get("read_files", ())),
-                modified_files=tuple(files.get("modified_files", ())),
-            )
-            covers = Ranges.span(1, first_kept - 1)
-            return drawn(first_kept, at[block["id"]]), summary_event(block["text"], digest, covers)
+            first_kept, after = at[block["meta"]["first_kept_block"]], at[block["id"]]
+            kept, covers = Ranges.span(first_kept, after), Ranges.span(1, first_kept - 1)
+            boundary = make_boundary(after, kept, first_kept=first_kept)
+            return boundary, make_summary(block["text"], covers, digest=digest_of(block))
     return None, None
-
-
-def drawn(first_kept: int, after: int) -> CompactBoundary:
-    return CompactBoundary(
-        **ENVELOPE,
-        after=after,
-        first_kept=first_kept,
-        kept=Ranges.span(first_kept, after),
-        trigger=Trigger.MANUAL,
-        policy="reserve-headroom",
-        pre_tokens=1,
-        post_tokens=1,
-    )
-
-
-def summary_event(text: str, digest: Digest, covers: Ranges) -> Summary:
-    return Summary(
-        **ENVELOPE,
-        boundary=1,
-        text=text,
-        digest=digest,
-        covers=covers,
-        summarizer="vectors",
-        tokens=estimate_text(text),
-    )
 
 
 def seen(

@@ -25,7 +25,6 @@ acts: st.SearchStrategy[list[Act]] = st.lists(
 
 
 def live(session: StoredSession, what: list[Act]) -> StoredSession:
-    """Do one thing after another; what cannot be done now is left."""
     for act, n in what:
         with suppress(CutbankError):
             _do(session, act, n)
@@ -62,7 +61,6 @@ def _do(session: StoredSession, act: str, n: int) -> None:
 
 
 def exchange(at: int, n: int) -> list[Block | ToolCall | ToolResult]:
-    """A turn: a wish with a rule, a look into a file, and what was decided."""
     path = f"src/part_{n}/module_{at}.py"
     call = f"call-{at}"
     return [

@@ -10,7 +10,6 @@ ONE, TWO = UUID(int=1), UUID(int=2)
 ODD = "\u00e9 \U0001f600 'quoted' \"twice\" % $1 ? \\ \t"
 """Text that SQL would misread if it were not passed as a parameter."""
 Change = Callable[[str], None]
-"""Runs a statement in the database behind the store's back."""
 
 
 def row(stream: UUID, version: int, **fields: Any) -> StoredRow:

@@ -13,48 +13,18 @@ from typing import Any
 LARGE = 300_000
 """Bytes of which more is cut down to some of its lines first: so that many can be tried."""
 ODD: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    0,
-    -1,
-    1.5,
-    2**63,
-    -(2**63) - 1,
-    10**400,
-    1e308,
-    float("nan"),
-    float("inf"),
-    "",
-    "words",
-    "\ud800",
-    "\udc00\ud800",
-    "a\0b",
-    "../../outside",
-    "/etc/passwd",
-    "0001-01-01T00:00:00Z",
-    "9999-12-31T23:59:59.999999999+23:59",
-    "2026-13-45T99:99:99Z",
-    "data:image/png;base64,!!!!",
-    "x" * 20_000,
-    [],
-    [[]],
-    [None],
-    ["words"],
-    [1, 2, 3],
-    [{}],
-    [{"type": 5}],
-    {},
-    {"": None},
-    {"type": []},
-    {"a": {"b": {"c": [1]}}},
+    *(None, True, False, 0, -1, 1.5, 2**63, -(2**63) - 1, 10**400, 1e308),
+    *(float("nan"), float("inf"), "", "words", "\ud800", "\udc00\ud800", "a\0b"),
+    *("../../outside", "/etc/passwd", "data:image/png;base64,!!!!", "x" * 20_000),
+    *("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999+23:59", "2026-13-45T99:99:99Z"),
+    *([], [[]], [None], ["words"], [1, 2, 3], [{}], [{"type": 5}]),
+    *({}, {"": None}, {"type": []}, {"a": {"b": {"c": [1]}}}),
 )
 DEEP = 3_000
 """Levels: more than Python can follow, and orjson can read."""
 
 
 def mutated(raw: bytes, choose: Random) -> bytes:
-    """A transcript of one file, wrong in one place or a few."""
     raw = _some_lines(raw, choose)
     for _ in range(choose.randint(1, 3)):
         raw = choose.choice(_OF_FILES)(raw, choose)
@@ -62,7 +32,6 @@ def mutated(raw: bytes, choose: Random) -> bytes:
 
 
 def mutate_folder(folder: Path, choose: Random) -> None:
-    """Make a transcript of many files wrong, where it lies."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     for _ in range(choose.randint(1, 3)):
         file = choose.choice(files)
@@ -85,7 +54,6 @@ def mutate_folder(folder: Path, choose: Random) -> None:
 
 
 def mutated_copy(path: Path, folder: Path, choose: Random) -> Path:
-    """A wrong transcript beside the right one, under the same name."""
     target = folder / path.name
     if path.is_dir():
         if target.exists():
@@ -118,11 +86,6 @@ def _cut(raw: bytes, choose: Random) -> bytes:
     return raw[: choose.randint(0, len(raw))]
 
 
-def _cut_at_line(raw: bytes, choose: Random) -> bytes:
-    lines = raw.splitlines(keepends=True)
-    return b"".join(lines[: choose.randint(0, len(lines))])
-
-
 def _byte(raw: bytes, choose: Random) -> bytes:
     at = choose.randint(0, len(raw))
     odd = choose.choice(
@@ -131,45 +94,24 @@ def _byte(raw: bytes, choose: Random) -> bytes:
     return raw[:at] + odd + raw[at + choose.randint(0, 1) :]
 
 
-def _without_line(raw: bytes, choose: Random) -> bytes:
-    lines = raw.splitlines(keepends=True)
-    if lines:
-        del lines[choose.randrange(len(lines))]
-    return b"".join(lines)
-
-
-def _line_again(raw: bytes, choose: Random) -> bytes:
-    lines = raw.splitlines(keepends=True)
-    if lines:
-        lines.insert(choose.randint(0, len(lines)), choose.choice(lines))
-    return b"".join(lines)
-
-
-def _lines_swapped(raw: bytes, choose: Random) -> bytes:
-    lines = raw.splitlines(keepends=True)
-    if lines:
-        one, other = choose.randrange(len(lines)), choose.randrange(len(lines))
-        lines[one], lines[other] = lines[other], lines[one]
-    return b"".join(lines)
-
-
-def _odd_line(raw: bytes, choose: Random) -> bytes:
-    lines = raw.splitlines(keepends=True)
-    deep = choose.choice((b"[", b'{"a":'))
-    line = choose.choice(
-        (
-            b"null",
-            b"[]",
-            b"{}",
-            b'"words"',
-            b"5",
-            b"{",
-            deep * DEEP,
-            b"[" * DEEP + b"]" * DEEP,
-            b'{"type": "of the future", "id": "x"}',
-        )
-    )
-    lines.insert(choose.randint(0, len(lines)), line + b"\n")
+def _lines(raw: bytes, choose: Random) -> bytes:
+    """Cut at a line, or take out, repeat, swap or add one."""
+    lines = raw.splitlines(keepends=True) or [b""]
+    one, other = choose.randrange(len(lines)), choose.randrange(len(lines))
+    match choose.randrange(5):
+        case 0:
+            del lines[one:]
+        case 1:
+            del lines[one]
+        case 2:
+            lines.insert(other, lines[one])
+        case 3:
+            lines[one], lines[other] = lines[other], lines[one]
+        case _:
+            deep = choose.choice((b"[", b'{"a":')) * DEEP
+            future = b'{"type": "of the future", "id": "x"}'
+            odd = (b"null", b"[]", b"{}", b'"words"', b"5", b"{", deep, future)
+            lines.insert(one, choose.choice((*odd, b"[" * DEEP + b"]" * DEEP)) + b"\n")
     return b"".join(lines)
 
 
@@ -243,7 +185,6 @@ def _spelt(tree: Any) -> str:
 
 
 def _places(tree: Any) -> list[tuple[Any, Any]]:
-    """Each value below, as what holds it and where."""
     found: list[tuple[Any, Any]] = []
     waiting = [tree]
     while waiting and len(found) < 5_000:
@@ -257,12 +198,7 @@ def _places(tree: Any) -> list[tuple[Any, Any]]:
 
 
 _OF_FILES: tuple[Callable[[bytes, Random], bytes], ...] = (
-    _cut,
-    _cut_at_line,
-    _byte,
-    _without_line,
-    _line_again,
-    _lines_swapped,
-    _odd_line,
+    *(_cut, _byte),
+    *[_lines] * 5,
     *[_value] * 9,
 )

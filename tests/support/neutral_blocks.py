@@ -1,5 +1,6 @@
 """The neutral blocks of the vectors as cutbank's own: translated, nothing is computed."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from cutbank.domain.blocks import (
@@ -12,6 +13,7 @@ from cutbank.domain.blocks import (
     ToolCall,
     ToolResult,
 )
+from cutbank.domain.compaction_events import Digest
 
 Neutral = dict[str, Any]
 
@@ -28,10 +30,7 @@ def block_of(neutral: Neutral) -> AnyBlock:
     if kind == "tool_call":
         arguments = meta.get("args") or {}
         return ToolCall(
-            tool_call_id=call,
-            name=neutral["tool_name"],
-            arguments=arguments,
-            message_id=message,
+            tool_call_id=call, name=neutral["tool_name"], arguments=arguments, message_id=message
         )
     if kind == "tool_result":
         images: tuple[ResultPart, ...] = (IMAGE,) * meta.get("images", 0)
@@ -46,7 +45,6 @@ def block_of(neutral: Neutral) -> AnyBlock:
 
 
 def images_of(neutral: Neutral) -> list[Block]:
-    """The images of a prompt, which share its message."""
     if neutral["kind"] != "user":
         return []
     image = Block(kind=Kind.IMAGE, media=IMAGE, message_id=neutral["id"])
@@ -60,6 +58,13 @@ def turn_of(neutral: Neutral) -> int:
 
 
 def is_cut_off(neutral: Neutral) -> bool:
-    """Whether the model was stopped before its message came to an end."""
     meta = neutral["meta"]
     return "stop_reason" in meta and meta["stop_reason"] is None
+
+
+def digest_of(summary: Mapping[str, Any]) -> Digest:
+    files = summary["meta"].get("details") or {}
+    return Digest(
+        read_files=tuple(files.get("read_files", ())),
+        modified_files=tuple(files.get("modified_files", ())),
+    )

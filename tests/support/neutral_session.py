@@ -4,14 +4,12 @@ Shapes only: block `n` stands at position `100 * n`, and what comes with it righ
 """
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
-from typing import Any
-from uuid import UUID
 
-from neutral_blocks import Neutral, block_of, images_of, turn_of
+from made_events import ENVELOPE, make_boundary, make_summary
+from neutral_blocks import Neutral, block_of, digest_of, images_of, turn_of
 
 from cutbank.domain.blocks import AnyBlock, ToolCall, ToolResult
-from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary, Trigger
+from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.event import Event
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
@@ -28,19 +26,11 @@ from cutbank.projections.compaction_window import make_window
 from cutbank.projections.history_view import HistoryFold
 from cutbank.projections.view_content import Coordinate, RecordedEvent
 
-ENVELOPE: dict[str, Any] = {
-    "originator_id": UUID(int=1),
-    "originator_version": 1,
-    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-    "subject": "s",
-}
 ROOM = 100
 """Positions that a neutral block has for itself and for what comes with it."""
 
 
 class NeutralSession:
-    """What was said in a vector, and any view of it."""
-
     def __init__(self, blocks: list[Neutral]) -> None:
         self.blocks = blocks
         self._ids: list[str] = [block["id"] for block in blocks]
@@ -49,14 +39,12 @@ class NeutralSession:
         return ROOM * (self._ids.index(id) + 1)
 
     def id(self, position: int) -> str:
-        """Of the neutral block that a position belongs to."""
         return self._ids[position // ROOM - 1]
 
     def ids(self, items: Iterable[Item]) -> list[str]:
         return list(dict.fromkeys(self.id(item.position) for item in items))
 
     def positions(self, ids: Iterable[str]) -> Ranges:
-        """All that stands for these blocks."""
         return Ranges((at, at + ROOM - 1) for at in map(self.position, ids))
 
     @property
@@ -84,8 +72,10 @@ class NeutralSession:
             begins = self.position(kept_from) if kept_from else after + 1
             kept = Ranges.span(begins, after)
             history = HistoryFold(
-                _boundary(after, min(begins, after + 1), kept),
-                _summary(behind, Ranges.span(1, after) - kept),
+                make_boundary(after, kept, first_kept=min(begins, after + 1)),
+                make_summary(
+                    behind["text"], Ranges.span(1, after) - kept, digest=digest_of(behind)
+                ),
             )
         seen = [
             block
@@ -120,7 +110,6 @@ class NeutralSession:
         return told
 
     def _message(self, neutral: Neutral) -> list[str]:
-        """Ids of the blocks that were said at once with this one."""
         group = neutral["meta"].get("group")
         same = [b["id"] for b in self.blocks if group and b["meta"].get("group") == group]
         return same or [neutral["id"]]
@@ -143,32 +132,3 @@ class NeutralSession:
 def _tokens(event: Event) -> int:
     block: AnyBlock = event.block  # type: ignore[attr-defined]
     return estimate_block(block)
-
-
-def _boundary(after: int, first_kept: int, kept: Ranges) -> CompactBoundary:
-    return CompactBoundary(
-        **ENVELOPE,
-        after=after,
-        first_kept=first_kept,
-        kept=kept,
-        trigger=Trigger.MANUAL,
-        policy="recorded",
-        pre_tokens=1,
-        post_tokens=1,
-    )
-
-
-def _summary(block: Neutral, covers: Ranges) -> Summary:
-    files = block["meta"].get("details") or {}
-    return Summary(
-        **ENVELOPE,
-        boundary=1,
-        text=block["text"],
-        digest=Digest(
-            read_files=tuple(files.get("read_files", ())),
-            modified_files=tuple(files.get("modified_files", ())),
-        ),
-        covers=covers,
-        summarizer="recorded",
-        tokens=max(1, len(block["text"]) // 4),
-    )

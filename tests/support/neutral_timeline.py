@@ -2,20 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
+from made_events import make_boundary, make_summary
 from neutral_blocks import Neutral, block_of, turn_of
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin
-from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger
+from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Window
 
 TIME = "2026-02-09T00:00:00Z"
-"""What every block of the vectors is stamped with."""
 TYPES = {
     "turn_header": ("turn.header", "system"),
     "user": ("user.prompt", "user"),
@@ -67,32 +65,6 @@ def timeline_window(blocks: Sequence[Neutral], config: dict[str, Any], trigger: 
         trigger=trigger,
         system_prompt="s" * config["system_chars"],
         evicted=items[: last - 1] if last else (),
-        boundary=_boundary(last) if last else None,
-        summary=_summary(last, blocks[last - 1]["text"]) if last else None,
+        boundary=make_boundary(last, Ranges()) if last else None,
+        summary=make_summary(blocks[last - 1]["text"], Ranges.span(1, last)) if last else None,
     )
-
-
-ENVELOPE: dict[str, Any] = {
-    "originator_id": UUID(int=1),
-    "originator_version": 1,
-    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-    "subject": "s",
-}
-
-
-def _boundary(last: int) -> CompactBoundary:
-    return CompactBoundary(
-        **ENVELOPE,
-        after=last,
-        first_kept=last + 1,
-        kept=Ranges(),
-        trigger=Trigger.THRESHOLD,
-        policy="rolling-timeline",
-        pre_tokens=1,
-        post_tokens=1,
-    )
-
-
-def _summary(last: int, text: str) -> Summary:
-    covers = Ranges.span(1, last)
-    return Summary(**ENVELOPE, boundary=1, text=text, covers=covers, summarizer="s", tokens=0)

@@ -46,7 +46,6 @@ class PiPreparation:
 
 
 def find_pi_cut(policy: Pi, window: Window) -> PiCut:
-    """The original's answer, even if it removes nothing."""
     items, start, at = window.open_to_cut, policy.find_start(window), policy.find_first_kept(window)
     if at == len(items):
         return PiCut(None)
@@ -61,7 +60,6 @@ _ASKING = {Role.USER, Role.DEVELOPER}
 
 
 def prepare_like_pi(policy: Pi, window: Window) -> PiPreparation | None:
-    """The preparation; None if there is nothing to cut, as right after a compaction."""
     cut, items = find_pi_cut(policy, window), window.open_to_cut[policy.find_start(window) :]
     if cut.first_kept is None:
         return None

@@ -68,7 +68,6 @@ class Talk:
 
 
 def usage(**counts: Any) -> Entry:
-    """What pi notes of a call."""
     cost = {"input": 0.1, "output": 0.2, "cacheRead": 0.0, "cacheWrite": 0.0, "total": 0.3}
     told = {"input": 3, "output": 7, "cacheRead": 20, "cacheWrite": 100, "totalTokens": 130}
     return {**told, "cost": cost} | counts
@@ -99,13 +98,11 @@ def sent(entries: list[Entry], leaf: str) -> list[str]:
 
 
 def shown(view: HistoryView) -> list[str]:
-    """What a view shows, in the same words."""
     summary = [view.summary.text] if view.summary else []
     return summary + [_spelt(entry.block.kind, entry.block.text) for entry in view.entries]
 
 
 def imported(store: SessionStore, path: Path) -> FileReport:
-    """Import a file; nothing in it may be wrong."""
     report = import_file(store, path)
     assert report.errors == []
     assert report.complete

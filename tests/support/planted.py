@@ -42,7 +42,6 @@ SECRETS = {
     "Twilio API Key": "SK" + some(32, HEX),
     "xAI Key": "xai-" + some(80),
 }
-"""Kind to an example."""
 
 
 UUID = "3f9a1c7e-5b2d-8f4a-6c1e-9b7d3f5a2c8e"
@@ -148,7 +147,6 @@ MADE_UP = (
 
 
 def in_words(kind: str) -> str:
-    """The secret as it stands in a text."""
     if kind == "Basic Auth Credentials":
         return f"postgres://river:{SECRETS[kind]}@db.internal/bank"
     return f"use {SECRETS[kind]} for it"
@@ -179,7 +177,6 @@ def planted(value: Any, words: str) -> Any:
 
 
 def plant_in_lines(raw: str, words: str) -> str:
-    """Each line that is JSON, planted."""
     return "".join(_planted_line(line, words) for line in raw.splitlines(keepends=True))
 
 

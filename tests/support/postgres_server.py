@@ -61,8 +61,6 @@ def address(folder: Path) -> str:
 
 
 class Server:
-    """A server of a test's own, which may be stopped and started again."""
-
     def __init__(self) -> None:
         self._keeper = subprocess.Popen(
             [sys.executable, __file__],
@@ -90,7 +88,6 @@ class Server:
 
 
 def say(what: object) -> None:
-    """Tell whoever started this process."""
     sys.stdout.write(f"{json.dumps(what)}\n")
     sys.stdout.flush()
 

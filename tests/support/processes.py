@@ -55,7 +55,6 @@ class Processes:
         return ended
 
     def left_alone(self, call: str, *arguments: object) -> Ended:
-        """One process, however it ends."""
         return self._order(call, arguments)
 
     def killed_after(self, lines: int, lag: int, call: str, *arguments: object) -> Ended:
@@ -66,7 +65,6 @@ class Processes:
         return self._order(call, arguments, lines=lines, lag=lag)
 
     def killed_at(self, pattern: str, nth: int, call: str, *arguments: object) -> Ended:
-        """It kills itself at the n-th statement like this."""
         return self._order(call, arguments, kill={"pattern": pattern, "nth": nth})
 
     def _order(

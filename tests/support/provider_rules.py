@@ -20,17 +20,14 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def check_anthropic(body: Body) -> list[str]:
-    """The Messages API."""
     return [*_json(body), *_anthropic(body)]
 
 
 def check_openai_chat(body: Body) -> list[str]:
-    """The Chat Completions API."""
     return [*_json(body), *_chat(body)]
 
 
 def check_openai_responses(body: Body) -> list[str]:
-    """The Responses API."""
     return [*_json(body), *_responses(body)]
 
 
@@ -222,7 +219,6 @@ def _anthropic_caching(body: Body) -> Iterator[str]:
 
 
 def _marked_pieces(pieces: Sequence[Body]) -> Iterator[Body]:
-    """Content, and what stands within results."""
     for piece in pieces:
         yield piece
         content = piece.get("content")
@@ -434,7 +430,6 @@ def _image_url(url: str) -> Iterator[str]:
 
 
 def _mime(url: str) -> str | None:
-    """The type of a data URL that holds something."""
     match = re.fullmatch(r"data:([\w.+/-]+);base64,(.+)", url)
     return match[1] if match and _is_base64(match[2]) else None
 

@@ -27,8 +27,6 @@ CONFIGURED = (
 
 @dataclass(frozen=True)
 class Case:
-    """One vector, with the neutral block that each position is of."""
-
     vector: dict[str, Any]
     ids: dict[int, str]
     window: Window
@@ -43,7 +41,6 @@ class Case:
         return expected
 
     def policy(self, name: str = "qbit@as_shipped", **settings: Any) -> ScoredPruning:
-        """The policy with the vector's configuration."""
         config = {key: self.vector["config"][key] for key in CONFIGURED}
         policy: Policy = get_policy(name, **{**config, **settings})
         assert isinstance(policy, ScoredPruning)

@@ -5,7 +5,6 @@ from typing import Any
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 OF_THE_FILE = {"format", "settings"}
-"""What says nothing of the log."""
 
 
 def rows_of(models: ReadModels) -> dict[str, list[tuple[Any, ...]]]:

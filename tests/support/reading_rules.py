@@ -49,7 +49,6 @@ def check_told(path: Path, longest: int = MAX_LINE_BYTES) -> Format | None:
 
 
 def check_read(found: Format, path: Path, longest: int = MAX_LINE_BYTES) -> list[ImportStep]:
-    """The steps of a reading, which are as they must be."""
     steps: list[ImportStep] = []
     most = 1_000 + 20 * TranscriptSource(path).size
     try:
@@ -141,8 +140,6 @@ def _check_exported(store: SessionStore, found: Format | None) -> None:
 
 @contextmanager
 def in_time() -> Iterator[None]:
-    """Fails where reading hangs."""
-
     def ring(*_: Any) -> None:
         raise AssertionError(f"nothing was read for {SECONDS} seconds")
 

@@ -29,12 +29,10 @@ LEFT_OUT = {"reason", "raw", "entry"}
 
 
 def formats() -> list[str]:
-    """Return the formats that have samples."""
     return sorted({name_of(path).partition("/")[0] for path in samples()})
 
 
 def readings(name: str) -> list[str]:
-    """Return the lines of the golden file of a format."""
     found = [path for path in samples() if name_of(path).startswith(f"{name}/")]
     cases = sorted((CASES / name).glob("*"))
     return [
@@ -45,7 +43,6 @@ def readings(name: str) -> list[str]:
 
 
 def reading_of(name: str, path: Path) -> list[str]:
-    """Return each step of reading a transcript as a line."""
     return [
         json.dumps({"step": type(step).__name__} | plain(step))
         for step in FORMATS[name].read(TranscriptSource(path))

@@ -1,19 +1,13 @@
 """Views for tests, folded from events as a store would read them."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
-from uuid import UUID
+
+from made_events import ENVELOPE, make_boundary, make_summary
 
 from cutbank.domain.blocks import AnyBlock, Block, Native, ToolCall, ToolResult
-from cutbank.domain.compaction_events import (
-    CompactBoundary,
-    Replacement,
-    Summary,
-    Trigger,
-    Trim,
-)
+from cutbank.domain.compaction_events import Replacement, Trim
 from cutbank.domain.event import Event
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import (
@@ -28,12 +22,6 @@ from cutbank.domain.session_events import (
 from cutbank.domain.token_estimate import estimate_block
 from cutbank.projections.history_view import HistoryFold, HistoryView
 from cutbank.projections.view_content import Coordinate, RecordedEvent
-
-_ENVELOPE: dict[str, Any] = {
-    "originator_id": UUID(int=1),
-    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-    "subject": "test",
-}
 
 
 class Talk:
@@ -74,7 +62,6 @@ class Talk:
         return self._record(RequestSettingsSet, settings=settings)
 
     def view(self) -> HistoryView:
-        """Everything, as it is before any compaction."""
         return _view(HistoryFold(), self.log)
 
     def compacted(
@@ -89,28 +76,16 @@ class Talk:
     ) -> HistoryView:
         """What is seen from a boundary on that keeps these positions of those up to `after`."""
         keeps = Ranges.of(kept)
-        boundary = CompactBoundary(
-            **_ENVELOPE,
+        boundary = make_boundary(
+            after,
+            keeps,
             originator_version=2,
-            after=after,
-            first_kept=next(iter(keeps), after + 1),
-            kept=keeps,
             pinned=Ranges.of(pinned),
             trims=tuple(trims),
             replacements=tuple(replaced),
-            trigger=Trigger.MANUAL,
-            policy="a test",
-            pre_tokens=0,
-            post_tokens=0,
         )
-        said = summary and Summary(
-            **_ENVELOPE,
-            originator_version=3,
-            boundary=2,
-            text=summary,
-            covers=Ranges.span(1, after) - keeps,
-            summarizer="a test",
-            tokens=1,
+        said = summary and make_summary(
+            summary, Ranges.span(1, after) - keeps, originator_version=3, boundary=2
         )
         blocks = (BlockAppended, ToolCalled, ToolReturned, ToolCallAbandoned)
         seen = [
@@ -124,7 +99,7 @@ class Talk:
 
     def _record(self, kind: type[Event], **fields: Any) -> int:
         position = self.position + 1
-        event = kind(**_ENVELOPE, originator_version=position, **fields)
+        event = kind(**ENVELOPE | {"originator_version": position} | fields)
         stored = repr(event).encode("utf-8", "surrogatepass")
         digest = blake2b(stored, digest_size=16).digest()
         tokens = estimate_block(fields["block"]) if "block" in fields else 0
@@ -139,7 +114,6 @@ def _view(history: HistoryFold, log: Iterable[RecordedEvent]) -> HistoryView:
 
 
 def thought(text: str, signature: str = "c2lnbmVk", **more: Any) -> Block:
-    """Thinking as Anthropic gives it, signed."""
     item = f'{{"type": "thinking", "thinking": "{text}", "signature": "{signature}"}}'
     return Block.thinking(text, native=Native(provider="anthropic", item=item), **more)
 

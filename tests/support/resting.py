@@ -29,8 +29,6 @@ WORDS = "the clay under the river bank slid in the night and nobody had seen it 
 
 @dataclass
 class Told:
-    """What workers said, in order."""
-
     notices: list[WorkerNotice] = field(default_factory=list)
 
     def __call__(self, notice: WorkerNotice) -> None:
@@ -95,7 +93,6 @@ def pass_time(clock: SetClock, seconds: float) -> None:
 
 
 def decisions(session: StoredSession) -> Sequence[Recorded]:
-    """What was recorded of the session's compactions, in order."""
     events = session.log.events
     stream = derive_lineage_id(session.namespace, session.key, MAIN_LINEAGE)
     rows = events.recorder.select_events(stream)
@@ -124,7 +121,6 @@ def request_by_another(
 
 PRICE = 0.25
 GUARD_S = 60.0
-"""How long is waited for what should happen at once."""
 
 
 class Held:

@@ -15,19 +15,22 @@ from cutbank import (
     ToolResult,
 )
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
+from cutbank.domain.compaction_events import Trim
 from cutbank.domain.window import Plan, Window
 
 
 @dataclass(frozen=True)
 class CutAt:
-    """A policy that cuts where the test says."""
+    """A policy that cuts, and shortens a result, where the test says."""
 
     name: ClassVar[str] = "cut-at"
 
     cut: int
+    shortened: int | None = None
 
     def plan(self, _: Window) -> Plan | None:
-        return Plan(cut=self.cut, reason="the test wants it", summary_tokens=500)
+        trims = (Trim(position=self.shortened, head=10, tail=5),) if self.shortened else ()
+        return Plan(cut=self.cut, reason="the test wants it", summary_tokens=500, trims=trims)
 
 
 def said(text: str) -> Block:
@@ -44,7 +47,6 @@ def result(name: str, content: str = "done") -> ToolResult:
 
 
 def words(view: HistoryView) -> list[str]:
-    """The first words of every block that a view shows."""
     return [entry.text.split(maxsplit=1)[0] for entry in view.entries]
 
 

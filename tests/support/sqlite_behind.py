@@ -6,7 +6,6 @@ from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
 
 def sqlite_recorder(store: SessionStore | EventStore) -> SQLiteRecorder:
-    """The recorder of a store that is known to be on SQLite."""
     recorder = store.recorder if isinstance(store, EventStore) else store.events.recorder
     assert isinstance(recorder, SQLiteRecorder)
     return recorder

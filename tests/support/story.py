@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from uuid import UUID
 
 from hypothesis import strategies as st
+from made_events import make_boundary, make_summary
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
@@ -31,7 +30,6 @@ class Story:
     head: int = 1
     turn: int = 0
     blocks: dict[int, tuple[AnyBlock, int, int | None]] = field(default_factory=dict)
-    """Position to block, turn and the position of its call."""
     open_calls: list[int] = field(default_factory=list)
     pinned: set[int] = field(default_factory=set)
     retracted: Ranges = Ranges()
@@ -68,7 +66,6 @@ class Story:
             self.result(0)
 
     def nothing(self, _: int) -> None:
-        """An event that stands for no block."""
         self.head += 1
 
     def pin(self, n: int) -> None:
@@ -176,61 +173,31 @@ class Story:
             return None
 
     def settled(self, window: Window, plan: Plan) -> Settlement:
-        """The plan is made legal, and the view begins there."""
         settlement = settle_plan(window, plan)
         self.generation += 1
-        self.boundary = boundary(settlement, self.generation)
-        self.summary = summary(settlement, self.generation)
+        version = {"originator_version": self.generation}
+        self.boundary = make_boundary(
+            settlement.after,
+            settlement.kept,
+            first_kept=settlement.first_kept,
+            pinned=settlement.pinned,
+            hidden=settlement.hidden,
+            trims=settlement.trims,
+            replacements=settlement.replacements,
+            split_turn=settlement.split_turn,
+            **version,
+        )
+        self.summary = make_summary(
+            "what happened", settlement.covers, boundary=self.generation, **version
+        )
         self.hides = {}
         self.retracted_since = Ranges()
         return settlement
 
 
-ENVELOPE = {
-    "originator_id": UUID(int=1),
-    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-    "subject": "s",
-}
-
-
-def boundary(settlement: Settlement, version: int) -> CompactBoundary:
-    return CompactBoundary(
-        **ENVELOPE,
-        originator_version=version,
-        after=settlement.after,
-        first_kept=settlement.first_kept,
-        kept=settlement.kept,
-        pinned=settlement.pinned,
-        hidden=settlement.hidden,
-        trims=settlement.trims,
-        replacements=settlement.replacements,
-        split_turn=settlement.split_turn,
-        trigger=Trigger.MANUAL,
-        policy="p",
-        pre_tokens=1,
-        post_tokens=1,
-    )
-
-
-def summary(settlement: Settlement, version: int) -> Summary:
-    return Summary(
-        **ENVELOPE,
-        originator_version=version,
-        boundary=version,
-        text="what happened",
-        covers=settlement.covers,
-        summarizer="s",
-        tokens=1,
-    )
-
-
 def told(*acts: str) -> Story:
-    """A story of acts, as `user`, `assistant 3` or `compact 5`."""
-    story = Story()
-    for act in acts:
-        verb, _, n = act.partition(" ")
-        getattr(story, verb)(int(n or 0))
-    return story
+    """Return a story of acts: `user`, `assistant 3` or `compact 5`."""
+    return told_on(Story(), *acts)
 
 
 talking: st.SearchStrategy[Act] = st.tuples(

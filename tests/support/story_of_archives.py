@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from agent_talk import talk
 from databases import asked
 
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.runtime.archive.archive_writer import write_archive
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.reports import FileReport
@@ -47,14 +48,7 @@ def tell(store: SessionStore) -> None:
     store.session("alone", subject="somebody").append(Block.user("words"), key="one")
 
 
-def talk(session: StoredSession, turns: int) -> None:
-    for turn in range(turns):
-        session.append(Block.user(f"question {turn} " + "q" * 400))
-        session.append(Block.assistant(f"answer {turn} " + "a" * 400))
-
-
 def archived(store: SessionStore, path: Path, *keys: str, **how: Any) -> Path:
-    """The sessions of these keys, or all of them, in an archive at `path`."""
     sessions = [store.session(key, create=False) for key in keys] if keys else store.sessions()
     write_archive(sessions, path, **how)
     return path
@@ -66,7 +60,6 @@ def restored(store: SessionStore, path: Path, namespace: str | None = None) -> F
 
 
 def rows(store: SessionStore, *keys: str) -> dict[str, list[Any]]:
-    """All that is stored of the sessions of these keys, or of all, in the words of the log."""
     recorder = store.events.recorder
     found: dict[str, list[Any]] = {}
     for stream in recorder.select_streams():
@@ -90,6 +83,5 @@ def rows(store: SessionStore, *keys: str) -> dict[str, list[Any]]:
 
 
 def everything(store: SessionStore) -> dict[str, list[tuple[Any, ...]]]:
-    """How much there is of everything."""
     tables = ("stored_events", "bodies", "streams", "append_keys", "imports", "subjects")
     return {name: asked(store, f"SELECT count(*) FROM {name}") for name in tables}  # noqa: S608

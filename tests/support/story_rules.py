@@ -97,7 +97,6 @@ def what_stays_is_told_apart(story: Story, settlement: Settlement, before: Windo
 
 
 def the_view_is_not_empty(settlement: Settlement, before: Window) -> None:
-    """Unless all of it was hidden by whoever may."""
     unseen = find_unsent_positions(before)
 
     if any(item.position not in unseen for item in before.items):
@@ -107,7 +106,6 @@ def the_view_is_not_empty(settlement: Settlement, before: Window) -> None:
 
 
 def a_conversation_is_left(before: Window, settlement: Settlement) -> None:
-    """Nothing is parted, nothing is forgotten, and there is less of it."""
     kept, gone = settlement.kept, Ranges.of(item.position for item in settlement.removed_items)
 
     for group in group_blocks(before.items):

@@ -91,10 +91,8 @@ class Scripted:
             yield piece
 
     async def said(self, prompt: str) -> AsyncIterator[str]:
-        """The pieces in which an answer comes."""
         yield self.answers(prompt)
 
 
 def always(text: str) -> Scripted:
-    """A model that answers the same to everything."""
     return Scripted(lambda _: text)

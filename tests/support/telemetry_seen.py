@@ -11,13 +11,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 Branch = tuple[str, list[Any]]
-"""A span's name, and what stands below it."""
 
 
 @dataclass
 class Seen:
-    """Providers that keep in memory what they are told."""
-
     exporter: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
     reader: InMemoryMetricReader = field(default_factory=InMemoryMetricReader)
     tracers: TracerProvider = field(default_factory=TracerProvider)
@@ -38,11 +35,9 @@ class Seen:
         return sorted(ended, key=lambda span: (span.start_time or 0, -(span.end_time or 0)))
 
     def named(self, name: str) -> list[dict[str, Any]]:
-        """The attributes of the spans of that name."""
         return [dict(span.attributes or {}) for span in self.spans if span.name == name]
 
     def tree(self) -> list[Branch]:
-        """Each span by its name, with what stands below it."""
         return self._below(None)
 
     def _below(self, parent: int | None) -> list[Branch]:

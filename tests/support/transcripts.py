@@ -16,12 +16,10 @@ NO_SESSIONS = "CUTBANK_SESSIONS names no folder of real sessions"
 
 
 def samples() -> list[Path]:
-    """The transcripts of the samples."""
     return list(find_transcripts(SAMPLES))
 
 
 def real() -> list[Path]:
-    """The transcripts in the folder of real sessions; none where no folder is named."""
     if not SESSIONS:
         return []
     return list(manifest())
@@ -36,12 +34,10 @@ def manifest() -> dict[Path, dict[str, str]]:
 
 
 def name_of(path: Path) -> str:
-    """What a test over the transcript is called."""
     root = SAMPLES if path.is_relative_to(SAMPLES) else Path(SESSIONS or "")
     return path.relative_to(root).as_posix()
 
 
 def import_file(store: SessionStore, path: Path, *, namespace: str = "default") -> FileReport:
-    """Import one transcript: what is reported of it."""
     (report,) = import_path(store, path, namespace=namespace)
     return report

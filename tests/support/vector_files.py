@@ -35,7 +35,6 @@ def lines_of(which: str, file: str) -> Iterator[Vector]:
 
 
 def table_of(which: str, file: str) -> dict[str, Any]:
-    """A file of tables, as `table_of("all", "klaude_tables")`."""
     table: dict[str, Any] = json.loads(
         (folder_of(which) / f"{file}.json").read_text(encoding="utf-8")
     )

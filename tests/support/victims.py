@@ -14,6 +14,7 @@ from databases import connected_to
 import cutbank
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.maintenance import recompression
@@ -34,7 +35,6 @@ POLICY = ReserveHeadroom(reserve_tokens=500, keep_tokens=600)
 
 
 def say(*words: object) -> None:
-    """A whole line at once: whoever is killed has said it, or nothing."""
     os.write(1, f"{' '.join(map(str, words))}\n".encode())
 
 
@@ -71,16 +71,16 @@ def append_turn(session: StoredSession, number: int) -> None:
         say("ack", number, part, done.first, done.last)
 
 
+def request(session: StoredSession, number: int, *, activate: bool = True) -> CompactionOutcome:
+    """Compact under this number, by which a repetition is known."""
+    options = CompactionOptions(idempotency_key=f"compaction {number}", activate=activate)
+    return session.compact(POLICY, limit=LIMIT, options=options)
+
+
 def compact(session: StoredSession, number: int) -> None:
     """Compact; every third boundary is prepared first."""
     with suppress(NothingToCompactError, StalePlanError):
-        outcome = session.compact(
-            POLICY,
-            limit=LIMIT,
-            options=CompactionOptions(
-                idempotency_key=f"compaction {number}", activate=number % 3 > 0
-            ),
-        )
+        outcome = request(session, number, activate=number % 3 > 0)
         say("boundary", number, outcome.boundary)
         if number % 3 == 0:
             session.activate()
@@ -89,30 +89,23 @@ def compact(session: StoredSession, number: int) -> None:
 # At random moments
 
 
-def appends(address: str, first: int) -> None:
+def appends(address: str, first: int, *, compacts: bool = False) -> None:
     with cutbank.open(address) as store:
         session = store.session("session")
         for number in range(first, first + 1_000):
             append_turn(session, number)
+            if compacts:
+                compact(session, number)
 
 
 def compacts(address: str, first: int) -> None:
-    with cutbank.open(address) as store:
-        session = store.session("session")
-        for number in range(first, first + 1_000):
-            append_turn(session, number)
-            compact(session, number)
+    appends(address, first, compacts=True)
 
 
 def imports(address: str, transcript: str, characters: int) -> None:
-    """Import in small batches, and say with each entry that it was read."""
     transcript_import.MAX_BATCH_CHARACTERS = characters
     with cutbank.open(address) as store:
-        for _ in import_path(
-            store,
-            Path(transcript),
-            progress=lambda done, _: say("ack", done),
-        ):
+        for _ in import_path(store, Path(transcript), progress=lambda done, _: say("ack", done)):
             pass
 
 
@@ -128,11 +121,7 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
             return
         session = store.session("session")
         if what == "activate":
-            session.compact(
-                POLICY,
-                limit=LIMIT,
-                options=CompactionOptions(idempotency_key=f"compaction {number}", activate=False),
-            )
+            request(session, number, activate=False)
         if what == "extend":
             session.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
             for more in range(number, number + 30):
@@ -147,11 +136,7 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
             case "turn":
                 append_turn(session, number)
             case "boundary":
-                outcome = session.compact(
-                    POLICY,
-                    limit=LIMIT,
-                    options=CompactionOptions(idempotency_key=f"compaction {number}"),
-                )
+                outcome = request(session, number)
                 say("boundary", number, outcome.boundary)
             case "activate":
                 say("activated", number, session.activate())
@@ -204,14 +189,12 @@ def joins(address: str, number: int) -> None:
 
 
 def looks(address: str, times: int) -> None:
-    """Only read, again and again."""
     for _ in range(times):
         with cutbank.open(address) as store:
             say("saw", len(store.session("session", create=False).recall(search="")))
 
 
 def writes(address: str, number: int, times: int) -> None:
-    """Write into what is copied meanwhile."""
     with cutbank.open(address) as store:
         session = store.session(f"session {number}")
         for count in range(times):
@@ -239,7 +222,6 @@ def overlaps(address: str, number: int, times: int) -> None:
 
 
 def leaves_a_log(path: str, times: int) -> None:
-    """Write, and be killed with all of it in the log."""
     with cutbank.open(path) as store:
         session = store.session("session")
         for number in range(times):
@@ -249,7 +231,6 @@ def leaves_a_log(path: str, times: int) -> None:
 
 
 def sqlite_shell(path: str) -> None:
-    """As another program opens the file, and closes it last."""
     connection = sqlite3.connect(path)
     connection.execute("SELECT count(*) FROM stored_events").fetchone()
     connection.close()

@@ -72,7 +72,6 @@ class Agent:
     """What its provider makes of a token; None where it reports nothing."""
     sent: list[HistoryView] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
-    """Calls that were left open while the agent went on."""
     starts: bool = False
     """Whether the next call of the model leaves one open."""
     forks: int = 0
@@ -224,34 +223,18 @@ def essence(view: HistoryView, blocks: Ranges) -> dict[str, Any]:
 
 
 def drawn(boundary: CompactBoundary, blocks: Ranges) -> dict[str, Any]:
+    numbers = {"originator_id", "originator_version", "timestamp", "previous"}
     return {
-        **boundary.model_dump(
-            exclude={
-                "originator_id",
-                "originator_version",
-                "timestamp",
-                "previous",
-                "after",
-                "kept",
-            }
-        ),
+        **boundary.model_dump(exclude=numbers),
         "kept": boundary.kept & blocks,
         "after": max((at for at in blocks if at <= boundary.after), default=0),
     }
 
 
 def written(summary: Summary, blocks: Ranges) -> dict[str, Any]:
-    return {
-        "text": summary.text,
-        "sections": summary.sections,
-        "digest": summary.digest,
-        "covers": summary.covers & blocks,
-        "cites": summary.cites,
-        "summariser": summary.summarizer,
-        "tokens": summary.tokens,
-    }
+    numbers = {"originator_id", "originator_version", "timestamp", "boundary"}
+    return {**summary.model_dump(exclude=numbers), "covers": summary.covers & blocks}
 
 
 def live_blocks(session: StoredSession) -> Ranges:
-    """The positions of a session's blocks."""
     return Ranges.of(one.position for one in read_recording(session).log if one.tokens)

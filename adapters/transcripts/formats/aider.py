@@ -155,7 +155,6 @@ def _split_pieces(text: str) -> Iterator[AiderPiece]:
 
 
 def _classify_line(line: str) -> tuple[str, str]:
-    """Return the kind of a line, and its text."""
     if begins := _SESSION_START.match(line):
         return "begins", begins[1]
     if not line.strip():

@@ -30,13 +30,7 @@ from .messages.message_reader import (
     read_texts,
     text_path,
 )
-from .outgoing import (
-    OutgoingBlock,
-    OutgoingCompaction,
-    OutgoingMessage,
-    OutgoingSession,
-    group_outgoing_messages,
-)
+from .outgoing import OutgoingBlock, OutgoingMessage, OutgoingSession, group_outgoing_messages
 from .placeholders import JsonPath, Placeholder
 from .source import TranscriptSource
 from .steps import EntryEnd, ImportStep, SessionStart
@@ -47,7 +41,6 @@ STEPS_FIELD = "steps"
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Return whether this is a trajectory with a schema version."""
     if len(source.first_values) > 1:
         return False
     document = source.document
@@ -59,7 +52,6 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """Yield the trajectory as one session, step by step."""
     document = source.document
     value = document.value if document else None
     if (
@@ -231,8 +223,6 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 
 
 class _StepBuilder:
-    """The steps of a session from another source."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.steps: list[JsonDict] = []
@@ -250,7 +240,7 @@ class _StepBuilder:
                 text = summary_message.wrap_summary(
                     summary.text, summary.covers, one.boundary.hidden
                 )
-                self._add("user", text, _format_time(one))["extra"] = dict(SUMMARY_MARK)
+                self._add("user", text, one.time.isoformat())["extra"] = dict(SUMMARY_MARK)
         return self.steps
 
     def _add_message(self, message: OutgoingMessage) -> None:
@@ -345,10 +335,6 @@ def _make_metrics(call: ModelCalled) -> JsonDict:
         }
         found["metrics"] = {name: count for name, count in metrics.items() if count is not None}
     return found
-
-
-def _format_time(compacted: OutgoingCompaction) -> str:
-    return compacted.time.isoformat()
 
 
 FORMAT = Format(

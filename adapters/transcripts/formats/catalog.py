@@ -51,7 +51,6 @@ TRANSCRIPT_SUFFIXES = (".jsonl", ".json", ".traj", ".md", ".cutbank")
 
 
 def recognize_format(source: TranscriptSource) -> Format | None:
-    """Return the format of a transcript by its content, never by its name."""
     return next((one for one in FORMATS.values() if one.recognizes(source)), None)
 
 
@@ -80,5 +79,4 @@ def find_transcripts(path: Path) -> Iterator[Path]:
 
 
 def is_transcript_folder(path: Path) -> bool:
-    """Return whether a folder is one transcript, with a file for each event."""
     return next((path / "events").glob("event-*.json"), None) is not None

@@ -1,16 +1,18 @@
 """Reads and writes the content of chat messages as SWE-agent and similar agents keep them."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
 from ....domain.compaction_events import Trigger
+from ....projections.rendering import summary_message
 from .entry_steps import (
+    ContentPart,
     EntryBlocks,
     EntryLocation,
-    SourceImage,
     digest_text,
     image_from_address,
     make_thinking_block,
@@ -18,7 +20,15 @@ from .entry_steps import (
 from .fields import JsonDict, MalformedError, drop_fields, get_field, json_name, require_object
 from .json_lines import NestedTooDeeplyError, SourceLine
 from .media_text import make_media_address
-from .outgoing import OutgoingSession
+from .outgoing import (
+    EntryRestorer,
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingMessage,
+    OutgoingSession,
+    group_own_entries,
+    read_entry_type,
+)
 from .placeholders import JsonPath
 from .steps import (
     EntryEnd,
@@ -29,19 +39,19 @@ from .steps import (
     SourceProblem,
     UnknownEntry,
 )
-from .summary_mark import find_marked_summary, make_marked_text, make_summary_mark
+from .summary_mark import SUMMARY_MARK, find_marked_summary, make_marked_text, make_summary_mark
 
 _CACHE_MARK = "cache_control"
 
 
-def read_contents(message: JsonDict) -> list[tuple[str | SourceImage, JsonPath]]:
+def read_contents(message: JsonDict) -> list[ContentPart]:
     """Return the texts and images of a message, each with its path."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return [(content, ("content",))] if content else []
     if not isinstance(content, list):
         raise MalformedError(f"content: expected text or a list, got {json_name(content)}")
-    found: list[tuple[str | SourceImage, JsonPath]] = []
+    found: list[ContentPart] = []
     for index, item in enumerate(content):
         match item:
             case {"type": "text", "text": str(text)}:
@@ -67,14 +77,6 @@ def drop_cache_marks(message: Any) -> Any:
     return plain
 
 
-def add_message_blocks(pieces: EntryBlocks, kind: Kind, message: JsonDict) -> None:
-    for value, at in read_contents(message):
-        if isinstance(value, SourceImage):
-            pieces.add_image(value, at)
-        else:
-            pieces.add_text(kind, value, at)
-
-
 def add_thoughts(
     pieces: EntryBlocks, message: JsonDict, line: SourceLine, at: JsonPath = ()
 ) -> None:
@@ -88,7 +90,6 @@ def add_thoughts(
 
 
 def add_tool_calls(pieces: EntryBlocks, message: JsonDict) -> None:
-    """Add the calls of a model's message."""
     for index, call in enumerate(get_field(message, "tool_calls", list) or []):
         match call:
             case {"id": str(id), "function": {"name": str(name), "arguments": str(text)}} if id:
@@ -121,7 +122,6 @@ class ChatReader:
     def compact(
         self, summary: str, message: JsonDict, whence: EntryLocation, raw: str
     ) -> list[ImportStep]:
-        """Return the compaction of a summary that cutbank marked."""
         compaction = SourceCompaction(
             key=f"{whence.key}:compacted",
             trigger=Trigger.THRESHOLD,
@@ -139,7 +139,6 @@ class ChatReader:
         raw: str,
         message_id: str | None = None,
     ) -> list[ImportStep]:
-        """Return the blocks of a message; a message without blocks is kept raw."""
         if not pieces.blocks:
             return [self.keep_raw(message, whence, raw)]
         self.has_messages = True
@@ -148,7 +147,6 @@ class ChatReader:
     def answer(
         self, message: JsonDict, call: str, whence: EntryLocation, *, is_error: bool = False
     ) -> list[ImportStep]:
-        """Return a tool's answer."""
         pieces = EntryBlocks()
         pieces.add_tool_result(call, read_contents(message), is_error=is_error)
         if call in self.open_calls:
@@ -246,7 +244,6 @@ def make_chat_content(
 
 
 def make_answer_content(result: ToolResult, outgoing: OutgoingSession) -> str | list[JsonDict]:
-    """Return a message's content for a tool's answer."""
     if isinstance(result.content, str):
         return result.content
     items: list[JsonDict] = []
@@ -284,7 +281,6 @@ def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -
 
 
 def make_call_items(blocks: Sequence[AnyBlock]) -> list[JsonDict]:
-    """Return the calls of a model's message."""
     return [
         {
             "id": call.tool_call_id,
@@ -311,3 +307,61 @@ def _simplify_content(items: list[JsonDict]) -> str | list[JsonDict]:
         return ""
     alone = len(items) == 1 and items[0].keys() == {"type", "text"}
     return str(items[0]["text"]) if alone else items
+
+
+class TrajectoryWriter(ABC):
+    """The messages of a trajectory that is written; each format has its own form of a message."""
+
+    def __init__(self, outgoing: OutgoingSession, own: str, around_type: str) -> None:
+        self.outgoing = outgoing
+        self.own = own
+        self.around_type = around_type
+        self.restorer = EntryRestorer()
+        self.around: JsonDict | None = None
+        """The source's fields around its messages; None if it had none."""
+        self.messages: list[Any] = []
+        self.has_own_messages = self.has_new_messages = False
+        self._is_prompted = False
+
+    @abstractmethod
+    def make_message(self, role: str, content: str | list[JsonDict]) -> JsonDict:
+        """Return a message of `system`, `user` or `developer`."""
+
+    @abstractmethod
+    def add_message(self, message: OutgoingMessage) -> None:
+        """Add a message of cutbank or of another source."""
+
+    def fill(self) -> None:
+        for part in group_own_entries(self.outgoing, self.own, with_refused=True):
+            if isinstance(part, OutgoingEntry):
+                self.restore_entry(part)
+                continue
+            self.has_new_messages = True
+            self._add_prompt()
+            match part:
+                case OutgoingMessage():
+                    self.add_message(part)
+                case OutgoingCompaction(summary=None):
+                    self.outgoing.count_loss("compactions without a summary")
+                case OutgoingCompaction(summary=summary):
+                    assert summary, "the other case"
+                    text = summary_message.wrap_summary(summary.text, summary.covers)
+                    self.messages.append(self.make_message("developer", text) | SUMMARY_MARK)
+        self._add_prompt()
+
+    def restore_entry(self, entry: OutgoingEntry) -> None:
+        """Restore a message of the source, or the fields around its messages."""
+        if entry.remainder is None and read_entry_type(entry) == self.around_type:
+            self.around = json.loads(entry.raw or "{}")
+            return
+        message = self.restorer.restore(entry)
+        if message is not None:
+            self.has_own_messages = True
+            self._is_prompted |= isinstance(message, dict) and message.get("role") == "system"
+            self.messages.append(message)
+
+    def _add_prompt(self) -> None:
+        prompt = self.outgoing.system_prompt
+        if not self._is_prompted and prompt is not None:
+            self.messages.append(self.make_message("system", prompt))
+        self._is_prompted = True

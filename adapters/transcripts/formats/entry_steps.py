@@ -18,7 +18,7 @@ from ....domain.blocks import (
     ToolResult,
 )
 from . import media_text
-from .fields import MalformedError
+from .fields import JsonDict, MalformedError
 from .json_lines import NestedTooDeeplyError, SourceLine
 from .placeholders import (
     EarlierValue,
@@ -35,9 +35,7 @@ from .steps import Append, EntryEnd, ImportStep, SkippedEntry, SourceProblem, Un
 class EntryLocation:
     format: str
     key: str
-    """Its append identity."""
     line: SourceLine
-    """The line that it was read from, which encodes its parts."""
     number: int
     id: str | None = None
     time: str | None = None
@@ -47,17 +45,17 @@ class EntryLocation:
 
 @dataclass(frozen=True, slots=True)
 class SourceImage:
-    """An image, and the text that it was read from."""
-
     media: Media
     text: str
     form: PlaceholderForm = "address"
 
 
+ContentPart = tuple[str | SourceImage, JsonPath]
+"""A text or an image, and its path in the entry."""
+
+
 @dataclass(slots=True)
 class EntryBlocks:
-    """The content of an entry, piece by piece."""
-
     blocks: list[AnyBlock] = field(default_factory=list)
     placeholders: list[Placeholder] = field(default_factory=list)
     earlier_values: list[EarlierValue] = field(default_factory=list)
@@ -78,9 +76,14 @@ class EntryBlocks:
         if text:
             self.add(Block(kind=kind, text=text, **more), at)
 
-    def add_image(self, picture: SourceImage, at: JsonPath, **more: Any) -> None:
-        self._add_media_placeholder(picture, at, None)
-        self.blocks.append(Block(kind=Kind.IMAGE, media=picture.media, **more))
+    def add_parts(self, kind: Kind, parts: Iterable[ContentPart]) -> None:
+        """Add texts of this kind, and images."""
+        for value, at in parts:
+            if isinstance(value, str):
+                self.add_text(kind, value, at)
+            else:
+                self._add_media_placeholder(value, at, None)
+                self.blocks.append(Block(kind=Kind.IMAGE, media=value.media))
 
     def add_summary(self, text: str, at: JsonPath) -> None:
         """Add a summary of content outside the session."""
@@ -100,14 +103,8 @@ class EntryBlocks:
         self.blocks.append(block)
 
     def add_tool_result(
-        self,
-        call: str,
-        parts: list[tuple[str | SourceImage, JsonPath]],
-        *,
-        is_error: bool = False,
-        **more: Any,
+        self, call: str, parts: list[ContentPart], *, is_error: bool = False
     ) -> None:
-        """Add a tool's answer: texts and images, each with its path."""
         kept: list[ResultPart] = []
         for value, at in parts:
             if isinstance(value, str):
@@ -119,9 +116,7 @@ class EntryBlocks:
                 kept.append(value.media)
         alone = kept[0].text if len(kept) == 1 and isinstance(kept[0], Text) else None
         content = alone if alone is not None else tuple(kept)
-        self.blocks.append(
-            ToolResult(tool_call_id=call, content=content or "", is_error=is_error, **more)
-        )
+        self.blocks.append(ToolResult(tool_call_id=call, content=content or "", is_error=is_error))
 
     def make_appends(
         self,
@@ -172,7 +167,7 @@ def image_from_data(data: str, mime: str) -> SourceImage | None:
     return SourceImage(media, data, "base64") if media else None
 
 
-def make_thinking_block(item: dict[str, Any], line: SourceLine) -> Block:
+def make_thinking_block(item: JsonDict, line: SourceLine) -> Block:
     """Return a signed thought, which the provider gets back unchanged."""
     thought = item.get("thinking")
     native = Native(provider="anthropic", item=line.to_json(item))
@@ -230,7 +225,6 @@ class EntrySteps:
         self.steps.append(SourceProblem(self.number, reason, key, raw))
 
     def finish(self) -> Iterable[ImportStep]:
-        """Return all steps of the entry, including its end."""
         return [*self.steps, EntryEnd(self.outcome, self.end)]
 
 

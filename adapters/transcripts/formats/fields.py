@@ -22,12 +22,10 @@ class MalformedError(ValueError):
 
 
 def json_name(value: Any) -> str:
-    """Return the JSON name of a value's type."""
     return _NAMES[type(value)]
 
 
 def require_object(value: Any, what: str = "") -> JsonDict:
-    """Return the value, which must be an object."""
     if isinstance(value, dict):
         return value
     raise MalformedError(f"{what}expected an object, got {json_name(value)}")
@@ -54,20 +52,18 @@ def find_text(owner: Any, *names: str) -> str | None:
     return owner if isinstance(owner, str) and owner else None
 
 
-def require_name(owner: JsonDict, field: str, within: str = "") -> str:
+def require_name(owner: JsonDict, field: str) -> str:
     """Return a required text that may not be empty."""
-    if found := require_field(owner, field, str, within):
+    if found := require_field(owner, field, str):
         return found
-    raise MalformedError(f"{within}{field}: expected an id, but it is empty")
+    raise MalformedError(f"{field}: expected an id, but it is empty")
 
 
 def require_type(item: Any) -> str:
-    """Return the `type` of an item, which must be an object."""
     return require_field(require_object(item), "type", str)
 
 
 def drop_fields(item: JsonDict, *fields: str) -> JsonDict:
-    """Return the item without these fields."""
     return {name: value for name, value in item.items() if name not in fields}
 
 

@@ -13,9 +13,7 @@ from .steps import ImportStep
 class LineReader(Protocol):
     """A reader of a line format, one line at a time, from a complete or a growing file."""
 
-    def read(self, line: SourceLine) -> Iterable[ImportStep]:
-        """Return the steps of one line."""
-        ...
+    def read(self, line: SourceLine) -> Iterable[ImportStep]: ...
 
     def close(self, *, final: bool = False) -> Iterable[ImportStep]:
         """Return the steps that are due at the current end of the file; more lines may follow.
@@ -28,11 +26,8 @@ class LineReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A transcript format of an agent, for reading and writing."""
-
     name: str
     description: str
-    """A short description."""
     recognizes: Callable[[TranscriptSource], bool]
     """Whether this is a transcript of the format, by its content, never by its name."""
     read: Callable[[TranscriptSource], Iterator[ImportStep]]
@@ -50,8 +45,6 @@ class Format:
 def make_line_read(
     begin_reading: Callable[[TranscriptSource], LineReader],
 ) -> Callable[[TranscriptSource], Iterator[ImportStep]]:
-    """Return the `read` function of a line format."""
-
     def read(source: TranscriptSource) -> Iterator[ImportStep]:
         reader = begin_reading(source)
         for line in source.read_lines():

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 import orjson
 
 MAX_LINE_BYTES = 256_000_000
-"""Bytes of the longest line that is read."""
 
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _TWENTY_DIGITS = b"0" * 20
@@ -87,7 +86,6 @@ def read_lines_of(path: Path, longest: int = MAX_LINE_BYTES) -> Iterator[SourceL
 
 
 def parse_line(raw: bytes, number: int = 1, end: int = 0) -> SourceLine:
-    """Parse one line, which is not blank."""
     if not _may_hold_large_integer(raw):
         try:
             return SourceLine(number, end, raw, orjson.loads(raw))

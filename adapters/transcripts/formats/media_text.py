@@ -14,7 +14,6 @@ def bytes_to_base64(data: bytes) -> str:
 
 
 def base64_to_bytes(text: str) -> bytes | None:
-    """Decode base64; return None if it is invalid."""
     try:
         return b64decode(text, validate=True)
     except ValueError:
@@ -35,7 +34,6 @@ def is_base64_of(media: Media, text: str) -> bool:
 
 
 def media_kind_of(mime: str) -> MediaKind:
-    """Return the kind of media of this type."""
     return "image" if mime.startswith("image/") else "document"
 
 

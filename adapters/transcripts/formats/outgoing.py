@@ -24,8 +24,6 @@ from .placeholders import fill_entry
 
 @dataclass(frozen=True, slots=True)
 class OutgoingBlock:
-    """One block, at its position."""
-
     position: int
     turn: int
     time: datetime
@@ -329,8 +327,6 @@ def is_json(text: str) -> bool:
 
 @dataclass(slots=True)
 class EntryRestorer:
-    """An object that restores entries in order, since later ones refer to earlier ones."""
-
     earlier: dict[int, Any] = field(default_factory=dict)
 
     def restore(self, entry: OutgoingEntry) -> Any:

@@ -54,7 +54,6 @@ class EarlierValue:
 
     path: JsonPath
     line: int
-    """The number of that entry."""
     earlier_path: JsonPath
     span: tuple[int, int] | None = None
 

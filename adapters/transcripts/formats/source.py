@@ -40,7 +40,6 @@ class TranscriptSource:
 
     @cached_property
     def stem(self) -> str:
-        """The file's name without its suffix; invalid characters are replaced."""
         stem = self.path.stem.encode(errors="replace").decode()
         return str(self.redact(0, stem)) if self.redact else stem
 
@@ -53,7 +52,6 @@ class TranscriptSource:
 
     @cached_property
     def first_values(self) -> list[Any]:
-        """The values of the first lines that are JSON; empty for a folder."""
         if self.is_folder:
             return []
         parsed = [parse_line(raw) for raw in self._read_first_raws()]
@@ -81,7 +79,6 @@ class TranscriptSource:
         return line.value if line else None
 
     def read_lines(self) -> Iterator[SourceLine]:
-        """Yield each line that is not blank, as JSON."""
         for line in read_lines_of(self.path, self.longest):
             yield self.redact_line(line)
 

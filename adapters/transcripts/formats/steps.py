@@ -40,8 +40,6 @@ class SubAgentLink:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """One block of one entry."""
-
     key: str
     """Append identity: the entry's own id and the block's index; the same at every reading."""
     block: AnyBlock
@@ -68,7 +66,6 @@ class RequestParameters:
     key: str
     system_prompt: str | None = None
     tools: list[Any] | None = None
-    """The provider's own definitions."""
     settings: dict[str, Any] | None = None
 
 
@@ -123,7 +120,6 @@ class SourceCompaction:
     partial_reason: str | None = None
     """What the source lacks: `the summary is encrypted`."""
     replacements: tuple[ReplacementText, ...] = ()
-    """New texts of kept entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +137,6 @@ class SourceShortening:
 
 @dataclass(frozen=True, slots=True)
 class SkippedEntry:
-    """A known entry without session content."""
-
     type: str
     reason: str
 

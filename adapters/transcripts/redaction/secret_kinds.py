@@ -190,12 +190,7 @@ _SHAPED_SECRETS = (
         r"\bmachine \S{1,99}\s{1,9}login \S{1,99}\s{1,9}password (\S{3,200})",
         1,
     ),
-    (
-        "Discord Webhook",
-        ("/api/webhooks/",),
-        r"/api/webhooks/[0-9]{17,20}/([A-Za-z0-9_-]{60,})",
-        1,
-    ),
+    ("Discord Webhook", ("/api/webhooks/",), r"/api/webhooks/[0-9]{17,20}/([A-Za-z0-9_-]{60,})", 1),
     (
         "JSON Web Token",
         (".eyJ",),
@@ -214,12 +209,7 @@ _SHAPED_SECRETS = (
         r"access_token\$production\$[0-9a-z]{16}\$[0-9a-f]{32}",
         0,
     ),
-    (
-        "Plaid Token",
-        ("access-production-",),
-        r"access-production-[0-9a-f]{8}-[0-9a-f-]{27}",
-        0,
-    ),
+    ("Plaid Token", ("access-production-",), r"access-production-[0-9a-f]{8}-[0-9a-f-]{27}", 0),
     (
         "Private Key",
         ("PRIVATE KEY",),

@@ -22,7 +22,6 @@ class TimelineCut(NamedTuple):
     """Where the timeline is to be cut, before any repair; in positions."""
 
     start: int
-    """The first block of the window, after the last summary."""
     end: int
     keep: int
     first_kept: int
@@ -31,7 +30,6 @@ class TimelineCut(NamedTuple):
 
 
 def find_cut(policy: RollingTimeline, window: Window) -> TimelineCut | None:
-    """The cut by the rules; None if no block follows the summary."""
     items = window.open_to_cut
     if not items:
         return None
@@ -41,7 +39,6 @@ def find_cut(policy: RollingTimeline, window: Window) -> TimelineCut | None:
 
 
 def find_due_cut(policy: RollingTimeline, window: Window) -> TimelineCut | None:
-    """The cut if the policy is due or was requested, else None."""
     is_idle = window.trigger is Trigger.THRESHOLD and not policy.fires(window)
     return None if is_idle else find_cut(policy, window)
 
@@ -56,7 +53,6 @@ class TimelineCompaction:
     summary: str | None = None
     """None where nothing was compacted."""
     turn: str = ""
-    """The turn of the new summary."""
 
 
 def compacted(window: Window, policy: RollingTimeline, write: Writer) -> TimelineCompaction:
@@ -94,7 +90,6 @@ def summary_entry(text: str) -> AnyBlock:
 
 
 def visible(blocks: Sequence[Item]) -> tuple[Item, ...]:
-    """From the last summary on; everything where there is none."""
     summaries = [
         at for at, item in enumerate(blocks) if kdcube_timeline.is_summary_entry(item.block)
     ]

@@ -9,7 +9,6 @@ MAX_BYTES, FUSE_ROOM = 100_000, 50
 
 
 def aggregated(text: str, most_tokens: int) -> dict[str, Any]:
-    """A tool's answer as it is put into the conversation."""
     original, content, removed = text, text, 0
     if ends := find_ends(text, most_tokens):
         tail_at = len(text) - ends.tail

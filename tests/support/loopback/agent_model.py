@@ -37,7 +37,6 @@ class AgentModel:
 
 
 def is_agents(request: Request) -> bool:
-    """Whether the agent asks, and not somebody who writes a summary."""
     return bool(request.body.get("tools"))
 
 
@@ -59,6 +58,5 @@ def _last(request: Request) -> dict[str, Any]:
 
 
 def _summary(request: Request) -> str:
-    """Cites blocks that it was shown."""
     handles = re.findall(r"#(\d+) ", str(request.body["messages"]))
     return SUMMARY.format(handles=", ".join(f"#{handle}" for handle in handles[:3]))

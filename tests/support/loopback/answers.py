@@ -39,8 +39,6 @@ class Gate:
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it came in."""
-
     method: str
     path: str
     query: str
@@ -48,13 +46,10 @@ class Request:
     """By names in lower case."""
     raw: bytes
     body: Body
-    """The JSON of the request; empty where it is none."""
     number: int
-    """How many came before it: each answer has an id of its own."""
 
     @property
     def model(self) -> str:
-        """The model that was asked: the body names it, or the path does."""
         named = self.body.get("model")
         if isinstance(named, str):
             return named
@@ -74,8 +69,6 @@ class Tokens:
 
 
 class Stop(StrEnum):
-    """Why a model ended."""
-
     END = "end"
     LENGTH = "length"
     TOOL = "tool"
@@ -84,8 +77,6 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call that a model makes."""
-
     name: str
     arguments: Body = field(default_factory=dict)
     id: str = "call_1"
@@ -93,20 +84,15 @@ class Call:
 
 @dataclass(frozen=True)
 class Says:
-    """A model's answer, whole or as a stream, as the request wants it."""
-
     text: str = ""
     usage: Tokens | Body | None = Tokens()
     """None leaves it out; a mapping is sent as it is, true or not."""
     stop: Stop = Stop.END
     calls: tuple[Call, ...] = ()
     model: str | None = None
-    """The model that is said to have answered, where it is not the one that was asked."""
 
 
 class Why(StrEnum):
-    """Why a provider refuses."""
-
     OVERFLOW = "overflow"
     RATE_LIMIT = "rate limit"
     QUOTA = "quota"
@@ -121,8 +107,6 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Refuses:
-    """An error, as the provider words it."""
-
     why: Why
     tokens: int = 214_315
     limit: int = 200_000
@@ -135,8 +119,6 @@ class Refuses:
 
 @dataclass(frozen=True)
 class Raw:
-    """Any bytes at all."""
-
     content: bytes = b""
     status: int = 200
     content_type: str = "application/json"
@@ -145,8 +127,6 @@ class Raw:
 
 @dataclass(frozen=True)
 class BreaksOff:
-    """The beginning of an answer, then the connection is gone."""
-
     answer: Says
     after: int = 2
     """Pieces of the stream that still arrive; 0 is not even a status line."""
@@ -164,14 +144,11 @@ class Waits:
 
 @dataclass(frozen=True)
 class Endless:
-    """A stream that never comes to its end."""
-
     text: str = "and so on " * 50
 
 
 Answer = Says | Refuses | Raw | BreaksOff | Waits | Endless
 Script = Callable[[Request], Answer]
-"""Decides the next answer."""
 
 
 def in_turn(*answers: Answer) -> Script:
@@ -182,28 +159,19 @@ def in_turn(*answers: Answer) -> Script:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An error on the wire."""
-
     status: int
     body: Body
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Wire(Protocol):
-    """The format of one provider's API."""
-
     stream_type: str
-    """The content type of a stream."""
 
-    def takes(self, request: Request) -> bool:
-        """Whether a request is one of this API."""
-        ...
+    def takes(self, request: Request) -> bool: ...
 
     def wants_stream(self, request: Request) -> bool: ...
 
-    def whole(self, says: Says, request: Request) -> Body:
-        """The answer in one piece."""
-        ...
+    def whole(self, says: Says, request: Request) -> Body: ...
 
     def pieces(self, says: Says, request: Request) -> Iterator[bytes]:
         """The same answer as a stream; there are several pieces of text."""
@@ -217,12 +185,10 @@ def as_json(body: Any) -> bytes:
 
 
 def event(body: Any, name: str | None = None) -> bytes:
-    """One server-sent event."""
     head = f"event: {name}\n".encode() if name else b""
     return head + b"data: " + as_json(body) + b"\n\n"
 
 
 def in_parts(text: str, parts: int = 4) -> list[str]:
-    """A text as it comes in a stream: several parts where there is enough of it."""
     size = max(1, -(-len(text) // parts))
     return [text[start : start + size] for start in range(0, len(text), size)]

@@ -49,8 +49,6 @@ _WORDS = {
 
 
 class AnthropicMessages:
-    """POST /v1/messages."""
-
     stream_type = "text/event-stream; charset=utf-8"
 
     def takes(self, request: Request) -> bool:

@@ -49,8 +49,6 @@ def judge(draft: Draft, material: Material = MATERIAL) -> None:
 
 @dataclass(frozen=True)
 class Asked:
-    """Whom a test asks, and the server that answers in their place."""
-
     provider: Provider
     server: Loopback
 
@@ -59,7 +57,6 @@ class Asked:
         return LlmSummarizer(self.provider.model, base_url=base_url, **options)
 
     def draft(self, *answers: Answer, material: Material = MATERIAL, **options: Any) -> Draft:
-        """What the summariser makes of these answers, or of what the server's script says."""
         if answers:
             self.server.script = in_turn(*answers)
         return asyncio.run(self.llm(**options).summarize(material))
@@ -70,7 +67,6 @@ FOREIGN = ("GEMINI_API_KEY", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SES
 
 
 def keys_alone(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Every provider's key, and no other way to one."""
     for name in FOREIGN:
         monkeypatch.delenv(name, raising=False)
     for each in PROVIDERS:

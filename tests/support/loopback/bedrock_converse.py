@@ -38,8 +38,6 @@ _WORDS = {
 
 
 class BedrockConverse:
-    """POST /model/MODEL/converse."""
-
     stream_type = "application/vnd.amazon.eventstream"
 
     def takes(self, request: Request) -> bool:

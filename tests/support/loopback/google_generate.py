@@ -39,8 +39,6 @@ _BAD_KEYS = (Why.WRONG_KEY, Why.EXPIRED_KEY)
 
 
 class GoogleGenerate:
-    """POST /v1beta/models/MODEL:generateContent."""
-
     stream_type = "text/event-stream"
 
     def takes(self, request: Request) -> bool:

@@ -15,8 +15,6 @@ _STOPS = {
 
 
 class OpenAIChat:
-    """POST /v1/chat/completions."""
-
     stream_type = "text/event-stream; charset=utf-8"
 
     def takes(self, request: Request) -> bool:

@@ -9,8 +9,6 @@ from .refusals import refuse_as_openai
 
 
 class OpenAIResponses:
-    """POST /v1/responses."""
-
     stream_type = "text/event-stream; charset=utf-8"
 
     def takes(self, request: Request) -> bool:
@@ -76,21 +74,11 @@ def _head(says: Says, request: Request) -> Body:
         "created_at": 1_760_000_000,
         "error": None,
         "incomplete_details": None,
-        "instructions": request.body.get("instructions"),
-        "max_output_tokens": request.body.get("max_output_tokens"),
         "metadata": {},
         "model": says.model or request.model,
         "parallel_tool_calls": True,
-        "previous_response_id": None,
-        "reasoning": {"effort": None, "summary": None},
-        "store": request.body.get("store", True),
-        "temperature": 1.0,
-        "text": {"format": {"type": "text"}},
         "tool_choice": "auto",
         "tools": [],
-        "top_p": 1.0,
-        "truncation": "disabled",
-        "user": None,
     }
 
 

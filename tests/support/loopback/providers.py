@@ -15,15 +15,10 @@ KEY = "sk-cutbank-0123456789abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Provider:
-    """One provider, or one kind of server that speaks a provider's dialect."""
-
     name: str
     model: str
-    """As pydantic-ai names it."""
     path: str = ""
-    """Where the API begins, below the server's address."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """The environment in which its client finds the key, and what else it needs."""
     server: str | None = None
     """Whose words it uses for an overflow, if not those of the dialect."""
 
@@ -35,7 +30,6 @@ class Provider:
 
     @asynccontextmanager
     async def opened(self, url: str) -> AsyncIterator[Model]:
-        """Its client; the environment has to hold `variables`."""
         at = {"base_url": self.base_url(url)}
         made = infer_model(self.model, lambda name: infer_provider_class(name)(**at))
         async with made as model:
@@ -63,7 +57,6 @@ DIALECTS = (
         },
     ),
 )
-"""One provider for each wire format."""
 PROVIDERS = (
     *DIALECTS,
     Provider("ollama", "ollama:qwen3", "/v1", {"OLLAMA_API_KEY": KEY}, server="ollama"),
@@ -73,7 +66,6 @@ PROVIDERS = (
 )
 """These, and servers that speak one of the formats in words of their own."""
 ALL = pytest.mark.parametrize("provider", PROVIDERS, ids=str)
-"""Marks a test for which the words of each server matter."""
 WAYS = pytest.mark.parametrize(
     "is_streamed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["streamed", "whole"]
 )

@@ -18,7 +18,6 @@ _WORDS = {
 
 
 def word(refuses: Refuses, own: Mapping[Why, str]) -> str:
-    """The message of a refusal; `own` are the words of one provider."""
     message = own.get(refuses.why) or _WORDS[refuses.why]
     return refuses.detail or message.format(tokens=refuses.tokens, limit=refuses.limit)
 

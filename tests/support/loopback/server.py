@@ -51,17 +51,13 @@ class Loopback:
     script: Script
     url: str = ""
     requests: list[Request] = field(default_factory=list)
-    """In the order in which they came."""
     departed: list[Request] = field(default_factory=list)
-    """Those whose sender left before the answer was complete."""
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def wait_for_requests(self, times: int) -> None:
-        """Return once so many requests came in."""
         self.wait_until(lambda: len(self.requests) >= times, f"{times} requests")
 
     def wait_for_departures(self, times: int) -> None:
-        """Return once so many senders left without their answer."""
         self.wait_until(lambda: len(self.departed) >= times, f"{times} departures")
 
     def wait_until(self, happened: Callable[[], bool], what: str) -> None:
@@ -78,7 +74,6 @@ class Loopback:
 
 @contextmanager
 def loopback(script: Script) -> Iterator[Loopback]:
-    """A server for as long as a test needs it, in a thread of its own."""
     server = Loopback(script)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="loopback", daemon=True)
@@ -117,8 +112,6 @@ def loopback(script: Script) -> Iterator[Loopback]:
 
 
 class _Conversation:
-    """One connection: requests and answers, one after the other."""
-
     def __init__(
         self, server: Loopback, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:

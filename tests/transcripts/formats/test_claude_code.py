@@ -11,11 +11,7 @@ from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.claude_code.entry_tree import CLEARED_RESULT_TEXT
-from cutbank.adapters.transcripts.formats.steps import (
-    Rewind,
-    SessionStart,
-    SourceProblem,
-)
+from cutbank.adapters.transcripts.formats.steps import Rewind, SessionStart, SourceProblem
 from cutbank.domain.blocks import ToolResult
 
 # Compactions

@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 from codex_talk import PARENT, THREAD, Rollout, message, read_at, sealed
-from codex_written import CutAt, again, imported, items_of, lines_of, said
+from codex_written import CutAt, again, imported, items_of, lines_of
+from told_elsewhere import said
 from transcripts import import_file
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
@@ -24,14 +25,19 @@ def session(store: SessionStore) -> StoredSession:
     return store.session(THREAD)
 
 
+def written(session: StoredSession, folder: Path, **how: Any) -> Path:
+    """Export the session whole; return where it lies."""
+    assert export(session, "codex", folder / "out.jsonl", **how).lost == {}
+    return folder / "out.jsonl"
+
+
 def test_a_users_message_of_text_and_image_is_one_message(
     session: StoredSession, tmp_path: Path
 ) -> None:
     image = Block(kind=Kind.IMAGE, media=PIXEL, message_id="m")
     session.append(Block.user("look", message_id="m"), image, Block.user("another"))
-    target = tmp_path / "out.jsonl"
 
-    export(session, "codex", target)
+    target = written(session, tmp_path)
 
     assert [len(item["content"]) for item in items_of(target)] == [2, 1]
 
@@ -42,9 +48,8 @@ def test_the_rollout_has_all_that_codex_asks_for(
     session.append(Block.user("hello"), Block.assistant("yes"))
     session.record_call(session.view(), call_id="r", model="gpt-a", usage=Usage(input=1, output=1))
     session.configure(title="Greetings")
-    target = tmp_path / "out.jsonl"
 
-    export(session, "codex", target)
+    target = written(session, tmp_path)
 
     lines = lines_of(target)
     assert [line["type"] for line in lines[:3]] == ["session_meta", "turn_context", "response_item"]
@@ -89,10 +94,7 @@ def test_reasoning_and_what_the_provider_did_itself_go_back_as_they_came(
     session.append(ToolCall(tool_call_id="c", name="exec", native=native(custom)))
     session.append(ToolResult(tool_call_id="c", content="2"))
 
-    report = export(session, "codex", tmp_path / "out.jsonl")
-
-    assert report.lost == {}
-    assert items_of(tmp_path / "out.jsonl")[1:] == [
+    assert items_of(written(session, tmp_path))[1:] == [
         reasoning,
         search,
         custom,
@@ -107,9 +109,8 @@ def test_ids_that_were_used_before_or_are_too_long_stay_pairs(
     for name in ("c", "c", "x" * 80):
         session.append(ToolCall(tool_call_id=name, name="ls"))
         session.append(ToolResult(tool_call_id=name, content="done"))
-    target = tmp_path / "out.jsonl"
 
-    export(session, "codex", target)
+    target = written(session, tmp_path)
 
     called = [item["call_id"] for item in items_of(target) if item["type"] == "function_call"]
     answered = [item["call_id"] for item in items_of(target) if "output" in item]
@@ -126,9 +127,8 @@ def test_what_was_taken_back_and_calls_that_nobody_answered_are_not_made_up(
     session.rewind(session.position - 1)
     session.append(Block.user("third"), ToolCall(tool_call_id="c", name="ls"))
     session.cancel_tool_call("c", "the process died")
-    target = tmp_path / "out.jsonl"
 
-    export(session, "codex", target)
+    target = written(session, tmp_path)
 
     assert [item["type"] for item in items_of(target)] == ["message"] * 3 + ["function_call"]
     assert "second" not in target.read_text()
@@ -144,9 +144,8 @@ def test_what_was_taken_back_here_is_left_out_and_what_codex_took_back_is_not(
     told.user("third")
     session = imported(store, tmp_path / "in.jsonl", told)
     session.rewind(session.position - 1)
-    target = tmp_path / "out.jsonl"
 
-    export(session, "codex", target)
+    target = written(session, tmp_path)
 
     assert [item["content"][0]["text"] for item in items_of(target)] == ["first", "second"]
     assert said(again(store, target)) == said(session)
@@ -161,9 +160,8 @@ def test_a_compaction_becomes_one_of_codex_and_a_boundary_again(
     session.append(ToolResult(tool_call_id="c", content="long " * 500))
     session.compact(CutAt(6, shortened=8))
     session.append(Block.assistant("third"))
-    target = tmp_path / "out.jsonl"
 
-    report = export(session, "codex", target)
+    target = written(session, tmp_path)
 
     (compacted,) = [line["payload"] for line in lines_of(target) if line["type"] == "compacted"]
     summary, prompt, call, result = compacted["replacement_history"]
@@ -171,13 +169,11 @@ def test_a_compaction_becomes_one_of_codex_and_a_boundary_again(
     assert prompt["content"][0]["text"] == "second " * 300
     assert (call["call_id"], result["call_id"]) == ("c", "c")
     assert len(result["output"]) < 200
-    assert report.lost == {}
-    copy = again(store, target).view(lineage="recorded")
-    before = session.view()
+    copy, before = again(store, target).view(lineage="recorded"), session.view()
+    assert [entry.text for entry in copy.entries] == [entry.text for entry in before.entries]
     assert copy.summary
     assert before.summary
     assert copy.summary.text == before.summary.text
-    assert [entry.text for entry in copy.entries] == [entry.text for entry in before.entries]
     assert copy.boundary
     assert before.boundary
     assert copy.boundary.post_tokens == before.boundary.post_tokens
@@ -189,19 +185,14 @@ def test_two_compactions_say_what_each_of_them_kept(
     for word in ("first", "second", "third"):
         session.append(Block.user(f"{word} " * 300), Block.assistant(f"{word} yes " * 300))
         session.compact(CutAt(session.position - 1))
-    target = tmp_path / "out.jsonl"
 
-    export(session, "codex", target)
+    target = written(session, tmp_path)
 
-    kept = [
-        [item["content"][0]["text"].split()[0] for item in payload["replacement_history"][1:]]
-        for line in lines_of(target)
-        if line["type"] == "compacted" and (payload := line["payload"])
-    ]
-    shown = [entry.text.split()[0] for entry in session.view().entries]
-    assert kept[-1] == shown
+    *_, last = [line["payload"] for line in lines_of(target) if line["type"] == "compacted"]
+    shown = [entry.text for entry in session.view().entries]
+    assert [item["content"][0]["text"] for item in last["replacement_history"][1:]] == shown
     copy = again(store, target).view(lineage="recorded")
-    assert [entry.text.split()[0] for entry in copy.entries] == shown
+    assert [entry.text for entry in copy.entries] == shown
 
 
 def test_the_view_of_a_rollout_holds_what_its_compaction_brought(
@@ -214,9 +205,8 @@ def test_the_view_of_a_rollout_holds_what_its_compaction_brought(
     told.calls("c")
     told.returns("c", [{"type": "input_text", "text": "x"}])
     session = imported(store, tmp_path / "in.jsonl", told)
-    target = tmp_path / "out.jsonl"
 
-    export(session, "codex", target, view=True, lineage="recorded")
+    target = written(session, tmp_path, view=True, lineage="recorded")
 
     (compacted,) = [line["payload"] for line in lines_of(target) if line["type"] == "compacted"]
     assert len(compacted["replacement_history"]) == 1
@@ -235,9 +225,8 @@ def test_what_came_of_one_line_of_a_compaction_stays_apart(
     told.user("first")
     told.compacts(message("developer", "a", "b"), message("developer", "c", "d"))
     session = imported(store, tmp_path / "in.jsonl", told)
-    target = tmp_path / "out.jsonl"
 
-    export(session, "codex", target, view=True, lineage="recorded")
+    target = written(session, tmp_path, view=True, lineage="recorded")
 
     assert [len(item["content"]) for item in items_of(target)] == [2, 2]
 
@@ -254,10 +243,9 @@ def test_large_numbers_and_halves_of_characters_are_written_as_they_were_read(
     (tmp_path / "in.jsonl").write_bytes(raw)
     import_file(store, tmp_path / "in.jsonl")
 
-    export(store.session(THREAD, create=False), "codex", tmp_path / "out.jsonl")
+    target = written(store.session(THREAD, create=False), tmp_path)
 
-    line = next(one for one in (tmp_path / "out.jsonl").read_text().splitlines() if "half" in one)
-    part = json.loads(line)["payload"]["content"][0]
+    (part,) = items_of(target)[-1]["content"]
     assert part["n"] == 123456789012345678901234567890
     assert part["x"] != part["x"]
     assert part["text"] == "\ufffd half"
@@ -274,11 +262,10 @@ def test_an_output_that_answers_no_call_is_written_back_all_the_same(
     (tmp_path / "in.jsonl").write_bytes(told.raw())
 
     report = import_file(store, tmp_path / "in.jsonl")
-    export(store.session(THREAD, create=False), "codex", tmp_path / "out.jsonl")
 
     assert len(report.errors) == 2
-    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert written == told.lines
+    target = written(store.session(THREAD, create=False), tmp_path)
+    assert lines_of(target) == told.lines
 
 
 def test_a_rollout_that_does_not_say_whose_it_is_has_the_id_of_its_name(tmp_path: Path) -> None:
@@ -299,9 +286,8 @@ def test_a_model_is_named_where_it_changes(
         view = session.view()
         session.append(Block.assistant(f"answer {number}"))
         session.record_call(view, call_id=f"r{number}", model=model, usage=Usage(input=200))
-    target = tmp_path / "out.jsonl"
 
-    export(session, "codex", target)
+    target = written(session, tmp_path)
 
     told = [line["payload"] for line in lines_of(target) if line["type"] == "turn_context"]
     assert [one["model"] for one in told] == ["large", "small", "large"]  # it begins with the last

@@ -2,8 +2,11 @@
 
 import gc
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -14,23 +17,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutations import mutated_copy
 from reading_rules import check_imported, check_read, check_told, in_time
-from transcripts import NO_SESSIONS, SESSIONS, name_of, real, samples
+from transcripts import name_of, real, samples
 from wrong_types import mutants
 
-from cutbank.adapters.transcripts.formats.catalog import recognize_format
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
 from cutbank.adapters.transcripts.formats.format import Format
 from cutbank.adapters.transcripts.formats.json_lines import MAX_LINE_BYTES
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 
-ALL = [pytest.param(path, id=name_of(path)) for path in samples()]
+SCRIPT = Path(__file__).parents[3] / "scripts" / "fuzz.py"
 FILES = [path for path in samples() if path.is_file()]
 SHORT = 1_500
 """Bytes of the longest line, in some readings: most files have lines that are longer."""
 MOST_CUTS = 150
 """A file of more lines is not cut at each of them."""
 many = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
 )
 choices = st.randoms(use_true_random=False)
 
@@ -76,19 +78,12 @@ def test_a_wrong_sample_is_imported_and_verified(path: Path, choose: Random) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", ALL)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=name_of(path)) for path in [*samples(), *real()]]
+)
 @settings(many, max_examples=30)
 @given(choose=choices)
-def test_a_wrong_sample_is_read_to_its_end(path: Path, choose: Random) -> None:
-    check(path, choose, whole=choose.random() < 0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not SESSIONS, reason=NO_SESSIONS)
-@pytest.mark.parametrize("path", [pytest.param(path, id=name_of(path)) for path in real()])
-@settings(many, max_examples=20)
-@given(choose=choices)
-def test_a_wrong_real_transcript_is_read_to_its_end(path: Path, choose: Random) -> None:
+def test_a_wrong_transcript_is_read_to_its_end(path: Path, choose: Random) -> None:
     check(path, choose, whole=choose.random() < 0.15)
 
 
@@ -127,3 +122,19 @@ def spoilt(path: Path, step: int, *, is_lines: bool) -> Iterator[str]:
     for at, mutant in islice(wrong, 0, None, step):
         before = [values[0], *values[max(1, at - 3) : at]] if at else []
         yield "\n".join(map(json.dumps, [*before, mutant, *values[at + 1 : at + 2]]))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not find_spec("atheris"), reason="there is no atheris for this machine")
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_fuzzer_finds_nothing(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, SCRIPT, name, "--minutes", "0.17", "--findings", tmp_path / "found"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout[-5_000:] + done.stderr[-2_000:]
+    assert "Done" in done.stdout

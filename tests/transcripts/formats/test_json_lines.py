@@ -52,25 +52,17 @@ def test_a_truncated_last_line_ends_where_it_begins(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_too_long_is_skipped_to_its_end(tmp_path: Path) -> None:
-    found = read(tmp_path, b"[1]\n" + b'"' + b"x" * 3_000_000 + b'"\n[2]\n', longest=100)
+    fits = b'"' + b"x" * 98 + b'"'
+    found = read(tmp_path, fits + b"\n" + b'"' + b"x" * 3_000_000 + b'"\n[2]\n', longest=100)
 
-    assert [line.value for line in found] == [[1], None, [2]]
-    assert found[1].problem == "longer than 100 bytes"
-    assert found[1].end == 4 + 3_000_003
-
-
-def test_a_line_as_long_as_the_limit_is_read(tmp_path: Path) -> None:
-    body = b'"' + b"x" * 98 + b'"'
-
-    assert [line.problem for line in read(tmp_path, body + b"\n" + body, longest=100)] == [None] * 2
+    assert [line.problem for line in found] == [None, "longer than 100 bytes", None]
+    assert found[1].end == 101 + 3_000_003
+    assert found[2].value == [2]
 
 
 def test_what_the_fast_parser_refuses_is_read_by_the_slow_one() -> None:
     assert math.isnan(parse_line(b'{"a": NaN}').value["a"])
-    assert (
-        parse_line(b'{"a": 123456789012345678901234567890}').value["a"]
-        == 123456789012345678901234567890
-    )
+    assert parse_line(b'{"a": 12345678901234567890123}').value["a"] == 12345678901234567890123
     assert parse_line(b'["\\ud83d lone"]').value == ["\ufffd lone"]
     assert parse_line(b'["\\ud83d\\ude00 \\udc00"]').value == ["\U0001f600 \ufffd"]
 

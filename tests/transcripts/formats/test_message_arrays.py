@@ -5,48 +5,68 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from message_talk import (
-    answering,
-    assistant,
-    calling,
-    reading_in,
-    returned,
-    told_as,
-    used,
-    user,
-    written,
-)
+from claude_code_talk import Reading
+from transcripts import import_file
 
-from cutbank import SessionStore
+from cutbank import SessionStore, StoredSession
 from cutbank.adapters.runtime.exporting.exporter import export
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.runtime.sessions.stored_session import StoredSession
-from cutbank.adapters.transcripts.formats.catalog import FORMATS
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.adapters.transcripts.formats.steps import SessionStart, SourceCompaction
 
-NAMES = ("openai-chat", "openai-responses", "anthropic", "openai-messages-tau")
-CHAT = [user("go"), calling("c1"), answering("c1"), assistant("done")]
-ANTHROPIC = [user("go"), used("c1"), returned("c1"), assistant("done")]
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+USE = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": "seen"}
 ITEMS = [
-    user("go"),
     {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
     {"type": "function_call_output", "call_id": "c1", "output": "seen"},
-    assistant("done"),
 ]
+BODIES: list[tuple[str, list[dict[str, Any]], str | None]] = [
+    (
+        "openai-chat",
+        [
+            assistant(None, tool_calls=[CALL]),
+            {"role": "tool", "tool_call_id": "c1", "content": "seen"},
+        ],
+        None,
+    ),
+    ("anthropic", [assistant([USE]), user([RESULT])], "system"),
+    ("openai-responses", ITEMS, "instructions"),
+]
+"""Format, a call and its result, and the field of a system prompt if it is no message."""
 SAID = [("user", "go"), ("tool_call", "{}"), ("tool_result", "seen"), ("assistant", "done")]
-SAME = [("openai-chat", CHAT), ("anthropic", ANTHROPIC), ("openai-responses", ITEMS)]
 
 
-def taken_in(store: SessionStore, path: Path) -> StoredSession:
-    (report,) = import_path(store, path)
+def body_of(pair: list[dict[str, Any]], field: str | None, count: int | None = None) -> Any:
+    messages = [user("go"), *pair, assistant("done")][:count]
+    if field is None:
+        return [{"role": "system", "content": "old"}, *messages]
+    return {field: "old", "input" if field == "instructions" else "messages": messages}
+
+
+def written(path: Path, body: Any) -> Path:
+    path.write_bytes(body if isinstance(body, bytes) else json.dumps(body).encode())
+    return path
+
+
+def read(name: str, path: Path, body: Any) -> Reading:
+    return Reading(list(FORMATS[name].read(TranscriptSource(written(path, body)))))
+
+
+def taken_in(store: SessionStore, path: Path) -> tuple[StoredSession, int]:
+    report = import_file(store, path)
     assert report.errors == []
-    (key,) = report.sessions
-    return store.session(key, create=False)
-
-
-def said(session: StoredSession) -> list[tuple[str, str]]:
-    return [(it.block.kind.value, it.block.text) for it in session.view().entries]
+    return store.session(*report.sessions, create=False), report.added
 
 
 @pytest.mark.parametrize(
@@ -59,11 +79,11 @@ def said(session: StoredSession) -> list[tuple[str, str]]:
         ([{"type": "reasoning", "summary": []}], "openai-responses"),
         ([{"task_id": 1, "trial": 0, "traj": [user("go")]}], "openai-messages-tau"),
         ([], None),
-        ([{"role": "user", "parts": [{"text": "go"}]}], None),
+        ([{"role": "user", "parts": [{"text": "go"}]}], "gemini-history"),
         ({"messages": []}, None),
         ({"messages": [{"id": "1", "type": "user", "content": "go"}]}, None),
         ({"info": {}, "messages": [user("go")]}, None),
-        ({"trajectory_format": "mini-swe-agent-1.1", "messages": [user("go")]}, None),
+        ({"trajectory_format": "mini-swe-agent-1.1", "messages": [user("go")]}, "mini-swe-agent"),
         ({"model": "m", "input": [1, 2]}, None),
         ([{"role": "user"}], None),
         ([[user("go")]], None),
@@ -72,34 +92,32 @@ def said(session: StoredSession) -> list[tuple[str, str]]:
 def test_whose_messages_they_are_is_told_by_what_is_in_them(
     value: Any, name: str | None, tmp_path: Path
 ) -> None:
-    found = told_as(tmp_path / "a.json", value)
+    found = recognize_format(TranscriptSource(written(tmp_path / "a.json", value)))
 
-    assert (found if found in NAMES else None) == name  # others may know it for theirs
+    assert (found.name if found else None) == name
 
 
 def test_a_compaction_item_is_a_boundary_and_partial_where_it_is_encrypted(tmp_path: Path) -> None:
     items = [user("go"), {"type": "compaction", "encrypted_content": "eA=="}, user("on")]
-    blocks = [user("go"), assistant([{"type": "compaction", "content": "so far"}]), returned("x")]
+    blocks = [user("go"), assistant([{"type": "compaction", "content": "so far"}]), user("on")]
 
-    (encrypted,) = reading_in("openai-responses", tmp_path / "a", items).of(SourceCompaction)
-    (told,) = reading_in("anthropic", tmp_path / "b", blocks).of(SourceCompaction)
+    (encrypted,) = read("openai-responses", tmp_path / "a", items).of(SourceCompaction)
+    (told,) = read("anthropic", tmp_path / "b", blocks).of(SourceCompaction)
 
     assert (encrypted.summary, encrypted.partial_reason) == (None, "the summary is encrypted")
     assert (told.summary, told.partial_reason) == ("so far", None)
 
 
 def test_each_line_is_a_session_and_a_line_that_is_none_is_a_problem(tmp_path: Path) -> None:
-    body = json.dumps({"messages": [user("go"), assistant("done")]}).encode()
-    other = json.dumps({"messages": [user("go on")]}).encode()
-    raw = b"\n".join([body, other, b'{"messages": 1}', b"{", body])
+    one, other = (json.dumps({"messages": [user(text)]}).encode() for text in ("go", "go on"))
+    path = tmp_path / "a.jsonl"
 
-    path = written(tmp_path / "a.jsonl", b"\n".join([body, other]))
-    assert FORMATS["openai-chat"].recognizes(TranscriptSource(path))
-    read = reading_in("openai-chat", path, raw)
+    assert FORMATS["openai-chat"].recognizes(TranscriptSource(written(path, one + b"\n" + other)))
+    reading = read("openai-chat", path, b"\n".join([one, other, b'{"messages": 1}', b"{", one]))
 
-    assert len({it.key for it in read.steps if isinstance(it, SessionStart)}) == 3
-    assert read.outcomes.count("error") == 2
-    assert [text for kind, text in read.said if kind == "user"] == ["go", "go on", "go"]
+    assert len({start.key for start in reading.of(SessionStart)}) == 3
+    assert reading.outcomes.count("error") == 2
+    assert reading.said == [("user", "go"), ("user", "go on"), ("user", "go")]
 
 
 def test_two_files_of_one_name_are_two_sessions(store: SessionStore, tmp_path: Path) -> None:
@@ -112,44 +130,20 @@ def test_two_files_of_one_name_are_two_sessions(store: SessionStore, tmp_path: P
     assert len({key for report in reports for key in report.sessions}) == 2
 
 
-@pytest.mark.parametrize(("name", "messages"), SAME)
-def test_of_an_array_that_has_grown_only_the_new_messages_are_added(
-    name: str, messages: Any, store: SessionStore, tmp_path: Path
+@pytest.mark.parametrize(("name", "pair", "field"), BODIES)
+def test_an_array_that_grew_adds_what_is_new_and_goes_out_with_a_new_system_prompt(
+    name: str, pair: list[Any], field: str | None, store: SessionStore, tmp_path: Path
 ) -> None:
-    path = tmp_path / "a.json"
-    added = []
-    for count in (1, 2, 3, 4, 4):
-        written(
-            path,
-            {"model": "m", "messages": messages[:count]}
-            if name != "openai-responses"
-            else messages[:count],
-        )
-        if name == "anthropic" and count == 1:
-            written(path, {"system": "be brief", "messages": messages[:1]})
-        (report,) = import_path(store, path)
-        added.append(report.added)
-        (key,) = report.sessions
-
-    assert said(store.session(key, create=False)) == SAID or name == "anthropic"
-    assert added[-1] == 0
-
-
-@pytest.mark.parametrize("name", ["openai-chat", "anthropic", "openai-responses"])
-def test_a_system_prompt_that_was_set_anew_goes_out(
-    name: str, store: SessionStore, tmp_path: Path
-) -> None:
-    body = {"anthropic": {"system": "old", "messages": ANTHROPIC}}.get(
-        name,
-        {"instructions": "old", "input": ITEMS}
-        if name == "openai-responses"
-        else [{"role": "system", "content": "old"}, *CHAT],
-    )
-    session = taken_in(store, written(tmp_path / "a.json", body))
-    assert session.view().system_prompt == "old"
+    for count in (1, 2, 3, 4):
+        path = written(tmp_path / "a.json", body_of(pair, field, count))
+        session, added = taken_in(store, path)
+        assert added > 0
+    assert taken_in(store, path)[1] == 0
+    said = [(entry.block.kind.value, entry.text) for entry in session.view().entries]
+    assert (said, session.view().system_prompt) == (SAID, "old")
     session.configure(system_prompt="new")
 
     export(session, name, tmp_path / "out.json")
 
-    assert taken_in(store, tmp_path / "out.json").view().system_prompt == "new"
+    assert taken_in(store, tmp_path / "out.json")[0].view().system_prompt == "new"
     assert b"old" not in (tmp_path / "out.json").read_bytes()

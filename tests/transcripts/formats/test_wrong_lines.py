@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from essences.pi import essence
+from essences import pi as essence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transcripts import SAMPLES, import_file
@@ -101,7 +101,7 @@ def test_entries_of_pi_come_back_as_they_were(data: st.DataObject, path: Path, c
 
         if out is None:
             return  # nothing is left by which the format is known
-        (came,), (went,) = (essence(one).values() for one in (out.with_name("in.jsonl"), out))
+        (came,), (went,) = (essence(one) for one in (out.with_name("in.jsonl"), out))
         if slots := [one for one in came if is_title(one)]:
             # It is written over with the newest title, whatever it said before.
             newest = out.with_name("title").read_text() or slots[0].get("title")

@@ -41,23 +41,13 @@ def test_every_format_is_found_whole_and_told_by_its_kind() -> None:
 
 def test_a_secret_is_found_by_the_name_of_its_field(redactor: Redactor) -> None:
     secret = "k" * 39 + "Z"
-
-    told = redactor(
-        1,
-        {
-            "x-api-key": some(32),
-            "api-key": "process.env.AZURE_OPENAI_KEY_2",
-            "aws_secret_access_key": secret,
-            "other": secret,
-        },
-    )
-
-    assert list(told.values()) == [
-        "[redacted: API Key Header 1]",
-        "process.env.AZURE_OPENAI_KEY_2",
-        "[redacted: AWS Secret Key 1]",
-        secret,
-    ]
+    for name, value, redacted in (
+        ("x-api-key", some(32), "[redacted: API Key Header 1]"),
+        ("api-key", "process.env.AZURE_OPENAI_KEY_2", "process.env.AZURE_OPENAI_KEY_2"),
+        ("aws_secret_access_key", secret, "[redacted: AWS Secret Key 1]"),
+        ("other", secret, secret),
+    ):
+        assert redactor(1, {name: value}) == {name: redacted}
 
 
 def test_each_kind_is_found_in_every_place_and_told_by_its_name() -> None:
@@ -108,14 +98,6 @@ def test_what_holds_no_secret_is_the_same_object(redactor: Redactor) -> None:
 
     assert redactor(1, value) is value
     assert redactor.found == {}
-
-
-def test_json_text_stays_json(redactor: Redactor) -> None:
-    arguments = json.dumps({"command": f'echo "{SECRETS["Private Key"]}"', "n": 1})
-
-    told = redactor(1, {"arguments": arguments})
-
-    assert json.loads(told["arguments"]) == {"command": 'echo "[redacted: Private Key 1]"', "n": 1}
 
 
 def test_a_private_key_goes_with_all_its_lines(redactor: Redactor) -> None:

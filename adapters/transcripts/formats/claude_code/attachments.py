@@ -54,10 +54,7 @@ def _render_queued(entry: JsonDict, attachment: JsonDict, line: SourceLine) -> l
     prompt = attachment.get("prompt")
     items = prompt if isinstance(prompt, list) else [{"type": "text", "text": prompt}]
     typed = attachment.get("commandMode", "prompt") == "prompt"
-    source = {
-        "isMeta": not typed or entry.get("isMeta"),
-        "origin": attachment.get("origin"),
-    }
+    source = {"isMeta": not typed or entry.get("isMeta"), "origin": attachment.get("origin")}
     blocks = [read_user_item(source, item, line) for item in items]
     if any(isinstance(block, ToolResult) for block in blocks):
         raise MalformedError("attachment.prompt: expected text and images")

@@ -60,8 +60,6 @@ def _find_first_entry(source: TranscriptSource) -> JsonDict:
 
 @dataclass(slots=True)
 class _ReadItems:
-    """The result of reading a content's items, each with its index."""
-
     blocks: list[tuple[int, Any, AnyBlock]] = field(default_factory=list)
     unknown: list[tuple[int, str, Any]] = field(default_factory=list)
     malformed: list[tuple[int, str, Any]] = field(default_factory=list)
@@ -72,8 +70,6 @@ class _ReadItems:
 
 
 class ClaudeTranscriptReader:
-    """The state at a line of the file, and a reader for each type of entry."""
-
     def __init__(self, stem: str, first: JsonDict) -> None:
         self.sessions = ConversationMap(stem, first)
         self.report = LineReport(self.sessions.home)
@@ -102,7 +98,6 @@ class ClaudeTranscriptReader:
         return steps + self._read_all(self.waiting.take(line))
 
     def close(self, *, final: bool = False) -> list[ImportStep]:
-        """Return the steps at the end of the file."""
         steps = self._read_all(self.waiting.release()) if final else []
         self.report.begin_line()
         for conversation in self.sessions.conversations.values():

@@ -44,7 +44,6 @@ def _encode_line(entry: Any) -> bytes:
 
 
 def _write_entries(outgoing: OutgoingSession, shape: ClaudeEntryBuilder) -> Iterator[Any]:
-    """Yield all entries of the file, each after the one that it follows."""
     titles: dict[str, str] = {}
     parts: Iterator[_LogPart] = (
         outgoing.read_parts() if outgoing.is_view else _order_by_line(outgoing)
@@ -159,7 +158,6 @@ def _select_foreign(outgoing: OutgoingSession, run: Iterable[_LogPart]) -> Itera
 def _count_losses(
     outgoing: OutgoingSession, parts: Iterable[OutgoingPart]
 ) -> Iterator[OutgoingPart]:
-    """Count what a transcript of Claude Code cannot hold."""
     lost: Counter[str] = Counter()
     for part in parts:
         if isinstance(part, OutgoingBlock) and not part.is_cancelled_result:

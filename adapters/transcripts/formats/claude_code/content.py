@@ -21,13 +21,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from ..fields import (
-    JsonDict,
-    get_field,
-    require_field,
-    require_name,
-    require_type,
-)
+from ..fields import JsonDict, get_field, require_field, require_name, require_type
 from ..json_lines import SourceLine
 from ..media_text import bytes_to_base64, require_base64
 from .entries import classify_user_text
@@ -140,7 +134,6 @@ def _read_title(item: JsonDict) -> str | None:
 
 
 IndexedBlocks = dict[int, AnyBlock]
-"""The blocks of a content, by item index."""
 
 _TEXT = frozenset({"type", "text"})
 _CALL = frozenset({"type", "id", "name", "input"})
@@ -174,7 +167,6 @@ def remove_block_content(entry: JsonDict, line: SourceLine, held: IndexedBlocks)
 
 
 def restore_claude_entry(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict:
-    """Return the whole entry."""
     match rest:
         case {"message": {"content": ""}}:
             rest["message"]["content"] = blocks[0].text
@@ -189,7 +181,6 @@ def restore_claude_entry(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict
 
 
 def block_to_item(block: AnyBlock, extra: JsonDict | None = None) -> JsonDict:
-    """Return a block as an item of a message's content."""
     more = dict(extra or {})
     if block.native is not None:
         found: JsonDict = json.loads(block.native.item)

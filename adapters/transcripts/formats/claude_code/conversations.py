@@ -63,12 +63,9 @@ class ProviderMessage:
 
 @dataclass(slots=True)
 class ClaudeConversation:
-    """The state of one conversation at a line of the file."""
-
     begin: SessionStart
     context: EntryContext = field(init=False)
     open_calls: set[str] = field(default_factory=set)
-    """Tool calls without a result."""
     answer_entries: dict[str, str] = field(default_factory=dict)
     """Answered tool calls, each with the entry of its last result."""
     prompt_calls: dict[int, str] = field(default_factory=dict)
@@ -246,7 +243,6 @@ class ConversationMap:
         return agent is None or self._agent_key(agent) == self.home.begin.key
 
     def set_title(self, kind: str, title: str) -> bool:
-        """Set the title of the file's own session; return whether it changed."""
         outranked = self.titled_by == "custom-title" != kind  # a user's title takes precedence
         if outranked or title == self.home.begin.title:
             return False

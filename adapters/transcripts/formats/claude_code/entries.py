@@ -35,7 +35,6 @@ SKIPPED_ENTRY_TYPES = {
     "api-request-resumed": _AUDIT,
     "api-request-shape": _AUDIT,
 }
-"""Types of entries without session content, and the reasons."""
 
 KEPT_ENTRY_TYPES = frozenset(
     (
@@ -90,7 +89,6 @@ def read_claude_usage(message: JsonDict) -> Usage | None:
 
 
 def read_message_items(message: JsonDict) -> list[Any]:
-    """Return the items of a message; plain text is one item."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -180,7 +178,10 @@ class RequestAudit:
         self.current = (name, settings)
         shape = self.shapes[name]
         return RequestParameters(
-            key, _system_text(shape.get("system")), _shape_tools(shape), settings
+            key,
+            _system_text(shape.get("system")),
+            get_field(shape, "tools", list, "shape."),
+            settings,
         )
 
 
@@ -193,10 +194,6 @@ def _system_text(system: Any) -> str | None:
             return "\n\n".join(texts) or None
         case _:
             return None
-
-
-def _shape_tools(shape: JsonDict) -> list[Any] | None:
-    return get_field(shape, "tools", list, "shape.")
 
 
 def _has_text(value: Any) -> bool:

@@ -59,11 +59,9 @@ class ClaudeEntryBuilder:
         self.calls: dict[str, tuple[str, str]] = {}
         """Tool calls by id: their exported id, and the entry that made them."""
         self.given: set[str] = set()
-        """Exported ids of tool calls."""
         self.covered: Ranges | None = None
         """What the last summary covers, if there is one."""
         self.written: dict[int, str] = {}
-        """The entries by position."""
 
     def follow_entry(self, entry: JsonDict, said: Sequence[OutgoingBlock]) -> None:
         """Continue after one of Claude Code's own entries."""

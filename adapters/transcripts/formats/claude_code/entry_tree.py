@@ -28,7 +28,6 @@ class EntryNode:
     nearest_above: "EntryNode | None" = None
     """The parent, or a shortcut to the newest ancestor in context."""
     is_root: bool = False
-    """Whether the entry itself says that it has no parent."""
     previous_id: str | None = None
     """The nearest kept ancestor, if its parent is not kept; empty if there is none."""
     skipped_parent_id: str | None = None
@@ -107,8 +106,6 @@ class EntryContext:
 
 
 class EntryTree:
-    """All entries of a file that have an id."""
-
     def __init__(self) -> None:
         self.nodes: dict[str, EntryNode] = {}
 

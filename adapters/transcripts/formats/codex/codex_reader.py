@@ -78,7 +78,6 @@ class CodexTranscriptReader:
         self.compaction: CodexCompaction | None = None
         """The compaction whose remaining tokens the next token count has."""
         self.open: set[str] = set()
-        """Calls without an output."""
         self.answered: dict[str, tuple[SourceLine, JsonDict]] = {}
         """Events with the answer of a call, before its output comes."""
         self.now = EntrySteps(0, 0)
@@ -97,7 +96,6 @@ class CodexTranscriptReader:
         return self.now.finish()
 
     def close(self, *, final: bool = False) -> Iterable[ImportStep]:
-        """Return the steps at the end of the file."""
         # Keep the compaction: the count may be the very next line.
         steps = list(self.compaction.make_steps()) if self.compaction else []
         if final:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, ToolCall, ToolResult
 from .....domain.compaction import RECORDED_LINEAGE
@@ -234,7 +233,7 @@ class RolloutWriter:
         if title and title != self.title and not self.is_bare:
             thread = make_thread_id(self.outgoing.key)
             time = format_block_time(self.outgoing.opened_at)
-            named: dict[str, Any] = {"thread_id": thread, "thread_name": title}
+            named: JsonDict = {"thread_id": thread, "thread_name": title}
             yield encode_line(make_event("thread_name_updated", time, **named))
 
 
@@ -297,16 +296,17 @@ class RetainedItems:
                 if one.position in instead or one.position in trims
             }
             if shown:
-                said = [_show_replacement(one, shown.get(one.position)) for one in said]
+                said = [
+                    replace(one, block=_replace_text(one.block, shown[one.position]))
+                    if one.position in shown
+                    else one
+                    for one in said
+                ]
             found.append((None if shown else items, said))
         self._wanted.pop()
         later = self._wanted[-1]
         self._held = {at: held for at, held in self._held.items() if at in later}
         return found
-
-
-def _show_replacement(said: OutgoingBlock, text: str | None) -> OutgoingBlock:
-    return said if text is None else replace(said, block=_replace_text(said.block, text))
 
 
 def _replace_text(block: AnyBlock, text: str) -> AnyBlock:

@@ -34,7 +34,6 @@ class ContextItem:
     source_id: str
     """The source id of its blocks."""
     role: str
-    """Its role in a rollback."""
 
 
 def make_context_item(
@@ -172,7 +171,6 @@ class CodexCompaction:
 
 
 def make_compaction_step(summary: str | None, key: str, time: str | None) -> SourceCompaction:
-    """Return a compaction that removed everything before it."""
     return SourceCompaction(
         key=f"{key}:compacted",
         trigger=Trigger.THRESHOLD,  # the default if the source names no trigger
@@ -188,7 +186,6 @@ def append_inherited_summary(summary: str, key: str, line: SourceLine, time: str
 
 
 def find_summary(read: ItemContent, item: JsonDict) -> str | None:
-    """Return the summary if an item is exactly one written by cutbank."""
     if not read.is_message or len(read.blocks) != 1 or read.blocks[0].kind not in _INPUT_KINDS:
         return None
     found = find_marked_summary(item, read.blocks[0].text)

@@ -88,7 +88,6 @@ EVENT_REASONS = {
     }.items()
     for name in names.split()
 }
-"""Types of `event_msg` without session content, and the reasons."""
 
 _TAGS = (
     "apps_instructions collaboration_mode environment_context environments_instructions "
@@ -130,7 +129,6 @@ def read_session_start(first: Any, source: TranscriptSource) -> SessionStart:
 
 
 def read_session_meta(value: Any) -> JsonDict | None:
-    """Return the session metadata of a line, if it has an id."""
     match value:
         case {"type": "session_meta", "payload": {"id": str(id)} as meta} if id:
             return dict(meta)
@@ -210,7 +208,6 @@ class UsageTracker:
     """Tokens in context at the last count."""
     total: JsonDict | None = None
     window: int | None = None
-    """The size of the model's context, from the last report."""
 
     def read_count(self, last: JsonDict, total: JsonDict | None, within: str) -> TokenCount:
         """Read a count of the last call and of all calls."""
@@ -224,17 +221,10 @@ class UsageTracker:
         return count if count.has_prompt else replace(count, is_new_call=False)
 
     def note_window(self, told: JsonDict, within: str) -> None:
-        """Update the size of the context, if reported."""
         self.window = _parse_count(told, "model_context_window", within) or self.window
 
     def make_call(self, id: str, key: str, usage: Usage, time: str | None) -> ReportedCall:
-        """Return the call of the last answer."""
-        fields: dict[str, Any] = {
-            "call_id": id,
-            "model": self.model,
-            "usage": usage,
-            "source_time": time,
-        }
+        fields: JsonDict = {"call_id": id, "model": self.model, "usage": usage, "source_time": time}
         if self.window:
             fields["context_window"] = self.window
         before, self.first_answer_id = self.first_answer_id, None

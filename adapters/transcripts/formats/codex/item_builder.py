@@ -132,12 +132,9 @@ _FUNCTION, _CUSTOM = "function_call_output", "custom_tool_call_output"
 
 
 class CodexItemBuilder:
-    """A builder of items, which reports what a rollout cannot hold."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.taken: set[str] = set()
-        """Ids of written calls."""
         self.ids: dict[str, str] = {}
         """Open calls that were written with another id."""
         self.answers: dict[str, tuple[str, bool]] = {}
@@ -239,12 +236,7 @@ class CodexItemBuilder:
         name = sanitize_tool_name(call.name, MAX_TOOL_NAME_CHARACTERS)
         if name != call.name:
             self.outgoing.count_loss("names of tools as they were")
-        return {
-            "type": "function_call",
-            "name": name,
-            "arguments": call.arguments,
-            "call_id": id,
-        }
+        return {"type": "function_call", "name": name, "arguments": call.arguments, "call_id": id}
 
     def _build_result(self, result: ToolResult) -> JsonDict:
         id = self.ids.pop(result.tool_call_id, result.tool_call_id)

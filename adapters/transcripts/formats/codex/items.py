@@ -175,7 +175,6 @@ def _is_text(part: JsonDict) -> bool:
 
 
 def _make_call(item: JsonDict, call: str, name: str, arguments: str, *fields: str) -> ItemContent:
-    """Return a call's content; its remainder lacks the fields."""
     block = ToolCall(tool_call_id=call, name=name, arguments=arguments)
     return ItemContent(drop_fields(item, *fields), [block], is_by_model=True, call_id=call)
 

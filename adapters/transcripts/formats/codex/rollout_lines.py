@@ -10,7 +10,6 @@ from ..fields import JsonDict
 from ..outgoing import OutgoingSession
 
 _NO_FOLDER = "/"
-"""The working folder if the session has none."""
 
 
 def make_rollout_line(kind: str, payload: JsonDict, time: str) -> JsonDict:
@@ -22,7 +21,6 @@ def make_event(kind: str, time: str, **fields: Any) -> JsonDict:
 
 
 def format_block_time(recorded: datetime, told: str | None = None) -> str:
-    """Format a time: the source's, or else the time of recording."""
     moment = (parse_source_time(told) if told else None) or recorded
     try:
         utc = moment.astimezone(UTC)

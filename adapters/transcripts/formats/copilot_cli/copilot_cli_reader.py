@@ -33,7 +33,6 @@ from .event_content import (
 )
 
 _USER_SOURCES = (None, "", "user")
-"""Sources of messages that the user wrote."""
 _KEPT_UNKNOWN = "the source does not say which messages stayed in context"
 
 
@@ -59,7 +58,6 @@ class CopilotReader:
         """Ids of events, each with the id of the event that was kept before it."""
         self.digests: dict[str, str] = {}
         self.kept: str | None = None
-        """The last event that was kept."""
         self.skipped: dict[str, str | None] = {}
         """Skipped events, each with the last one kept before."""
         self.calls: dict[str, str] = {}

@@ -29,7 +29,6 @@ COPILOT_VERSION = "1.0.0"
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """Yield the session's events, one per line."""
     yield from map(json_lines.encode_line, CopilotEventWriter(outgoing).write_events())
 
 

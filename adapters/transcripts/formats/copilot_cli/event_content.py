@@ -38,7 +38,6 @@ SKIPPED_EVENT_TYPES = {
     }.items()
     for name in names.split()
 }
-"""Types of events that Copilot does not need to resume, and the reasons."""
 
 KEPT_EVENT_TYPES = {
     *("session.start", "session.resume", "session.model_change", "session.mode_changed"),

@@ -41,7 +41,6 @@ _CALL_FIELDS = ("id", "name", "args", "displayName", "description", "renderOutpu
 class SessionProgress:
     line: SourceLine
     open_calls: set[str] = field(default_factory=set)
-    """Tool calls without a result."""
     has_content: bool = False
 
 

@@ -22,8 +22,8 @@ from ..outgoing import (
     to_iso,
 )
 from ..placeholders import fill_entry
-from ..summary_mark import SUMMARY_MARK, make_summary_mark, make_user_text
-from .parts import make_inline_part, make_summary_text
+from ..summary_mark import SUMMARY_MARK
+from .parts import make_inline_part, make_summary_text, make_user_part
 
 FORMAT_NAME = "gemini-cli"
 GEMINI_SESSION_ENTRY = "session"
@@ -121,12 +121,7 @@ class GeminiDocument:
 
     def _add_user(self, message: OutgoingMessage) -> None:
         first = message.outgoing_blocks[0]
-        parts: list[JsonDict] = []
-        for block in message.blocks:
-            if isinstance(block, Block) and block.media:
-                parts.append(make_inline_part(block.media))
-                continue
-            parts.append({"text": make_user_text(block), **make_summary_mark(block)})
+        parts = [make_user_part(block) for block in message.blocks]
         is_text = len(parts) == 1 and parts[0].keys() == {"text"}
         content: Any = parts[0]["text"] if is_text else parts
         self._add_entry(

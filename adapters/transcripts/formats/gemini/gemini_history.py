@@ -5,15 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .....domain.blocks import (
-    AnyBlock,
-    Block,
-    Kind,
-    Media,
-    NativePart,
-    ToolCall,
-    ToolResult,
-)
+from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ToolCall, ToolResult
 from .....domain.compaction_events import Trigger
 from .. import json_lines
 from ..entry_steps import EntryBlocks, EntryLocation, EntrySteps, digest_text, read_entry_steps
@@ -29,15 +21,8 @@ from ..outgoing import (
 )
 from ..placeholders import JsonPath, Placeholder, fill_entry
 from ..source import TranscriptSource
-from ..steps import (
-    EntryEnd,
-    ImportStep,
-    RawEntry,
-    SessionStart,
-    SourceCompaction,
-    SourceProblem,
-)
-from ..summary_mark import SUMMARY_MARK, find_marked_summary, make_summary_mark, make_user_text
+from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceCompaction, SourceProblem
+from ..summary_mark import SUMMARY_MARK, find_marked_summary
 from .parts import (
     classify_gemini_text,
     is_snapshot,
@@ -45,6 +30,7 @@ from .parts import (
     make_media_placeholders,
     make_result_content,
     make_summary_text,
+    make_user_part,
     read_function_response,
     read_media_part,
 )
@@ -72,7 +58,6 @@ class GeminiContents:
         self.contents: list[JsonDict] = []
         self.around: JsonDict | None = None
         self.names: dict[str, str] = {}
-        """The tool name of each tool call."""
 
     def put_all(self) -> None:
         """Add the log: own contents unchanged, and what cutbank added."""
@@ -107,16 +92,8 @@ class GeminiContents:
             if made := [part for block in message.blocks for part in self._make_parts(block)]:
                 self.contents.append({"role": "model", "parts": made})
         else:
-            self.contents.append({"role": "user", "parts": self._make_prompt(message)})
-
-    def _make_prompt(self, message: OutgoingMessage) -> list[JsonDict]:
-        parts: list[JsonDict] = []
-        for block in message.blocks:
-            if isinstance(block, Block) and block.media:
-                parts.append(make_inline_part(block.media))
-                continue
-            parts.append({"text": make_user_text(block), **make_summary_mark(block)})
-        return parts
+            parts = [make_user_part(block) for block in message.blocks]
+            self.contents.append({"role": "user", "parts": parts})
 
     def _make_parts(self, block: Any) -> Iterator[JsonDict]:
         match block:
@@ -166,7 +143,6 @@ _NATIVE_PARTS = ("executableCode", "codeExecutionResult")
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Return whether this is a history of Gemini API contents."""
     document = source.document
     match document.value if document else None:
         case [{"role": _, "parts": list()}, *_] as contents:

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from .....domain.blocks import Kind, Media, Text
+from .....domain.blocks import AnyBlock, Block, Kind, Media, Text
 from .....projections.rendering import summary_message
 from .. import media_text
 from ..fields import JsonDict, get_field, require_field
 from ..json_lines import SourceLine
 from ..outgoing import OutgoingCompaction, OutgoingSession
 from ..placeholders import JsonPath, Placeholder
+from ..summary_mark import make_summary_mark, make_user_text
 
 _HARNESS_PREFIXES = (
     "<system-reminder>",
@@ -22,7 +23,6 @@ _SNAPSHOT = "<state_snapshot>"
 
 
 def classify_gemini_text(text: str) -> Kind:
-    """Return whether the user wrote it."""
     by_harness = text == _CONTINUE_PROMPT or text.lstrip().startswith(_HARNESS_PREFIXES)
     return Kind.DEVELOPER if by_harness else Kind.USER
 
@@ -112,3 +112,9 @@ def make_summary_text(outgoing: OutgoingSession, compacted: OutgoingCompaction) 
         outgoing.count_loss("what compactions kept word for word")
     summary, hidden = compacted.summary, compacted.boundary.hidden
     return summary_message.wrap_summary(summary.text, summary.covers, hidden)
+
+
+def make_user_part(block: AnyBlock) -> JsonDict:
+    if isinstance(block, Block) and block.media:
+        return make_inline_part(block.media)
+    return {"text": make_user_text(block), **make_summary_mark(block)}

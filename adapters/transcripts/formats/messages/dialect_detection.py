@@ -6,7 +6,8 @@ from itertools import islice
 from types import NoneType
 from typing import Any
 
-from ..mini_swe_agent.mini_swe_agent_reader import has_bash_messages
+from ..fields import JsonDict
+from ..mini_swe_agent import has_bash_messages
 from ..source import TranscriptSource
 
 CHAT_MESSAGES = "openai-chat"
@@ -47,14 +48,14 @@ def detect_dialect(source: TranscriptSource) -> str | None:
         if None in names:
             return None
         return next((name for name in names if name != CHAT_MESSAGES), CHAT_MESSAGES)
-    if len(source.first_values) == 1 and not _may_hold_messages(source.first_values[0]):
-        return None
+    match source.first_values:
+        case [value] if not isinstance(value, list) and detect_value_dialect(value) is None:
+            return None
     document = source.document
     return detect_value_dialect(document.value) if document and not document.problem else None
 
 
 def is_body_per_line(source: TranscriptSource) -> bool:
-    """Return whether there is a body on each line."""
     return len(source.first_values) > 1 and all(
         isinstance(value, dict) for value in source.first_values
     )
@@ -75,7 +76,6 @@ def detect_value_dialect(value: Any) -> str | None:
 
 
 def is_tau_record(value: Any) -> bool:
-    """Return whether a value is one record of a tau-bench run."""
     match value:
         case {"traj": [first, *_]}:
             return _is_message(first) and detect_value_dialect(value["traj"]) == CHAT_MESSAGES
@@ -83,11 +83,7 @@ def is_tau_record(value: Any) -> bool:
             return False
 
 
-def _may_hold_messages(value: Any) -> bool:
-    return isinstance(value, list) or detect_value_dialect(value) is not None
-
-
-def _is_responses_body(body: dict[str, Any]) -> bool:
+def _is_responses_body(body: JsonDict) -> bool:
     asked, answered = body.get("input"), body.get("output")
     if isinstance(asked, str):
         return isinstance(body.get("model"), str)
@@ -114,7 +110,7 @@ def _is_item(value: Any) -> bool:
     return isinstance(kind, str) and kind in _ITEM_TYPES
 
 
-def _choose_dialect(messages: list[Any], body: dict[str, Any]) -> str:
+def _choose_dialect(messages: list[Any], body: JsonDict) -> str:
     signs = Counter(_body_signs(body))
     for message in islice(messages, _MAX_MESSAGES_EXAMINED):
         if isinstance(message, dict):
@@ -123,7 +119,7 @@ def _choose_dialect(messages: list[Any], body: dict[str, Any]) -> str:
     return max(named, key=lambda name: signs[name])  # the first, if there is no sign
 
 
-def _body_signs(body: dict[str, Any]) -> Iterator[str]:
+def _body_signs(body: JsonDict) -> Iterator[str]:
     if isinstance(body.get("system"), str | list) or "anthropic_version" in body:
         yield ANTHROPIC_MESSAGES
     match body.get("tools"):
@@ -133,7 +129,7 @@ def _body_signs(body: dict[str, Any]) -> Iterator[str]:
             yield CHAT_MESSAGES
 
 
-def _message_signs(message: dict[str, Any]) -> Iterator[str]:
+def _message_signs(message: JsonDict) -> Iterator[str]:
     kind = message.get("type")
     if isinstance(kind, str) and kind in _ITEM_TYPES:
         yield RESPONSES_ITEMS

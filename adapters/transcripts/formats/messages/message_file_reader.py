@@ -86,19 +86,18 @@ def _has_messages(dialect: Dialect, line: SourceLine) -> bool:
 
 
 def report_no_session(line: SourceLine, reason: str) -> Iterator[ImportStep]:
-    """Report an entry that is not a session."""
     yield make_line_problem(line, reason)
     yield EntryEnd("error", line.end)
 
 
 def read_messages(
-    conversation: MessageReader, messages: list[Any], before: int, first: int = 1
+    conversation: MessageReader, messages: list[Any], before: int
 ) -> Iterator[ImportStep]:
     """Yield the steps of all messages; progress is the share of messages read."""
     size = conversation.line.end - before
     for index, message in enumerate(messages):
         offset = before + size * (index + 1) // len(messages)
-        yield from conversation.read(first + index, message, offset)
+        yield from conversation.read(index + 1, message, offset)
 
 
 def _read_session(
@@ -146,7 +145,9 @@ def read_body_steps(
     """Yield the steps of a body without its messages: the request, and the body itself."""
     line = conversation.line
     rest = drop_fields(body, *dict(held))
-    counts: list[list[Any]] = [[name, _describe_position(body[name], some)] for name, some in held]
+    counts: list[list[Any]] = [
+        [name, "text" if isinstance(body[name], str) else len(some)] for name, some in held
+    ]
     counts[-1][1] = "text" if counts[-1][1] == "text" else None  # it may grow
     raw = line.to_json({"body": rest, "held": counts})
     key = f"{BODY_ENTRY}:{digest_text(raw)}"
@@ -156,12 +157,7 @@ def read_body_steps(
     yield RawEntry(key, BODY_ENTRY, raw, line=0)
 
 
-def _describe_position(messages: Any, some: list[Any]) -> int | str:
-    return "text" if isinstance(messages, str) else len(some)
-
-
 def _prompt_text(prompt: Any) -> str | None:
-    """Return a system prompt that is a text, or a list of texts."""
     if not isinstance(prompt, list):
         return prompt if isinstance(prompt, str) else None
     said = [item["text"] for item in prompt if _is_text(item)]

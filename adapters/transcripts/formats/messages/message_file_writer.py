@@ -34,7 +34,6 @@ from .message_reader import Dialect, find_system_prompt
 
 
 def make_message_format(dialect: Dialect, description: str) -> Format:
-    """Return the format of files with messages in a dialect."""
     return Format(
         name=dialect.name,
         description=description,
@@ -54,8 +53,6 @@ def write_message_file(dialect: Dialect, outgoing: OutgoingSession) -> Iterator[
 
 @dataclass
 class OriginalMessages:
-    """A session's original messages."""
-
     header: JsonDict | None = None
     """The fields of the body without its messages; None for a plain array."""
     messages: list[Any] = field(default_factory=list)

@@ -40,8 +40,6 @@ from ..summary_mark import find_marked_summary
 
 @dataclass(frozen=True, slots=True)
 class ReadBlock:
-    """A block, and its placeholders in the message."""
-
     block: AnyBlock
     placeholders: tuple[Placeholder, ...]
 
@@ -62,8 +60,6 @@ class UnknownPart:
 
 @dataclass(frozen=True, slots=True)
 class MalformedPart:
-    """A piece that cannot be read, and the reason."""
-
     reason: str
     item: Any
 
@@ -154,8 +150,6 @@ _KEPT_UNKNOWN = "the source does not say what it kept"
 
 @dataclass(frozen=True, slots=True)
 class RequestFields:
-    """The fields of a request in addition to the messages."""
-
     system_field: str | None
     """The field of the system prompt; None if it is a message."""
     settings: frozenset[str]
@@ -164,8 +158,6 @@ class RequestFields:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The message format of one provider."""
-
     name: str
     """The name of the format, the renderer and the provider."""
     message_lists: tuple[str, ...]
@@ -173,7 +165,7 @@ class Dialect:
     request_fields: RequestFields
     is_of_items: bool = False
     """Whether each piece of a model's answer is an item of its own."""
-    read_call_fields: Callable[[str], dict[str, Any] | None] | None = None
+    read_call_fields: Callable[[str], JsonDict | None] | None = None
     """Returns the call fields of a message in JSON text; None if it has none."""
 
 
@@ -189,7 +181,6 @@ class MessageReader:
     has_system_prompt: bool = False
     """Whether the system prompt is known: only the first message can set it."""
     has_messages: bool = False
-    """Whether there is a block."""
     first_answer_id: str | None = None
     """The model's current answer, if each piece is an item."""
     steps: list[ImportStep] = field(default_factory=list)

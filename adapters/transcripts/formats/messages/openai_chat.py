@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .....domain.blocks import (
-    AnyBlock,
     Block,
     Kind,
-    Media,
     Native,
     NativePart,
     ResultPart,
@@ -168,11 +166,7 @@ def _read_file(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
     name = get_field(file, "filename", str)
     found, form = message_reader.read_media_url(data, "document", name)
     holes = (Placeholder((*at, "file", "file_data"), form),) if form else ()
-    return ReadBlock(_make_document(found), holes)
-
-
-def _make_document(found: Media) -> AnyBlock:
-    return Block(kind=Kind.DOCUMENT, media=found, name=found.name)
+    return ReadBlock(Block(kind=Kind.DOCUMENT, media=found, name=found.name), holes)
 
 
 def _make_native(item: Any, line: SourceLine) -> Native:

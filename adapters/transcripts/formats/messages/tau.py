@@ -21,7 +21,6 @@ _KEY_FIELDS = ("task_id", "trial")
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Return whether this is an array of records of tau-bench."""
     first = source.first_values
     if len(first) > 1 or (first and not isinstance(first[0], list)):
         return False
@@ -31,7 +30,6 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    """Yield a session for each record."""
     document = source.document
     if document is None or document.problem:
         reason = document.problem if document else None

@@ -28,8 +28,6 @@ RESPONSES = "openai-responses"
 
 @dataclass(frozen=True, slots=True)
 class OpencodePart:
-    """A part of a message, and its location."""
-
     item: JsonDict
     id: str
     number: int
@@ -164,7 +162,6 @@ def read_opencode_usage(owner: JsonDict) -> Usage | None:
 
 
 def read_cost(owner: JsonDict) -> float | None:
-    """Return the cost of a step, in dollars."""
     match owner.get("cost"):
         case bool():
             return None

@@ -71,11 +71,9 @@ class OpencodeMessage:
     role: str | None
     index: int
     step: int = 0
-    """The number of model calls so far."""
     summary: list[str] | None = None
     """The texts of a message that is the summary of a compaction."""
     texts: list[str] = field(default_factory=list)
-    """Source ids of its parts."""
 
     @property
     def message_id(self) -> str:
@@ -90,7 +88,6 @@ class OpencodeExportReader:
         self.key = stem
         self.number = 0
         self.open: set[str] = set()
-        """Tool calls without a result."""
         self.seen: set[str] = set()
         self.context: list[OpencodeMessage] = []
         """The messages in context, the newest last."""
@@ -311,7 +308,6 @@ class OpencodeExportReader:
         )
 
     def _finish_message(self, message: OpencodeMessage) -> Iterator[ImportStep]:
-        """Yield the steps that need all parts of a message."""
         if message.role == "assistant" and message.step == 0 and message.item.get("finish"):
             try:
                 yield self._make_call(message, message.item, message.id)

@@ -48,7 +48,6 @@ OPENCODE_VERSION = "1.0.0"
 
 
 def make_session_id(outgoing: OutgoingSession, header: JsonDict | None = None) -> str:
-    """Return the session's id in opencode's form."""
     match header:
         case {"info": {"id": str(id)}}:
             return id
@@ -62,15 +61,11 @@ def derive_opencode_id(key: str) -> str:
 
 
 class OpencodeMessageBuilder:
-    """The messages that were built so far."""
-
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.session = derive_opencode_id(outgoing.key)
         self.prompt: str | None = None
-        """The id of the last user message."""
         self.calls: dict[str, JsonDict] = {}
-        """The parts of open tool calls."""
         self.ids: list[tuple[int, str]] = []
         """For each message, its first position and its id."""
         self.number = 0
@@ -81,12 +76,10 @@ class OpencodeMessageBuilder:
         self.calls[call] = part
 
     def follow_message(self, info: JsonDict, id: str) -> None:
-        """Continue after this message."""
         if info.get("role") == "user":
             self.prompt = id
 
     def make_header(self) -> JsonDict:
-        """Return the header of a session from another source."""
         opened = to_milliseconds(self.outgoing.opened_at)
         parent = self.outgoing.parent
         return {
@@ -316,7 +309,6 @@ class OpencodeDocument:
         self.made = OpencodeMessageBuilder(outgoing)
 
     def put_all(self) -> None:
-        """Add own entries unchanged, and convert the others."""
         for one in group_own_entries(self.outgoing, FORMAT_NAME):
             if isinstance(one, OutgoingEntry):
                 self._restore(one)

@@ -7,6 +7,7 @@ from typing import Any
 from .....domain.compaction_events import Trigger
 from .....domain.session_events import Usage
 from ..entry_steps import EntryLocation
+from ..fields import JsonDict
 from ..steps import SourceCompaction
 
 
@@ -33,7 +34,6 @@ def read_response_usage(state: Any) -> dict[str, CallUsage]:
 
 
 def read_openhands_usage(report: Any) -> Usage | None:
-    """Return the tokens of one call; the prompt's tokens include cached ones."""
     if not isinstance(report, dict):
         return None
     prompt = _read_count(report, "prompt_tokens")
@@ -64,7 +64,6 @@ def read_openhands_usage(report: Any) -> Usage | None:
 
 
 def make_usage_report(usage: Usage) -> dict[str, int]:
-    """Return the tokens of one call in OpenHands' form."""
     read, write = usage.cache_read or 0, usage.cache_write or 0
     return {
         "prompt_tokens": (usage.input or 0) + read + write,
@@ -76,7 +75,6 @@ def make_usage_report(usage: Usage) -> dict[str, int]:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a finite number; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -86,7 +84,7 @@ def as_number(value: Any) -> float | None:
     return number if 0 <= number < float("inf") else None
 
 
-def _read_metrics(metrics: dict[str, Any]) -> dict[str, CallUsage]:
+def _read_metrics(metrics: JsonDict) -> dict[str, CallUsage]:
     usages = _dict_items(metrics, "token_usages")
     costs = _dict_items(metrics, "costs")
     latencies = {
@@ -110,7 +108,7 @@ def _read_metrics(metrics: dict[str, Any]) -> dict[str, CallUsage]:
     return found
 
 
-def _dict_items(owner: dict[str, Any], field: str) -> list[dict[str, Any]]:
+def _dict_items(owner: JsonDict, field: str) -> list[JsonDict]:
     value = owner.get(field)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
@@ -122,7 +120,7 @@ def _uncached_tokens(prompt: int, read: int, write: int) -> int:
     return rest - write if rest >= write else rest
 
 
-def _read_count(owner: dict[str, Any], field: str) -> int | None:
+def _read_count(owner: JsonDict, field: str) -> int | None:
     value = owner.get(field)
     return value if type(value) is int and 0 <= value < 1 << 63 else None
 
@@ -141,7 +139,7 @@ class RunningMetrics:
     counts: dict[str, int] = field(default_factory=dict)
     cost: float = 0.0
 
-    def take_call(self, metrics: Any, response: dict[str, Any] | None) -> CallUsage | None:
+    def take_call(self, metrics: Any, response: JsonDict | None) -> CallUsage | None:
         """Return the usage of the call that made this event; None if no call is known."""
         told = metrics if isinstance(metrics, dict) else {}
         grown, cost = (
@@ -168,7 +166,7 @@ class RunningMetrics:
         report = grown if all(count >= 0 for count in grown.values()) else now
         return read_openhands_usage(report) if any(report.values()) else None
 
-    def _cost_growth(self, told: dict[str, Any]) -> float | None:
+    def _cost_growth(self, told: JsonDict) -> float | None:
         total = as_number(told.get("accumulated_cost"))
         if total is None:
             return None

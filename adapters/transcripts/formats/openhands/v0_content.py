@@ -6,8 +6,8 @@ from typing import Any
 
 from .....domain.blocks import Kind, ToolCall
 from ..chat_content import add_thoughts
-from ..entry_steps import EntryBlocks, SourceImage, image_from_address
-from ..fields import MalformedError, drop_fields, get_field, json_name, require_field
+from ..entry_steps import ContentPart, EntryBlocks, image_from_address
+from ..fields import JsonDict, MalformedError, drop_fields, get_field, json_name, require_field
 from ..json_lines import SourceLine
 from ..placeholders import JsonPath
 
@@ -20,11 +20,9 @@ _NON_ARGUMENTS = frozenset({"thought", "confirmation_state", "security_risk", "b
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """An action as a tool call."""
-
     call_id: str
     tool: str
-    response: dict[str, Any] | None
+    response: JsonDict | None
     """The model's original answer, if recorded."""
     response_id: str | None
 
@@ -32,7 +30,7 @@ class ActionCall:
         return ToolCall(tool_call_id=self.call_id, name=self.tool, arguments=arguments)
 
 
-def find_action_call(event: dict[str, Any], name: str) -> ActionCall:
+def find_action_call(event: JsonDict, name: str) -> ActionCall:
     """Return an action's call: the model's own, or for older agents one named after the event."""
     metadata = get_field(event, METADATA_FIELD, dict)
     if metadata is None:
@@ -45,7 +43,7 @@ def find_action_call(event: dict[str, Any], name: str) -> ActionCall:
 
 
 def read_v0_action(
-    event: dict[str, Any], asked: ActionCall, line: SourceLine, *, first: bool
+    event: JsonDict, asked: ActionCall, line: SourceLine, *, first: bool
 ) -> EntryBlocks:
     """Read a model's thoughts, text and tool call; `first` marks the first call of its answer."""
     pieces = EntryBlocks()
@@ -72,7 +70,7 @@ def read_v0_action(
     return pieces
 
 
-def read_command(event: dict[str, Any]) -> EntryBlocks:
+def read_command(event: JsonDict) -> EntryBlocks:
     """Read a user's command in the agent's workspace, which the model sees."""
     pieces = EntryBlocks()
     args = require_field(event, "args", dict)
@@ -84,27 +82,23 @@ def read_command(event: dict[str, Any]) -> EntryBlocks:
     return pieces
 
 
-def read_v0_message(event: dict[str, Any]) -> EntryBlocks:
+def read_v0_message(event: JsonDict) -> EntryBlocks:
     """Read a message of the user, of the model, or of the program."""
     pieces = EntryBlocks()
     args = require_field(event, "args", dict)
     kinds = {"user": Kind.USER, "agent": Kind.ASSISTANT}
     kind = kinds.get(str(event.get("source")), Kind.DEVELOPER)
     pieces.add_text(kind, require_field(args, "content", str, "args."), ("args", "content"))
-    for picture, at in _read_images(args, ("args",)):
-        if isinstance(picture, SourceImage):
-            pieces.add_image(picture, at)
-        else:
-            pieces.add_text(kind, picture, at)
+    pieces.add_parts(kind, _read_images(args, ("args",)))
     return pieces
 
 
-def read_answer(event: dict[str, Any], call: str) -> EntryBlocks:
+def read_answer(event: JsonDict, call: str) -> EntryBlocks:
     pieces = EntryBlocks()
     extras = get_field(event, "extras", dict) or {}
     about = extras.get("metadata")
     metadata = about if isinstance(about, dict) else {}
-    parts: list[tuple[str | SourceImage, JsonPath]] = []
+    parts: list[ContentPart] = []
     # The shell's output appears between these two.
     if isinstance(metadata.get("prefix"), str) and metadata["prefix"]:
         parts.append((metadata["prefix"], ("extras", "metadata", "prefix")))
@@ -117,7 +111,7 @@ def read_answer(event: dict[str, Any], call: str) -> EntryBlocks:
     return pieces
 
 
-def read_recall(event: dict[str, Any]) -> EntryBlocks:
+def read_recall(event: JsonDict) -> EntryBlocks:
     """Read what was retrieved for the model: workspace facts, or knowledge triggered by a word."""
     pieces = EntryBlocks()
     extras = get_field(event, "extras", dict) or {}
@@ -140,15 +134,14 @@ def read_recall(event: dict[str, Any]) -> EntryBlocks:
     return pieces
 
 
-def read_notice(event: dict[str, Any]) -> EntryBlocks:
-    """Read an observation that answers no call."""
+def read_notice(event: JsonDict) -> EntryBlocks:
     pieces = EntryBlocks()
     name = require_field(event, "observation", str)
     pieces.add_text(Kind.DEVELOPER, require_field(event, "content", str), ("content",), name=name)
     return pieces
 
 
-def _response_message(response: dict[str, Any] | None) -> dict[str, Any] | None:
+def _response_message(response: JsonDict | None) -> JsonDict | None:
     match response:
         case {"choices": [{"message": dict(message)}, *_]}:
             return dict(message)
@@ -156,7 +149,7 @@ def _response_message(response: dict[str, Any] | None) -> dict[str, Any] | None:
             return None
 
 
-def _read_arguments(message: dict[str, Any] | None, call: str) -> tuple[str, int] | None:
+def _read_arguments(message: JsonDict | None, call: str) -> tuple[str, int] | None:
     calls = message.get("tool_calls") if message else None
     for index, one in enumerate(calls if isinstance(calls, list) else []):
         match one:
@@ -176,9 +169,7 @@ def _read_texts(content: Any, at: JsonPath) -> Iterator[tuple[str, JsonPath]]:
                 pass  # it stays in the entry
 
 
-def _read_images(
-    owner: dict[str, Any], at: JsonPath
-) -> Iterator[tuple[str | SourceImage, JsonPath]]:
+def _read_images(owner: JsonDict, at: JsonPath) -> Iterator[ContentPart]:
     for index, address in enumerate(get_field(owner, "image_urls", list) or []):
         if not isinstance(address, str):
             raise MalformedError(f"image_urls: expected addresses, got {json_name(address)}")

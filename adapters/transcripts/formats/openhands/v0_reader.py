@@ -6,7 +6,7 @@ from typing import Any
 
 from .....domain.compaction_events import Trigger
 from ..entry_steps import EntryBlocks, EntryLocation, digest_text, make_line_problem
-from ..fields import MalformedError, get_field, json_name, require_field
+from ..fields import JsonDict, MalformedError, get_field, json_name, require_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..placeholders import EarlierValue
 from ..source import TranscriptSource
@@ -47,14 +47,12 @@ _SHOWN_OBSERVATIONS = frozenset(
 )
 """Observations that the model sees, whether they answer a call or not."""
 _RAW_OBSERVATIONS = frozenset(
-    {"agent_state_changed", "condense", "loop_detection", "null", "server_ready"},
+    {"agent_state_changed", "condense", "loop_detection", "null", "server_ready"}
 )
 
 
 @dataclass(slots=True)
 class EventSteps:
-    """The result of reading an event."""
-
     steps: list[ImportStep]
     outcome: str = "imported"
     answers: int = 0
@@ -66,7 +64,6 @@ class V0EventReader:
     view: CondensedView = field(default_factory=CondensedView)
     open_calls: set[str] = field(default_factory=set)
     calls: dict[Any, str] = field(default_factory=dict)
-    """Each action's call, by the event's id."""
     responses: dict[str, tuple[int, str]] = field(default_factory=dict)
     """The model's answers so far: their entries and texts."""
     metrics: RunningMetrics = field(default_factory=RunningMetrics)
@@ -87,7 +84,7 @@ class V0EventReader:
         return self._read_observation(event, kind, whence, raw)
 
     def _read_action(
-        self, event: dict[str, Any], kind: str, whence: EntryLocation, raw: str
+        self, event: JsonDict, kind: str, whence: EntryLocation, raw: str
     ) -> Iterator[ImportStep]:
         if kind == "system":
             args = require_field(event, "args", dict)
@@ -113,7 +110,7 @@ class V0EventReader:
         else:
             yield UnknownEntry(whence.key, f"action/{kind}", raw, whence.number, whence.id)
 
-    def _read_call(self, event: dict[str, Any], whence: EntryLocation) -> Iterator[ImportStep]:
+    def _read_call(self, event: JsonDict, whence: EntryLocation) -> Iterator[ImportStep]:
         asked = v0_content.find_action_call(event, whence.id or whence.key)
         told = self.responses.get(asked.response_id or "")
         pieces = v0_content.read_v0_action(event, asked, self.line, first=told is None)
@@ -137,7 +134,7 @@ class V0EventReader:
         return said
 
     def _read_message(
-        self, event: dict[str, Any], whence: EntryLocation, raw: str
+        self, event: JsonDict, whence: EntryLocation, raw: str
     ) -> Iterator[ImportStep]:
         pieces = v0_content.read_v0_message(event)
         by_model = event.get("source") == "agent"
@@ -147,7 +144,7 @@ class V0EventReader:
             yield from self._report_call(event, None, None, whence)
 
     def _read_observation(
-        self, event: dict[str, Any], kind: str, whence: EntryLocation, raw: str
+        self, event: JsonDict, kind: str, whence: EntryLocation, raw: str
     ) -> EventSteps:
         call = self._find_answered_call(event)
         if call is not None:
@@ -167,7 +164,7 @@ class V0EventReader:
         unknown = UnknownEntry(whence.key, f"observation/{kind}", raw, whence.number, whence.id)
         return EventSteps([unknown], "unknown")
 
-    def _find_answered_call(self, event: dict[str, Any]) -> str | None:
+    def _find_answered_call(self, event: JsonDict) -> str | None:
         metadata = event.get(v0_content.METADATA_FIELD)
         named = metadata.get("tool_call_id") if isinstance(metadata, dict) else None
         if isinstance(named, str) and named in self.open_calls:
@@ -178,7 +175,7 @@ class V0EventReader:
     def _make_steps(
         self,
         pieces: EntryBlocks,
-        event: dict[str, Any],
+        event: JsonDict,
         whence: EntryLocation,
         raw: str,
         message_id: str | None = None,
@@ -190,12 +187,12 @@ class V0EventReader:
             said = "action" if "action" in event else "observation"
             yield _make_raw_entry(whence, f"{said}/{event[said]}", raw)
 
-    def _show_event(self, event: dict[str, Any], whence: EntryLocation) -> None:
+    def _show_event(self, event: JsonDict, whence: EntryLocation) -> None:
         id, name = event.get("id"), whence.id or whence.key
         self.view.show(id if type(id) is int else name, name)
 
     def _read_condensation(
-        self, event: dict[str, Any], whence: EntryLocation, raw: str
+        self, event: JsonDict, whence: EntryLocation, raw: str
     ) -> Iterator[ImportStep]:
         args = require_field(event, "args", dict)
         summary = get_field(args, "summary", str, "args.")
@@ -209,7 +206,7 @@ class V0EventReader:
             return
         yield _make_raw_entry(whence, "action/condensation", raw)
 
-    def _forgotten_ids(self, args: dict[str, Any]) -> list[Any]:
+    def _forgotten_ids(self, args: JsonDict) -> list[Any]:
         ids = get_field(args, "forgotten_event_ids", list, "args.")
         if ids is not None:
             return [id for id in ids if type(id) is int]
@@ -220,11 +217,7 @@ class V0EventReader:
         return [id for id in self.view.names if isinstance(id, int) and first <= id <= last]
 
     def _report_call(
-        self,
-        event: dict[str, Any],
-        response: dict[str, Any] | None,
-        id: str | None,
-        whence: EntryLocation,
+        self, event: JsonDict, response: JsonDict | None, id: str | None, whence: EntryLocation
     ) -> Iterator[ImportStep]:
         spent = self.metrics.take_call(event.get("llm_metrics"), response)
         if spent is None:
@@ -281,7 +274,6 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 
 def make_v0_key(name: str, events: list[Any]) -> str:
-    """Return a session's key from its first events, since the file has no id."""
     match events:
         case [{"id": id, "timestamp": time, **more}, *_]:
             told = f"{id}\n{time}\n{more.get('message')}"

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from .....domain.messages import Role
 from ..chat_content import make_call_items
+from ..fields import JsonDict
 from ..media_text import make_media_address
 from ..outgoing import (
     EntryRestorer,
@@ -22,8 +22,6 @@ from .call_usage import make_usage_report
 from .v0_reader import FORMAT_NAME, LINE_ENTRY
 from .v1_writer import forget_events, format_local_time
 
-_EventObject = dict[str, Any]
-
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     """Yield the list of events, or the original line if the session was one."""
@@ -37,17 +35,15 @@ class _V0SessionWriter:
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.restorer = EntryRestorer()
-        self.line: _EventObject | None = None
+        self.line: JsonDict | None = None
         """The original fields around the events."""
         self.next = 0
-        """The id of the next event."""
         self.shown: dict[int, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
-        self.causes: dict[str, tuple[int, _EventObject]] = {}
-        """Each tool call's event and metadata."""
+        self.causes: dict[str, tuple[int, JsonDict]] = {}
         self.prompted = False
 
-    def write_events(self) -> Iterator[_EventObject]:
+    def write_events(self) -> Iterator[JsonDict]:
         for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
             match part:
                 case OutgoingEntry():
@@ -62,7 +58,7 @@ class _V0SessionWriter:
                     yield from self._write_message(part)
         yield from self._write_prompt()
 
-    def _restore_event(self, entry: OutgoingEntry) -> _EventObject | None:
+    def _restore_event(self, entry: OutgoingEntry) -> JsonDict | None:
         if read_entry_type(entry) == LINE_ENTRY and entry.remainder is None:
             self.line = json.loads(entry.raw or "{}")
             return None
@@ -81,11 +77,11 @@ class _V0SessionWriter:
                     self.causes[said.block.tool_call_id] = id, told
         return event
 
-    def _make_event(self, source: str, message: str, time: str) -> _EventObject:
+    def _make_event(self, source: str, message: str, time: str) -> JsonDict:
         self.next += 1
         return {"id": self.next - 1, "timestamp": time, "source": source, "message": message}
 
-    def _write_prompt(self) -> Iterator[_EventObject]:
+    def _write_prompt(self) -> Iterator[JsonDict]:
         outgoing = self.outgoing
         if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
             prompt = outgoing.system_prompt or ""
@@ -101,7 +97,7 @@ class _V0SessionWriter:
             }
         self.prompted = True
 
-    def _write_message(self, message: OutgoingMessage) -> Iterator[_EventObject]:
+    def _write_message(self, message: OutgoingMessage) -> Iterator[JsonDict]:
         said = message.outgoing_blocks
         match message.role:
             case Role.TOOL_RESULT:
@@ -115,7 +111,7 @@ class _V0SessionWriter:
             case role:
                 yield self._make_message(role, said)
 
-    def _make_message(self, role: Role, said: Sequence[OutgoingBlock]) -> _EventObject:
+    def _make_message(self, role: Role, said: Sequence[OutgoingBlock]) -> JsonDict:
         text, images = self._make_content([one.block for one in said])
         source = "agent" if role is Role.ASSISTANT else "user"
         event = self._make_event(source, text, format_local_time(said[0])) | {
@@ -124,7 +120,7 @@ class _V0SessionWriter:
         }
         return self._place_event(event, said)
 
-    def _make_recall(self, said: OutgoingBlock) -> _EventObject:
+    def _make_recall(self, said: OutgoingBlock) -> JsonDict:
         # The only place for the program's text is a recall observation.
         name = said.block.name if isinstance(said.block, Block) else None
         known = {"name": name or "", "trigger": "", "content": said.block.text}
@@ -137,7 +133,7 @@ class _V0SessionWriter:
         }
         return self._place_event(event, [said])
 
-    def _write_calls(self, message: OutgoingMessage) -> Iterator[_EventObject]:
+    def _write_calls(self, message: OutgoingMessage) -> Iterator[JsonDict]:
         response = self._make_response(message)
         calls = [one for one in message.outgoing_blocks if isinstance(one.block, ToolCall)]
         others = [one for one in message.outgoing_blocks if not isinstance(one.block, ToolCall)]
@@ -163,14 +159,14 @@ class _V0SessionWriter:
             self.causes[call.tool_call_id] = event["id"], told
             yield self._place_event(event, [one] if index else [*others, one])
 
-    def _make_response(self, message: OutgoingMessage) -> _EventObject:
+    def _make_response(self, message: OutgoingMessage) -> JsonDict:
         blocks = [one.block for one in message.outgoing_blocks]
         text, images = self._make_content(blocks)
         if images:
             self.outgoing.count_loss("images in the model's messages", len(images))
         call = message.call
         made = f"{self.outgoing.key}:{message.outgoing_blocks[0].position}"
-        answer: _EventObject = {
+        answer: JsonDict = {
             "role": "assistant",
             "content": text or None,
             "tool_calls": make_call_items(blocks),
@@ -191,7 +187,7 @@ class _V0SessionWriter:
             "usage": make_usage_report(usage) if usage else None,
         }
 
-    def _make_observation(self, said: OutgoingBlock) -> _EventObject:
+    def _make_observation(self, said: OutgoingBlock) -> JsonDict:
         result = said.block
         assert isinstance(result, ToolResult), "a message of a tool"
         cause, told = self.causes.get(result.tool_call_id, (None, {}))
@@ -232,8 +228,8 @@ class _V0SessionWriter:
                     self.outgoing.count_loss("items that only their provider understands")
         return "\n\n".join(texts), images
 
-    def _make_thoughts(self, blocks: Sequence[AnyBlock]) -> _EventObject:
-        found: _EventObject = {}
+    def _make_thoughts(self, blocks: Sequence[AnyBlock]) -> JsonDict:
+        found: JsonDict = {}
         for block in blocks:
             if block.kind is not Kind.THINKING:
                 continue
@@ -246,7 +242,7 @@ class _V0SessionWriter:
                 found["reasoning_content"] = f"{before}\n\n{block.text}" if before else block.text
         return found
 
-    def _make_condensation(self, part: OutgoingCompaction) -> _EventObject:
+    def _make_condensation(self, part: OutgoingCompaction) -> JsonDict:
         gone = forget_events(self.shown, part, self.outgoing)
         time = part.time.replace(tzinfo=None).isoformat(timespec="microseconds")
         prompted = self.outgoing.system_prompt is not None or bool(self.outgoing.tools)
@@ -261,6 +257,6 @@ class _V0SessionWriter:
             },
         }
 
-    def _place_event(self, event: _EventObject, said: Sequence[OutgoingBlock]) -> _EventObject:
+    def _place_event(self, event: JsonDict, said: Sequence[OutgoingBlock]) -> JsonDict:
         self.shown[event["id"]] = tuple(one.position for one in said)
         return event

@@ -5,25 +5,22 @@ from typing import Any
 from .....domain.blocks import Block, Kind, Native, ToolCall
 from .....projections.rendering.summary_message import SummaryMessage
 from ..entry_steps import (
+    ContentPart,
     EntryBlocks,
-    SourceImage,
     image_from_address,
     image_from_data,
     make_thinking_block,
 )
-from ..fields import MalformedError, get_field, json_name, require_field, require_name
+from ..fields import JsonDict, MalformedError, get_field, json_name, require_field, require_name
 from ..json_lines import SourceLine
 from ..placeholders import JsonPath, Placeholder
 from ..summary_mark import find_marked_summary
-
-ContentPart = tuple[str | SourceImage, JsonPath]
-"""A text or an image, and its path."""
 
 _TEXT_FIELDS = ("output", "content", "message", "text", "error", "rejection_reason")
 """The text fields of an observation, in reading order."""
 
 
-def read_v1_message(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
+def read_v1_message(event: JsonDict, line: SourceLine) -> EntryBlocks:
     """Read a message of the user, of the model, or of the program."""
     said = require_field(event, "llm_message", dict)
     role = require_field(said, "role", str, "llm_message.")
@@ -35,16 +32,16 @@ def read_v1_message(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
         kind = Kind.USER
     else:
         kind = Kind.DEVELOPER  # the program's own text, in any role
-    _read_content(said.get("content"), ("llm_message", "content"), kind, pieces)
-    _read_content(event.get("extended_content"), ("extended_content",), Kind.DEVELOPER, pieces)
+    pieces.add_parts(kind, _read_parts(said.get("content"), ("llm_message", "content")))
+    more = event.get("extended_content")
+    pieces.add_parts(Kind.DEVELOPER, _read_parts(more, ("extended_content",)))
     return pieces
 
 
-def read_v1_action(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """Read a model's thoughts, text and tool call."""
+def read_v1_action(event: JsonDict, line: SourceLine) -> EntryBlocks:
     pieces = EntryBlocks()
     _read_thoughts(event, line, (), pieces)
-    _read_content(event.get("thought"), ("thought",), Kind.ASSISTANT, pieces)
+    pieces.add_parts(Kind.ASSISTANT, _read_parts(event.get("thought"), ("thought",)))
     call = require_field(event, "tool_call", dict)
     function, at = call, ("tool_call", "arguments")
     if isinstance(call.get("function"), dict):
@@ -58,8 +55,7 @@ def read_v1_action(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     return pieces
 
 
-def read_observation(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
-    """Read a tool's answer."""
+def read_observation(event: JsonDict, line: SourceLine) -> EntryBlocks:
     del line
     said = require_field(event, "observation", dict)
     pieces = EntryBlocks()
@@ -78,7 +74,7 @@ def read_observation(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     return pieces
 
 
-def read_rejection(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
+def read_rejection(event: JsonDict, line: SourceLine) -> EntryBlocks:
     """Read a user's or a hook's rejection of a tool call."""
     del line
     pieces = EntryBlocks()
@@ -88,7 +84,7 @@ def read_rejection(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     return pieces
 
 
-def read_error(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
+def read_error(event: JsonDict, line: SourceLine) -> EntryBlocks:
     """Read the error of a call that could not be made."""
     del line
     pieces = EntryBlocks()
@@ -97,7 +93,7 @@ def read_error(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     return pieces
 
 
-def read_summary_event(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
+def read_summary_event(event: JsonDict, line: SourceLine) -> EntryBlocks:
     """Read a summary with nothing before it."""
     del line
     pieces = EntryBlocks()
@@ -105,7 +101,7 @@ def read_summary_event(event: dict[str, Any], line: SourceLine) -> EntryBlocks:
     return pieces
 
 
-def find_exported_summary(event: dict[str, Any]) -> SummaryMessage | None:
+def find_exported_summary(event: JsonDict) -> SummaryMessage | None:
     """Return the event's summary, if cutbank wrote it."""
     match event:
         case {"llm_message": {"role": "user", "content": [{"type": "text", "text": str(text)}]}}:
@@ -114,9 +110,7 @@ def find_exported_summary(event: dict[str, Any]) -> SummaryMessage | None:
             return None
 
 
-def _read_thoughts(
-    owner: dict[str, Any], line: SourceLine, at: JsonPath, pieces: EntryBlocks
-) -> None:
+def _read_thoughts(owner: JsonDict, line: SourceLine, at: JsonPath, pieces: EntryBlocks) -> None:
     signed = get_field(owner, "thinking_blocks", list) or []
     plain = get_field(owner, "reasoning_content", str) or ""
     if not any(isinstance(item, dict) and item.get("thinking") == plain for item in signed):
@@ -133,7 +127,7 @@ def _read_thoughts(
         pieces.add(_read_reasoning(item, line))
 
 
-def _read_reasoning(item: dict[str, Any], line: SourceLine) -> Block:
+def _read_reasoning(item: JsonDict, line: SourceLine) -> Block:
     told = get_field(item, "summary", list, "responses_reasoning_item.") or []
     summary = [text for text in told if isinstance(text, str)]
     wire = {
@@ -146,16 +140,7 @@ def _read_reasoning(item: dict[str, Any], line: SourceLine) -> Block:
     return Block.thinking("\n\n".join(summary), native=native)
 
 
-def _read_content(content: Any, at: JsonPath, kind: Kind, pieces: EntryBlocks) -> None:
-    """Add a block for each text and image."""
-    for value, place in _read_parts(content, at):
-        if isinstance(value, str):
-            pieces.add_text(kind, value, place)
-        else:
-            pieces.add_image(value, place)
-
-
-def _read_part(owner: dict[str, Any], field: str, at: JsonPath, parts: list[ContentPart]) -> None:
+def _read_part(owner: JsonDict, field: str, at: JsonPath, parts: list[ContentPart]) -> None:
     if isinstance(owner.get(field), str | list):
         parts += _read_parts(owner[field], (*at, field))
 
@@ -186,7 +171,7 @@ def _read_parts(content: Any, at: JsonPath) -> list[ContentPart]:
     return found
 
 
-def _read_screenshot(said: dict[str, Any], parts: list[ContentPart]) -> None:
+def _read_screenshot(said: JsonDict, parts: list[ContentPart]) -> None:
     data = said.get("screenshot_data")
     if isinstance(data, str) and data and (picture := image_from_data(data, "image/png")):
         parts.append((picture, ("observation", "screenshot_data")))

@@ -4,11 +4,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from .....domain.compaction_events import Trigger
 from ..entry_steps import EntryBlocks, EntryLocation, make_line_problem
-from ..fields import MalformedError, get_field, json_name, require_field, require_name
+from ..fields import JsonDict, MalformedError, get_field, json_name, require_field, require_name
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..source import TranscriptSource
 from ..steps import (
@@ -42,21 +41,17 @@ class FolderFile:
 
 
 class EventFolder:
-    """The files of a conversation, read one by one."""
-
     def __init__(self, source: TranscriptSource, within: str) -> None:
         self.source = source
         self.within = within
         self.read = 0
 
     def read_states(self) -> Iterator[FolderFile]:
-        """Yield the files that are not events."""
         for name in STATE_FILE_NAMES:
             if (self.source.path / self.within / name).exists():
                 yield self.read_file(f"{self.within}{name}", 0)
 
     def read_events(self) -> Iterator[FolderFile]:
-        """Yield the events, ordered by number."""
         numbered = sorted((int(found[1]), found[0]) for found in self._event_names())
         for number, name in numbered:
             yield self.read_file(f"{self.within}events/{name}", number)
@@ -108,7 +103,7 @@ def _file_names(folder: Path) -> Iterator[str]:
 
 FORMAT_NAME = "openhands-v1"
 
-_CONTENT_READERS: dict[str, Callable[[dict[str, Any], SourceLine], EntryBlocks]] = {
+_CONTENT_READERS: dict[str, Callable[[JsonDict, SourceLine], EntryBlocks]] = {
     "MessageEvent": v1_content.read_v1_message,
     "ActionEvent": v1_content.read_v1_action,
     "ObservationEvent": v1_content.read_observation,
@@ -148,7 +143,7 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
 
 
 class _ConversationReader:
-    def __init__(self, folder: EventFolder, state: dict[str, Any]) -> None:
+    def __init__(self, folder: EventFolder, state: JsonDict) -> None:
         self.folder = folder
         self.state = state
         self.spent = read_response_usage(state)
@@ -235,7 +230,7 @@ class _ConversationReader:
         self.seen.add(id)
 
     def _read_content(
-        self, event: dict[str, Any], kind: str, whence: EntryLocation
+        self, event: JsonDict, kind: str, whence: EntryLocation
     ) -> Iterator[ImportStep]:
         if self.view.names and (found := v1_content.find_exported_summary(event)):
             self.view.names.clear()
@@ -257,7 +252,7 @@ class _ConversationReader:
             self.called.add(response)
             yield self._make_call(response, whence)
 
-    def _read_system(self, event: dict[str, Any], whence: EntryLocation) -> Iterator[ImportStep]:
+    def _read_system(self, event: JsonDict, whence: EntryLocation) -> Iterator[ImportStep]:
         prompt = require_field(event, "system_prompt", dict)
         texts = [require_field(prompt, "text", str, "system_prompt.")]
         if context := get_field(event, "dynamic_context", dict):
@@ -266,14 +261,12 @@ class _ConversationReader:
         yield RequestParameters(f"{whence.key}:asked", "\n\n".join(texts), tools)
         yield _make_raw_entry(whence, "SystemPromptEvent")
 
-    def _read_request(self, event: dict[str, Any], whence: EntryLocation) -> Iterator[ImportStep]:
+    def _read_request(self, event: JsonDict, whence: EntryLocation) -> Iterator[ImportStep]:
         by_person = event.get("reason") == "manual" or event.get("source") == "user"
         self.view.requested_trigger = Trigger.MANUAL if by_person else Trigger.OVERFLOW
         yield _make_raw_entry(whence, "CondensationRequest")
 
-    def _read_condensation(
-        self, event: dict[str, Any], whence: EntryLocation
-    ) -> Iterator[ImportStep]:
+    def _read_condensation(self, event: JsonDict, whence: EntryLocation) -> Iterator[ImportStep]:
         ids = get_field(event, "forgotten_event_ids", list) or []
         summary = get_field(event, "summary", str)
         compaction = self.view.condense(whence, [id for id in ids if isinstance(id, str)], summary)

@@ -8,6 +8,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
 from .....domain.messages import Role
+from ..fields import JsonDict
 from ..media_text import make_media_address
 from ..outgoing import (
     EntryRestorer,
@@ -24,9 +25,7 @@ from .call_usage import make_usage_report
 from .v1_reader import FORMAT_NAME, STATE_FILE_NAMES
 
 _Id = TypeVar("_Id")
-EventObject = dict[str, Any]
-PlacedEvent = tuple[EventObject, tuple[int, ...]]
-"""An event, and the positions of its blocks."""
+PlacedEvent = tuple[JsonDict, tuple[int, ...]]
 
 
 def format_local_time(said: OutgoingBlock) -> str:
@@ -66,15 +65,15 @@ def _list_positions(said: Sequence[OutgoingBlock]) -> tuple[int, ...]:
     return tuple(one.position for one in said)
 
 
-def _make_text(text: str) -> EventObject:
+def _make_text(text: str) -> JsonDict:
     return {"type": "text", "text": text}
 
 
-def _make_image(media: Media) -> EventObject:
+def _make_image(media: Media) -> JsonDict:
     return {"type": "image", "image_urls": [make_media_address(media)]}
 
 
-def _make_reasoning(item: EventObject) -> EventObject:
+def _make_reasoning(item: JsonDict) -> JsonDict:
     summary = [one["text"] for one in item.get("summary") or [] if "text" in one]
     return {
         "id": item.get("id"),
@@ -99,16 +98,15 @@ def write_folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
 class _ConversationWriter:
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
-        self.states: dict[str, Any] = {}
+        self.states: JsonDict = {}
         self.actions: dict[str, tuple[str, str]] = {}
-        """Each tool call's event and tool."""
         self.restorer = EntryRestorer()
         self.shown: dict[str, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
         self.prompted = False
-        self.usages: list[dict[str, Any]] = []
+        self.usages: list[JsonDict] = []
 
-    def write_events(self) -> Iterator[EventObject]:
+    def write_events(self) -> Iterator[JsonDict]:
         for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
             match part:
                 case OutgoingEntry():
@@ -125,16 +123,11 @@ class _ConversationWriter:
                     self._count_usage(part)
         yield from self._write_prompt()
 
-    def make_state(self) -> dict[str, Any]:
-        """Return the state of a conversation from another source."""
+    def make_state(self) -> JsonDict:
         model = self.outgoing.model or "unknown"
         return {
             "id": str(_make_uuid(self.outgoing.key)),
-            "agent": {
-                "kind": "Agent",
-                "llm": {"model": model, "usage_id": "agent"},
-                "tools": [],
-            },
+            "agent": {"kind": "Agent", "llm": {"model": model, "usage_id": "agent"}, "tools": []},
             "workspace": {"kind": "LocalWorkspace", "working_dir": "workspace/project"},
             "max_iterations": 500,
             "stuck_detection": True,
@@ -143,7 +136,7 @@ class _ConversationWriter:
             "stats": {"usage_to_metrics": {"agent": self._make_metrics(model)}},
         } | ({"title": self.outgoing.title} if self.outgoing.title else {})
 
-    def _restore_event(self, entry: OutgoingEntry) -> Iterator[EventObject]:
+    def _restore_event(self, entry: OutgoingEntry) -> Iterator[JsonDict]:
         if entry.remainder is not None:
             event = self.restorer.restore(entry)
         elif read_entry_type(entry) in STATE_FILE_NAMES:
@@ -164,7 +157,7 @@ class _ConversationWriter:
             self.shown.pop(str(forgotten), None)
         yield event
 
-    def _write_prompt(self) -> Iterator[EventObject]:
+    def _write_prompt(self) -> Iterator[JsonDict]:
         outgoing = self.outgoing
         if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
             yield self._build_system_event(outgoing.system_prompt or "", list(outgoing.tools))
@@ -178,7 +171,7 @@ class _ConversationWriter:
                 report | make_usage_report(call.usage) | {"cost": call.cost_usd or 0.0}
             )
 
-    def _make_metrics(self, model: str) -> dict[str, Any]:
+    def _make_metrics(self, model: str) -> JsonDict:
         costs = [{"model": one["model"], "cost": one.pop("cost")} for one in self.usages]
         return {
             "model_name": model,
@@ -204,7 +197,7 @@ class _ConversationWriter:
         if pending:
             yield self._build_message(message.role, pending, response)
 
-    def _build_system_event(self, prompt: str, tools: list[Any]) -> EventObject:
+    def _build_system_event(self, prompt: str, tools: list[Any]) -> JsonDict:
         return {
             "kind": "SystemPromptEvent",
             "id": self._make_id("system"),
@@ -214,7 +207,7 @@ class _ConversationWriter:
             "tools": tools,
         }
 
-    def _build_condensation(self, part: OutgoingCompaction, gone: list[str]) -> EventObject:
+    def _build_condensation(self, part: OutgoingCompaction, gone: list[str]) -> JsonDict:
         """Return a compaction whose summary follows the system prompt."""
         prompted = self.outgoing.system_prompt is not None or bool(self.outgoing.tools)
         return {
@@ -288,8 +281,8 @@ class _ConversationWriter:
         }
         return event, _list_positions([said])
 
-    def _build_content(self, blocks: Sequence[AnyBlock]) -> list[EventObject]:
-        content: list[EventObject] = []
+    def _build_content(self, blocks: Sequence[AnyBlock]) -> list[JsonDict]:
+        content: list[JsonDict] = []
         for block in blocks:
             match block:
                 case Block(kind=Kind.THINKING):
@@ -305,8 +298,8 @@ class _ConversationWriter:
                         self.outgoing.count_loss("items that only their provider understands")
         return content
 
-    def _build_thoughts(self, blocks: Sequence[AnyBlock]) -> EventObject:
-        found: EventObject = {}
+    def _build_thoughts(self, blocks: Sequence[AnyBlock]) -> JsonDict:
+        found: JsonDict = {}
         for block in blocks:
             if not isinstance(block, Block) or block.kind is not Kind.THINKING:
                 continue
@@ -324,7 +317,7 @@ class _ConversationWriter:
                 found["reasoning_content"] = f"{before}\n\n{block.text}" if before else block.text
         return found
 
-    def _build_part(self, part: Text | Media | NativePart) -> Iterator[EventObject]:
+    def _build_part(self, part: Text | Media | NativePart) -> Iterator[JsonDict]:
         match part:
             case Text():
                 yield _make_text(part.text)
@@ -337,7 +330,7 @@ class _ConversationWriter:
                     "parts of tool results that only their provider understands"
                 )
 
-    def _build_event(self, kind: str, said: OutgoingBlock, source: str) -> EventObject:
+    def _build_event(self, kind: str, said: OutgoingBlock, source: str) -> JsonDict:
         return {
             "kind": kind,
             "id": self._make_id(f"#{said.position}"),

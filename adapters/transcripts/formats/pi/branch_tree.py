@@ -20,8 +20,6 @@ MAX_KEPT_MESSAGES = 10_000
 
 @dataclass(eq=False, slots=True)
 class SessionBranch:
-    """A session that is being read."""
-
     begin: SessionStart
     depth: int = 0
     fork_node: "BranchNode | None" = None
@@ -63,15 +61,12 @@ class BranchNode:
 
 
 class BranchTree:
-    """All entries so far."""
-
     def __init__(self, begin: SessionStart) -> None:
         self.home = SessionBranch(begin)
         self.nodes: dict[str, BranchNode] = {}
         self.newest: BranchNode | None = None
 
     def add(self, id: str, parent: BranchNode | None, line: int) -> BranchNode:
-        """Add an entry after `parent`, or as a root."""
         branch = self._begin_branch(id, parent)
         node = BranchNode(id, parent, branch, parent.depth + 1 if parent else 0, line)
         if parent:

@@ -20,7 +20,6 @@ PI_TITLE_FIELDS = {"session_info": "name", "title_change": "title"}
 
 
 def is_valid_id(id: Any) -> bool:
-    """Return whether the id is valid for a session or an entry."""
     return isinstance(id, str) and id != "" and "\0" not in id
 
 
@@ -34,7 +33,7 @@ def read_model_change(entry: JsonDict) -> str | None:
     return model if slash else provider
 
 
-def read_call_fields(message: JsonDict, source_id: str, time: str | None) -> dict[str, Any]:
+def read_call_fields(message: JsonDict, source_id: str, time: str | None) -> JsonDict:
     """Return the fields of the call that a message answered."""
     usage = get_field(message, "usage", dict, "message.") or {}
     cost = get_field(usage, "cost", dict, "message.usage.") or {}

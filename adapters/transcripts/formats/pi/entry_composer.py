@@ -83,11 +83,8 @@ class WrittenEntry:
 
 @dataclass
 class EntryComposer:
-    """A writer of one session's entries, each after the one before."""
-
     outgoing: OutgoingSession
     ids: set[str]
-    """Ids that the file already has."""
     parent: str | None = None
     is_list: bool = False
     """Whether the file has the first version's format, without ids."""
@@ -95,7 +92,6 @@ class EntryComposer:
     """The number of entries in the file, including its header."""
     written_entries: list[WrittenEntry] = field(default_factory=list)
     call_ids: dict[str, str] = field(default_factory=dict)
-    """Tool names by call id."""
 
     def compose_entries(
         self, said: Iterator[OutgoingMessage | OutgoingCompaction]

@@ -20,14 +20,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from ..fields import (
-    JsonDict,
-    MalformedError,
-    drop_fields,
-    get_field,
-    require_field,
-    require_type,
-)
+from ..fields import JsonDict, MalformedError, drop_fields, get_field, require_field, require_type
 from ..json_lines import SourceLine, encode_line
 from ..media_text import base64_to_bytes, bytes_to_base64
 from ..outgoing import OutgoingEntry
@@ -68,7 +61,6 @@ class EntryContent:
 
 
 def read_user_content(entry: JsonDict, kind: Kind) -> EntryContent:
-    """Read a message in the user's role."""
     content, message = _begin_content(entry)
     content.blocks = content.convert_items(
         message, lambda item, _: _convert_input(item, kind), "message."
@@ -90,7 +82,6 @@ def read_custom_content(entry: JsonDict, owner: str | None) -> EntryContent:
 
 
 def read_assistant_content(entry: JsonDict, line: SourceLine, source_id: str) -> EntryContent:
-    """Read a model's message."""
     content, message = _begin_content(entry)
     api = message.get("api")
     content.blocks = content.convert_items(

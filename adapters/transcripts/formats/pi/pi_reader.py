@@ -180,7 +180,6 @@ class PiTranscriptReader:
         return _CONTENT_READERS.get(role)
 
     def _classify_user(self, message: JsonDict, branch: SessionBranch) -> Kind:
-        """Return USER, or DEVELOPER for an agent's message after a sub-agent's task."""
         is_prompt = message.get("attribution") != "agent" or not branch.has_content
         branch.has_content = True
         return Kind.USER if is_prompt else Kind.DEVELOPER
@@ -304,7 +303,6 @@ def is_pi(source: TranscriptSource) -> bool:
 
 
 def is_oh_my_pi(source: TranscriptSource) -> bool:
-    """Return whether this is a session of oh-my-pi."""
     return find_header(source) is not None and _has_signs_of_oh_my_pi(source.first_values)
 
 

@@ -83,7 +83,6 @@ class _WrittenBranch:
     written_entries: list[WrittenEntry] = field(default_factory=list)
     newest: str | None = None
     calls: dict[str, str] = field(default_factory=dict)
-    """Tool names of unanswered calls by call id."""
 
 
 class _ContinuedSession:
@@ -179,7 +178,6 @@ class _ContinuedSession:
         return encode_line(item | {"id": _make_header_id(self.outgoing.key)})
 
     def _write_added(self, branch: _WrittenBranch) -> Iterator[bytes]:
-        """Yield the content that was added since the import."""
         outgoing, path = branch.outgoing, self._written_path(branch)
         shared = len(path) - len(branch.written_entries)
         composer = EntryComposer(

@@ -1,52 +1,55 @@
-"""Reads a trajectory of SWE-agent: its history, its steps, and the fields around them."""
+"""Reads and writes SWE-agent trajectories: history, steps, and the fields around them."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .....domain.blocks import Kind, ToolCall
-from ..chat_content import (
+from ....domain.blocks import Block, Kind, ToolCall, ToolResult
+from ....domain.messages import Role
+from .chat_content import (
     ChatReader,
-    add_message_blocks,
+    TrajectoryWriter,
     add_thoughts,
     add_tool_calls,
     find_chat_summary,
+    make_answer_content,
+    make_call_items,
+    make_chat_content,
+    make_shell_command,
+    make_thought_fields,
     make_trajectory_key,
     read_chat_messages,
+    read_contents,
     read_surrounding,
 )
-from ..entry_steps import EntryBlocks, EntryLocation, digest_text
-from ..fields import (
-    JsonDict,
-    MalformedError,
-    drop_fields,
-    get_field,
-    require_field,
-    require_object,
-)
-from ..json_lines import NestedTooDeeplyError, SourceLine
-from ..placeholders import (
+from .entry_steps import EntryBlocks, EntryLocation, digest_text
+from .fields import JsonDict, MalformedError, drop_fields, get_field, require_field, require_object
+from .format import Format
+from .json_lines import NestedTooDeeplyError, SourceLine
+from .outgoing import OutgoingEntry, OutgoingMessage, OutgoingSession, read_entry_type
+from .placeholders import (
     MIN_COPY_CHARACTERS,
     EarlierValue,
     JsonPath,
     Placeholder,
+    fill_entry,
     get_at_path,
     make_remainder,
 )
-from ..source import TranscriptSource
-from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceProblem, UnknownEntry
+from .source import TranscriptSource
+from .steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceProblem, UnknownEntry
 
 FORMAT_NAME = "swe-agent-traj"
 _SHELL_TOOL = "bash"
 """The tool of a command that the model wrote in its text."""
-DEVELOPER_AGENT = "developer"
-USER_AGENT = "user"
+_DEVELOPER_AGENT = "developer"
+_USER_AGENT = "user"
 """Authors of messages in the user's role that are not observations, by tag."""
-DEMONSTRATION_ENTRY = "demonstration"
-SWE_AGENT_ENTRY = "trajectory"
-STEP_ENTRY = "trajectory/step"
-"""The type of a step that is kept unchanged."""
-PROMPT_FIELDS = ("query", "messages")
+_DEMONSTRATION_ENTRY = "demonstration"
+_SWE_AGENT_ENTRY = "trajectory"
+_STEP_ENTRY = "trajectory/step"
+_PROMPT_FIELDS = ("query", "messages")
 """The model's prompt at a step, which repeats the history."""
 _REPEATED_FIELDS: dict[str, JsonPath] = {
     "response": ("content",),
@@ -58,7 +61,6 @@ _FIRST_TEXT: JsonPath = ("content", 0, "text")
 
 
 def recognizes(source: TranscriptSource) -> bool:
-    """Return whether this is a trajectory: a JSON object with steps and a history."""
     first = source.first_line
     if source.is_folder or not (
         first is None or (isinstance(first, dict) and "trajectory" in first)
@@ -91,7 +93,7 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
     yield from read_chat_messages(history, document, reader.read, "history", unkept)
     run = _StepReader(history, unkept, document, _find_unanswered(reader, rest))
     yield from run.read_all(steps)
-    yield from read_surrounding(rest, document, SWE_AGENT_ENTRY)
+    yield from read_surrounding(rest, document, _SWE_AGENT_ENTRY)
 
 
 def _find_unanswered(reader: "_HistoryReader", rest: JsonDict) -> tuple[int, str] | None:
@@ -129,7 +131,7 @@ class _HistoryReader(ChatReader):
     ) -> list[ImportStep]:
         pieces = EntryBlocks()
         add_thoughts(pieces, message, self.line)
-        add_message_blocks(pieces, Kind.ASSISTANT, message)
+        pieces.add_parts(Kind.ASSISTANT, read_contents(message))
         action = get_field(message, "action", str)
         add_tool_calls(pieces, message)
         if not message.get("tool_calls") and action and action.strip():
@@ -148,20 +150,21 @@ class _HistoryReader(ChatReader):
         found = find_chat_summary(message)
         if found and self.has_messages:
             return self.compact(found, message, whence, raw)
-        if self.open_calls and USER_AGENT not in tags and DEVELOPER_AGENT not in tags and not found:
+        is_tagged = _USER_AGENT in tags or _DEVELOPER_AGENT in tags
+        if self.open_calls and not is_tagged and not found:
             return self.answer(message, self.open_calls[0], whence)
         pieces = EntryBlocks()
         if found:
-            add_message_blocks(pieces, Kind.DEVELOPER, message)
+            pieces.add_parts(Kind.DEVELOPER, read_contents(message))
             pieces.mark_as_summary(found)
         elif message.get("is_demo") is True:
-            add_message_blocks(pieces, Kind.DEVELOPER, message)
-            pieces.name_blocks(DEMONSTRATION_ENTRY)
+            pieces.add_parts(Kind.DEVELOPER, read_contents(message))
+            pieces.name_blocks(_DEMONSTRATION_ENTRY)
         else:
             # After the model's first message, unmarked user messages come from the program.
-            is_first = not (self.last_model_message or DEVELOPER_AGENT in tags)
-            kind = Kind.USER if USER_AGENT in tags or is_first else Kind.DEVELOPER
-            add_message_blocks(pieces, kind, message)
+            is_first = not (self.last_model_message or _DEVELOPER_AGENT in tags)
+            kind = Kind.USER if _USER_AGENT in tags or is_first else Kind.DEVELOPER
+            pieces.add_parts(kind, read_contents(message))
         return self.append(pieces, message, whence, raw)
 
 
@@ -205,7 +208,7 @@ class _StepReader:
         """Yield a step without its prompt, and without what the message `spoken` and its answer
         hold.
         """
-        kept = drop_fields(step, *PROMPT_FIELDS)
+        kept = drop_fields(step, *_PROMPT_FIELDS)
         observed = kept.get("observation")
         pieces = EntryBlocks()
         if spoken is not None:
@@ -221,7 +224,7 @@ class _StepReader:
         if spoken is not None:
             pieces.earlier_values += self._find_answer(kept, spoken + 1)
         raw = self.document.to_json(make_remainder(kept, pieces.earlier_values))
-        yield RawEntry(f"step:{number}:{digest_text(raw)}", STEP_ENTRY, raw, line=number)
+        yield RawEntry(f"step:{number}:{digest_text(raw)}", _STEP_ENTRY, raw, line=number)
 
     def _find_answer(self, step: JsonDict, message: int) -> list[EarlierValue]:
         whole = self._find_stretch(step, "observation", message, ("content",))
@@ -242,3 +245,104 @@ class _StepReader:
         if not isinstance(whole, str) or (start := whole.find(text)) < 0:
             return []
         return [EarlierValue((name,), message, there, (start, start + len(text)))]
+
+
+def write(outgoing: OutgoingSession) -> Iterator[bytes]:
+    run = _HistoryWriter(outgoing)
+    run.fill()
+    around = run.around or {"info": {"exit_status": None, "submission": None, "model_stats": {}}}
+    whole = {**around, "trajectory": run.steps, "history": run.messages}
+    yield json.dumps(whole, ensure_ascii=False, indent=2).encode(errors="replace") + b"\n"
+
+
+class _HistoryWriter(TrajectoryWriter):
+    def __init__(self, outgoing: OutgoingSession) -> None:
+        super().__init__(outgoing, FORMAT_NAME, _SWE_AGENT_ENTRY)
+        self.own_steps: dict[int, JsonDict] = {}
+        """Steps of the source, by number; the last version of each."""
+        self.new_steps: list[JsonDict] = []
+
+    @property
+    def steps(self) -> list[JsonDict]:
+        return [*(self.own_steps[number] for number in sorted(self.own_steps)), *self.new_steps]
+
+    def make_message(self, role: str, content: str | list[JsonDict]) -> JsonDict:
+        if role == "system":
+            return _make_message("system", content, "system_prompt")
+        return _make_message("user", content, "observation", tags=[role])
+
+    def restore_entry(self, entry: OutgoingEntry) -> None:
+        origin = entry.outgoing_blocks[0].block.origin
+        rest = entry.remainder
+        if rest is None and read_entry_type(entry) == _STEP_ENTRY:
+            rest = json.loads(entry.raw or "{}")
+        elif rest is None or not origin or not (origin.id or "").startswith("step:"):
+            super().restore_entry(entry)
+            return
+        blocks = [said.block for said in entry.outgoing_blocks if entry.remainder is not None]
+        number = (origin and origin.line) or 0
+        self.own_steps[number] = fill_entry(rest, blocks, self.restorer.earlier)
+
+    def add_message(self, message: OutgoingMessage) -> None:
+        if message.role is Role.ASSISTANT:
+            self._add_assistant(message)
+        elif message.role is Role.TOOL_RESULT:
+            self._add_answers(message)
+        else:
+            blocks = message.blocks
+            said = self.make_message(message.role.value, make_chat_content(blocks, self.outgoing))
+            named = blocks[0].name if isinstance(blocks[0], Block) else None
+            self.messages.append(
+                said | ({"is_demo": True} if named == _DEMONSTRATION_ENTRY else {})
+            )
+
+    def _add_assistant(self, message: OutgoingMessage) -> None:
+        blocks = message.blocks
+        content = make_chat_content(blocks, self.outgoing)
+        text = "\n\n".join(block.text for block in blocks if block.kind is Kind.ASSISTANT)
+        calls = [block for block in blocks if isinstance(block, ToolCall)]
+        action = "\n".join(make_shell_command(call) for call in calls)
+        said = _make_message("assistant", content, "action", thought=text, action=action)
+        if calls:
+            said["tool_calls"] = make_call_items(calls)
+        self.messages.append(said | make_thought_fields(blocks, self.outgoing))
+        self.new_steps.append(
+            {
+                "action": action,
+                "observation": "",
+                "response": text,
+                "thought": text,
+                "state": {},
+                "execution_time": 0.0,
+                "query": [],
+                "extra_info": {},
+            }
+        )
+
+    def _add_answers(self, message: OutgoingMessage) -> None:
+        for block in message.blocks:
+            assert isinstance(block, ToolResult), "a message of a tool"
+            if block.is_error:
+                self.outgoing.count_loss("marks of failed tool results")
+            content = make_answer_content(block, self.outgoing)
+            ids = [block.tool_call_id]
+            self.messages.append(_make_message("tool", content, "observation", tool_call_ids=ids))
+            if self.new_steps:
+                before = self.new_steps[-1]["observation"]
+                self.new_steps[-1]["observation"] = (
+                    f"{before}\n{block.text}" if before else block.text
+                )
+
+
+def _make_message(role: str, content: str | list[JsonDict], kind: str, **more: Any) -> JsonDict:
+    return {"role": role, "content": content, "agent": "main", "message_type": kind} | more
+
+
+FORMAT = Format(
+    name=FORMAT_NAME,
+    description="trajectories of SWE-agent",
+    recognizes=recognizes,
+    read=read,
+    write=write,
+    suffix=".traj",
+)

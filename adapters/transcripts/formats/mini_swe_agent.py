@@ -1,27 +1,37 @@
-"""Reads a mini-SWE-agent trajectory: one object, or in older versions a bare list."""
+"""Reads and writes mini-SWE-agent trajectories: one object, or in older versions a bare list."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .....domain.blocks import Kind, ToolCall
-from ..chat_content import (
+from ....domain.blocks import Kind, ToolCall, ToolResult
+from ....domain.messages import Role
+from .chat_content import (
     ChatReader,
-    add_message_blocks,
+    TrajectoryWriter,
     add_thoughts,
     add_tool_calls,
     find_chat_summary,
+    make_answer_content,
+    make_call_items,
+    make_chat_content,
+    make_shell_command,
+    make_thought_fields,
     make_trajectory_key,
     read_chat_messages,
+    read_contents,
     read_surrounding,
 )
-from ..entry_steps import EntryBlocks, EntryLocation
-from ..fields import JsonDict, drop_fields, get_field, require_field, require_name
-from ..json_lines import SourceLine
-from ..openhands.call_usage import as_number, read_openhands_usage
-from ..source import TranscriptSource
-from ..steps import (
+from .entry_steps import EntryBlocks, EntryLocation
+from .fields import JsonDict, drop_fields, get_field, require_field, require_name
+from .format import Format
+from .json_lines import SourceLine
+from .openhands.call_usage import as_number, make_usage_report, read_openhands_usage
+from .outgoing import OutgoingCall, OutgoingMessage, OutgoingSession
+from .source import TranscriptSource
+from .steps import (
     EntryEnd,
     ImportStep,
     RawEntry,
@@ -36,7 +46,6 @@ MINI_SWE_AGENT_ENTRY = "trajectory"
 AUTHOR_FIELD = "by"
 """The field of `extra` that names the author in a user's role, written by cutbank."""
 _SHELL_TOOL = "bash"
-"""The only tool of this agent."""
 _FENCED_COMMAND = re.compile(
     r"^```(?:mswea_bash_command|bash)\s*\n(.*?)\n?^```", re.DOTALL | re.MULTILINE
 )
@@ -133,7 +142,7 @@ class _MessageReader(ChatReader):
     ) -> list[ImportStep]:
         pieces = EntryBlocks()
         add_thoughts(pieces, message, self.line)
-        add_message_blocks(pieces, Kind.ASSISTANT, message)
+        pieces.add_parts(Kind.ASSISTANT, read_contents(message))
         add_tool_calls(pieces, message)
         if not pieces.call_ids and (command := _find_command(pieces, message)) is not None:
             arguments = self.line.to_json({"command": command})
@@ -163,7 +172,7 @@ class _MessageReader(ChatReader):
             return self._read_answer(message, self.open_calls[0], extra, whence)
         pieces = EntryBlocks()
         is_developer = bool(found) or by == "developer" or is_interrupt
-        add_message_blocks(pieces, Kind.DEVELOPER if is_developer else Kind.USER, message)
+        pieces.add_parts(Kind.DEVELOPER if is_developer else Kind.USER, read_contents(message))
         if found:
             pieces.mark_as_summary(found)
         return self.append(pieces, message, whence, raw)
@@ -208,3 +217,87 @@ def _find_command(pieces: EntryBlocks, message: JsonDict) -> str | None:
     ]
     # The agent runs a command only if there is exactly one.
     return found[0] if len(found) == 1 else None
+
+
+def write(outgoing: OutgoingSession) -> Iterator[bytes]:
+    """Yield the trajectory as one document, or as a list if it was one."""
+    run = _MessageWriter(outgoing, FORMAT_NAME, MINI_SWE_AGENT_ENTRY)
+    run.fill()
+    is_own = outgoing.source == FORMAT_NAME and run.has_own_messages and not run.has_new_messages
+    listed = run.around is None and is_own
+    around = run.around if run.around is not None else _make_info(outgoing)
+    whole = run.messages if listed else {**around, "messages": run.messages}
+    yield json.dumps(whole, ensure_ascii=False, indent=2).encode(errors="replace") + b"\n"
+
+
+class _MessageWriter(TrajectoryWriter):
+    def make_message(self, role: str, content: str | list[JsonDict]) -> JsonDict:
+        if role == "system":
+            return {"role": "system", "content": content}
+        return {"role": "user", "content": content, "extra": {AUTHOR_FIELD: role}}
+
+    def add_message(self, message: OutgoingMessage) -> None:
+        match message.role:
+            case Role.ASSISTANT:
+                self.messages.append(self._make_assistant(message))
+            case Role.TOOL_RESULT:
+                self.messages += [self._make_answer(block) for block in message.blocks]
+            case role:
+                content = make_chat_content(message.blocks, self.outgoing)
+                self.messages.append(self.make_message(role.value, content))
+
+    def _make_assistant(self, message: OutgoingMessage) -> JsonDict:
+        blocks = message.blocks
+        calls = [block for block in blocks if isinstance(block, ToolCall)]
+        said: JsonDict = {"role": "assistant", "content": make_chat_content(blocks, self.outgoing)}
+        if calls:
+            said["tool_calls"] = make_call_items(calls)
+        actions = [
+            {"command": make_shell_command(call), "tool_call_id": call.tool_call_id}
+            for call in calls
+        ]
+        extra: JsonDict = {"actions": actions}
+        if called := message.call:
+            response: JsonDict = {"id": called.call_id, "model": called.model}
+            if called.stop_reason:
+                response["choices"] = [{"index": 0, "finish_reason": called.stop_reason}]
+            if called.usage:
+                response["usage"] = make_usage_report(called.usage)
+            extra |= {"response": response, "cost": called.cost_usd or 0.0}
+        return said | make_thought_fields(blocks, self.outgoing) | {"extra": extra}
+
+    def _make_answer(self, block: Any) -> JsonDict:
+        assert isinstance(block, ToolResult), "a message of a tool"
+        content = make_answer_content(block, self.outgoing)
+        extra: JsonDict = {"raw_output": block.text, "returncode": -1 if block.is_error else 0}
+        extra["exception_info"] = "the tool failed" if block.is_error else ""
+        return {
+            "role": "tool",
+            "tool_call_id": block.tool_call_id,
+            "content": content,
+            "extra": extra,
+        }
+
+
+def _make_info(outgoing: OutgoingSession) -> JsonDict:
+    calls = [part.call for part in outgoing.read_parts() if isinstance(part, OutgoingCall)]
+    cost = sum(call.cost_usd or 0.0 for call in calls)
+    return {
+        "info": {
+            "model_stats": {"instance_cost": cost, "api_calls": len(calls)},
+            "config": {"model": {"model_name": outgoing.model or "unknown"}},
+            "exit_status": None,
+            "submission": None,
+        },
+        "trajectory_format": "mini-swe-agent-1.1",
+    }
+
+
+FORMAT = Format(
+    name=FORMAT_NAME,
+    description="trajectories of mini-SWE-agent",
+    recognizes=recognizes,
+    read=read,
+    write=write,
+    suffix=".traj.json",
+)

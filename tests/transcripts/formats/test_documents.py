@@ -1,0 +1,232 @@
+"""Transcripts that are not lines of JSON: what is one, what is wrong in one, and what it adds."""
+
+import json
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+from claude_code_talk import Reading
+from told_elsewhere import said
+from transcripts import SAMPLES, import_file
+
+from cutbank import SessionStore
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
+from cutbank.adapters.transcripts.formats.steps import SessionStart
+
+AIDER = "# aider chat started at 2026-03-01 10:00:00\n\n"
+CONVERSATION = SAMPLES / "openhands-v1/a-sack-too-few"
+MILL = SAMPLES / "atif/mill.json"
+STONE = SAMPLES / "swe-agent-traj/stone.traj"
+
+
+def read(name: str, path: Path) -> Reading:
+    return Reading(list(FORMATS[name].read(TranscriptSource(path))))
+
+
+WRONG = [
+    ("aider-history", AIDER + "\udcff\udcfe"),
+    ("atif", ""),
+    ("atif", "no JSON"),
+    ("atif", "[]"),
+    ("atif", '{"steps": {}}'),
+    ("atif", '{"schema_version": "ATIF-v1.6"}'),
+    ("atif", '{"messages": [{"role": "user", "content": "go"}]}'),
+]
+OTHERS = [("aider-history", text) for text in ("# aider", "> a quote", '{"a": 1}\n' + AIDER, "[]")]
+
+
+@pytest.mark.parametrize(("name", "body"), [*WRONG, *OTHERS])
+def test_another_file_is_not_recognized(name: str, body: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(body.encode("utf-8", "surrogateescape"))
+
+    assert not FORMATS[name].recognizes(TranscriptSource(path))
+    assert (name, body) in OTHERS or read(name, path).outcomes == ["error"]
+
+
+def test_lines_that_end_as_on_windows_are_read_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_bytes((AIDER + "#### go\n\nI go.\n").replace("\n", "\r\n").encode())
+
+    assert read("aider-history", path).said == [("user", "go"), ("assistant", "I go.")]
+
+
+def test_a_history_of_gemini_is_known_by_how_it_begins(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    starts = []
+    for texts in (("go", "yes"), ("go", "yes", "on"), ("go", "no")):
+        roles = zip(("user", "model", "user"), texts, strict=False)
+        path.write_text(json.dumps([{"role": who, "parts": [{"text": it}]} for who, it in roles]))
+        starts.append(read("gemini-history", path).of(SessionStart))
+
+    assert starts[0] == starts[1] != starts[2]
+
+
+def test_a_session_of_copilot_without_a_start_is_known_by_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "0b0a").mkdir()
+    path = tmp_path / "0b0a" / "events.jsonl"
+    event = {"type": "user.message", "data": {"content": "go"}, "id": "e1"}
+    path.write_text(json.dumps(event | {"timestamp": "t", "parentId": None}) + "\n")
+
+    assert FORMATS["copilot-cli"].recognizes(TranscriptSource(path))
+    assert read("copilot-cli", path).of(SessionStart) == [SessionStart("0b0a")]
+
+
+def test_a_missing_a_doubled_and_a_linked_event_are_problems_and_the_rest_is_read(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "conversation"
+    copytree(CONVERSATION, folder)
+    third, fourth, fifth = sorted((folder / "events").iterdir())[2:5]
+    third.unlink()
+    doubled = "00000063-0000-4000-8000-000000000063"
+    (folder / "events" / f"event-00003-{doubled}.json").write_text(
+        json.dumps(json.loads(fifth.read_text()) | {"id": doubled})
+    )
+    (tmp_path / "secret.json").write_text(fourth.read_text())
+    linked = folder / "events" / "event-00090-0000005a-0000-4000-8000-00000000005a.json"
+    linked.symlink_to(tmp_path / "secret.json")
+
+    reading = read("openhands-v1", folder)
+
+    assert {"event 2: not there", "another event has the number 3"} <= {*reading.reasons}
+    assert any(reason.endswith("a link out of the folder") for reason in reading.reasons)
+    assert any(text.startswith("Running the tests") for _, text in reading.said)
+
+
+# What grew
+
+
+def of_opencode(*messages: tuple[str, list[Any], dict[str, Any]]) -> str:
+    info = {"id": "s", "directory": "/", "title": "t", "time": {"created": 1}}
+    return json.dumps(
+        {
+            "info": info,
+            "messages": [
+                {"info": {"id": id} | more, "parts": [{"id": f"{id}-0"} | one for one in parts]}
+                for id, parts, more in messages
+            ],
+        }
+    )
+
+
+def of_gemini(message: dict[str, Any]) -> str:
+    whole = {"sessionId": "s", "projectHash": "p", "startTime": "t", "messages": [message]}
+    return json.dumps(whole)
+
+
+PROMPT = ("m1", [{"type": "text", "text": "go"}], {"role": "user"})
+TOOL = {"type": "tool", "tool": "look", "callID": "c1"}
+WAITS = {"status": "running", "input": {"at": "sea"}}
+DONE = WAITS | {"status": "completed", "output": "calm", "title": "look", "metadata": {"n": 1}}
+CALL = {"id": "c1", "name": "look", "args": {}, "status": "executing"}
+RESPONSE = {"functionResponse": {"id": "c1", "name": "look", "response": {"output": "calm"}}}
+ANSWER = {"id": "g1", "type": "gemini", "content": "I look", "toolCalls": [CALL]}
+
+
+@pytest.mark.parametrize(
+    ("name", "bodies", "texts"),
+    [
+        (
+            "aider-history",
+            [
+                AIDER + "> Aider  \n\n#### go  \n\nI go.\n\n> Tokens: 5 sent, 6 received.  \n",
+                AIDER + "> Aider  \n\n#### go  \n\nI go.\n\n> Tokens: 5 sent, 6 received.  \n"
+                "> Applied  \n\n#### on  \n\nI went.\n",
+            ],
+            ["go", "I go.", "on", "I went."],
+        ),
+        (
+            "opencode",
+            [
+                of_opencode(PROMPT, ("m2", [TOOL | {"state": WAITS}], {"role": "assistant"})),
+                of_opencode(
+                    PROMPT,
+                    (
+                        "m2",
+                        [TOOL | {"state": DONE}],
+                        {"role": "assistant", "time": {"completed": 9}},
+                    ),
+                    ("m3", [{"type": "text", "text": "it is calm"}], {"role": "assistant"}),
+                ),
+            ],
+            ["go", '{"at":"sea"}', "calm", "it is calm"],
+        ),
+        (
+            "gemini-cli",
+            [
+                of_gemini(ANSWER),
+                of_gemini(
+                    ANSWER
+                    | {
+                        "toolCalls": [
+                            CALL | {"status": "success", "result": [RESPONSE]},
+                            CALL | {"id": "c2"},
+                        ],
+                        "tokens": {"input": 9, "output": 1},
+                    }
+                ),
+            ],
+            ["I look", "{}", "calm", "{}"],
+        ),
+    ],
+)
+def test_a_file_that_grew_adds_what_is_new_and_goes_out_as_it_is_now(
+    name: str, bodies: list[str], texts: list[str], store: SessionStore, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "a.json", tmp_path / "out.json"
+    for body in bodies:
+        path.write_text(body)
+        report = import_file(store, path)
+        assert (report.format, report.errors, report.added > 0) == (name, [], True)
+
+    session = store.session(*report.sessions, create=False)
+    assert [text for _, text, _ in said(session)] == texts
+    if name != "aider-history":
+        export(session, name, out)
+        assert json.loads(out.read_bytes()) == json.loads(path.read_bytes())
+
+
+def test_a_trajectory_that_grew_adds_what_is_new(store: SessionStore, tmp_path: Path) -> None:
+    path, body = tmp_path / "a.json", json.loads(MILL.read_bytes())
+    for count in (2, 4, None):
+        path.write_text(json.dumps(body | {"steps": body["steps"][:count]}))
+        assert import_file(store, path).errors == []
+    import_file(store, MILL, namespace="whole")
+
+    grown = store.session("mill-1", create=False)
+    assert said(grown) == said(store.session("mill-1", namespace="whole", create=False))
+
+
+def test_a_conversation_that_grew_adds_only_what_is_new(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    folder = tmp_path / "conversation"
+    copytree(CONVERSATION, folder)
+    for file in sorted((folder / "events").iterdir())[20:]:
+        file.unlink()
+    half = import_file(store, folder)
+    copytree(CONVERSATION, folder, dirs_exist_ok=True)
+
+    added = [import_file(store, folder).added for _ in range(2)]
+
+    assert min(half.added, added[0]) > 0
+    assert added[1] == 0
+    assert import_file(store, folder, namespace="once").added == half.added + added[0]
+
+
+def test_marks_for_the_cache_that_move_on_add_nothing(store: SessionStore, tmp_path: Path) -> None:
+    run = json.loads(STONE.read_text())
+    path = tmp_path / "run.traj"
+    path.write_text(json.dumps(run))
+    first = import_file(store, path)
+    del run["history"][3]["cache_control"]
+    run["history"][1]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    path.write_text(json.dumps(run))
+
+    again = import_file(store, path)
+
+    assert (again.sessions, again.added) == (first.sessions, 0)
