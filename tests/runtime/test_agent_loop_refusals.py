@@ -1,6 +1,6 @@
 """After a provider refused a view as too long: one compaction, and then an error that helps."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -23,23 +23,8 @@ from cutbank.domain.window import OnFailure, Plan, Window
 LIMIT = 8_000
 
 
-class RefusedError(Exception):
-    """What a provider's client raises."""
-
-
-def boundaries(session: StoredSession, told: list[CompactionEvent]) -> int:
+def boundaries(told: list[CompactionEvent]) -> int:
     return sum(happening.moment is CompactionEventKind.ACTIVATED for happening in told)
-
-
-@pytest.fixture
-def told(store: SessionStore) -> list[CompactionEvent]:
-    """All that is told of compactions in the store."""
-    heard: list[CompactionEvent] = []
-    store.listeners.append(heard.append)
-    return heard
-
-
-# After a refusal
 
 
 def test_an_overflow_is_compacted_and_recorded(session: StoredSession, store: SessionStore) -> None:
@@ -75,7 +60,7 @@ def test_a_second_overflow_of_one_request_is_a_typed_error(
         session.loop(limit=LIMIT, model="some-model").handle_overflow(TOO_LONG)
 
     error = caught.value
-    assert boundaries(session, told) == 1
+    assert boundaries(told) == 1
     assert (error.tokens, error.limit, error.model) == (9_100, 8_000, "some-model")
     assert (error.estimated_tokens, error.max_tokens) == (error.tokens, error.limit)
     for command in ("cutbank compact", "/compact", "/clear", "/model"):
@@ -94,7 +79,7 @@ def test_after_an_answer_an_overflow_is_compacted_again(
 
     loop.handle_overflow(TOO_LONG)
 
-    assert boundaries(session, told) == 2
+    assert boundaries(told) == 2
 
 
 def test_a_view_that_cannot_be_made_smaller_names_what_holds_it_up(
@@ -111,13 +96,12 @@ def test_a_view_that_cannot_be_made_smaller_names_what_holds_it_up(
     assert isinstance(caught.value.__cause__, NothingToCompactError)
 
 
-@dataclass(frozen=True)
-class Idle:
+class Idle(ReserveHeadroom):
     """A policy that never has a plan."""
 
     name: ClassVar[str] = "idle"
 
-    def plan(self, _: Window) -> Plan | None:
+    def plan(self, window: Window) -> Plan | None:
         return None
 
 
@@ -135,10 +119,10 @@ def test_a_policy_that_does_nothing_after_an_overflow_is_an_error(session: Store
 def test_an_error_about_something_else_is_raised_again(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    error = RefusedError("rate limit exceeded: too many tokens per minute")
+    error = RuntimeError("rate limit exceeded: too many tokens per minute")
     loop = full(session).loop(limit=LIMIT)
 
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(RuntimeError) as caught:
         loop.handle_overflow(error)
 
     assert caught.value is error
@@ -149,7 +133,6 @@ def test_an_error_about_something_else_is_raised_again(
 # Where no summary can be had
 
 
-@dataclass(frozen=True)
 class Unforgiving(ReserveHeadroom):
     """Leaves the view as it is, rather than to go without a summary."""
 
@@ -172,12 +155,12 @@ def failing(session: StoredSession) -> AgentLoop:
 def test_a_policy_may_leave_the_view_where_no_summary_can_be_had(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    before = full(session).view()
+    loop = failing(session)
+    before = session.view()
 
-    view = failing(session).prepare()
+    view = loop.prepare()
 
-    assert view.boundary is None
-    assert view.entries[: len(before.entries)] == before.entries
+    assert (view.boundary, view.entries) == (None, before.entries)
     assert told[-1].moment is CompactionEventKind.FAILED
     assert told[-1].reason == "scripted: no such model"
 

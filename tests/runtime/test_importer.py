@@ -1,7 +1,9 @@
 """Transcripts become sessions: all of it, once, and whatever is wrong is said."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from claude_code_talk import SESSION, Talk, text
@@ -20,12 +22,6 @@ from cutbank.domain.errors import ImportFileError, NothingToCompactError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.rendering.catalog import render_view
-
-
-@pytest.fixture
-def engine() -> str:
-    """How events are stored is tested on both databases elsewhere."""
-    return "sqlite"
 
 
 def texts(view: HistoryView) -> list[str]:
@@ -60,13 +56,25 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / f"{SESSION}.jsonl"
 
 
+@pytest.fixture
+def imported(store: SessionStore, file: Path) -> Callable[[Talk], StoredSession]:
+    """Import a talk, and again, which adds nothing."""
+
+    def imports(talk: Talk) -> StoredSession:
+        file.write_bytes(talk.raw())
+        import_file(store, file)
+        assert import_file(store, file).added == 0
+        return store.session(SESSION, create=False)
+
+    return imports
+
+
 def test_a_transcript_becomes_a_session(store: SessionStore, talk: Talk, file: Path) -> None:
     file.write_bytes(talk.raw())
 
     report = import_file(store, file)
 
-    view = store.session(SESSION, create=False).view()
-    assert texts(view) == [
+    assert texts(store.session(SESSION, create=False).view()) == [
         "look around", "I look", '{"command":"ls"}', '{"command":"ls"}',
         "a.txt", "b.txt", "two files", "thanks",
     ]  # fmt: skip
@@ -76,25 +84,22 @@ def test_a_transcript_becomes_a_session(store: SessionStore, talk: Talk, file: P
 
 
 def test_a_call_is_recorded_once_with_what_it_saw(
-    store: SessionStore, talk: Talk, file: Path
+    talk: Talk, imported: Callable[[Talk], StoredSession]
 ) -> None:
-    file.write_bytes(talk.raw())
-    import_file(store, file)
-    import_file(store, file)
+    session = imported(talk)
 
-    chain = store.events.find_session_chain("default", SESSION)
-    head = store.session(SESSION).position
-    log = store.events.read(chain, Ranges.span(1, head))
-    calls = [one.event for one in log if isinstance(one.event, ModelCalled)]
-    view = store.session(SESSION).view(at=calls[1].position)
-
-    assert [call.call_id for call in calls] == ["m1", "m2"]
-    assert calls[1].usage is not None
-    assert (calls[1].usage.context, calls[1].usage.output) == (123, 9)
-    assert texts(view)[-1] == "b.txt"
+    log = session.log.events.read(session.log.chain(), Ranges.span(1, session.position))
+    first, second = [one for one in log if isinstance(one.event, ModelCalled)]
+    call = cast(ModelCalled, second.event)
+    assert (cast(ModelCalled, first.event).call_id, call.call_id) == ("m1", "m2")
+    assert call.usage is not None
+    assert (call.usage.context, call.usage.output) == (123, 9)
+    assert texts(session.view(at=call.position))[-1] == "b.txt"
 
 
-def test_a_rewind_takes_back_the_old_tail(store: SessionStore, file: Path) -> None:
+def test_a_rewind_takes_back_the_old_tail(
+    store: SessionStore, imported: Callable[[Talk], StoredSession]
+) -> None:
     talk = Talk()
     talk.user("one")
     answer = talk.says("m1", text("two"))
@@ -102,30 +107,24 @@ def test_a_rewind_takes_back_the_old_tail(store: SessionStore, file: Path) -> No
     talk.says("m2", text("off we go"))
     talk.user("right turn", parentUuid=answer)
     talk.says("m3", text("much better"))
-    file.write_bytes(talk.raw())
 
-    import_file(store, file)
-    import_file(store, file)
+    session = imported(talk)
 
-    session = store.session(SESSION)
     assert texts(session.view()) == ["one", "two", "right turn", "much better"]
     assert [found.block.text for found in session.recall(search="off we go")] == ["off we go"]
     assert verify(store).is_ok
 
 
 def test_its_own_compactions_are_the_lineage_recorded(
-    store: SessionStore, talk: Talk, file: Path
+    store: SessionStore, talk: Talk, imported: Callable[[Talk], StoredSession]
 ) -> None:
     talk.boundary(postTokens=900)
     talk.summary("They looked around.")
     talk.says("m3", text("what next?"))
-    file.write_bytes(talk.raw())
 
-    report = import_file(store, file)
+    session = imported(talk)
 
-    session = store.session(SESSION)
     view = session.view()
-    assert report.compactions == 1
     assert session.log.lineages == ["recorded"]
     assert view.inherited_from == "recorded"
     assert view.summary is not None
@@ -218,9 +217,7 @@ def test_a_file_that_grew_is_as_if_it_had_been_imported_at_once(
         import_file(store, file)
     with cutbank.open(tmp_path / "once.db") as once:
         import_file(once, file)
-        expected = texts(once.session(SESSION).view())
-
-    assert texts(store.session(SESSION).view()) == expected
+        assert texts(store.session(SESSION).view()) == texts(once.session(SESSION).view())
 
 
 def test_a_session_in_two_files_pairs_across_them(store: SessionStore, tmp_path: Path) -> None:
@@ -274,12 +271,11 @@ def test_a_line_that_cannot_be_read_is_kept_raw_with_its_reason_and_found(
     assert [one.block.text for one in notes] == [
         line.decode(errors="backslashreplace") for line in lines
     ]
-    for number, (note, error, reason) in enumerate(
-        zip(notes, report.errors, lines.values(), strict=True), start=1
-    ):
-        assert note.block.origin
-        assert str(note.block.origin.refused).startswith(reason)
-        assert error.startswith(f"{file}:{number}: {reason}")
+    for number, reason in enumerate(lines.values()):
+        origin = notes[number].block.origin
+        assert origin
+        assert str(origin.refused).startswith(reason)
+        assert report.errors[number].startswith(f"{file}:{number + 1}: {reason}")
     assert (report.entries, report.imported) == (11, 8)
     assert import_file(store, file).added == 0
 
@@ -344,11 +340,9 @@ def test_every_shared_transcript_imports_verifies_and_compacts(
     assert verify(store).violations == []
     for session in store.sessions():
         assert violations(session.view()) == [], session
-        for version in range(1, 30):
-            if session.log.lineages:
-                at = session.view().coordinate
-                if version <= at.lineage_version:
-                    assert violations(session.view(lineage_version=version)) == [], session
+        at = session.view().coordinate
+        for version in range(1, at.lineage_version + 1 if session.log.lineages else 0):
+            assert violations(session.view(lineage_version=version)) == [], session
         try:
             outcome = session.compact(limit=12_000)
         except NothingToCompactError:
@@ -386,8 +380,7 @@ def test_a_result_takes_no_call_of_a_sub_agent_in_its_own_file(
     talk.result("t1", "one", parentUuid="unknown", isSidechain=True)
     file.write_bytes(talk.raw())
 
-    first = import_file(store, file)
-    again = import_file(store, file)
+    first, again = import_file(store, file), import_file(store, file)
 
     assert first.errors == again.errors
     assert "t1 answers no open call" in first.errors[0]

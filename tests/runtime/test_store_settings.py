@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from agent_talk import full
 from opened_stores import store_of
 
 import cutbank
@@ -22,13 +23,8 @@ def settled(tmp_path: Path) -> Iterator[Settled]:
         def opens(text: str) -> cutbank.StoredSession:
             file = tmp_path / "ours.toml"
             file.write_text(text)
-            session = closing.enter_context(
-                cutbank.open(tmp_path / "log.db", settings=file)
-            ).session("s")
-            for turn in range(40):
-                session.append(Block.user(f"question {turn} " + "q" * 400))
-                session.append(Block.assistant(f"answer {turn} " + "a" * 400))
-            return session
+            store = closing.enter_context(cutbank.open(tmp_path / "log.db", settings=file))
+            return full(store.session("s"))
 
         yield opens
 

@@ -1,33 +1,20 @@
 """A call leaves with its result whenever that came, and a boundary records what the view has."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 import pytest
+from short_sessions import shortens
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.compaction_events import Trim
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.window import Plan, Window
 
 POLICY = ReserveHeadroom(keep_tokens=1_000)
 LIMIT = 20_000
-TURNS = 100
 
 
-@dataclass(frozen=True)
-class Shortens:
-    """A policy that has one result shown shortened."""
-
-    name: ClassVar[str] = "shortens"
-
-    position: int
-
-    def plan(self, _: Window) -> Plan | None:
-        trim = Trim(position=self.position, head=300, tail=200)
-        return Plan(None, "the test wants it", 0, trims=(trim,))
+def call(session: StoredSession) -> int:
+    return session.append(Block.user("go"), ToolCall(tool_call_id="c", name="wait")).last
 
 
 def answer(session: StoredSession) -> None:
@@ -39,7 +26,7 @@ def abandon(session: StoredSession) -> None:
 
 
 def talk(session: StoredSession) -> None:
-    for turn in range(TURNS):
+    for turn in range(100):
         session.append(Block.user(f"question {turn} " + "word " * 100))
         session.append(Block.assistant(f"answer {turn} " + "text " * 110))
 
@@ -49,8 +36,7 @@ def test_a_call_that_ends_late_leaves_as_one_that_ended_at_once(
     store: SessionStore, end: Callable[[StoredSession], None]
 ) -> None:
     at_once, late = store.session("at once"), store.session("late")
-    for session in (at_once, late):
-        call = session.append(Block.user("go"), ToolCall(tool_call_id="c", name="wait")).last
+    called = [call(session) for session in (at_once, late)]
     end(at_once)
     talk(at_once)
     talk(late)
@@ -61,7 +47,7 @@ def test_a_call_that_ends_late_leaves_as_one_that_ended_at_once(
 
     assert ended_late.post_tokens == pytest.approx(ended.post_tokens, rel=0.02)
     assert late.view().tokens == ended_late.post_tokens
-    assert {call, late.position} <= set(ended_late.left)
+    assert {called[1], late.position} <= set(ended_late.left)
     assert verify(store).violations == []
 
 
@@ -69,7 +55,7 @@ def test_a_result_that_comes_after_the_boundary_leaves_with_its_call_at_the_next
     store: SessionStore,
 ) -> None:
     session = store.session("s")
-    call = session.append(Block.user("go"), ToolCall(tool_call_id="c", name="wait")).last
+    called = call(session)
     talk(session)
     first = session.compact(POLICY, limit=LIMIT)
     answer(session)
@@ -79,18 +65,18 @@ def test_a_result_that_comes_after_the_boundary_leaves_with_its_call_at_the_next
 
     second = session.compact(POLICY, limit=LIMIT)
 
-    assert call in first.kept
-    assert {call, answered} <= set(second.left)
-    assert {call, answered} <= {entry.position for entry in before.view().entries}
+    assert called in first.kept
+    assert {called, answered} <= set(second.left)
+    assert {called, answered} <= {entry.position for entry in before.view().entries}
     assert verify(store).violations == []
 
 
 def test_a_pinned_result_goes_on_showing_shortened_and_is_counted_so(
     session: StoredSession,
 ) -> None:
-    session.append(Block.user("go"), ToolCall(tool_call_id="c", name="read"))
+    call(session)
     result = session.append(ToolResult(tool_call_id="c", content="a line\n" * 2_000)).last
-    session.compact(Shortens(result), limit=1_500)
+    session.compact(shortens(result), limit=1_500)
     session.pin(result)
     shown = session.view().entries[-1].text
     for _ in range(10):

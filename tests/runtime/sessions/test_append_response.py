@@ -22,13 +22,12 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 from pydantic import TypeAdapter
 
 import cutbank
-from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.domain.blocks import AnyBlock, Kind
+from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
+from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import InvalidResponseError
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.audit_entries import RequestProof
 from cutbank.projections.rendering.catalog import render_view
-from cutbank.projections.view_content import ViewEntry
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\6\0\0\0" + b"\xfb\xff" * 20
 THOUGHT = {"type": "thinking", "thinking": "Two files.", "signature": "c2lnbmVk+/8="}
@@ -70,11 +69,9 @@ CHAT: dict[str, Any] = {
         {
             "index": 0,
             "finish_reason": "tool_calls",
-            "logprobs": None,
             "message": {
                 "role": "assistant",
                 "content": "I read both.",
-                "refusal": None,
                 "tool_calls": [
                     {
                         "id": f"call_{name}",
@@ -180,38 +177,32 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredS
 
 def ask(body: dict[str, Any]) -> Any:
     """What the real client makes of the provider's answer."""
+    said: Any = [{"role": "user", "content": "hello"}]
     with loopback(in_turn(Raw(json.dumps(body).encode()))) as server:
         if body is ANTHROPIC:
-            return Anthropic(base_url=server.url, api_key="k").messages.create(
-                model="claude-sonnet-4-6",
-                max_tokens=100,
-                messages=[{"role": "user", "content": "hello"}],
-            )
+            client = Anthropic(base_url=server.url, api_key="k")
+            return client.messages.create(model="m", max_tokens=100, messages=said)
         if body is GOOGLE:
             google = Google(api_key="k", http_options=HttpOptions(base_url=server.url))
             return google.models.generate_content(model="gemini-2.5-flash", contents="hello")
         openai = OpenAI(base_url=f"{server.url}/v1", api_key="k")
         if body is CHAT:
-            return openai.chat.completions.create(
-                model="gpt-5-mini", messages=[{"role": "user", "content": "hello"}]
-            )
-        return openai.responses.create(model="gpt-5-mini", input="hello")
+            return openai.chat.completions.create(model="m", messages=said)
+        return openai.responses.create(model="m", input="hello")
 
 
-def answer_calls(session: StoredSession) -> None:
-    """Answer every open call of the session."""
+def append(session: StoredSession, body: dict[str, Any]) -> HistoryView:
+    """Append a response, answer its calls, and return the view."""
+    session.append_response(ask(body))
     for call in dict(session.log.state.open_calls):
         session.append(ToolResult(tool_call_id=call, content="nothing"))
+    return session.view()
 
 
 def reported(session: StoredSession) -> ModelCalled:
     call = cutbank.audit_call(session, 1).reported
     assert call
     return call
-
-
-def block_of(entry: ViewEntry) -> AnyBlock:
-    return entry.block
 
 
 @pytest.mark.parametrize(
@@ -245,10 +236,7 @@ def test_text_calls_and_usage_of_a_clients_response_are_stored(
 
 
 def test_signed_thinking_goes_back_to_anthropic_word_for_word(session: StoredSession) -> None:
-    session.append_response(ask(ANTHROPIC))
-    answer_calls(session)
-
-    body = render_view(session.view(), "anthropic")
+    body = render_view(append(session, ANTHROPIC), "anthropic")
 
     assert body["messages"][1]["content"][:2] == [THOUGHT, HIDDEN]
     assert body["messages"][1]["content"][3]["input"] == {"path": "a", "end": None}
@@ -259,10 +247,7 @@ def test_signed_thinking_goes_back_to_anthropic_word_for_word(session: StoredSes
 def test_encrypted_reasoning_and_images_go_back_to_openai_as_they_came(
     session: StoredSession,
 ) -> None:
-    session.append_response(ask(RESPONSES))
-    answer_calls(session)
-
-    body = render_view(session.view(), "openai-responses")
+    body = render_view(append(session, RESPONSES), "openai-responses")
 
     assert REASONING in body["input"]
     assert RESPONSES["output"][-1] in body["input"]
@@ -273,18 +258,14 @@ def test_encrypted_reasoning_and_images_go_back_to_openai_as_they_came(
 def test_a_models_image_is_kept_and_named_where_a_request_cannot_hold_it(
     session: StoredSession,
 ) -> None:
-    session.append_response(ask(GOOGLE))
-    answer_calls(session)
+    view = append(session, GOOGLE)
 
-    view = session.view()
-
-    blocks = [block for block in map(block_of, view.entries) if isinstance(block, Block)]
+    blocks = [entry.block for entry in view.entries if isinstance(entry.block, Block)]
     assert [block.media.data for block in blocks if block.media] == [PNG]
-    chat, messages = render_view(view, "openai-chat"), render_view(view, "anthropic")
-    assert check_openai_chat(chat) == []
-    assert check_anthropic(messages) == []
-    assert "[image image/png: " in json.dumps(chat)
-    assert "[image image/png: " in json.dumps(messages)
+    for renderer, check in (("openai-chat", check_openai_chat), ("anthropic", check_anthropic)):
+        body = render_view(view, renderer)
+        assert check(body) == []
+        assert "[image image/png: " in json.dumps(body)
 
 
 def test_the_view_that_was_sent_is_proved_by_the_recorded_call(session: StoredSession) -> None:
@@ -299,9 +280,7 @@ def test_the_view_that_was_sent_is_proved_by_the_recorded_call(session: StoredSe
 
 
 def test_a_key_that_is_repeated_stores_a_response_once(session: StoredSession) -> None:
-    first = session.append_response(ANTHROPIC, key="answer")
-
-    again = session.append_response(ANTHROPIC, key="answer")
+    first, again = (session.append_response(ANTHROPIC, key="answer") for _ in range(2))
 
     assert again == first._replace(is_repeated=True)
     assert len(cutbank.audit(session).calls) == 1

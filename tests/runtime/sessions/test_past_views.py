@@ -9,10 +9,7 @@ from short_sessions import CutAt, compacted, number_of_rows, said, words
 import cutbank
 from cutbank import CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.errors import (
-    NotFoundError,
-    StalePlanError,
-)
+from cutbank.domain.errors import NotFoundError, StalePlanError
 
 
 def test_reverting_twice_serves_what_was_served_before(
@@ -31,7 +28,6 @@ def test_reverting_twice_serves_what_was_served_before(
     with pytest.raises(NotFoundError, match="no compaction to revert"):
         session.revert()
     third = compacted(session, five[2])
-    assert third.boundary is not None
     assert words(session.view()) == ["q2", "q3", "q4"]
     assert session.revert() == third.boundary
     assert session.view().entries == whole
@@ -70,27 +66,18 @@ def test_the_same_coordinate_is_the_same_view_at_any_later_time(
     session: StoredSession, five: list[int], database: str
 ) -> None:
     served = [session.view()]
-
-    def look() -> None:
+    for happens in (
+        lambda: compacted(session, five[1]),
+        lambda: session.append(said("q5")),
+        lambda: (session.pin(five[2]), compacted(session, five[4])),
+        lambda: session.append(said("q6")),
+        lambda: session.retract(session.position),
+        session.revert,
+        lambda: session.retract(five[0]),
+        lambda: compacted(session, five[3]),
+    ):
+        happens()
         served.append(session.view())
-
-    compacted(session, five[1])
-    look()
-    session.append(said("q5"))
-    look()
-    session.pin(five[2])
-    compacted(session, five[4])
-    look()
-    session.append(said("q6"))
-    look()
-    session.retract(session.position)
-    look()
-    session.revert()
-    look()
-    session.retract(five[0])
-    look()
-    compacted(session, five[3])
-    look()
 
     with cutbank.open(database) as reopened:
         for then in served:
@@ -126,14 +113,14 @@ def test_lineages_are_views_of_their_own(session: StoredSession, five: list[int]
 def test_a_coordinate_that_does_not_exist_is_named(session: StoredSession, five: list[int]) -> None:
     compacted(session, five[2], lineage="other")
 
-    with pytest.raises(NotFoundError, match=f"no position 999: it ends at {five[-1]}"):
-        session.view(at=999)
-    with pytest.raises(NotFoundError, match=r"no lineage 'x' \(there is: main, other\)"):
-        session.view(lineage="x")
-    with pytest.raises(NotFoundError, match="no version 99"):
-        session.view(lineage="other", lineage_version=99)
-    with pytest.raises(NotFoundError):
-        session.view(at=0)
+    for coordinate, says in (
+        ({"at": 999}, f"no position 999: it ends at {five[-1]}"),
+        ({"at": 0}, "positions begin at 1"),
+        ({"lineage": "x"}, r"no lineage 'x' \(there is: main, other\)"),
+        ({"lineage": "other", "lineage_version": 99}, "no version 99"),
+    ):
+        with pytest.raises(NotFoundError, match=says):
+            session.view(**coordinate)  # type: ignore[arg-type]
 
 
 def test_a_session_that_does_not_exist_is_named(store: SessionStore) -> None:

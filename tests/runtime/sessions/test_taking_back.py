@@ -58,9 +58,7 @@ def test_a_result_alone_opens_its_call_again(session: StoredSession) -> None:
     assert verify(store_of(session)).is_ok
 
 
-def test_an_abandoned_call_can_be_answered_once_that_is_taken_back(
-    session: StoredSession,
-) -> None:
+def test_an_abandoned_call_can_be_answered_once_that_is_taken_back(session: StoredSession) -> None:
     session.append(call("c1"))
     session.cancel_tool_call("c1", "too soon")
 
@@ -86,14 +84,13 @@ def test_a_result_goes_with_its_call_where_the_id_was_used_again(session: Stored
 
 
 def test_two_results_of_one_id_are_taken_back_together(session: StoredSession) -> None:
-    ids = [session.append(call("c1"), result("c1", f"{n}")) for n in range(2)]
+    one, two = (session.append(call("c1"), result("c1", f"{n}")) for n in range(2))
 
-    gone = session.retract(ids[0].last, ids[1].last)
+    gone = session.retract(one.last, two.last)
 
     # One call is open again; the other could not be told from it.
-    assert len(session.log.state.open_calls) == 1
     (open_at,) = session.log.state.open_calls.values()
-    assert gone == Ranges.of({ids[0].first, ids[0].last, ids[1].first, ids[1].last} - {open_at})
+    assert gone == Ranges.of({one.first, one.last, two.first, two.last} - {open_at})
     assert positions(session.view()) == [open_at]
     session.append(result("c1", "again"))
     assert verify(store_of(session)).is_ok
