@@ -1,6 +1,6 @@
 """Finds what belongs to a block: its message, call and results; and completes retractions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ....domain.errors import InvalidPositionError
@@ -21,6 +21,21 @@ _FIRST_PAGE_EVENTS, _PAGE_EVENTS = 4, 500
 """Related blocks are usually near, so a page without a match is followed by a larger one."""
 _NEARBY_POSITIONS = 16
 """Gaps up to this size are read through, since model calls are recorded between messages."""
+
+
+def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
+    """Return all positions passed singly or in ranges. Raises InvalidPositionError if none."""
+    wanted = Ranges()
+    for position in positions:
+        if isinstance(position, Ranges):
+            wanted |= position
+        elif position < 1:
+            raise InvalidPositionError(f"positions begin at 1, not {position}")
+        else:
+            wanted |= Ranges.of([position])
+    if not wanted:
+        raise InvalidPositionError("no positions were given")
+    return wanted
 
 
 def check_blocks(log: list[RecordedEvent], wanted: Ranges, retracted: Ranges) -> None:

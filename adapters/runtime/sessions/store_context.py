@@ -13,8 +13,6 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.process_forks import reopen_in_children
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeIs
-
     from ...settings.settings import Settings
     from ...storage.read_models.read_models import ReadModels
     from ..compaction.prepared_boundary import BackgroundCompactions
@@ -44,11 +42,6 @@ class Opening:
     compress: bool
     counter: str | None = None
     """The tokenizer, if one was set."""
-
-
-def is_settings_file(given: "Settings | str | Path | None") -> "TypeIs[str | Path | None]":
-    """Whether settings are read from a file, named or not, and were not given as a value."""
-    return given is None or isinstance(given, str | Path)
 
 
 class StoreContext:
@@ -99,7 +92,7 @@ class StoreContext:
         Raises InvalidSettingError, one line for each mistake, with file and line or variable.
         """
         given = self._given_settings
-        if is_settings_file(given):
+        if given is None or isinstance(given, str | Path):
             # A store that never compacts does not wait for the settings and their library.
             from ...settings.load_settings import load_settings  # noqa: PLC0415 - start-up time
 

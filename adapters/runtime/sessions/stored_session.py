@@ -16,9 +16,8 @@ from ....domain.session_events import Fork, Parent, Usage
 from ....projections.history_view import HistoryView
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
-from .decisions import store_fork
-from .group_closure import complete_retraction
-from .naming import check_name, collect_positions
+from .decisions import check_name, store_fork
+from .group_closure import collect_positions, complete_retraction
 from .recall import RecalledBlock, recall_blocks
 from .session_log import SessionLog
 from .truncation import notify_truncated, preview_results
@@ -395,6 +394,6 @@ class StoredSession:
         agent's. The store's settings decide what is not given, and what is known of the model
         decides the limit.
         """
-        from ..agent_loop import open_loop  # noqa: PLC0415 - start-up time
+        from ..compaction.from_settings import open_loop  # noqa: PLC0415 - start-up time
 
         return open_loop(self.log, policy, limit=limit, model=model, options=options)

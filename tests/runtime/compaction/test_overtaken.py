@@ -8,7 +8,7 @@ import pytest
 from opened_stores import store_of
 
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.listeners import make_status_listener
+from cutbank.adapters.runtime.compaction.event_sink import make_status_listener
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.domain.errors import StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom

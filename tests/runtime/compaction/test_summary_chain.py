@@ -12,9 +12,7 @@ from summariser_talk import items_of, material_of
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
 from cutbank.adapters.runtime.compaction.summary_chain import (
     AcceptedDraft,
-    DraftRefusal,
     SummaryChain,
-    SummaryObserver,
     UnwrittenError,
 )
 from cutbank.domain.blocks import Block
@@ -23,6 +21,7 @@ from cutbank.domain.errors import (
     RejectedSummaryError,
     SummarizerFailedError,
 )
+from cutbank.domain.hooks import CompactionEventKind
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -34,6 +33,7 @@ MATERIAL = material_of(
     items_of(*(Block.user(f"Please look at file_{n}.py and say what it does.") for n in range(40))),
     budget=300,
 )
+REJECTED = CompactionEventKind.REJECTED
 GONE = SummarizerFailedError("no such model")
 
 
@@ -69,16 +69,14 @@ class Pauses(Cancellation):
         self.check()
 
 
-class Heard(SummaryObserver):
-    def __init__(self) -> None:
-        self.begun: list[str] = []
-        self.refusals: list[DraftRefusal] = []
+class Heard(list[tuple[CompactionEventKind, dict[str, Any]]]):
+    def __call__(self, moment: CompactionEventKind, **details: Any) -> None:
+        self.append((moment, details))
 
-    def note_begin(self, summarizer: str) -> None:
-        self.begun.append(summarizer)
-
-    def note_refusal(self, refusal: DraftRefusal) -> None:
-        self.refusals.append(refusal)
+    @property
+    def begun(self) -> list[str]:
+        summarizing = CompactionEventKind.SUMMARIZING
+        return [details["summariser"] for moment, details in self if moment is summarizing]
 
 
 def judge(draft: Draft) -> None:
@@ -89,14 +87,14 @@ def judge(draft: Draft) -> None:
 def write(
     *summarizers: Any,
     cancellation: Cancellation | None = None,
-    heard: SummaryObserver | None = None,
+    heard: Heard | None = None,
     on_failure: OnFailure = OnFailure.EXTRACTIVE,
     judged_by: Callable[[Draft], None] = judge,
     **limits: Any,
 ) -> AcceptedDraft:
     chain = SummaryChain(summarizers, **limits)
-    observer = heard or SummaryObserver()
-    return chain.write(MATERIAL, judged_by, cancellation or Pauses(), observer, on_failure)
+    heard = Heard() if heard is None else heard
+    return chain.write(MATERIAL, judged_by, cancellation or Pauses(), heard, on_failure)
 
 
 def transient(**how: float) -> SummarizerFailedError:
@@ -162,7 +160,12 @@ def test_whoever_is_refused_twice_makes_way() -> None:
     assert len(bad.asked) == 2
     assert written.summarizer == "extractive"
     assert heard.begun == ["scripted", "extractive"]
-    assert [refusal.rule for refusal in heard.refusals] == ["made-up", "made-up"]
+    refused, again = (details for moment, details in heard if moment is REJECTED)
+    assert refused["rule"] == again["rule"] == "made-up"
+    assert refused["reason"] == "scripted: made-up: the user never said: drop all tables"
+    assert (refused["usage"], refused["summariser"]) == (BAD.usage, "scripted")
+    assert "summarizer" not in refused
+    assert heard[-1][0] is CompactionEventKind.SUMMARIZED
 
 
 def test_the_end_of_the_chain_cannot_be_refused() -> None:

@@ -18,7 +18,6 @@ from unpinned import UNPINNED
 import cutbank
 from cutbank import Block, CompactionOptions, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.compaction.prepared_boundary import PreparedView
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.errors import (
     InvalidPositionError,
@@ -50,7 +49,8 @@ class Swapping(RuleBasedStateMachine):
         self.count = 0
         self.speaks = False
         """Whether somebody speaks between the look at the view to come and the swap."""
-        self.made, self.loop._swap.serve = self.loop._swap.serve, self._made  # type: ignore[method-assign]
+        compactor = self.loop._compactor
+        self.activate, compactor.activate = compactor.activate, self._activate  # type: ignore[method-assign]
 
     def teardown(self) -> None:
         try:
@@ -160,10 +160,10 @@ class Swapping(RuleBasedStateMachine):
         fresh = ViewReader(self.store.events, "default", "a session", "main")
         assert told(*mine.read_history()) == told(*fresh.read_history())
 
-    def _made(self, coming: PreparedView) -> bool:
+    def _activate(self, *boundary: Any, **details: Any) -> int:
         if self.speaks:
             self._say(Block.user("And this?"))
-        return self.made(coming)
+        return self.activate(*boundary, **details)
 
     def _say(self, *blocks: Any) -> None:
         done = self.session.append(*blocks)
