@@ -43,18 +43,6 @@ def test_a_closed_session_is_viewed_and_forked_and_not_changed(
     assert verify(store).is_ok
 
 
-def test_a_recorded_call_proves_what_was_sent(session: StoredSession, five: list[int]) -> None:
-    view = session.view()
-    compacted(session, five[2])
-    session.append(said("later"))
-
-    session.record_call(view, call_id="call", model="m")
-
-    verdict = verify(store_of(session))
-    assert verdict.violations == []
-    assert verdict.calls == 1
-
-
 def test_a_result_answers_its_call_wherever_it_stands(session: StoredSession) -> None:
     session.append(call("c1"), call("c2"), Block.assistant("meanwhile"))
 
@@ -175,19 +163,6 @@ def test_only_blocks_that_are_there_are_pinned_or_hidden(
 
 
 # Whatever left the view is recalled word for word
-
-
-def test_recall_gives_back_what_left_the_view(session: StoredSession, five: list[int]) -> None:
-    original = {entry.position: entry.block for entry in session.view().entries}
-    session.hide(five[3])
-    session.retract(five[4])
-    compacted(session, five[2])
-
-    recalled = session.recall(Ranges.span(five[0], five[4]))
-
-    assert {block.position: block.block for block in recalled} == original
-    assert [block.handle for block in recalled] == [f"#{at}" for at in five]
-    assert session.recall(five[0], five[4])[1].block == original[five[4]]
 
 
 def test_recall_searches_words_and_names(session: StoredSession) -> None:

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 from opened_stores import store_of
-from short_sessions import call, compacted, number_of_rows, positions, result, said, words
+from short_sessions import call, compacted, number_of_rows, result, said, words
 
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
@@ -43,22 +43,6 @@ def test_a_fork_s_handles_name_its_parent_s_blocks_and_then_its_own(
     session.append(Block.user("later"))
     assert words(fork.view()) == ["q0", "q1", "q2", "own"]
     assert words(session.view())[-1] == "later"
-
-
-def test_a_fork_of_a_fork_shares_with_both(session: StoredSession, five: list[int]) -> None:
-    child = session.fork("child", at=five[3])
-    own = child.append(said("child")).last
-    late = child.append(said("late")).last
-
-    grandchild = child.fork("grandchild", at=own)
-    early = child.fork("early", at=five[1])
-    grandchild.append(said("grandchild"))
-    early.append(said("early"))
-
-    assert words(grandchild.view()) == ["q0", "q1", "q2", "q3", "child", "grandchild"]
-    assert words(early.view()) == ["q0", "q1", "early"]
-    assert late not in positions(grandchild.view())
-    assert verify(store_of(session)).is_ok
 
 
 def test_a_fork_inherits_the_boundary_that_was_in_effect_where_it_left(

@@ -96,19 +96,6 @@ def test_two_results_of_one_id_are_taken_back_together(session: StoredSession) -
     assert verify(store_of(session)).is_ok
 
 
-def test_rewinding_takes_back_all_that_follows(session: StoredSession, five: list[int]) -> None:
-    session.pin(five[4])
-    session.append(call("c1"))
-
-    gone = session.rewind(five[2])
-
-    assert five[3] in gone
-    assert words(session.view()) == ["q0", "q1", "q2"]
-    assert session.log.state.open_calls == {}
-    session.append(said("on"))
-    assert words(session.view()) == ["q0", "q1", "q2", "on"]
-
-
 def test_only_blocks_that_are_there_can_be_taken_back(
     session: StoredSession, five: list[int]
 ) -> None:
