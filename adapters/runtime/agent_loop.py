@@ -1,10 +1,12 @@
 """Keeps one agent's session within its model's context, before and after each call."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import ceil
 from os import getpid
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from ...domain.compaction import derive_lineage_id
@@ -40,6 +42,8 @@ from .compaction.summary_chain import UnwrittenError
 from .sessions.session_log import SessionLog
 from .sessions.store_context import ShadowPolicies
 from .telemetry.activation import measure_preparation
+
+_T = TypeVar("_T")
 
 
 class AgentLoop:
@@ -360,3 +364,31 @@ class AgentLoop:
             pass  # another process was faster, and its decision ended the request
         self._compactor.decisions.give_up(requested, why)
         return True
+
+
+class AsyncAgentLoop:
+    """An AgentLoop with awaitable calls; cancelling one stops its compaction."""
+
+    def __init__(self, loop: AgentLoop) -> None:
+        self.loop = loop
+
+    async def prepare(self) -> HistoryView:
+        return await self._run_in_thread(self.loop.prepare)
+
+    async def record_call(self, view: HistoryView, **call: Any) -> None:
+        await self._run_in_thread(lambda: self.loop.record_call(view, **call))
+
+    async def handle_overflow(self, error: object) -> HistoryView:
+        return await self._run_in_thread(lambda: self.loop.handle_overflow(error))
+
+    async def _run_in_thread(self, call: Callable[[], _T]) -> _T:
+        working = asyncio.ensure_future(asyncio.to_thread(call))
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            self.loop.cancel()
+            # The call puts everything back before it ends; only then is the task cancelled.
+            await asyncio.wait([working])
+            if not working.cancelled():
+                working.exception()  # the cancellation is the error to raise
+            raise

@@ -37,7 +37,7 @@ def boundaries(told: list[CompactionEvent]) -> int:
 # Before a call
 
 
-def test_a_view_below_the_threshold_is_served_as_it_is(
+def test_a_view_below_the_threshold_stays(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
     talk(session, 2)
@@ -51,9 +51,7 @@ def test_a_view_below_the_threshold_is_served_as_it_is(
 
 
 @pytest.mark.claim("S2.20", "S2.26", "S2.32", "S2.33", "S3.12")
-def test_a_view_over_the_threshold_is_compacted_before_it_is_served(
-    session: StoredSession,
-) -> None:
+def test_a_view_over_the_threshold_is_compacted_before_a_call(session: StoredSession) -> None:
     before = full(session).view()
 
     view = session.loop(limit=LIMIT).prepare()
@@ -66,9 +64,7 @@ def test_a_view_over_the_threshold_is_compacted_before_it_is_served(
 
 
 @pytest.mark.claim("S2.27")
-def test_a_request_is_compacted_once_until_the_model_answers_or_its_call_is_recorded(
-    session: StoredSession, told: list[CompactionEvent]
-) -> None:
+def test_a_request_is_compacted_once(session: StoredSession, told: list[CompactionEvent]) -> None:
     full(session)
     first = session.loop(limit=LIMIT).prepare()
     # Under a lower limit the same view is over the threshold again.
@@ -84,7 +80,7 @@ def test_a_request_is_compacted_once_until_the_model_answers_or_its_call_is_reco
     assert session.loop(limit=3_500).prepare().boundary != second.boundary
 
 
-def test_a_turn_can_be_granted_one_compaction(
+def test_a_turn_may_have_one_compaction(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
     full(session)
@@ -103,9 +99,7 @@ def test_a_turn_can_be_granted_one_compaction(
 
 
 @pytest.mark.claim("S3.14")
-def test_a_sub_agent_and_a_loop_that_is_not_automatic_compact_after_an_overflow_only(
-    store: SessionStore,
-) -> None:
+def test_sub_agents_and_loops_by_hand_compact_after_an_overflow_only(store: SessionStore) -> None:
     sub = store.session("sub", parent=Parent(namespace="default", key="main"))
     loops = (
         full(sub).loop(limit=LIMIT),
@@ -118,7 +112,7 @@ def test_a_sub_agent_and_a_loop_that_is_not_automatic_compact_after_an_overflow_
 
 
 @pytest.mark.claim("S3.33")
-def test_what_cannot_become_smaller_is_tried_again_once_the_session_has_grown(
+def test_a_futile_attempt_waits_for_growth(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
     session.pin(session.append(Block.user("x" * 26_000)).last)
@@ -140,7 +134,7 @@ def test_what_cannot_become_smaller_is_tried_again_once_the_session_has_grown(
     assert session.log.compactor().decisions.read_state().futile == 0
 
 
-def test_the_first_prompt_and_standing_instructions_stay_whatever_a_summary_says(
+def test_the_first_prompt_and_standing_instructions_stay_word_for_word(
     session: StoredSession,
 ) -> None:
     session.append(Block.user("Build the parser. Never touch migrations."))
@@ -187,9 +181,7 @@ def never_done(session: StoredSession) -> tuple[Never, AgentLoop]:
 
 
 @pytest.mark.claim("S2.53")
-def test_cancelling_stops_a_summary_and_leaves_the_view_as_it_was(
-    session: StoredSession,
-) -> None:
+def test_cancelling_leaves_the_view_as_it_was(session: StoredSession) -> None:
     never, loop = never_done(session)
     before = session.view()
     with ThreadPoolExecutor() as agent:
@@ -240,9 +232,7 @@ def test_an_awaited_loop_does_what_the_other_does(session: StoredSession) -> Non
 # What is told
 
 
-def test_every_moment_is_told_in_order_with_sizes(
-    session: StoredSession, told: list[CompactionEvent]
-) -> None:
+def test_moments_are_told_in_order(session: StoredSession, told: list[CompactionEvent]) -> None:
     before = full(session).view()
 
     view = session.loop(limit=LIMIT).prepare()

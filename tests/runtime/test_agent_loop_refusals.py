@@ -37,21 +37,15 @@ def test_an_overflow_is_compacted_and_recorded(session: StoredSession, store: Se
 
     assert view.tokens < before.tokens
     assert loop.request.limit == 8_000  # as the provider says
-    recorded = [
-        store.events.mapper.to_domain_event(row)
-        for row in store.events.recorder.select_events(session.log.id)
-    ]
+    rows = store.events.recorder.select_events(session.log.id)
+    recorded = map(store.events.mapper.to_domain_event, rows)
     (overflow,) = [event for event in recorded if isinstance(event, ContextOverflowed)]
-    assert (overflow.model, overflow.message) == (
-        "claude-sonnet-4-5",
-        "prompt is too long: 9100 tokens > 8000 maximum",
-    )
+    assert overflow.model == "claude-sonnet-4-5"
+    assert overflow.message == "prompt is too long: 9100 tokens > 8000 maximum"
 
 
 @pytest.mark.claim("S2.12", "S2.13", "S2.36")
-def test_a_second_overflow_of_one_request_is_a_typed_error(
-    session: StoredSession, told: list[CompactionEvent]
-) -> None:
+def test_a_second_overflow_is_an_error(session: StoredSession, told: list[CompactionEvent]) -> None:
     loop = full(session).loop(limit=LIMIT)
     loop.handle_overflow(TOO_LONG)
 
@@ -69,22 +63,12 @@ def test_a_second_overflow_of_one_request_is_a_typed_error(
     assert f"#{error.largest[0]} " in str(error)
     assert "\n" not in str(error)
 
-
-def test_after_an_answer_an_overflow_is_compacted_again(
-    session: StoredSession, told: list[CompactionEvent]
-) -> None:
-    loop = full(session).loop(limit=LIMIT)
+    talk(session, 20)  # an answer allows another
     loop.handle_overflow(TOO_LONG)
-    talk(session, 20)
-
-    loop.handle_overflow(TOO_LONG)
-
     assert boundaries(told) == 2
 
 
-def test_a_view_that_cannot_be_made_smaller_names_what_holds_it_up(
-    session: StoredSession,
-) -> None:
+def test_what_cannot_be_made_smaller_is_named(session: StoredSession) -> None:
     huge = session.append(Block.user("x" * 50_000)).last
     session.pin(huge)
     loop = session.loop(limit=LIMIT)
@@ -116,9 +100,7 @@ def test_a_policy_that_does_nothing_after_an_overflow_is_an_error(session: Store
 
 
 @pytest.mark.claim("S2.37", "S3.11")
-def test_an_error_about_something_else_is_raised_again(
-    session: StoredSession, told: list[CompactionEvent]
-) -> None:
+def test_other_errors_are_raised_again(session: StoredSession, told: list[CompactionEvent]) -> None:
     error = RuntimeError("rate limit exceeded: too many tokens per minute")
     loop = full(session).loop(limit=LIMIT)
 
@@ -152,7 +134,7 @@ def failing(session: StoredSession) -> AgentLoop:
     )
 
 
-def test_a_policy_may_leave_the_view_where_no_summary_can_be_had(
+def test_a_policy_may_do_without_a_summary(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
     loop = failing(session)

@@ -11,9 +11,7 @@ import cutbank
 from cutbank import Block, CompactionOptions, ToolCall, ToolResult
 
 
-def test_what_is_said_while_the_clock_goes_back_keeps_its_order(
-    tmp_path: Path, clock: Clock
-) -> None:
+def test_a_clock_that_goes_back_changes_no_order(tmp_path: Path, clock: Clock) -> None:
     said = []
     for number in range(12):
         # Each time a new process, and the clock is a day further back.

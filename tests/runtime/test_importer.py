@@ -83,9 +83,7 @@ def test_a_transcript_becomes_a_session(store: SessionStore, talk: Talk, file: P
     assert (report.tool_calls, report.tool_results, report.errors) == (2, 2, [])
 
 
-def test_a_call_is_recorded_once_with_what_it_saw(
-    talk: Talk, imported: Callable[[Talk], StoredSession]
-) -> None:
+def test_a_call_is_recorded_once(talk: Talk, imported: Callable[[Talk], StoredSession]) -> None:
     session = imported(talk)
 
     log = session.log.events.read(session.log.chain(), Ranges.span(1, session.position))
@@ -97,7 +95,7 @@ def test_a_call_is_recorded_once_with_what_it_saw(
     assert texts(session.view(at=call.position))[-1] == "b.txt"
 
 
-def test_a_rewind_takes_back_the_old_tail(
+def test_a_rewind_takes_back_the_tail(
     store: SessionStore, imported: Callable[[Talk], StoredSession]
 ) -> None:
     talk = Talk()
@@ -136,9 +134,7 @@ def test_its_own_compactions_are_the_lineage_recorded(
     assert verify(store).is_ok
 
 
-def test_a_call_that_the_source_went_on_without_is_closed(
-    store: SessionStore, talk: Talk, file: Path
-) -> None:
+def test_a_call_that_is_left_open_is_closed(store: SessionStore, talk: Talk, file: Path) -> None:
     talk.calls("m3", "t3")
     talk.user("never mind")
     talk.calls("m4", "t4")
@@ -176,9 +172,7 @@ def side_by_side() -> Talk:
     return talk
 
 
-def test_results_pair_wherever_they_stand_and_one_without_a_call_is_kept_with_its_reason(
-    store: SessionStore, file: Path, tmp_path: Path
-) -> None:
+def test_results_pair_wherever_they_stand(store: SessionStore, file: Path, tmp_path: Path) -> None:
     file.write_bytes(side_by_side().raw())
 
     report = import_file(store, file)
@@ -207,9 +201,7 @@ def test_results_pair_wherever_they_stand_and_one_without_a_call_is_kept_with_it
     assert again == [entry["uuid"] for entry in side_by_side().entries]
 
 
-def test_a_file_that_grew_is_as_if_it_had_been_imported_at_once(
-    store: SessionStore, file: Path, tmp_path: Path
-) -> None:
+def test_a_file_may_grow_line_by_line(store: SessionStore, file: Path, tmp_path: Path) -> None:
     lines = side_by_side().raw().splitlines(keepends=True)
 
     for end in range(1, len(lines) + 1):
@@ -233,9 +225,7 @@ def test_a_session_in_two_files_pairs_across_them(store: SessionStore, tmp_path:
     assert reports[1].tool_results == 1
 
 
-def test_a_result_pairs_with_the_call_that_another_sessions_file_ended_with(
-    store: SessionStore, file: Path
-) -> None:
+def test_a_result_pairs_with_the_call_of_an_earlier_file(store: SessionStore, file: Path) -> None:
     lines = side_by_side().raw().splitlines(keepends=True)
     later = file.with_name(SESSION.replace("5", "6") + ".jsonl")
     file.write_bytes(b"".join(lines[:2]))
@@ -254,9 +244,7 @@ def test_a_result_pairs_with_the_call_that_another_sessions_file_ended_with(
     assert import_file(store, later).added == 0
 
 
-def test_a_line_that_cannot_be_read_is_kept_raw_with_its_reason_and_found(
-    store: SessionStore, talk: Talk, file: Path
-) -> None:
+def test_an_unreadable_line_is_kept_and_found(store: SessionStore, talk: Talk, file: Path) -> None:
     lines = {
         b'{"type": "user", said: "zebra"}': "not JSON",
         b'{"type": "user", "said": "zebra \0"}': "holds NUL bytes",
@@ -280,9 +268,7 @@ def test_a_line_that_cannot_be_read_is_kept_raw_with_its_reason_and_found(
     assert import_file(store, file).added == 0
 
 
-def test_a_line_that_was_cut_off_is_kept_once_however_often_it_is_read(
-    store: SessionStore, talk: Talk, file: Path
-) -> None:
+def test_a_line_that_was_cut_off_is_kept_once(store: SessionStore, talk: Talk, file: Path) -> None:
     talk.user("the last words of it")
     raw = talk.raw()
 
@@ -306,9 +292,7 @@ def test_what_cannot_stand_in_a_view_is_kept_whatever_is_in_it(session: StoredSe
     assert "answer" in batch.errors[0]
 
 
-def test_unknown_entries_are_kept_raw_and_counted(
-    store: SessionStore, talk: Talk, file: Path
-) -> None:
+def test_unknown_entries_are_kept_and_counted(store: SessionStore, talk: Talk, file: Path) -> None:
     talk.add("hologram", payload={"x": 1})
     file.write_bytes(talk.raw())
 
@@ -327,9 +311,7 @@ def test_nothing_to_import_is_said(store: SessionStore, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_shared_transcript_imports_verifies_and_compacts(
-    store: SessionStore, shared_sessions: Path
-) -> None:
+def test_shared_transcripts_import_and_compact(store: SessionStore, shared_sessions: Path) -> None:
     reports = list(import_path(store, shared_sessions / "claude-code"))
 
     assert reports
@@ -353,9 +335,7 @@ def test_every_shared_transcript_imports_verifies_and_compacts(
     assert all(not report.added for report in import_path(store, shared_sessions / "claude-code"))
 
 
-def test_tools_that_no_log_can_hold_are_left_out_with_a_word(
-    store: SessionStore, tmp_path: Path
-) -> None:
+def test_tools_that_no_log_can_hold_are_left_out(store: SessionStore, tmp_path: Path) -> None:
     file = tmp_path / "body.json"
     deep = "[" * 400 + "]" * 400
     said = '{"role": "user", "content": "words"}'
@@ -370,9 +350,7 @@ def test_tools_that_no_log_can_hold_are_left_out_with_a_word(
     assert verify(store).is_ok
 
 
-def test_a_result_takes_no_call_of_a_sub_agent_in_its_own_file(
-    store: SessionStore, file: Path
-) -> None:
+def test_a_result_takes_no_call_of_a_sub_agent(store: SessionStore, file: Path) -> None:
     talk = Talk()
     talk.user("go")
     talk.user("look", parentUuid=None, isSidechain=True)

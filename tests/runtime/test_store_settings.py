@@ -49,9 +49,7 @@ def test_what_a_call_says_goes_before_the_file(settled: Settled) -> None:
     assert session.loop(limit=100_000).prepare().boundary is None
 
 
-def test_settings_that_a_call_gives_are_those_of_the_policy_that_the_file_names(
-    settled: Settled,
-) -> None:
+def test_a_call_may_set_the_policy_that_the_file_names(settled: Settled) -> None:
     session = settled(
         '[compaction]\npolicy = "tunacode"\nsettings = {reserve_tokens = 1_000}\nlimit = 9_000\n'
     )

@@ -67,8 +67,7 @@ class LineageWriter:
         return self._record_always(record)
 
     def is_held(self, requested: int) -> bool:
-        until = self.find_lease_end(requested)
-        return until is not None and until > self.store.clock()
+        return self._find_lease(requested) is not None
 
     def check_free(self, request: CompactionRequest) -> None:
         """Raise LeaseHeldError if another worker has it, StalePlanError if the session changed."""
@@ -76,10 +75,8 @@ class LineageWriter:
             self._check_free(self._open_lineage(), request)
 
     def _check_free(self, lineage: Compaction, request: CompactionRequest) -> None:
-        requested = lineage.state.requested
-        until = self.find_lease_end(requested)
-        if until is not None and until > self.store.clock():
-            holder = cast(CompactionRequested, self.reader.read_decision(requested)).by
+        if held := self._find_lease(lineage.state.requested):
+            holder, until = held
             raise LeaseHeldError(
                 f"{holder or 'an agent in the session'} is compacting it,"
                 f" until {until.isoformat(timespec='seconds')} at the longest",
@@ -88,13 +85,14 @@ class LineageWriter:
         if request.found_at is not None and lineage.stored_version > request.found_at:
             raise StalePlanError("it was compacted, or tried, since it was found due")
 
-    def find_lease_end(self, requested: int) -> datetime | None:
-        """Return when the lease of an open request ends, None if there is none."""
+    def _find_lease(self, requested: int) -> tuple[str | None, datetime] | None:
+        """Return who holds the lease of an open request, and until when; None if nobody does."""
         if not requested:
             return None
         request = cast(CompactionRequested, self.reader.read_decision(requested))
         # Requests from before there were leases have none; their processes are long gone.
-        return request.timestamp + timedelta(seconds=request.lease_s or 0.0)
+        until = request.timestamp + timedelta(seconds=request.lease_s or 0.0)
+        return (request.by, until) if until > self.store.clock() else None
 
     def activate(self, prepared: int | None, trigger: Trigger | None) -> int:
         """Serve the boundary that was prepared last; `prepared` demands that it is still that."""

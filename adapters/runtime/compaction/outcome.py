@@ -186,30 +186,24 @@ def make_stored_outcome(
 
 def explain_plan(request: CompactionRequest, planned: PlannedCompaction | Window) -> Explanation:
     """Explain the policy's plan, or why it asks for none."""
+    plan, trims, writers = None, tuple[Trim, ...](), tuple[str, ...]()
     if isinstance(planned, Window):
-        return Explanation(
-            trigger=request.trigger,
-            due=measure_threshold(request.policy, planned),
-            plan=None,
-            leaves=(),
-            stays=_count_shares(planned.items),
-            shortened=(),
-            writers=(),
-        )
-    window, settlement = planned.window, planned.settlement
-    stays = [item for item in window.items if item.position in settlement.kept]
-    chain = tuple(one.name for one in request.chain.summarizers) or (ExtractiveSummarizer().name,)
-    needs_summary = planned.material.removed_items and planned.plan.summary_tokens
+        window, kept = planned, list(planned.items)
+    else:
+        window, plan, settlement = planned.window, planned.plan, planned.settlement
+        kept = [item for item in window.items if item.position in settlement.kept]
+        trims = settlement.trims
+        names = [one.name for one in request.chain.summarizers] or [ExtractiveSummarizer().name]
+        writers = tuple(names) if planned.material.removed_items and plan.summary_tokens else ()
+    stays = {item.position for item in kept}
     return Explanation(
         trigger=request.trigger,
         due=measure_threshold(request.policy, window),
-        plan=planned.plan,
-        leaves=_count_shares(
-            [item for item in window.items if item.position not in settlement.kept]
-        ),
-        stays=_count_shares(stays),
-        shortened=_find_shortened(window, stays, settlement.trims),
-        writers=chain if needs_summary else (),
+        plan=plan,
+        leaves=_count_shares(item for item in window.items if item.position not in stays),
+        stays=_count_shares(kept),
+        shortened=_find_shortened(window, kept, trims),
+        writers=writers,
     )
 
 

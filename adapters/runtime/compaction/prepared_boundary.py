@@ -35,13 +35,13 @@ class PreparedView:
     """The view that would begin at the prepared boundary, and the window of the current one."""
 
     request: CompactionRequest
-    now: Window
-    blocks: int
-    """The number of blocks in the current view."""
+    snapshot: SessionSnapshot
     history: HistoryFold
     window: Window
-    beneath: int
-    served: int
+
+    @property
+    def now(self) -> Window:
+        return self.snapshot.window
 
     @property
     def boundary(self) -> CompactBoundary:
@@ -51,7 +51,7 @@ class PreparedView:
     @cached_property
     def misfit(self) -> str | None:
         """The reason why it must not be served any more, None if it fits."""
-        history = self.history
+        history, served = self.history, self.snapshot.boundary
         since = ChangesSince(
             retracted=history.retracted,
             reopened=history.reopened,
@@ -60,7 +60,11 @@ class PreparedView:
             shown=history.entries,
         )
         if why := explain_misfit(
-            self.boundary, history.summary, since, beneath=self.beneath, served=self.served
+            self.boundary,
+            history.summary,
+            since,
+            beneath=self.snapshot.decided.prepared_beneath,
+            served=served.originator_version if served else 0,
         ):
             return why
         # An estimate, which reads no blocks: a model call may be waiting for the answer.
@@ -78,11 +82,9 @@ class PreparedView:
     @property
     def outcome(self) -> CompactionOutcome:
         """What the swap does, as a compaction's outcome."""
-        number = self.boundary.originator_version
+        reason = f"boundary {self.boundary.originator_version} was prepared"
         return replace(
-            make_stored_outcome(
-                self.boundary, self.history.summary, f"boundary {number} was prepared"
-            ),
+            make_stored_outcome(self.boundary, self.history.summary, reason),
             pre_tokens=self.now.used_tokens,
             post_tokens=self.window.used_tokens,
         )
@@ -98,15 +100,7 @@ def read_prepared_view(
         window = make_window(history, view, request.limit, request.trigger)
     if request.usage is not None:
         window = apply_reported_usage(window, round(window.tokens * snapshot.share))
-    return PreparedView(
-        request=request,
-        now=snapshot.window,
-        blocks=len(snapshot.view.entries),
-        history=history,
-        window=window,
-        beneath=snapshot.decided.prepared_beneath,
-        served=snapshot.boundary.originator_version if snapshot.boundary else 0,
-    )
+    return PreparedView(request, snapshot, history, window)
 
 
 def serve_prepared(compactor: Compactor, coming: PreparedView) -> bool:
@@ -119,7 +113,7 @@ def serve_prepared(compactor: Compactor, coming: PreparedView) -> bool:
         "trigger": coming.request.trigger,
         "policy": boundary.policy,
         "summariser": summary.summariser if summary else None,
-        "before": ViewStats(coming.now.used_tokens, coming.blocks),
+        "before": ViewStats(coming.now.used_tokens, len(coming.snapshot.view.entries)),
     }
     if coming.misfit is not None:
         compactor.drop(boundary.originator_version, coming.misfit, **told)

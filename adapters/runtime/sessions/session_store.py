@@ -150,7 +150,7 @@ class SessionStore:
                 )
                 with suppress(IntegrityError):  # another process opened it: that is as good
                     self.events.save(opened)
-            return self._session(namespace, key)
+            return StoredSession(SessionLog(self.context, namespace, key))
 
     def sessions(self, namespace: str | None = None) -> list[StoredSession]:
         """List all sessions, by namespace and key."""
@@ -236,9 +236,6 @@ class SessionStore:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _session(self, namespace: str, key: str) -> StoredSession:
-        return StoredSession(SessionLog(self.context, namespace, key))
 
     def _describe_missing(self, namespace: str, key: str) -> str:
         streams = self.events.recorder.select_streams(namespace)

@@ -262,7 +262,7 @@ class StoredSession:
         def decide(session: Session) -> Ranges:
             log = self.log
             gone = log.reader(MAIN_LINEAGE).read_retracted(session.version)
-            closed = complete_retraction(
+            closed, reopened = complete_retraction(
                 log.events,
                 log.chain(),
                 wanted,
@@ -270,8 +270,8 @@ class StoredSession:
                 head=session.version,
                 open_calls=session.state.open_calls,
             )
-            session.retract(closed.positions, closed.reopened, reason)
-            return closed.positions
+            session.retract(closed, reopened, reason)
+            return closed
 
         with translate_storage_errors(self.log.context.name):
             return cast(Ranges, self.log.decide(decide))

@@ -90,9 +90,7 @@ FORMS: dict[str, Callable[[Row], object]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_overflow_is_recognised_in_any_form_and_what_only_sounds_like_one_is_none(
-    form: str,
-) -> None:
+def test_overflows_alone_are_recognised_in_any_form(form: str) -> None:
     def taken(rows: list[Row]) -> list[str]:
         return [named(row) for row in rows if recognize_overflow(FORMS[form](row))]
 

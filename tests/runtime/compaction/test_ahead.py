@@ -130,9 +130,7 @@ def test_a_boundary_is_prepared_while_the_agent_goes_on(
 
 
 @pytest.mark.claim("S2.51")
-def test_nothing_is_prepared_unasked_too_early_or_of_a_sub_agents_session(
-    store: SessionStore,
-) -> None:
+def test_nothing_is_prepared_unasked_too_early_or_for_a_sub_agent(store: SessionStore) -> None:
     sub = store.session("sub", parent=Parent(namespace="default", key="main"))
     unasked, early = store.session("unasked"), store.session("early")
 

@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_talk import full
 
-import cutbank
-from cutbank import CompactionOptions
 from cutbank.adapters.runtime.compaction.hook_commands import HookCommand, to_hook_input
 from cutbank.adapters.runtime.compaction.hook_process import HookProcess
 from cutbank.domain.compaction_events import Trigger
@@ -139,7 +136,7 @@ def test_an_answer_is_heard(program: Program) -> None:
         assert program(code)(ABOUT_TO) == verdict, code
 
 
-def test_an_answer_is_heard_before_a_compaction_only(
+def test_an_answer_counts_before_a_compaction(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert program("""print('{"veto": "no", "instructions": "x"}')""")(STARTS_AGAIN) is None
@@ -155,9 +152,7 @@ def test_a_program_is_started_for_its_moments_only(program: Program) -> None:
     assert hook(ABOUT_TO) is None
 
 
-def test_a_failure_is_logged_and_stops_nothing(
-    program: Program, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_is_only_logged(program: Program, caplog: pytest.LogCaptureFixture) -> None:
     rows: list[tuple[str, str]] = [
         ("raise ValueError('no river')", "exited with 1 (ValueError: no river)"),
         ("import os; os.abort()", "was ended by signal 6"),
@@ -190,7 +185,7 @@ def test_a_program_that_cannot_be_started_is_logged(caplog: pytest.LogCaptureFix
         assert "cannot be started" in caplog.text, word
 
 
-def test_neither_arguments_nor_keys_are_logged(
+def test_no_arguments_or_keys_are_logged(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = "sk-ant-api03-Zq8vN2xK7wPqLmT4"
@@ -236,7 +231,7 @@ def test_a_hang_is_killed_with_its_children(
     assert "took longer than 5 s, and was killed" in caplog.text
 
 
-def test_the_time_limit_holds_whatever_a_program_does_with_its_streams(
+def test_a_program_that_talks_on_is_killed(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     talks = "import itertools\nfor n in itertools.count(): print(n, flush=True, end='')"
@@ -263,7 +258,7 @@ def test_a_child_that_lives_on_is_not_waited_for(program: Program, tmp_path: Pat
         os.kill(int(number.read_text()), signal.SIGKILL)
 
 
-def test_a_child_that_floods_is_not_heard_to_the_end(
+def test_a_flood_is_not_heard_to_the_end(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     # The program ends once its child has said more than a pipe holds.
@@ -314,9 +309,7 @@ def test_an_interrupt_leaves_no_program_behind(program: Program, tmp_path: Path)
         os.kill(int(number.read_text()), 0)
 
 
-def test_no_shell_reads_a_command_and_the_environment_is_as_it_is(
-    program: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_shell_reads_a_command(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIVER", "brown")
     code = "import os, sys; print(sys.argv[1:], sorted(os.environ.items()))"
     hook = program(code, "$RIVER; echo", "*")
@@ -334,30 +327,3 @@ def test_text_that_is_no_text_survives(program: Program) -> None:
     hook = program("import json, sys; print(json.load(sys.stdin)['session'] == 'half \\ud83d')")
 
     assert hook(odd) == Veto("True")
-
-
-def test_programs_are_told_of_a_real_compaction_and_a_broken_one_stops_nothing(
-    program: Program, tmp_path: Path, store: cutbank.SessionStore, session: cutbank.StoredSession
-) -> None:
-    told = tmp_path / "told.jsonl"
-    store.listeners += [
-        HookCommand(("cutbank-has-no-such-program",), ANY_MOMENT),
-        program(
-            "import json, sys\n"
-            f"open({str(told)!r}, 'a').write(sys.stdin.read() + chr(10))\n"
-            "print('Keep the names of all rivers.')"
-        ),
-    ]
-
-    outcome = full(session).compact(
-        limit=8_000,
-        options=CompactionOptions(settings={"keep_tokens": "1000"}, instructions="Be short."),
-    )
-
-    heard = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
-    assert outcome.compacted
-    assert (heard[0]["trigger"], heard[0]["custom_instructions"]) == ("manual", "Be short.")
-    assert [one["moment"] for one in heard][-3:] == ["recorded", "activated", "session_start"]
-    assert "Keep the names of all rivers." in heard[1]["instructions"]
-    assert heard[-1]["source"] == "compact"
-    assert heard[-1]["after"]["tokens"] < heard[0]["before"]["tokens"]

@@ -48,7 +48,7 @@ def shortened(session: StoredSession) -> CompactBoundary:
     return view.boundary
 
 
-def test_what_is_pruned_leaves_gaps_and_a_line_that_says_how_many_messages_left(
+def test_a_line_says_how_many_messages_were_pruned(
     session: StoredSession, talk: dict[str, int]
 ) -> None:
     outcome = session.compact(prunes(talk["answer"], talk["call"], talk["result"]))
@@ -65,9 +65,7 @@ def test_what_is_pruned_leaves_gaps_and_a_line_that_says_how_many_messages_left(
     assert outcome.post_tokens < outcome.pre_tokens
 
 
-def test_a_result_that_a_policy_would_orphan_leaves_with_its_call_or_stays_with_it(
-    session: StoredSession, talk: dict[str, int]
-) -> None:
+def test_pairs_are_pruned_whole(session: StoredSession, talk: dict[str, int]) -> None:
     outcome = session.compact(prunes(talk["call"], talk["second result"]))
 
     # The first pair stays for its newest block, the second leaves for its largest.
@@ -92,9 +90,7 @@ def test_what_was_pruned_before_is_counted_on(session: StoredSession, talk: dict
     ]
 
 
-def test_a_notice_stands_below_the_summary_that_was_there(
-    session: StoredSession, talk: dict[str, int]
-) -> None:
+def test_a_notice_stands_below_the_summary(session: StoredSession, talk: dict[str, int]) -> None:
     compacted(session, talk["second prompt"])
     before = summary_of(session)
 
@@ -107,7 +103,7 @@ def test_a_notice_stands_below_the_summary_that_was_there(
     assert after.summariser == "notice"
 
 
-def test_results_alone_are_shortened_without_a_summary(
+def test_results_are_shortened_without_a_summary(
     session: StoredSession, talk: dict[str, int]
 ) -> None:
     outcome = session.compact(shortens(talk["result"]))
@@ -123,7 +119,7 @@ def test_results_alone_are_shortened_without_a_summary(
     assert session.recall(talk["result"])[0].block.text == "a line of output\n" * 300
 
 
-def test_what_is_hidden_where_results_are_only_shortened_is_named_all_the_same(
+def test_what_is_hidden_is_named_without_a_summary(
     session: StoredSession, talk: dict[str, int]
 ) -> None:
     session.hide(talk["answer"])
@@ -139,9 +135,7 @@ def test_what_is_hidden_where_results_are_only_shortened_is_named_all_the_same(
     assert verify(store_of(session)).is_ok
 
 
-def test_notes_in_front_of_all_that_is_sent_stay_where_nothing_leaves(
-    session: StoredSession,
-) -> None:
+def test_notes_in_front_of_all_stay_where_nothing_leaves(session: StoredSession) -> None:
     note = session.append(Block.note("for people")).last
     session.append(Block.user("go on"), ToolCall(tool_call_id="one", name="read"))
     result = session.append(ToolResult(tool_call_id="one", content="line\n" * 900)).last
@@ -152,7 +146,7 @@ def test_notes_in_front_of_all_that_is_sent_stay_where_nothing_leaves(
     assert status is BlockStatus.VISIBLE
 
 
-def test_the_summary_goes_on_standing_where_results_are_only_shortened(
+def test_the_summary_stays_where_results_are_shortened(
     session: StoredSession, talk: dict[str, int]
 ) -> None:
     compacted(session, talk["second prompt"])

@@ -52,9 +52,7 @@ def compact(session: StoredSession, writes: Callable[[Material], Draft] | None =
     return summary_of(session)
 
 
-def test_the_summary_tells_what_was_said_before_and_not_that_nobody_knows(
-    session: StoredSession,
-) -> None:
+def test_the_summary_tells_what_was_said_before(session: StoredSession) -> None:
     unknown = summary_of(session)
 
     now = compact(session)
@@ -64,9 +62,7 @@ def test_the_summary_tells_what_was_said_before_and_not_that_nobody_knows(
     assert not unknown.covers - now.covers
 
 
-def test_a_summarizer_is_given_all_that_its_text_will_stand_for_and_then_goes_on_from_it(
-    session: StoredSession,
-) -> None:
+def test_a_summarizer_gets_all_that_its_text_stands_for(session: StoredSession) -> None:
     given: list[Material] = []
 
     def writes(material: Material) -> Draft:

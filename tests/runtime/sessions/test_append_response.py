@@ -78,9 +78,7 @@ def reported(session: StoredSession) -> ModelCalled:
 
 
 @pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in BODIES.items()])
-def test_text_calls_and_usage_of_a_clients_response_are_stored(
-    session: StoredSession, body: dict[str, Any]
-) -> None:
+def test_text_calls_and_usage_are_stored(session: StoredSession, body: dict[str, Any]) -> None:
     response = ask(body)
 
     done = session.append_response(response)
@@ -114,9 +112,7 @@ def test_signed_thinking_goes_back_to_anthropic_word_for_word(session: StoredSes
     assert check_anthropic(body) == []
 
 
-def test_encrypted_reasoning_and_images_go_back_to_openai_as_they_came(
-    session: StoredSession,
-) -> None:
+def test_reasoning_and_images_go_back_to_openai_as_they_came(session: StoredSession) -> None:
     body = render_view(append(session, RESPONSES), "openai-responses")
 
     assert RESPONSES["output"][0] in body["input"]
@@ -125,9 +121,7 @@ def test_encrypted_reasoning_and_images_go_back_to_openai_as_they_came(
     assert check_openai_responses(body) == []
 
 
-def test_a_models_image_is_kept_and_named_where_a_request_cannot_hold_it(
-    session: StoredSession,
-) -> None:
+def test_an_image_is_named_where_a_request_cannot_hold_it(session: StoredSession) -> None:
     view = append(session, BODIES["google"])
 
     blocks = [entry.block for entry in view.entries if isinstance(entry.block, Block)]

@@ -84,7 +84,7 @@ def test_the_same_request_is_not_stored_twice(session: StoredSession) -> None:
 # Pins and hides take effect at the next boundary, for whole groups, and last
 
 
-def test_pins_and_hides_take_effect_at_the_next_boundary_and_are_carried_on(
+def test_pins_and_hides_count_from_the_next_boundary(
     session: StoredSession, five: list[int]
 ) -> None:
     before = session.view().entries
@@ -113,9 +113,7 @@ def test_pins_and_hides_take_effect_at_the_next_boundary_and_are_carried_on(
     assert verify(store_of(session)).is_ok
 
 
-def test_pinning_what_was_summarised_brings_it_back_at_the_next_boundary(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_pinning_brings_back_what_was_summarised(session: StoredSession, five: list[int]) -> None:
     compacted(session, five[3])
     session.pin(five[1])
     assert words(session.view()) == ["q3", "q4"]
@@ -148,9 +146,7 @@ def test_a_pin_takes_the_whole_message_and_its_results(session: StoredSession) -
     assert positions(session.view()) == [*pinned, newest]
 
 
-def test_only_blocks_that_are_there_are_pinned_or_hidden(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_only_blocks_are_pinned_or_hidden(session: StoredSession, five: list[int]) -> None:
     session.retract(five[0])
     for act in (session.pin, session.unpin, session.hide):
         for position, says in (

@@ -27,9 +27,7 @@ def test_a_fork_copies_nothing(store: SessionStore, session: StoredSession) -> N
     assert fork.view().entries == session.view().entries
 
 
-def test_a_fork_s_handles_name_its_parent_s_blocks_and_then_its_own(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_a_forks_handles_name_its_parents_blocks(session: StoredSession, five: list[int]) -> None:
     fork = session.fork("fork", at=five[2])
     own = fork.append(Block.user("own")).last
 
@@ -45,9 +43,7 @@ def test_a_fork_s_handles_name_its_parent_s_blocks_and_then_its_own(
     assert words(session.view())[-1] == "later"
 
 
-def test_a_fork_inherits_the_boundary_that_was_in_effect_where_it_left(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_a_fork_inherits_the_boundary_in_effect(session: StoredSession, five: list[int]) -> None:
     first = compacted(session, five[2])
     session.append(said("q5"))
     after_first = session.position
@@ -101,9 +97,7 @@ def test_a_fork_answers_calls_that_were_open_where_it_left(session: StoredSessio
     assert [entry.text for entry in fork.view().entries[-2:]] == ["the fork's", "both"]
 
 
-def test_what_a_fork_takes_back_stays_in_its_parent(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_what_a_fork_retracts_stays_in_its_parent(session: StoredSession, five: list[int]) -> None:
     session.retract(five[0])
     fork = session.fork("fork")
 

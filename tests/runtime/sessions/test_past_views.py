@@ -9,9 +9,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import NotFoundError, StalePlanError
 
 
-def test_reverting_twice_serves_what_was_served_before(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_reverting_serves_what_was_before(session: StoredSession, five: list[int]) -> None:
     whole = session.view().entries
     first = compacted(session, five[1])
     served = session.view().entries
@@ -42,7 +40,7 @@ def test_a_prepared_boundary_is_activated_once(session: StoredSession, five: lis
         session.activate()
 
 
-def test_a_dry_run_records_nothing(
+def test_a_dry_run_stores_none(
     store: SessionStore, session: StoredSession, five: list[int]
 ) -> None:
     before = number_of_rows(store)
@@ -55,9 +53,7 @@ def test_a_dry_run_records_nothing(
     assert number_of_rows(store) == before
 
 
-def test_a_view_of_a_position_uses_what_was_in_effect_there(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_a_past_view_uses_what_was_in_effect(session: StoredSession, five: list[int]) -> None:
     compacted(session, five[2])
     session.append(said("q5"))
 

@@ -14,9 +14,7 @@ from cutbank.domain.errors import (
 from cutbank.domain.ranges import Ranges
 
 
-def test_what_is_taken_back_leaves_at_once_and_stays_in_the_log(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_what_is_taken_back_stays_in_the_log(session: StoredSession, five: list[int]) -> None:
     before = session.view()
 
     gone = session.retract(five[1], five[3], reason="not meant")
@@ -96,9 +94,7 @@ def test_two_results_of_one_id_are_taken_back_together(session: StoredSession) -
     assert verify(store_of(session)).is_ok
 
 
-def test_only_blocks_that_are_there_can_be_taken_back(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_only_blocks_can_be_taken_back(session: StoredSession, five: list[int]) -> None:
     session.retract(five[0])
 
     for wanted, message in (
@@ -113,9 +109,7 @@ def test_only_blocks_that_are_there_can_be_taken_back(
             session.retract(*wanted)
 
 
-def test_taking_back_what_a_summary_stands_for_brings_back_the_boundary_before(
-    session: StoredSession, five: list[int]
-) -> None:
+def test_retracting_behind_a_summary_undoes_it(session: StoredSession, five: list[int]) -> None:
     first = compacted(session, five[1])
     session.append(said("q5"))
     compacted(session, five[4])
