@@ -3,7 +3,7 @@
 from enum import StrEnum
 from uuid import UUID
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from .event import Event
 from .ranges import Ranges
@@ -173,7 +173,7 @@ class Summary(Event):
     covers: Ranges
     """Every position that the text summarizes, including those of earlier summaries."""
     cites: Ranges = Ranges()
-    summariser: str
+    summarizer: str = Field(validation_alias="summariser", serialization_alias="summariser")
     model: str | None = None
     usage: Usage | None = None
     cost_usd: ReportedAmount = None
@@ -208,7 +208,7 @@ class CompactionRejected(Event):
     """The request that it was written for; others may have overtaken it."""
     reason: str
     rule: str
-    summariser: str
+    summarizer: str = Field(validation_alias="summariser", serialization_alias="summariser")
     model: str | None = None
     usage: Usage | None = None
     cost_usd: ReportedAmount = None

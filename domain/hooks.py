@@ -47,6 +47,10 @@ class ViewStats:
     summaries: int = 0
 
 
+JSON_NAMES = {"summarizer": "summariser"}
+"""Fields whose JSON key is spelled as it was, because programs and logs have it."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionEvent:
     """One event of a compaction, or of a context that is filling up."""
@@ -64,7 +68,7 @@ class CompactionEvent:
     """How many blocks leave according to the plan."""
     instructions: str | None = None
     """The instructions for the summary so far."""
-    summariser: str | None = None
+    summarizer: str | None = None
     boundary: int | None = None
     source: str | None = None
     reason: str | None = None
@@ -82,7 +86,11 @@ class CompactionEvent:
     `tool_response_truncated`; for a served boundary, the Claude Agent SDK's `compact_boundary`."""
 
     def to_json(self) -> dict[str, Any]:
-        known = {name: value for name, value in asdict(self).items() if value is not None}
+        known = {
+            JSON_NAMES.get(name, name): value
+            for name, value in asdict(self).items()
+            if value is not None
+        }
         if self.usage is not None:
             known["usage"] = self.usage.model_dump(exclude_none=True)
         return known

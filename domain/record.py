@@ -20,7 +20,8 @@ class Record(BaseModel):
     it. Constructing with an unknown field raises UnknownFieldError.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    # A field may keep a stored name that is not its own: it is read and constructed by both.
+    model_config = ConfigDict(frozen=True, extra="allow", validate_by_name=True)
 
     if not TYPE_CHECKING:  # type checkers know the fields of each class
 

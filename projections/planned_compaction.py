@@ -133,7 +133,7 @@ def _make_material(
     originals: OriginalsReader,
 ) -> Material:
     before, gone = window.summary, settlement.removed_items
-    if gone and before is not None and before.summariser == UNSHOWN_SUMMARIZER:
+    if gone and before is not None and before.summarizer == UNSHOWN_SUMMARIZER:
         # An unknown text cannot be updated, so summarize its blocks from the log; the served prompt
         # lacks them too.
         before, gone, served = None, tuple(originals(settlement.covers)), None
@@ -167,7 +167,7 @@ def reuse_summary(planned: PlannedCompaction) -> tuple[Draft, str]:
     summary, material = planned.window.summary, planned.material
     text = material.previous or (HIDDEN_TEXT if planned.settlement.hidden else "")
     return Draft(text, material.previous_sections), (
-        summary.summariser if summary else NoticeSummarizer().name
+        summary.summarizer if summary else NoticeSummarizer().name
     )
 
 
@@ -206,7 +206,7 @@ def make_summary_fields(
         "digest": planned.material.digest,
         "covers": planned.settlement.covers,
         "cites": draft.cites,
-        "summariser": summarizer,
+        "summarizer": summarizer,
         "model": draft.model,
         "usage": draft.usage,
         "cost_usd": draft.cost_usd,

@@ -481,7 +481,7 @@ def _recorded(store: SessionStore) -> None:
         {
             "text": "What the source's own summary said.",
             "covers": Ranges.span(1, head - 3),
-            "summariser": RECORDED_LINEAGE,
+            "summarizer": RECORDED_LINEAGE,
             "tokens": 9,
         },
         based_on=0,

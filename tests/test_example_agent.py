@@ -158,7 +158,7 @@ def check_compactions(session: StoredSession) -> None:
     version: int | None = None
     while (view := session.view(lineage_version=version)).boundary:
         assert view.summary
-        boundaries.append(view.summary.summariser)
+        boundaries.append(view.summary.summarizer)
         version = view.boundary.originator_version - 1
     assert len(boundaries) >= 10
     assert set(boundaries) == {"llm"}

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from ..fidelity.scores import Scores
 from ..record import Record
@@ -26,7 +26,9 @@ class Setup(Record):
     """The explicit settings only."""
     limit: int
     """Tokens that a prompt may have."""
-    summariser: str = "extractive"
+    summarizer: str = Field(
+        default="extractive", validation_alias="summariser", serialization_alias="summariser"
+    )
     budget: int | None = None
     """The most tokens of each summary; None leaves it to the policy."""
     model: str | None = None
@@ -37,8 +39,8 @@ class Setup(Record):
         """The name shown to users: `pi@as_shipped keep_tokens=8000`."""
         settings = " ".join(f"{name}={value}" for name, value in sorted(self.settings.items()))
         budget = f"budget={self.budget}" if self.budget is not None else ""
-        summariser = f"by {self.summariser}" if self.summariser != "extractive" else ""
-        return " ".join(filter(None, (self.policy, settings, budget, summariser)))
+        summarizer = f"by {self.summarizer}" if self.summarizer != "extractive" else ""
+        return " ".join(filter(None, (self.policy, settings, budget, summarizer)))
 
 
 class Bill(Record):

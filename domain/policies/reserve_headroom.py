@@ -312,7 +312,7 @@ def list_kept_messages(window: Window) -> tuple[Message, ...]:
 
 
 def _sum_tokens(messages: Sequence[Message], estimator: Estimator) -> int:
-    return sum(estimator.count_message([item.block for item in one.items]) for one in messages)
+    return sum([estimator.count_message([item.block for item in one.items]) for one in messages])
 
 
 def _write_reason(window: Window, headroom: Headroom) -> str:

@@ -142,7 +142,7 @@ def compact_window(window: Window, settlement: Settlement, generation: int) -> W
         boundary=generation,
         text=_make_text(_SUMMARY_TOKENS),
         covers=settlement.covers,
-        summariser="sample",
+        summarizer="sample",
         tokens=_SUMMARY_TOKENS,
     )
     return Window(

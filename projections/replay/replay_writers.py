@@ -58,15 +58,15 @@ class ReplayWriters:
             material = replace(material, budget=self.budget, turn_budget=0)
         refused: list[str] = []
         on_failure = planned.plan.on_failure
-        for summariser in self._list_summarizers(on_failure):
+        for summarizer in self._list_summarizers(on_failure):
             try:
                 # A replay uses only synchronous summarizers.
-                draft = cast(Draft, summariser.summarize(material))
+                draft = cast(Draft, summarizer.summarize(material))
                 check_draft(draft, material, user_texts=user_texts(draft, material))
             except (RejectedSummaryError, SummarizerFailedError) as error:
-                refused.append(f"{summariser.name}: {error}")
+                refused.append(f"{summarizer.name}: {error}")
             else:
-                return WrittenDraft(draft, summariser.name, tuple(refused))
+                return WrittenDraft(draft, summarizer.name, tuple(refused))
         if refused and on_failure is OnFailure.UNCHANGED:
             raise ReplayUnwrittenError("; ".join(refused))
         last = NoticeSummarizer() if on_failure is OnFailure.NOTICE else ListingSummarizer()

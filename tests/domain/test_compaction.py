@@ -48,7 +48,7 @@ def boundary(previous: int | None = None) -> dict[str, Any]:
     }
 
 
-SUMMARY = {"text": "before", "covers": Ranges.span(1, 6), "summariser": "s", "tokens": 2}
+SUMMARY = {"text": "before", "covers": Ranges.span(1, 6), "summarizer": "s", "tokens": 2}
 
 
 def drawn(compaction: Compaction, *, at: int | None = 9) -> int:
@@ -119,7 +119,7 @@ def test_what_decides_nothing_overtakes_no_plan() -> None:
     planned_on = compaction.state.decided
 
     compaction.request(trigger=events.Trigger.MANUAL, policy="p", after=9)
-    compaction.reject(reason="empty", rule="not-empty", summariser="s")
+    compaction.reject(reason="empty", rule="not-empty", summarizer="s")
     compaction.fail(reason="no network")
 
     assert compaction.record_boundary(boundary(), SUMMARY, based_on=planned_on, activate_at=9) == 5

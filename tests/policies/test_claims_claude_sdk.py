@@ -344,7 +344,7 @@ def test_where_no_summary_can_be_had_what_would_be_summed_up_leaves_all_the_same
     assert view.boundary is not None
     assert words_of(view) == [one for one in words_of(before) if one[0] in wanted.kept]
     assert view.summary is not None
-    assert view.summary.summariser == "notice"
+    assert view.summary.summarizer == "notice"
     assert view.summary.text.startswith("[Context Pruned: Removed ")
     assert session.recall(before.entries[0].position)[0].block.text.startswith("0 please")
 

@@ -258,7 +258,7 @@ def test_by_default_a_failed_summariser_costs_quality_and_no_compaction(
     view = loop.prepare()
 
     assert view.summary is not None
-    assert view.summary.summariser == "extractive"
+    assert view.summary.summarizer == "extractive"
 
 
 # The digest

@@ -145,7 +145,7 @@ def test_no_text_is_too_odd(plain: EventStore, compressing: EventStore) -> None:
         events = [
             appended(text).model_copy(update={"block": Block.user(text, name=f"of {text}")}),
             SystemPromptSet(**_envelope(), text=long),
-            Summary(**_envelope(), boundary=1, text=text, **told, summariser="test", tokens=1),
+            Summary(**_envelope(), boundary=1, text=text, **told, summarizer="test", tokens=1),
             CompactionOpened(
                 **_envelope(), namespace="n", key="k", lineage=f"of {text}", base=base
             ),

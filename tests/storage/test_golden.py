@@ -84,7 +84,10 @@ def tree_of(value: Any) -> Any:
     """All that a value holds, defaults included, as the golden files say it."""
     match value:
         case Record():
-            fields = {name: getattr(value, name) for name in type(value).model_fields}
+            fields = {
+                one.serialization_alias or name: getattr(value, name)
+                for name, one in type(value).model_fields.items()
+            }
             tree = {name: tree_of(one) for name, one in fields.items()}
             unknown = {name: tree_of(one) for name, one in (value.model_extra or {}).items()}
             return {"class": type(value).__name__} | tree | unknown

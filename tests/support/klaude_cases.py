@@ -202,7 +202,7 @@ def summary_event(text: str, digest: Digest, covers: Ranges) -> Summary:
         text=text,
         digest=digest,
         covers=covers,
-        summariser="vectors",
+        summarizer="vectors",
         tokens=estimate_text(text),
     )
 

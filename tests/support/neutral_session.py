@@ -169,6 +169,6 @@ def _summary(block: Neutral, covers: Ranges) -> Summary:
             modified_files=tuple(files.get("modified_files", ())),
         ),
         covers=covers,
-        summariser="recorded",
+        summarizer="recorded",
         tokens=max(1, len(block["text"]) // 4),
     )

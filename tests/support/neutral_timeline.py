@@ -95,4 +95,4 @@ def _boundary(last: int) -> CompactBoundary:
 
 def _summary(last: int, text: str) -> Summary:
     covers = Ranges.span(1, last)
-    return Summary(**ENVELOPE, boundary=1, text=text, covers=covers, summariser="s", tokens=0)
+    return Summary(**ENVELOPE, boundary=1, text=text, covers=covers, summarizer="s", tokens=0)

@@ -109,7 +109,7 @@ class Talk:
             boundary=2,
             text=summary,
             covers=Ranges.span(1, after) - keeps,
-            summariser="a test",
+            summarizer="a test",
             tokens=1,
         )
         blocks = (BlockAppended, ToolCalled, ToolReturned, ToolCallAbandoned)

@@ -268,7 +268,7 @@ class Simulation:
                     known.handled, known.turns = True, 0
                     known.compacted += 1
                     assert known.compacted == 1, f"compacted twice in one rest: {notice}"
-                    self.done.append((notice.session, notice.at, notice.summariser))
+                    self.done.append((notice.session, notice.at, notice.summarizer))
                 case NoticeKind.PASSED_OVER | NoticeKind.LOST:
                     # Of two workers on one session one is told that it is too late.
                     assert known.turns < FULL or len(self.workers) > 1, notice

@@ -219,7 +219,7 @@ def summary(settlement: Settlement, version: int) -> Summary:
         boundary=version,
         text="what happened",
         covers=settlement.covers,
-        summariser="s",
+        summarizer="s",
         tokens=1,
     )
 

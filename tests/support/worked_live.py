@@ -222,7 +222,7 @@ def written(summary: Summary, blocks: Ranges) -> dict[str, Any]:
         "digest": summary.digest,
         "covers": summary.covers & blocks,
         "cites": summary.cites,
-        "summariser": summary.summariser,
+        "summariser": summary.summarizer,
         "tokens": summary.tokens,
     }
 

@@ -110,7 +110,7 @@ def describe_calibration(measured: BacktestResult) -> str:
 
 def has_texts(setup: Setup) -> bool:
     """Return whether the setup has texts to measure fidelity on."""
-    return setup.summariser != SIZED_SUMMARIZER
+    return setup.summarizer != SIZED_SUMMARIZER
 
 
 def select_differences(measured: BacktestResult) -> list[SetupDifference]:
@@ -147,8 +147,8 @@ def make_backtest_command(
         words += ["--budgets", ",".join(said)]
     for name, values in _group_settings(setups):
         words += ["--set", f"{name}={','.join(values)}"]
-    for summariser in dict.fromkeys(setup.summariser for setup in setups):
-        words += ["--summarizer", summariser] if summariser != "extractive" else []
+    for summarizer in dict.fromkeys(setup.summarizer for setup in setups):
+        words += ["--summarizer", summarizer] if summarizer != "extractive" else []
     for model in dict.fromkeys(setup.model for setup in setups if setup.model):
         words += ["--model", model]
     return shlex.join(words)

@@ -125,7 +125,7 @@ class CellBench:
 
         Raises PolicyFailedError if the policy raises or returns something other than a plan.
         """
-        is_sized = setup.summariser == SIZED_SUMMARIZER
+        is_sized = setup.summarizer == SIZED_SUMMARIZER
         measure = None if is_sized else self._make_measure(setup.limit)
         began = process_time()
         decider = self._make_decider(setup, facts)
@@ -235,7 +235,7 @@ class CellBench:
             self.log.decisions,
             self.settings,
             # Only cached summaries of a model are used: `replay --allow-llm` writes missing ones.
-            SummaryOptions(setup.summariser, setup.budget),
+            SummaryOptions(setup.summarizer, setup.budget),
             settings=setup.settings,
             limit=setup.limit,
             model=setup.model or self.log.model,

@@ -47,7 +47,7 @@ def fingerprint_item(
     between runs.
     """
     if isinstance(item, Setup):
-        if item.summariser == UNCACHEABLE_SUMMARIZER:
+        if item.summarizer == UNCACHEABLE_SUMMARIZER:
             return None
         terms = settings.model_dump(mode="json", include={"compaction", "pins"})
         priced = repr(facts) if item.model else repr([facts, dict(others)])

@@ -83,7 +83,7 @@ class Grid:
                     policy=policy,
                     settings=settings,
                     limit=limit,
-                    summariser=self.summarizer,
+                    summarizer=self.summarizer,
                     budget=budget,
                     model=self.model,
                 )

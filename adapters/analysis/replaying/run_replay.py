@@ -107,7 +107,7 @@ class Replay:
     @property
     def summarizer_counts(self) -> dict[str, int]:
         """The number of summaries by summarizer name."""
-        return dict(Counter(one.summary.summariser for one in self.compactions if one.summary))
+        return dict(Counter(one.summary.summarizer for one in self.compactions if one.summary))
 
     @property
     def fallback_count(self) -> int:

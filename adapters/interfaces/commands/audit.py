@@ -182,7 +182,9 @@ def _event_to_json(event: Event) -> dict[str, Any]:
     return {
         "event": type(event).__name__,
         "when": format_timestamp(find_source_time(event) or event.timestamp),
-        "said": event.model_dump(mode="json", exclude=_ENVELOPE_FIELDS, exclude_defaults=True),
+        "said": event.model_dump(
+            mode="json", exclude=_ENVELOPE_FIELDS, exclude_defaults=True, by_alias=True
+        ),
     }
 
 
@@ -304,7 +306,7 @@ def _describe_event(event: Event, counts: CompactionCounts) -> str:
             return _describe_boundary(
                 event, PromptSizeChange(before, after, SizeBasis.ESTIMATED), counts
             )
-        case decisions.Summary(summariser=who, tokens=tokens, covers=covers):
+        case decisions.Summary(summarizer=who, tokens=tokens, covers=covers):
             stands = f"replaces {format_handles(covers)}" if covers else "replaces nothing new"
             model = f" ({event.model})" if event.model else ""
             return f"summary by {who}{model}, {format_count(tokens, 'token')}, {stands}"
@@ -312,7 +314,7 @@ def _describe_event(event: Event, counts: CompactionCounts) -> str:
             return f"compaction {counts[boundary]} is served from #{start} on"
         case decisions.PreparationDropped(boundary=boundary, reason=reason):
             return f"compaction {counts[boundary]}, which was prepared, is dropped: {reason}"
-        case decisions.CompactionRejected(summariser=who, rule=rule, reason=reason):
+        case decisions.CompactionRejected(summarizer=who, rule=rule, reason=reason):
             return f"a draft of {who} is not used, by the rule {rule}: {reason}"
         case decisions.CompactionFailed(reason=reason, stood_in=None):
             return f"the compaction failed: {reason}"

@@ -122,7 +122,9 @@ def _block_to_json(block: DiffedBlock) -> dict[str, Any]:
 
 def _summary_to_json(summary: Summary) -> dict[str, Any]:
     return {
-        **pick(summary, "boundary summariser model tokens covers text sections"),
+        **pick(summary, "boundary"),
+        "summariser": summary.summarizer,
+        **pick(summary, "model tokens covers text sections"),
         "digest": summary.digest.model_dump(mode="json"),
     }
 
@@ -161,7 +163,7 @@ def _print_diff(diff: ViewDiff, number: int | None, *, most: int | None) -> None
     _print_blocks("left", diff.removed, most)
     _print_blocks("came in", diff.added, most)
     if diff.has_new_summary and diff.summary is not None:
-        print_text(f"\nthe summary, by {diff.summary.summariser}", bold=True)
+        print_text(f"\nthe summary, by {diff.summary.summarizer}", bold=True)
         lines = diff.summary.text.split("\n")
         for line in lines[:most]:
             shown = line if most is None else clip_text(line, _LINE_CELLS + 40)
@@ -187,7 +189,7 @@ def _replacement_lines(diff: ViewDiff) -> Iterator[str]:
     if summary is not None:
         size = format_count(summary.tokens, "token")
         same = "" if diff.has_new_summary else ", as before"
-        yield f"instead  a summary of {size} by {summary.summariser}{same}"
+        yield f"instead  a summary of {size} by {summary.summarizer}{same}"
         yield f"         replaces {format_handles(summary.covers)}"
         yield from _digest_lines(summary.digest)
     if diff.unmentioned_blocks:

@@ -334,7 +334,7 @@ def _format_done(one: DoneStatus) -> str:
     gain = f"{one.pre_tokens:,} -> {one.post_tokens:,} tokens"
     cost = f", ${one.cost_usd:,.4f}" if one.cost_usd else ""
     took = f", in {one.took_s:,.1f} s" if one.took_s is not None else ""
-    by = f" by {one.summariser}" if one.summariser else ""
+    by = f" by {one.summarizer}" if one.summarizer else ""
     return f"{_format_name(one)}: {_format_time(one.done_at)}, {gain}{by}{cost}{took}"
 
 

@@ -108,7 +108,8 @@ def _node_to_json(node: BoundaryNode, number: int) -> dict[str, Any]:
         "split_turn": boundary.split_turn.turn if boundary.split_turn else None,
         **pick(node, "served_from first_call"),
         **(
-            pick(summary, "summariser model cost_usd")
+            {"summariser": summary.summarizer}
+            | pick(summary, "model cost_usd")
             | {"summary_tokens": summary.tokens, "summary": summary.text}
             if summary
             else dict.fromkeys(_SUMMARY_FIELDS)
@@ -238,7 +239,7 @@ def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
     if summary is None:
         yield f"{size}; without a summary"
     else:
-        by = f"{summary.summariser}{f' ({summary.model})' if summary.model else ''}"
+        by = f"{summary.summarizer}{f' ({summary.model})' if summary.model else ''}"
         yield f"{size}; a summary of {format_count(summary.tokens, 'token')} by {by}"
     if node.new_blocks:
         yield f"took out {format_handles(node.new_blocks)}"

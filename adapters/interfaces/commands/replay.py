@@ -153,7 +153,7 @@ def _compaction_to_json(one: ReplayCompaction, left: Ranges) -> dict[str, Any]:
         "repairs": [repair_to_json(repair) for repair in one.repairs],
         "orphaned": list(one.orphaned_calls),
         "summary": summary and summary.text,
-        "summariser": summary and summary.summariser,
+        "summariser": summary and summary.summarizer,
         "rejected": list(one.refused_drafts),
     }
 
@@ -246,7 +246,7 @@ def _describe_compaction(
     trims = len(boundary.trims)
     yield f"left {gone}" + (f"; {format_count(trims, 'result')} shortened" if trims else "")
     if summary is not None:
-        yield f"in its place a summary by {summary.summariser}, {summary.tokens:,} tokens"
+        yield f"in its place a summary by {summary.summarizer}, {summary.tokens:,} tokens"
     for repair in compacted.repairs:
         yield f"repaired {describe_repair(repair)}"
     for complaint in compacted.refused_drafts:

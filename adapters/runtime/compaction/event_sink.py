@@ -106,7 +106,7 @@ class CompactionEventSink:
         self._so_far = replace(
             self._so_far,
             boundary=boundary,
-            summariser=summarizer,
+            summarizer=summarizer,
             after=after,
             compacted_blocks=compacted_blocks,
         )

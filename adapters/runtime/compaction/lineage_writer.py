@@ -169,7 +169,7 @@ class LineageWriter:
         spent = list(written.refusals)
         if written.draft.model:
             details = written.to_details()
-            spent.append(DraftRefusal(details.pop("summariser"), why, rule, **details))
+            spent.append(DraftRefusal(details.pop("summarizer"), why, rule, **details))
         self.record_refusals(request_version, spent)
 
     def record_refusals(

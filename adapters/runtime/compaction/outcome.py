@@ -180,7 +180,7 @@ def make_stored_outcome(
         repairs=boundary.repairs,
         split_turn=boundary.split_turn.turn if boundary.split_turn else None,
         summary=summary.text if summary else None,
-        summarizer=summary.summariser if summary else None,
+        summarizer=summary.summarizer if summary else None,
     )
 
 

@@ -112,7 +112,7 @@ def serve_prepared(compactor: Compactor, coming: PreparedView) -> bool:
     told: dict[str, Any] = {
         "trigger": coming.request.trigger,
         "policy": boundary.policy,
-        "summariser": summary.summariser if summary else None,
+        "summarizer": summary.summarizer if summary else None,
         "before": ViewStats(coming.now.used_tokens, len(coming.snapshot.view.entries)),
     }
     if coming.misfit is not None:

@@ -43,9 +43,7 @@ class DraftRefusal:
 
     def to_details(self) -> dict[str, Any]:
         """Return the details of its event."""
-        details = asdict(self) | {"summariser": self.summarizer, "reason": str(self)}
-        del details["summarizer"]
-        return details
+        return asdict(self) | {"reason": str(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class AcceptedDraft:
     def to_details(self) -> dict[str, Any]:
         """Return the details of its event."""
         return {
-            "summariser": self.summarizer,
+            "summarizer": self.summarizer,
             "model": self.draft.model,
             "usage": self.draft.usage,
             "cost_usd": self.draft.cost_usd,
@@ -112,7 +110,7 @@ class SummaryChain:
         """
         refusals: list[DraftRefusal] = []
         for summarizer in self._order_summarizers(on_failure):
-            notify(CompactionEventKind.SUMMARIZING, summariser=summarizer.name)
+            notify(CompactionEventKind.SUMMARIZING, summarizer=summarizer.name)
             began, known = monotonic(), len(refusals)
             try:
                 draft = self._write_accepted(summarizer, material, judge, cancellation, refusals)
@@ -137,7 +135,7 @@ class SummaryChain:
             began = monotonic()
             is_notice = on_failure is OnFailure.NOTICE
             summarizer = NoticeSummarizer() if is_notice else ListingSummarizer()
-            notify(CompactionEventKind.SUMMARIZING, summariser=summarizer.name)
+            notify(CompactionEventKind.SUMMARIZING, summarizer=summarizer.name)
             draft = summarizer.summarize(material)
         written = AcceptedDraft(draft, summarizer.name, monotonic() - began, tuple(refusals))
         notify(CompactionEventKind.SUMMARIZED, **written.to_details())

@@ -156,7 +156,7 @@ def _make_result(outcome: CompactionOutcome) -> AttemptResult:
         "boundary": outcome.boundary,
         "pre_tokens": outcome.pre_tokens,
         "post_tokens": outcome.post_tokens,
-        "summariser": outcome.summarizer,
+        "summarizer": outcome.summarizer,
         "reason": outcome.reason,
     }
     return AttemptResult(NoticeKind.DONE, done)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from ....domain.hooks import JSON_NAMES
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.event_log.storage_errors import translate_storage_errors
@@ -61,7 +62,7 @@ class DoneStatus:
     boundary: int
     pre_tokens: int
     post_tokens: int
-    summariser: str | None
+    summarizer: str | None
     cost_usd: float | None
     took_s: float | None
     done_at: datetime
@@ -213,7 +214,7 @@ def _to_json_value(value: Any) -> Any:
         case datetime():
             return value.isoformat()
         case dict():
-            return {name: _to_json_value(one) for name, one in value.items()}
+            return {JSON_NAMES.get(name, name): _to_json_value(one) for name, one in value.items()}
         case list() | tuple():
             return [_to_json_value(one) for one in value]
         case _:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any
 
+from ....domain.hooks import JSON_NAMES
+
 
 class NoticeKind(StrEnum):
     STARTED = "started"
@@ -52,7 +54,7 @@ class WorkerNotice:
     boundary: int | None = None
     pre_tokens: int | None = None
     post_tokens: int | None = None
-    summariser: str | None = None
+    summarizer: str | None = None
     cost_usd: float | None = None
     attempt: int | None = None
     """The number of the attempt in a row, from 1."""
@@ -63,7 +65,7 @@ class WorkerNotice:
         """Return the fields that are not None as JSON values, with times as ISO 8601 in UTC."""
         known = {name: value for name, value in asdict(self).items() if value is not None}
         return {
-            name: value.isoformat() if isinstance(value, datetime) else value
+            JSON_NAMES.get(name, name): value.isoformat() if isinstance(value, datetime) else value
             for name, value in known.items()
         }
 

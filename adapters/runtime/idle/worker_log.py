@@ -136,7 +136,7 @@ def _format_session(notice: WorkerNotice) -> str:
 
 def _format_gain(notice: WorkerNotice) -> str:
     gain = f"{notice.pre_tokens or 0:,} -> {notice.post_tokens or 0:,} tokens"
-    by = f", by {notice.summariser}" if notice.summariser else ""
+    by = f", by {notice.summarizer}" if notice.summarizer else ""
     cost = f", for ${notice.cost_usd:.4f}" if notice.cost_usd else ""
     return f"{gain}{by}{cost}{_format_seconds(notice)}"
 

@@ -74,7 +74,7 @@ def record_shortening(
 
 def _carry_summary(summary: Any) -> dict[str, Any]:
     """Return the fields of the summary served before, which stays valid."""
-    return {name: getattr(summary, name) for name in ("text", "covers", "summariser", "tokens")}
+    return {name: getattr(summary, name) for name in ("text", "covers", "summarizer", "tokens")}
 
 
 def find_replacement_texts(
@@ -164,7 +164,7 @@ def record_source_compaction(
             {
                 "text": text,
                 "covers": Ranges.span(1, head) - kept - retracted,
-                "summariser": RECORDED_LINEAGE if step.summary else UNSHOWN_SUMMARIZER,
+                "summarizer": RECORDED_LINEAGE if step.summary else UNSHOWN_SUMMARIZER,
                 "tokens": estimate_text(text),
             },
             based_on=lineage.state.decided,

@@ -56,7 +56,7 @@ class Instruments:
             "prepare.duration", "How long agents waited for what to send to their models"
         )
         self.summary_duration = histogram(
-            "summary.duration", "How long summarisers took, their retries included"
+            "summary.duration", "How long summarizers took, their retries included"
         )
         self.summary_tokens = counter(
             "summary.tokens", "token", "Tokens that providers reported for summaries"

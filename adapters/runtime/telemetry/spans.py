@@ -256,7 +256,7 @@ class CompactionTelemetry(CompactionObserver):
                 )
             case CompactionEventKind.SUMMARIZING:
                 self._end_summary()
-                self._summary = SummarySpan(self._tracer, self._instruments, event.summariser)
+                self._summary = SummarySpan(self._tracer, self._instruments, event.summarizer)
             case CompactionEventKind.REJECTED if self._summary:
                 self._summary.reject(event)
             case CompactionEventKind.SUMMARIZED if self._summary:
@@ -269,7 +269,7 @@ class CompactionTelemetry(CompactionObserver):
                         "cutbank.tokens.after": after.tokens,
                         "cutbank.blocks.after": after.blocks,
                         "cutbank.boundary": event.boundary,
-                        "cutbank.summariser": event.summariser,
+                        "cutbank.summariser": event.summarizer,
                     }
                 )
                 saved = max(before.tokens - after.tokens, 0)
@@ -280,7 +280,7 @@ class CompactionTelemetry(CompactionObserver):
     def _end_summary(self) -> None:
         if (summary := self._summary) is not None:
             self._summary = None
-            with log_errors("a summariser"):
+            with log_errors("a summarizer"):
                 summary.end()
 
 

@@ -255,10 +255,10 @@ def _record_fields(record: Record) -> dict[str, Any]:
     """
     required, optional = _record_shape(type(record))
     values = record.__dict__
-    said = {name: values[name] for name in required}
-    for name, default in optional:
+    said = {stored: values[name] for name, stored in required}
+    for name, stored, default in optional:
         if (value := values[name]) is not default and value != default:
-            said[name] = value
+            said[stored] = value
     if unknown := record.__pydantic_extra__:
         said.update(unknown)
     return said
@@ -267,14 +267,22 @@ def _record_fields(record: Record) -> dict[str, Any]:
 @cache
 def _record_shape(
     record_class: type[Record],
-) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]:
-    """Return the names of the required fields, and the others with their defaults."""
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str, Any], ...]]:
+    """Return name and stored name of the required fields, and of the others with their defaults."""
     envelope = _ENVELOPE if issubclass(record_class, Event) else frozenset[str]()
     fields = {name: one for name, one in record_class.model_fields.items() if name not in envelope}
     return (
-        tuple(name for name, field in fields.items() if field.is_required()),
         tuple(
-            (name, field.get_default(call_default_factory=True, validated_data={}))
+            (name, field.serialization_alias or name)
+            for name, field in fields.items()
+            if field.is_required()
+        ),
+        tuple(
+            (
+                name,
+                field.serialization_alias or name,
+                field.get_default(call_default_factory=True, validated_data={}),
+            )
             for name, field in fields.items()
             if not field.is_required()
         ),

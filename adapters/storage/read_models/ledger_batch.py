@@ -209,12 +209,12 @@ def _make_ledger_row(event: Event) -> dict[str, Any] | None:
                 "previous": to,
                 "effective_from": effective_from,
             }
-        case CompactionRejected(reason=reason, rule=rule, summariser=summariser):
+        case CompactionRejected(reason=reason, rule=rule, summarizer=summarizer):
             found = {
                 "outcome": "rejected",
                 "reason": reason,
                 "rule": rule,
-                "summariser": summariser,
+                "summariser": summarizer,
                 **_make_cost_fields(event),
             }
         case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
@@ -238,7 +238,7 @@ def _complete_ledger_row(event: Event) -> tuple[int, dict[str, Any]] | None:
                 "summary_tokens": event.tokens,
                 "covers": _list_runs(event.covers),
                 "cites": _list_runs(event.cites),
-                "summariser": event.summariser,
+                "summariser": event.summarizer,
                 **_make_cost_fields(event),
             }
         case BoundaryActivated(boundary=boundary, effective_from=effective_from):

@@ -88,7 +88,7 @@ def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
         fingerprint_item("d", SETUP.model_copy(update={"limit": 2}), None, settings),
         fingerprint_item("d", SETUP.model_copy(update={"budget": 2}), None, settings),
         fingerprint_item("d", SETUP.model_copy(update={"settings": {"a": 1}}), None, settings),
-        fingerprint_item("d", SETUP.model_copy(update={"summariser": "recorded"}), None, settings),
+        fingerprint_item("d", SETUP.model_copy(update={"summarizer": "recorded"}), None, settings),
         fingerprint_item("d", ControlItem(1_000, (500,)), None, settings),
         fingerprint_item("d", ControlItem(1_000, (600,)), None, settings),
     ]
@@ -98,7 +98,7 @@ def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
 
 
 def test_what_a_model_writes_has_none() -> None:
-    setup = SETUP.model_copy(update={"summariser": "llm"})
+    setup = SETUP.model_copy(update={"summarizer": "llm"})
 
     assert fingerprint_item("d", setup, None, Settings()) is None
 

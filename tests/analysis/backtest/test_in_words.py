@@ -19,7 +19,7 @@ from cutbank.domain.backtest.comparison import Metric
 
 def test_what_texts_keep_is_told_apart_among_those_that_have_texts() -> None:
     texts = [setup("pi", budget=budget) for budget in (500, 800)]
-    sized = setup("pi", summariser="sized", budget=800)
+    sized = setup("pi", summarizer="sized", budget=800)
     sessions = "abcdefgh"
 
     found = select_differences(

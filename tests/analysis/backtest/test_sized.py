@@ -27,7 +27,7 @@ def measure(store: SessionStore, policy: str, limit: int, *, in_full: bool) -> C
         policy=policy.partition(",")[0],
         settings=SETTINGS[policy],
         limit=limit,
-        summariser="sized",
+        summarizer="sized",
         budget=100,
     )
     return bench.measure_cell(setup, None).model_copy(update={"seconds": 0.0})

@@ -284,7 +284,7 @@ def test_recorded_summaries_are_taken_where_they_stand_for_what_leaves(
     assert sum(by.values()) == len(sooner.compactions)
     for one in sooner.compactions:
         assert one.summary
-        if one.summary.summariser == "extractive":
+        if one.summary.summarizer == "extractive":
             assert "recorded: no recorded summary" in one.refused_drafts[0]
 
 

@@ -97,6 +97,7 @@ def test_what_a_draft_took_is_said_as_json() -> None:
     paid = CompactionEvent(
         CompactionEventKind.SUMMARIZED,
         *("talk", "default", "main"),
+        summarizer="llm",
         model="small",
         usage=Usage(input=900, output=50),
         cost_usd=0.002,
@@ -105,6 +106,7 @@ def test_what_a_draft_took_is_said_as_json() -> None:
 
     told = json.loads(json.dumps(to_hook_input(paid)))
 
+    assert told["summariser"] == "llm"
     assert told["usage"] == {"input": 900, "output": 50}
     assert (told["model"], told["cost_usd"], told["latency_s"]) == ("small", 0.002, 1.5)
     assert told["hook_event_name"] == "Summarised"

@@ -79,7 +79,7 @@ def test_where_others_did_it_already_nothing_is_recorded(talk: StoredSession) ->
     assert "another compaction was decided" in outcome.reason
     view = talk.view()
     assert view.summary is not None
-    assert view.summary.summariser == "extractive"
+    assert view.summary.summarizer == "extractive"
     assert talk.log.compactor().decisions.read_state().requested == 0
 
 

@@ -100,7 +100,7 @@ def test_a_notice_stands_below_the_summary(session: StoredSession, talk: dict[st
     assert after.text == (
         f"{before.text}\n\n[Context Pruned: Removed 2 old messages to stay within context limits]"
     )
-    assert after.summariser == "notice"
+    assert after.summarizer == "notice"
 
 
 def test_results_are_shortened_without_a_summary(

@@ -135,7 +135,7 @@ def test_what_was_prepared_is_served_at_the_threshold_by_one_event(
     assert activated.after is not None
     assert activated.after.blocks == len(view.entries)
     assert activated.after.tokens < activated.before.tokens
-    assert (activated.trigger, activated.summariser) == (Trigger.THRESHOLD, "extractive")
+    assert (activated.trigger, activated.summarizer) == (Trigger.THRESHOLD, "extractive")
     assert (started.moment, started.source) == (CompactionEventKind.SESSION_START, "compact")
 
 

@@ -33,7 +33,7 @@ def session(store: SessionStore, tmp_path: Path) -> StoredSession:
     told.user("And the tests?")
     told.says(FILLER)
     session = imported(store, tmp_path / "rollout.jsonl", told)
-    assert summary_of(session).summariser == UNSHOWN_SUMMARIZER
+    assert summary_of(session).summarizer == UNSHOWN_SUMMARIZER
     session.append(Block.user("What now?"))
     return session
 

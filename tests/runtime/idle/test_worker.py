@@ -147,7 +147,7 @@ def test_a_session_that_cost_what_it_may_is_summarized_by_rules(
         pass_time(clock, REST)
         look(worker)
 
-    writers = [summary.summariser for summary in recorded(session, Summary)]
+    writers = [summary.summarizer for summary in recorded(session, Summary)]
     assert (writers, held.calls) == (["held", "extractive"], 1)
 
 

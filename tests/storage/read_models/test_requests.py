@@ -63,7 +63,7 @@ def test_what_an_unused_summary_cost_belongs_to_the_request_that_it_was_written_
     late = request(session, by="w1")
     request(session)
     lineage = lineage_of(session)
-    lineage.reject(request=late, reason="late", rule="lost-lease", summariser="llm", cost_usd=0.5)
+    lineage.reject(request=late, reason="late", rule="lost-lease", summarizer="llm", cost_usd=0.5)
     store.events.save(lineage)
     first, _ = requests(store)
 
@@ -80,7 +80,7 @@ def test_what_an_unused_summary_cost_belongs_to_a_request_even_after_the_end(
     request(session, by="w1")
     lineage = lineage_of(session)
     lineage.fail(reason="no luck")
-    lineage.reject(reason="late", rule="lost-lease", summariser="llm", model="m", cost_usd=0.25)
+    lineage.reject(reason="late", rule="lost-lease", summarizer="llm", model="m", cost_usd=0.25)
     lineage.fail(reason="nobody asked for this one")
     store.events.save(lineage)
     (known,) = requests(store)

@@ -70,7 +70,7 @@ def test_each_drawing_is_valid_and_can_be_read_by_who_does_not_see_it() -> None:
 
 
 def test_of_summaries_without_texts_the_page_says_what_they_cost_and_why_it_says_no_more() -> None:
-    sized = [setup("pi", summariser="sized", budget=budget) for budget in (500, 800)]
+    sized = [setup("pi", summarizer="sized", budget=budget) for budget in (500, 800)]
     plain = setup("pi", budget=500)
     cells = [cell(name, one) for name in "abcdefgh" for one in (*sized, plain)]
 
