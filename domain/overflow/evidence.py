@@ -21,8 +21,7 @@ _COUNTS = {"n_prompt_tokens": "tokens", "n_ctx": "limit"}
 _ATTRIBUTES = ("status_code", "code", "status", "type", "message", "body", "details", "response")
 _RESPONSE = ("status_code", "status", "text", "content", "body")
 _STATUS_IN_TEXT = re.compile(
-    r"(?:^|error code[: ]+|status(?: code)?[:= ]+|http(?:/[\d.]+)? |\()([45]\d\d)\b",
-    re.IGNORECASE,
+    r"(?:^|error code[: ]+|status(?: code)?[:= ]+|http(?:/[\d.]+)? |\()([45]\d\d)\b", re.IGNORECASE
 )
 _JSON_BEGINS = re.compile(r"[\[{]")
 

@@ -9,11 +9,7 @@ from agent_talk import TOO_LONG, Scripted, full, talk
 from cutbank import Block, LoopOptions, StoredSession
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
-from cutbank.domain.errors import (
-    ContextOverflowError,
-    NothingToCompactError,
-    SummarizerFailedError,
-)
+from cutbank.domain.errors import ContextOverflowError, NothingToCompactError, SummarizerFailedError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import ContextOverflowed

@@ -33,12 +33,7 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from ..telemetry.activation import make_compaction_watch
 from .cancellation import Cancellation
-from .event_sink import (
-    CompactionEventSink,
-    Notify,
-    ignore_event,
-    notify_listeners,
-)
+from .event_sink import CompactionEventSink, Notify, ignore_event, notify_listeners
 from .lineage_writer import LineageWriter
 from .options import CompactionRequest
 from .outcome import (

@@ -162,10 +162,7 @@ def make_summary_chain(
     if first is None:
         first = tuple(_make_summarizer(name, settings, model) for name in summary.chain)
     return SummaryChain(
-        first,
-        time_limit_s=summary.time_limit,
-        retries=summary.retries,
-        backoff_s=summary.backoff,
+        first, time_limit_s=summary.time_limit, retries=summary.retries, backoff_s=summary.backoff
     )
 
 

@@ -5,11 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from time import monotonic
 from typing import Any
 
-from ....domain.errors import (
-    CompactionCancelledError,
-    RejectedSummaryError,
-    SummarizerFailedError,
-)
+from ....domain.errors import CompactionCancelledError, RejectedSummaryError, SummarizerFailedError
 from ....domain.hooks import CompactionEventKind
 from ....domain.session_events import Usage
 from ....domain.summaries.extractive import ExtractiveSummarizer

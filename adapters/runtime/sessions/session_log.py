@@ -10,13 +10,7 @@ from ....domain.event import Event
 from ....domain.hooks import Listener
 from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState, derive_session_id
-from ....domain.session_events import (
-    Fork,
-    Parent,
-    ParentNamed,
-    SessionOpened,
-    SessionTitled,
-)
+from ....domain.session_events import Fork, Parent, ParentNamed, SessionOpened, SessionTitled
 from ....projections.history_view import HistoryView
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
@@ -202,11 +196,7 @@ class SessionLog:
             self.decide(decision)
 
     def decide(
-        self,
-        decision: Callable[[Session], T],
-        *,
-        key: str | None = None,
-        expect: int | None = None,
+        self, decision: Callable[[Session], T], *, key: str | None = None, expect: int | None = None
     ) -> T | AppendKey:
         """Store what a decision records, and return its answer; see `decide_with_retry`."""
         return decide_with_retry(

@@ -176,11 +176,7 @@ class SessionStore:
         return self.read_models.search(query, session=session, namespace=namespace, limit=limit)
 
     def costs(
-        self,
-        by: str = "day",
-        *,
-        since: datetime | None = None,
-        namespace: str | None = None,
+        self, by: str = "day", *, since: datetime | None = None, namespace: str | None = None
     ) -> "CostReport":
         """What the recorded calls of models cost, summed by `day`, `project`, `model` or `session`.
 

@@ -157,9 +157,7 @@ class StoreContext:
     @property
     def preparations(self) -> "BackgroundCompactions":
         """The summaries that agents' loops have written ahead."""
-        from ..compaction.prepared_boundary import (  # noqa: PLC0415 - start-up time
-            BackgroundCompactions,
-        )
+        from ..compaction.prepared_boundary import BackgroundCompactions  # noqa: PLC0415 - start-up time
 
         with self._opening:
             if self._preparations is None:

@@ -251,7 +251,7 @@ def test_a_child_that_lives_on_is_not_waited_for(program: Program, tmp_path: Pat
         "import subprocess, sys\n"
         f"child = subprocess.Popen([sys.executable, '-c', {HANGS!r}])\n"
         f"open({str(number)!r}, 'w').write(str(child.pid))\n"
-        "print('Keep the rivers.')",
+        "print('Keep the rivers.')"
     )
 
     try:
