@@ -308,15 +308,15 @@ def test_a_preparation_whose_process_has_died_is_given_up_and_nobody_waits(
 # Settings
 
 
-@pytest.mark.parametrize(("options", "is_prepared"), [({}, True), ({"prepare_at": 0}, False)])
+@pytest.mark.parametrize(("prepare_at", "is_prepared"), [(None, True), (0, False)])
 def test_the_settings_may_ask_for_it_and_a_loop_decline_it(
-    database: str, clock: Clock, options: dict[str, float], is_prepared: bool
+    database: str, clock: Clock, prepare_at: float | None, is_prepared: bool
 ) -> None:
     compaction = CompactionSettings(limit=LIMIT, settings={"keep_tokens": 500}, prepare_at=0.5)
     with cutbank.open(database, clock=clock, settings=Settings(compaction=compaction)) as store:
         session = near(store.session("a session"))
 
-        session.loop(options=LoopOptions(**options)).prepare()
+        session.loop(options=LoopOptions(prepare_at=prepare_at)).prepare()
         finished(session)
 
         assert (session.log.find_prepared() is not None) is is_prepared

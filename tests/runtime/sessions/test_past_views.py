@@ -80,7 +80,7 @@ def test_a_coordinate_that_does_not_exist_is_named(session: StoredSession, five:
         ({"lineage": "other", "lineage_version": 99}, "no version 99"),
     ):
         with pytest.raises(NotFoundError, match=says):
-            session.view(**coordinate)  # type: ignore[arg-type]
+            session.view(**coordinate)
 
 
 def test_a_session_that_does_not_exist_is_named(store: SessionStore) -> None:
