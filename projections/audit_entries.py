@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from ..domain.blocks import AnyBlock, Block, Kind
 from ..domain.compaction import RECORDED_LINEAGE
@@ -89,11 +88,6 @@ class ModelCallEntry:
     """The coordinate of what it was sent; None if none was recorded, which means the newest."""
     sent_view: SentView
 
-    @property
-    def record_position(self) -> int | None:
-        """The position of the record."""
-        return self.reported.originator_version if self.reported else None
-
 
 @dataclass(frozen=True, slots=True)
 class AuditedEvent:
@@ -166,11 +160,10 @@ def _find_entry_time(block: AnyBlock) -> str | None:
         entry = json.loads(block.text)
     except (ValueError, RecursionError):
         return None  # the source has another notation
-    time = _get_field(entry, "timestamp") or _get_field(
-        _get_field(_get_field(entry, "info"), "time"), "created"
-    )
-    return str(time) if isinstance(time, str | int | float) else None
-
-
-def _get_field(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
+    match entry:
+        case {"timestamp": str() | int() | float() as time} if time:
+            return str(time)
+        case {"info": {"time": {"created": str() | int() | float() as time}}}:
+            return str(time)
+        case _:
+            return None

@@ -84,10 +84,6 @@ def _iter_spans(
         yield remaining, StatusSince(status)
 
 
-def find_view_epoch(epochs: Sequence[ViewEpoch], position: int) -> ViewEpoch:
-    return epochs[bisect_right(epochs, position, key=lambda epoch: epoch.start) - 1]
-
-
 def list_view_epochs(
     decisions: Iterable[Event], retractions: Sequence[BlocksRetracted], position: int
 ) -> tuple[ViewEpoch, ...]:

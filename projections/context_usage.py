@@ -98,11 +98,6 @@ class ContextUsageTracker:
     def add_sample(self, lap: CallSample) -> None:
         self._news.append(lap)
 
-    def find_anchor_position(self) -> int:
-        """Return the last position that the newest credible call saw; 0 if there is none."""
-        self.find_calibration()
-        return self._anchor.call.position if self._anchor else 0
-
     def find_calibration(self) -> TokenCalibration:
         """Return the calibration after all samples so far."""
         if self._gauge is None:

@@ -240,7 +240,11 @@ class HistoryFold:
             CallSample(
                 call,
                 new_entries=tuple(reversed(since)),
-                retracted_entries=self._list_lost_before(call) if self._gone else (),
+                retracted_entries=tuple(
+                    entry
+                    for at, entry in self._gone
+                    if at <= call.position and entry.position <= self._called
+                ),
                 visible_tokens=self._tokens - later,
                 request=self.request,
                 is_whole=self._is_whole(call, since),
@@ -250,14 +254,6 @@ class HistoryFold:
         if self._gone:
             self._gone = [(at, entry) for at, entry in self._gone if at > call.position]
         self._called = call.position
-
-    def _list_lost_before(self, call: ModelCalled) -> tuple[ViewEntry, ...]:
-        """Return what the previous call had seen and this one had not."""
-        return tuple(
-            entry
-            for at, entry in self._gone
-            if at <= call.position and entry.position <= self._called
-        )
 
     def _is_whole(self, call: ModelCalled, since: list[ViewEntry]) -> bool:
         """Check whether everything new to a call since the one before is here unchanged."""

@@ -13,11 +13,6 @@ def said_trigger(trigger: Trigger | None) -> str:
     return "manual" if trigger is Trigger.MANUAL else "auto"
 
 
-def boundary_uuid(lineage: UUID, boundary: int) -> str:
-    """Return an id that is unique to a boundary and always the same."""
-    return str(uuid5(lineage, str(boundary)))
-
-
 def compact_boundary(
     session: str, *, lineage: UUID, boundary: int, trigger: Trigger | None, pre_tokens: int
 ) -> dict[str, Any]:
@@ -26,7 +21,7 @@ def compact_boundary(
         "type": "system",
         "subtype": "compact_boundary",
         "compact_metadata": {"trigger": said_trigger(trigger), "pre_tokens": pre_tokens},
-        "uuid": boundary_uuid(lineage, boundary),
+        "uuid": str(uuid5(lineage, str(boundary))),
         "session_id": session,
     }
 

@@ -64,14 +64,7 @@ class LostFact:
         # A fact in no block was invented by a summary, or is part of its markup.
         group = group if self.handles else 5
         group = 6 if self.is_minor else group
-        return (
-            group,
-            -len(self.later_uses),
-            -self.uses,
-            -self.block_count,
-            -self.newest,
-            self.key,
-        )
+        return (group, -len(self.later_uses), -self.uses, -self.block_count, -self.newest, self.key)
 
 
 def find_lost_facts(

@@ -4,15 +4,16 @@ from dataclasses import dataclass
 
 from ..domain.blocks import Block, Kind, ToolCall
 from ..domain.compaction_events import CompactBoundary, Summary
-from ..domain.item import Item
 from ..domain.ranges import Ranges
 from ..domain.token_estimate import KindShare, PromptSizeChange, compute_kind_shares
+from .compaction_window import make_item
 from .history_view import HistoryView
 from .lost_facts import LostFact, find_lost_facts
+from .read_models.searchable_text import make_excerpt
 from .view_content import Coordinate, ViewEntry
 from .view_text import SessionText
 
-_EXCERPT_CHARS = 200
+LINE_CHARS = 200
 """The most characters of a block's first line."""
 
 
@@ -131,25 +132,17 @@ def compare_views(
             for then, now in both
             if then.shown != now.shown
         ),
-        lost_facts=find_lost_facts(before, after, map(_make_item, left), log),
-        gained_facts=find_lost_facts(after, before, map(_make_item, came), log),
+        lost_facts=find_lost_facts(before, after, map(make_item, left), log),
+        gained_facts=find_lost_facts(after, before, map(make_item, came), log),
         is_request_changed=_list_request_parts(before) != _list_request_parts(after),
     )
-
-
-def make_first_line(text: str) -> str:
-    return " ".join(text[: 2 * _EXCERPT_CHARS].split())[:_EXCERPT_CHARS]
 
 
 def _make_diffed_block(entry: ViewEntry) -> DiffedBlock:
     block = entry.block
     name = block.name if isinstance(block, Block | ToolCall) else None
-    line = make_first_line(entry.text)
+    line = make_excerpt(entry.text, LINE_CHARS)
     return DiffedBlock(entry.position, entry.turn, block.kind, name, entry.tokens, line)
-
-
-def _make_item(entry: ViewEntry) -> Item:
-    return Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
 
 
 def _list_request_parts(view: HistoryView) -> tuple[object, ...]:

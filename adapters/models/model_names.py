@@ -6,43 +6,29 @@ Providers, OpenRouter, Bedrock, Vertex AI, LiteLLM and Pydantic AI all use names
 import re
 from dataclasses import dataclass
 
-PROVIDERS = {
-    "anthropic": "anthropic",
-    "azure": "azure",
+_OWN_PREFIXES = (
+    *("anthropic", "azure", "cerebras", "cohere", "databricks", "deepseek", "fireworks", "google"),
+    *("groq", "mistral", "moonshotai", "novita", "openai", "openrouter", "ovhcloud", "perplexity"),
+    *("together", "x-ai", "zai"),
+)
+PROVIDERS = {name: name for name in _OWN_PREFIXES} | {
     "azure_ai": "azure",
     "bedrock": "aws",
-    "cerebras": "cerebras",
-    "cohere": "cohere",
-    "databricks": "databricks",
-    "deepseek": "deepseek",
-    "fireworks": "fireworks",
     "fireworks_ai": "fireworks",
     "gemini": "google",
     "github_copilot": "github-copilot",
-    "google": "google",
     "google-cloud": "google",
     "google-gla": "google",
     "google-vertex": "google",
     "grok": "x-ai",
-    "groq": "groq",
-    "mistral": "mistral",
     "mistralai": "mistral",
     "moonshot": "moonshotai",
-    "moonshotai": "moonshotai",
-    "novita": "novita",
-    "openai": "openai",
     "openai-chat": "openai",
     "openai-responses": "openai",
-    "openrouter": "openrouter",
-    "ovhcloud": "ovhcloud",
-    "perplexity": "perplexity",
-    "together": "together",
     "together_ai": "together",
     "vertex_ai": "google",
-    "x-ai": "x-ai",
     "xai": "x-ai",
     "z-ai": "zai",
-    "zai": "zai",
 }
 """Prefixes of model names, and the providers' names in genai-prices."""
 PROXIES = ("litellm_proxy/", "litellm/", "gateway/")
@@ -99,8 +85,7 @@ class ModelName:
     def family(self) -> str | None:
         """The maker's family, for any serving provider."""
         return next(
-            (family for family, words in _FAMILY.items() if words.match(self.maker_name)),
-            None,
+            (family for family, words in _FAMILY.items() if words.match(self.maker_name)), None
         )
 
 

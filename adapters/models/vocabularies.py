@@ -85,14 +85,6 @@ def split_text(text: str) -> Iterator[str]:
         start = end
 
 
-def is_available(name: str) -> bool:
-    try:
-        load_encoding(name)
-    except NotFoundError:
-        return False
-    return True
-
-
 @lru_cache(maxsize=len(VOCABULARIES))
 def load_encoding(name: str) -> Any:
     """Return tiktoken's own encoding, made from a vocabulary on this machine.

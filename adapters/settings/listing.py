@@ -62,8 +62,10 @@ def _list_section(
         if path == ("compaction", "settings"):
             yield from _list_policy_settings(settings, path)
         elif path == ("compaction", "policy") and value != settings.policy_name:
+            given = sorted(settings.context.model_fields_set) if settings.context else ()
+            origin = next((settings.find_origin("context", one) for one in given), UNSET)
             about_policy = _make_listed(settings, path, about, settings.policy_name)
-            yield replace(about_policy, origin=_find_context_origin(settings))
+            yield replace(about_policy, origin=origin)
         elif isinstance(value, Section):
             yield from _list_section(settings, value, path)
         elif about.is_by_name and value:
@@ -88,12 +90,6 @@ def _make_listed(
         help=about.scalar.help,
         origin=settings.find_origin(*path),
     )
-
-
-def _find_context_origin(settings: Settings) -> SettingOrigin:
-    assert settings.context is not None, "nothing else goes before the default policy"
-    given = settings.context.model_fields_set
-    return next((settings.find_origin("context", name) for name in sorted(given)), UNSET)
 
 
 def _list_policy_settings(settings: Settings, above: SettingPath) -> Iterator[ListedSetting]:

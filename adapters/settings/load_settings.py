@@ -12,8 +12,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...domain.errors import InvalidSettingError
-from .mistakes import find_keys, find_mistakes, format_path
-from .secret_values import REFUSAL, has_key, hide_keys, is_key_name
+from .mistakes import (
+    REFUSAL,
+    find_keys,
+    find_mistakes,
+    format_path,
+    has_key,
+    hide_keys,
+    is_key_name,
+)
 from .section import (
     Section,
     SettingInfo,
@@ -38,26 +45,19 @@ def load_settings(
     its line or variable.
     """
     environ = os.environ if environ is None else environ
-    file = read_toml_file(path, environ)
-    mistakes = _Mistakes(file)
-    tree = dict(file.document)
-    for found in find_keys(tree):
-        mistakes.add(found, REFUSAL)
-    origins = {
-        found: SettingOrigin(file=file.name, line=file.lines[found]) for found in list_leaves(tree)
-    }
+    given = _GivenSettings(read_toml_file(path, environ))
     for variable, text in sorted(environ.items()):
         if variable.startswith(VARIABLE_PREFIX) and text.strip():
-            _set_variable(tree, origins, mistakes, variable, text)
+            given.set_variable(variable, text)
     settings = None
     try:
-        settings = Settings.model_validate(tree)
+        settings = Settings.model_validate(given.tree)
     except ValidationError as error:
         for found, wrong in find_mistakes(error, Settings):
-            mistakes.add(found, wrong)
-    mistakes.raise_all()
+            given.add_mistake(found, wrong)
+    given.raise_mistakes()
     assert settings is not None, "whatever pydantic refuses is a mistake"
-    return settings.with_origins(origins)
+    return settings.with_origins(given.origins)
 
 
 def list_leaves(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
@@ -73,16 +73,69 @@ def list_leaves(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
             yield from list_leaves(below, (*path, index))
 
 
-class _Mistakes:
-    """All mistakes, in the order of the file, then of the environment."""
+class _GivenSettings:
+    """What file and environment give, with origins; mistakes are in that order."""
 
     def __init__(self, file: TomlFile) -> None:
         self.file = file
+        self.tree = dict(file.document)
+        self.origins = {
+            found: SettingOrigin(file=file.name, line=file.lines[found])
+            for found in list_leaves(self.tree)
+        }
         self.variables: dict[SettingPath, str] = {}
         self.of_environment: list[str] = []
         self.of_file: dict[SettingPath, str] = {}
+        for found in find_keys(self.tree):
+            self.add_mistake(found, REFUSAL)
 
-    def add(self, path: SettingPath, wrong: str) -> None:
+    def set_variable(self, variable: str, text: str) -> None:
+        """Set what a variable sets; note one that sets nothing but probably should."""
+        first, *deeper = variable.removeprefix(VARIABLE_PREFIX).split("__")
+        name, _, field = first.lower().partition("_")
+        if name not in Settings.model_fields:
+            near = find_nearest(name, Settings.model_fields)
+            # Variables with this prefix may belong to other programs.
+            if near and (field or deeper):
+                self.of_environment.append(
+                    f"{variable} sets nothing; did you mean {near.upper()} for {name.upper()}?"
+                )
+            return
+        if is_key_name(variable) or has_key(text):
+            self.of_environment.append(f"{variable} {REFUSAL}")
+            return
+        path, about = _follow_path(Settings, [key for key in (name, field, *deeper) if key])
+        value = about.parse(text) if about else text
+        if self._merge(path, value, SettingOrigin(variable=variable)):
+            self.variables[path] = variable
+        else:
+            self.of_environment.append(
+                f"{variable} sets nothing: {format_path(path[:-1])} is no table"
+            )
+
+    def _merge(self, path: SettingPath, value: Any, origin: SettingOrigin) -> bool:
+        """Replace the value at a path; tables are merged.
+
+        Returns False if the path leads through something that is not a table.
+        """
+        *above, last = path
+        table: Any = self.tree
+        for step in above:
+            table = table.setdefault(step, {})
+            if not isinstance(table, dict):
+                return False
+        if isinstance(value, dict) and isinstance(table.get(last), dict):
+            for key, below in value.items():
+                # Its table exists, so this succeeds.
+                self._merge((*path, key), below, origin)
+            return True
+        table[last] = value
+        for replaced in [one for one in self.origins if one[: len(path)] == path]:
+            del self.origins[replaced]
+        self.origins |= dict.fromkeys(list_leaves(value, path), origin)
+        return True
+
+    def add_mistake(self, path: SettingPath, wrong: str) -> None:
         """Note a mistake at a path; only the first one there counts."""
         above = [path[:length] for length in range(len(path), 0, -1)]
         if place := next((place for place in above if place in self.variables), None):
@@ -99,7 +152,7 @@ class _Mistakes:
         if not any(place in self.of_file for place in above):
             self.of_file[path] = f"{format_path(path)} {wrong}"
 
-    def raise_all(self) -> None:
+    def raise_mistakes(self) -> None:
         placed = sorted((self._find_line(path), text) for path, text in self.of_file.items())
         found = [f"{self.file.name}:{line}: {text}" for line, text in placed]
         if found := [*found, *self.of_environment]:
@@ -109,37 +162,6 @@ class _Mistakes:
         """Return the line of a value, or of the table in which it is missing."""
         above = (path[:length] for length in range(len(path), 0, -1))
         return next((self.file.lines[place] for place in above if place in self.file.lines), 1)
-
-
-def _set_variable(
-    tree: dict[str, Any],
-    origins: dict[SettingPath, SettingOrigin],
-    mistakes: _Mistakes,
-    variable: str,
-    text: str,
-) -> None:
-    """Set what a variable sets; note one that sets nothing but probably should."""
-    first, *deeper = variable.removeprefix(VARIABLE_PREFIX).split("__")
-    name, _, field = first.lower().partition("_")
-    if name not in Settings.model_fields:
-        near = find_nearest(name, Settings.model_fields)
-        # Variables with this prefix may belong to other programs.
-        if near and (field or deeper):
-            mistakes.of_environment.append(
-                f"{variable} sets nothing; did you mean {near.upper()} for {name.upper()}?"
-            )
-        return
-    if is_key_name(variable) or has_key(text):
-        mistakes.of_environment.append(f"{variable} {REFUSAL}")
-        return
-    path, about = _follow_path(Settings, [key for key in (name, field, *deeper) if key])
-    value = about.parse(text) if about else text
-    if _merge(tree, origins, path, value, SettingOrigin(variable=variable)):
-        mistakes.variables[path] = variable
-    else:
-        mistakes.of_environment.append(
-            f"{variable} sets nothing: {format_path(path[:-1])} is no table"
-        )
 
 
 def _follow_path(root: type[Section], keys: list[str]) -> tuple[SettingPath, SettingInfo | None]:
@@ -159,32 +181,3 @@ def _follow_path(root: type[Section], keys: list[str]) -> tuple[SettingPath, Set
         if about:
             section = about.section if about.shape is SettingShape.TABLE else None
     return path, about
-
-
-def _merge(
-    tree: dict[str, Any],
-    origins: dict[SettingPath, SettingOrigin],
-    path: SettingPath,
-    value: Any,
-    origin: SettingOrigin,
-) -> bool:
-    """Replace the value at a path; tables are merged.
-
-    Returns False if the path leads through something that is not a table.
-    """
-    *above, last = path
-    table: Any = tree
-    for step in above:
-        table = table.setdefault(step, {})
-        if not isinstance(table, dict):
-            return False
-    if isinstance(value, dict) and isinstance(table.get(last), dict):
-        for key, below in value.items():
-            # Its table exists, so this succeeds.
-            _merge(tree, origins, (*path, key), below, origin)
-        return True
-    table[last] = value
-    for replaced in [one for one in origins if one[: len(path)] == path]:
-        del origins[replaced]
-    origins |= dict.fromkeys(list_leaves(value, path), origin)
-    return True

@@ -11,7 +11,7 @@ from typing import Any
 from platformdirs import user_config_path
 
 from ...domain.errors import InvalidSettingError
-from .secret_values import hide_keys
+from .mistakes import hide_keys
 from .section import SettingPath
 
 SETTINGS_VARIABLE = "CUTBANK_SETTINGS"

@@ -186,11 +186,7 @@ def _read_nothing(_: ToolCall) -> tuple[str, ...]:
 _MEDIA_KINDS = (Kind.USER, Kind.IMAGE, Kind.DOCUMENT, Kind.TOOL_RESULT)
 
 KDCUBE_ESTIMATOR = Estimator(
-    "kdcube",
-    rounds_up=False,
-    min_tokens=1,
-    counts_blank=False,
-    read_call=_read_arguments,
+    "kdcube", rounds_up=False, min_tokens=1, counts_blank=False, read_call=_read_arguments
 )
 """The fallback of rolling-timeline without a tokenizer; media count nothing."""
 TUNACODE_ESTIMATOR = Estimator(

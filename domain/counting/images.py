@@ -115,11 +115,7 @@ class FixedRule:
 
 def _make_openai_rule(max_patches: int, multiplier: float) -> PatchRule:
     return PatchRule(
-        patch_edge_px=32,
-        max_patches=max_patches,
-        multiplier=multiplier,
-        is_snug=False,
-        page=1_000,
+        patch_edge_px=32, max_patches=max_patches, multiplier=multiplier, is_snug=False, page=1_000
     )
 
 

@@ -8,7 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from ...domain.errors import InvalidSettingError
-from .searchable_text import replace_surrogates
+from ..rendering.sendable import replace_half_characters
 
 _MIN_PREFIX_CHARS = 3
 """Fewer letters before a `*` match so many words that the search is slow."""
@@ -45,7 +45,7 @@ class SearchQuery:
     @classmethod
     def parse(cls, text: str) -> "SearchQuery":
         """Parse a query; raise InvalidSettingError, in one line, if it makes no sense."""
-        text = replace_surrogates(text).replace("\0", " ")
+        text = replace_half_characters(text).replace("\0", " ")
         if text.count('"') % 2:
             raise InvalidSettingError(f"a quote is never closed in {text!r}: close it, or leave it")
         wanted: list[SearchTerm] = []

@@ -7,6 +7,7 @@ from ...domain.blocks import AnyBlock, Block, Media, Text, ToolCall
 from ...domain.compaction_events import Summary
 from ...domain.event import Event
 from ...domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
+from ..rendering.sendable import replace_half_characters
 
 SUMMARY_KIND = "summary"
 """The kind of a summary, next to the kinds of blocks."""
@@ -29,17 +30,9 @@ def read_searchable_text(event: Event) -> SearchableText | None:
     """Return an event's text; None for an event without any."""
     said = _read_searchable_text(event)
     return said and said._replace(
-        text=replace_surrogates(said.text), name=said.name and replace_surrogates(said.name)
+        text=replace_half_characters(said.text),
+        name=said.name and replace_half_characters(said.name),
     )
-
-
-def replace_surrogates(text: str) -> str:
-    """Return a text that can be encoded as UTF-8, with lone surrogates replaced."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _read_searchable_text(event: Event) -> SearchableText | None:
@@ -58,8 +51,8 @@ def _read_searchable_text(event: Event) -> SearchableText | None:
             return None
 
 
-def make_excerpt(text: str) -> str:
-    return " ".join(text[: 2 * _EXCERPT_CHARS].split())[:_EXCERPT_CHARS]
+def make_excerpt(text: str, most: int = _EXCERPT_CHARS) -> str:
+    return " ".join(text[: 2 * most].split())[:most]
 
 
 def _read_block_text(block: AnyBlock) -> str:

@@ -1,10 +1,8 @@
 """Renders a view as the body of an Anthropic Messages request."""
 
-from dataclasses import dataclass
-
 from ...domain.blocks import Kind, Media
 from ..view_content import ViewContent, ViewEntry
-from . import media_parts, sendable_json, summary_message, tool_calls
+from . import sendable, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -16,7 +14,7 @@ from .exchanges import (
     list_block_content,
     read_native_item,
 )
-from .sendable_json import JsonObject
+from .sendable import JsonObject
 
 _PROVIDER = "anthropic"
 _MAX_ID_CHARS = 64  # the Anthropic API has no limit, but other APIs with the same models do
@@ -32,24 +30,18 @@ SUMMARY_PLACE = 0
 """The position that represents the summary, which is not a block."""
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedRequest:
-    """A request's body, with the place of each block in it."""
-
-    body: JsonObject
-    ends: dict[int, JsonObject]
-    """The last piece of content of each block, by position, in the body's order; for an open call,
-    that of the stand-in for its result."""
-
-
 def render(view: ViewContent) -> JsonObject:
     """Return the request's body; it shares nothing with the view."""
-    return render_with_places(view).body
+    return render_with_places(view)[0]
 
 
-def render_with_places(view: ViewContent) -> RenderedRequest:
-    """Return the request's body and the places of its blocks."""
-    body: JsonObject = sendable_json.copy_value(view.request_settings)
+def render_with_places(view: ViewContent) -> tuple[JsonObject, dict[int, JsonObject]]:
+    """Return the request's body, and the last piece of content of each block in it.
+
+    The pieces are by position, in the body's order; for an open call it is the stand-in for its
+    result.
+    """
+    body: JsonObject = sendable.copy_value(view.request_settings)
     talk = group_exchanges(view, _MAX_ID_CHARS)
     mode = _find_thinking_mode(body)
     thoughts_since = {"enabled": 0, "disabled": _NEVER}.get(mode, talk.start_of_growth)
@@ -59,11 +51,11 @@ def render_with_places(view: ViewContent) -> RenderedRequest:
         body["thinking"] = {"type": "disabled"}
         messages, ends = _render_messages(view, talk, _NEVER)
     if view.system_prompt and view.system_prompt.strip():
-        body["system"] = sendable_json.replace_half_characters(view.system_prompt)
+        body["system"] = sendable.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
         body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
     body["messages"] = messages
-    return RenderedRequest(body, ends)
+    return body, ends
 
 
 def _render_messages(
@@ -71,15 +63,17 @@ def _render_messages(
 ) -> tuple[list[JsonObject], dict[int, JsonObject]]:
     messages: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}
-    definitions = tool_calls.render_definitions(view, _PROVIDER)
-    offered = frozenset(tool["name"] for tool in definitions if _is_named(tool))
+    offered = frozenset(
+        tool["name"]
+        for tool in tool_calls.render_definitions(view, _PROVIDER)
+        if isinstance(tool, dict) and isinstance(tool.get("name"), str)
+    )
     if view.summary:
         ends[SUMMARY_PLACE] = _make_text(summary_message.render_summary(view))
         _append_content(messages, "user", [ends[SUMMARY_PLACE]])
     for exchange in talk.exchanges:
-        _append_content(
-            messages, "assistant", _render_model_message(exchange, thoughts_since, ends)
-        )
+        said = _render_model_message(exchange, thoughts_since, ends)
+        _append_content(messages, "assistant", said)
         heard: list[JsonObject] = []
         for call in exchange.calls:
             heard.append(_render_result(call, offered))
@@ -95,13 +89,11 @@ def _render_messages(
         messages.insert(0, {"role": "user", "content": [_make_text(OPENING_TEXT)]})
     last = messages[-1]["content"]
     if messages[-1]["role"] == "assistant" and last[-1]["type"] == "text":
-        # No text follows it, so it is the last end as well.
-        last[-1] = ends[next(reversed(ends))] = _strip_padding(last[-1])
+        # The API refuses trailing white space there. No text follows it, so it is the last end too.
+        words: str = last[-1]["text"]
+        if words != words.rstrip():
+            last[-1] = ends[next(reversed(ends))] = _make_text(words.rstrip())
     return messages, ends
-
-
-def _is_named(tool: object) -> bool:
-    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
 
 
 def _append_content(messages: list[JsonObject], role: str, content: list[JsonObject]) -> None:
@@ -196,61 +188,45 @@ def _render_part(part: str | Media | JsonObject, offered: frozenset[str]) -> Jso
 
 def _render_input(entry: ViewEntry) -> list[JsonObject]:
     if find_speaker(entry) == "user":
-        return _render_block(entry)
-    words = sendable_json.replace_half_characters(entry.text)
+        item = _get_standalone_item(entry)
+        return [item] if item else list_block_content(entry, _make_text, _render_media)
+    words = sendable.replace_half_characters(entry.text)
     if not words.strip():
         return []
     is_marked = words.startswith("<system-reminder>")
     return [_make_text(words if is_marked else f"<system-reminder>\n{words}\n</system-reminder>")]
 
 
-def _render_block(entry: ViewEntry) -> list[JsonObject]:
-    if item := _get_standalone_item(entry):
-        return [item]
-    return list_block_content(entry, _make_text, _render_media)
-
-
 def _render_media(found: Media) -> JsonObject:
     source: JsonObject | None = None
     is_readable = (
-        found.mime in media_parts.SENDABLE_IMAGES
+        found.mime in sendable.SENDABLE_IMAGES
         if found.type == "image"
-        else found.mime == media_parts.PDF_TYPE
+        else found.mime == sendable.PDF_TYPE
     )
     if found.data and is_readable:
-        source = {
-            "type": "base64",
-            "media_type": found.mime,
-            "data": media_parts.encode_base64(found),
-        }
-    elif words := media_parts.decode_text(found):
+        data = sendable.encode_base64(found)
+        source = {"type": "base64", "media_type": found.mime, "data": data}
+    elif words := sendable.decode_text(found):
         source = {"type": "text", "media_type": "text/plain", "data": words}
-    elif not found.data and (address := media_parts.find_address(found)):
+    elif not found.data and (address := sendable.find_address(found)):
         source = {"type": "url", "url": address}
     if source is None:
-        return _make_text(media_parts.describe_media(found))
+        return _make_text(sendable.describe_media(found))
     title = {"title": found.name} if found.type == "document" and found.name else {}
     return {"type": found.type, "source": source, **title}
 
 
 def _get_standalone_item(entry: ViewEntry) -> JsonObject | None:
     item = read_native_item(entry, _PROVIDER)
-    is_allowed = item and item["type"] not in _HELD_IN_PLACE and not _is_blank(item)
-    return item if is_allowed else None
+    if item is None or item["type"] in _HELD_IN_PLACE:
+        return None
+    is_blank = item["type"] == "text" and not str(item.get("text", "")).strip()
+    return None if is_blank else item
 
 
 def _make_text(words: str) -> JsonObject:
     return {"type": "text", "text": words}
-
-
-def _is_blank(item: JsonObject) -> bool:
-    return item["type"] == "text" and not str(item.get("text", "")).strip()
-
-
-def _strip_padding(block: JsonObject) -> JsonObject:
-    """Strip trailing white space, with which the API refuses a model's last text."""
-    words: str = block["text"]
-    return block if words == words.rstrip() else _make_text(words.rstrip())
 
 
 def _find_thinking_mode(settings: JsonObject) -> str:

@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING, Required, TypedDict
 
 from ...domain.errors import InvalidSettingError
 from ..view_content import ViewContent
-from . import (
-    anthropic_cached,
-    anthropic_messages,
-    neutral,
-    openai_chat,
-    openai_responses,
-    summary_message,
-)
-from .sendable_json import JsonObject
+from . import anthropic_cached, anthropic_messages, neutral, openai_chat, openai_responses
+from .sendable import JsonObject
+from .summary_message import escape_foreign_summaries
 
 if TYPE_CHECKING:
     from anthropic.types import MessageParam, ToolUnionParam
     from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolUnionParam
     from openai.types.responses import ResponseInputItemParam, ToolParam
+
+
+RenderFunction = Callable[[ViewContent], JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class Renderer:
 
     name: str
     version: int
-    render: Callable[[ViewContent], JsonObject]
+    render: RenderFunction
 
     @property
     def label(self) -> str:
@@ -40,12 +37,9 @@ class Renderer:
         return f"{self.name}/{self.version}"
 
 
-RenderFunction = Callable[[ViewContent], JsonObject]
-
-
 def _escape_foreign_summaries(render: RenderFunction) -> RenderFunction:
     """Return a renderer in which no text but the view's summary reads as one."""
-    return lambda view: summary_message.escape_foreign_summaries(render(view), view)
+    return lambda view: escape_foreign_summaries(render(view), view)
 
 
 PLAIN_RENDERERS: dict[str, RenderFunction] = {

@@ -1,12 +1,12 @@
 """Groups a view into exchanges as providers require: message, answers to its calls, input."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...domain.blocks import ASSISTANT_KINDS, UNSENT_KINDS, Block, Kind, Media, ToolCall, ToolResult
 from ..view_content import ViewContent, ViewEntry
-from . import media_parts, sendable_json
-from .sendable_json import JsonObject
+from . import sendable
+from .sendable import JsonObject
 from .tool_calls import make_distinct_id
 
 OPENING_TEXT = "[the conversation begins here]"
@@ -71,7 +71,9 @@ def group_exchanges(view: ViewContent, longest_id: int) -> ViewConversation:
     exchanges = [current]
     asked: dict[int, tuple[Exchange, ExchangeCall]] = {}
     ids: set[str] = set()
-    grown_since = max(_iter_changes(view))
+    settings = (part.position for part in (view.system, view.tools) if part)
+    after = view.boundary.after if view.boundary else 0
+    grown_since = max(after, view.effective_from, *settings)
     for entry in view.entries:
         block = entry.block
         kind = block.kind
@@ -106,15 +108,15 @@ def group_exchanges(view: ViewContent, longest_id: int) -> ViewConversation:
 
 def join_spoken_text(entry: ViewEntry) -> str:
     """Return a model's block as text, because no request accepts an image in a model's message."""
-    words = sendable_json.replace_half_characters(entry.text)
+    words = sendable.replace_half_characters(entry.text)
     made = entry.block.media if isinstance(entry.block, Block) and entry.shown is None else None
-    return "\n".join(part for part in (words, made and media_parts.describe_media(made)) if part)
+    return "\n".join(part for part in (words, made and sendable.describe_media(made)) if part)
 
 
 def read_native_item(entry: ViewEntry, provider: str) -> JsonObject | None:
     """Return the item that the block came in, if it is this provider's and shown whole."""
     is_whole = entry.shown is None
-    return sendable_json.parse_native_item(entry.block.native, provider) if is_whole else None
+    return sendable.parse_native_item(entry.block.native, provider) if is_whole else None
 
 
 def list_block_content(
@@ -123,7 +125,7 @@ def list_block_content(
     render_media: Callable[[Media], JsonObject],
 ) -> list[JsonObject]:
     """Return what a block shows: its text, unless it is blank, and its image or document."""
-    words = sendable_json.replace_half_characters(entry.text)
+    words = sendable.replace_half_characters(entry.text)
     content = [make_text(words)] if words.strip() else []
     if entry.shown is None and isinstance(entry.block, Block) and entry.block.media:
         content.append(render_media(entry.block.media))
@@ -134,10 +136,3 @@ def find_speaker(told: ViewEntry) -> str:
     """Return whose text it is: the `user`'s or a `developer`'s."""
     is_users = isinstance(told.block, Block) and told.block.kind is not Kind.DEVELOPER
     return "user" if is_users else "developer"
-
-
-def _iter_changes(view: ViewContent) -> Iterator[int]:
-    yield view.boundary.after if view.boundary else 0
-    yield view.effective_from
-    yield view.system.position if view.system else 0
-    yield view.tools.position if view.tools else 0

@@ -4,8 +4,8 @@ from ...domain.blocks import Block, Kind, Media, Native, NativePart, ResultPart,
 from ...domain.compaction_events import Summary
 from ...domain.ranges import Ranges
 from ..view_content import ViewContent, ViewEntry
-from . import media_parts, sendable_json
-from .sendable_json import JsonObject
+from . import sendable
+from .sendable import JsonObject
 
 MESSAGE_ROLES = {
     Kind.ASSISTANT: "assistant",
@@ -35,9 +35,9 @@ def render(view: ViewContent) -> JsonObject:
         "tokens": view.tokens,
         "boundary": view.boundary.originator_version if view.boundary else None,
         "system_prompt": view.system_prompt
-        and sendable_json.replace_half_characters(view.system_prompt),
-        "tools": sendable_json.copy_value(view.tool_definitions),
-        "settings": sendable_json.copy_value(view.request_settings),
+        and sendable.replace_half_characters(view.system_prompt),
+        "tools": sendable.copy_value(view.tool_definitions),
+        "settings": sendable.copy_value(view.request_settings),
         "messages": _render_messages(view),
     }
 
@@ -64,7 +64,7 @@ def _render_summary(summary: Summary, hidden: Ranges) -> JsonObject:
         "boundary": summary.boundary,
         "covers": str(summary.covers),
         "hidden": str(hidden),
-        "text": sendable_json.replace_half_characters(summary.text),
+        "text": sendable.replace_half_characters(summary.text),
     }
 
 
@@ -76,19 +76,19 @@ def _render_message(entry: ViewEntry) -> JsonObject:
         "role": MESSAGE_ROLES.get(block.kind, "user"),
         "kind": block.kind.value,
         "turn": entry.turn,
-        "text": sendable_json.replace_half_characters(entry.text),
+        "text": sendable.replace_half_characters(entry.text),
     }
     if block.message_id is not None:
         message["message_id"] = block.message_id
     if entry.is_pinned:
         message["pinned"] = True
     if not isinstance(block, Block):
-        message["tool_call_id"] = sendable_json.replace_half_characters(block.tool_call_id)
+        message["tool_call_id"] = sendable.replace_half_characters(block.tool_call_id)
     if isinstance(block, Block):
         if block.name is not None:
-            message["name"] = sendable_json.replace_half_characters(block.name)
+            message["name"] = sendable.replace_half_characters(block.name)
     elif isinstance(block, ToolCall):
-        message["name"] = sendable_json.replace_half_characters(block.name)
+        message["name"] = sendable.replace_half_characters(block.name)
         if entry.shown is None:
             message["arguments"], message["text"] = message["text"], ""
     else:
@@ -114,7 +114,7 @@ def _render_parts(entry: ViewEntry) -> list[JsonObject]:
 
 def _render_part(part: ResultPart) -> JsonObject:
     if isinstance(part, Text):
-        return {"type": "text", "text": sendable_json.replace_half_characters(part.text)}
+        return {"type": "text", "text": sendable.replace_half_characters(part.text)}
     if isinstance(part, NativePart):
         return {"type": "native", **_render_native(part.native)}
     return _render_media(part)
@@ -123,7 +123,7 @@ def _render_part(part: ResultPart) -> JsonObject:
 def _render_media(found: Media) -> JsonObject:
     part: JsonObject = {"type": found.type, "mime": found.mime, "bytes": len(found.data)}
     if found.data:
-        part["data"] = media_parts.encode_base64(found)
+        part["data"] = sendable.encode_base64(found)
     if found.url is not None:
         part["url"] = found.url
     if found.name is not None:
@@ -132,4 +132,4 @@ def _render_media(found: Media) -> JsonObject:
 
 
 def _render_native(native: Native) -> JsonObject:
-    return {"provider": native.provider, "item": sendable_json.replace_half_characters(native.item)}
+    return {"provider": native.provider, "item": sendable.replace_half_characters(native.item)}

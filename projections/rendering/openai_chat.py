@@ -4,7 +4,7 @@ from itertools import groupby
 
 from ...domain.blocks import Kind, Media
 from ..view_content import ViewContent, ViewEntry
-from . import media_parts, sendable_json, summary_message, tool_calls
+from . import sendable, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -14,7 +14,7 @@ from .exchanges import (
     join_spoken_text,
     list_block_content,
 )
-from .sendable_json import JsonObject
+from .sendable import JsonObject
 
 _PROVIDER = "openai-chat"
 _MAX_ID_CHARS = 40
@@ -23,7 +23,7 @@ _MAX_NAME_CHARS = 64
 
 def render(view: ViewContent) -> JsonObject:
     """Return the request's body, without thinking; it shares nothing with the view."""
-    body: JsonObject = sendable_json.copy_value(view.request_settings)
+    body: JsonObject = sendable.copy_value(view.request_settings)
     if view.tool_definitions:
         body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
     messages: list[JsonObject] = []
@@ -40,7 +40,7 @@ def render(view: ViewContent) -> JsonObject:
             0,
             {
                 "role": "system",
-                "content": sendable_json.replace_half_characters(view.system_prompt),
+                "content": sendable.replace_half_characters(view.system_prompt),
             },
         )
     body["messages"] = messages
@@ -81,7 +81,7 @@ def _render_results(calls: list[ExchangeCall]) -> list[JsonObject]:
             if isinstance(part, str):
                 lines.append(part)
             elif isinstance(part, Media):
-                lines.append(media_parts.describe_media(part))
+                lines.append(sendable.describe_media(part))
                 if content := _render_media(part):
                     attached += [_make_text(f"[from the tool call {call.id}]"), content]
         messages.append({"role": "tool", "tool_call_id": call.id, "content": "\n".join(lines)})
@@ -101,7 +101,7 @@ def _render_input(entries: list[ViewEntry]) -> list[JsonObject]:
             messages += [_make_user_message(content)] if content else []
         else:
             messages += [
-                {"role": "developer", "content": sendable_json.replace_half_characters(entry.text)}
+                {"role": "developer", "content": sendable.replace_half_characters(entry.text)}
                 for entry in said
                 if entry.text.strip()
             ]
@@ -109,20 +109,20 @@ def _render_input(entries: list[ViewEntry]) -> list[JsonObject]:
 
 
 def _render_media(found: Media) -> JsonObject | None:
-    if url := media_parts.find_image_url(found):
+    if url := sendable.find_image_url(found):
         return {"type": "image_url", "image_url": {"url": url}}
-    if found.type == "document" and found.mime == media_parts.PDF_TYPE and found.data:
+    if found.type == "document" and found.mime == sendable.PDF_TYPE and found.data:
         file = {
             "filename": found.name or "document.pdf",
-            "file_data": media_parts.make_data_url(found),
+            "file_data": sendable.make_data_url(found),
         }
         return {"type": "file", "file": file}
-    words = media_parts.decode_text(found)
+    words = sendable.decode_text(found)
     return _make_text(words) if words else None
 
 
 def _render_user_media(found: Media) -> JsonObject:
-    return _render_media(found) or _make_text(media_parts.describe_media(found))
+    return _render_media(found) or _make_text(sendable.describe_media(found))
 
 
 def _make_user_message(content: list[JsonObject]) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from ...domain.blocks import Kind, Media
 from ..view_content import ViewContent, ViewEntry
-from . import media_parts, sendable_json, summary_message, tool_calls
+from . import sendable, summary_message, tool_calls
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -13,7 +13,7 @@ from .exchanges import (
     list_block_content,
     read_native_item,
 )
-from .sendable_json import JsonObject
+from .sendable import JsonObject
 
 _PROVIDER = "openai-responses"
 _MAX_ID_CHARS = 64
@@ -27,9 +27,9 @@ _HELD_IN_PLACE = {"reasoning", *_CALLS, *(f"{call}_output" for call in _CALLS)}
 
 def render(view: ViewContent) -> JsonObject:
     """Return the request's body; it shares nothing with the view."""
-    body: JsonObject = sendable_json.copy_value(view.request_settings)
+    body: JsonObject = sendable.copy_value(view.request_settings)
     if view.system_prompt and view.system_prompt.strip():
-        body["instructions"] = sendable_json.replace_half_characters(view.system_prompt)
+        body["instructions"] = sendable.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
         body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
     items: list[JsonObject] = []
@@ -146,20 +146,20 @@ def _render_input(entries: list[ViewEntry], sent_ids: set[str]) -> list[JsonObje
 
 
 def _render_media(found: Media) -> JsonObject:
-    if url := media_parts.find_image_url(found):
+    if url := sendable.find_image_url(found):
         return {"type": "input_image", "detail": "auto", "image_url": url}
-    if words := media_parts.decode_text(found):
+    if words := sendable.decode_text(found):
         return _make_text(words)
-    if found.type == "document" and found.data and media_parts.is_file(found):
+    if found.type == "document" and found.data and sendable.is_file(found):
         name = found.name or "document"
         return {
             "type": "input_file",
             "filename": name,
-            "file_data": media_parts.make_data_url(found),
+            "file_data": sendable.make_data_url(found),
         }
-    if found.type == "document" and not found.data and (address := media_parts.find_address(found)):
+    if found.type == "document" and not found.data and (address := sendable.find_address(found)):
         return {"type": "input_file", "file_url": address}
-    return _make_text(media_parts.describe_media(found))
+    return _make_text(sendable.describe_media(found))
 
 
 def _take_native_item(entry: ViewEntry, sent_ids: set[str]) -> JsonObject | None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from ...domain.ranges import Ranges
 from ..view_content import ViewContent
-from . import sendable_json
-from .sendable_json import JsonObject
+from . import sendable
+from .sendable import JsonObject
 
 SUMMARY_PREFIX = (
     "[A summary of what came before, not the user's own words. "
@@ -36,7 +36,7 @@ def wrap_summary(text: str, covers: Ranges, hidden: Ranges | None = None) -> str
 
     The mark names everything that left: the positions covered by the text, and the hidden ones.
     """
-    inner = _CLOSING.sub(r"<\\\1\2", sendable_json.replace_half_characters(text))
+    inner = _CLOSING.sub(r"<\\\1\2", sendable.replace_half_characters(text))
     left = f'covers="{covers}"' + (f' hidden="{hidden}"' if hidden else "")
     return f"{SUMMARY_PREFIX}\n<conversation-summary {left}>\n{inner}\n</conversation-summary>"
 

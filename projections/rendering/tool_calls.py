@@ -7,8 +7,8 @@ from typing import Any
 
 from ...domain.blocks import Media, NativePart, ResultPart, ToolResult
 from ..view_content import ViewContent, ViewEntry
-from . import sendable_json
-from .sendable_json import JsonObject, copy_value
+from . import sendable
+from .sendable import JsonObject, copy_value
 
 NO_RESULT_TEXT = "[no result yet]"
 """The result of an open call, because no provider accepts a call without one."""
@@ -42,25 +42,21 @@ def sanitize_tool_name(name: str, longest: int) -> str:
 def render_arguments(entry: ViewEntry) -> JsonObject:
     """Return the call's arguments; for a hidden call, the text shown in its place."""
     if entry.shown is not None:
-        return {"hidden": sendable_json.replace_half_characters(entry.shown)}
+        return {"hidden": sendable.replace_half_characters(entry.shown)}
     asked = _parse_object(entry.block.text)
-    return (
-        {"_raw": sendable_json.replace_half_characters(entry.block.text)}
-        if asked is None
-        else asked
-    )
+    return {"_raw": sendable.replace_half_characters(entry.block.text)} if asked is None else asked
 
 
 def render_arguments_text(entry: ViewEntry) -> str:
     """Return the arguments as JSON text: the model's own, byte for byte, if they are an object."""
     if entry.shown is None and _parse_object(entry.block.text) is not None:
-        return sendable_json.replace_half_characters(entry.block.text)
+        return sendable.replace_half_characters(entry.block.text)
     return json.dumps(render_arguments(entry), ensure_ascii=False)
 
 
 def _parse_object(words: str) -> JsonObject | None:
     try:
-        value = sendable_json.parse_sendable_json(words)
+        value = sendable.parse_sendable_json(words)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -86,9 +82,9 @@ def _make_sendable(part: ResultPart | str, provider: str) -> str | Media | JsonO
     if isinstance(part, Media):
         return part
     if isinstance(part, NativePart):
-        return sendable_json.parse_native_item(part.native, provider)
+        return sendable.parse_native_item(part.native, provider)
     words = part if isinstance(part, str) else part.text
-    return sendable_json.replace_half_characters(words) if words.strip() else None
+    return sendable.replace_half_characters(words) if words.strip() else None
 
 
 def render_definitions(view: ViewContent, tool_format: str) -> list[Any]:

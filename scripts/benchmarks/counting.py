@@ -13,7 +13,6 @@ from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.models.vocabularies import (
     VOCABULARIES,
     TiktokenCounter,
-    is_available,
     load_encoding,
 )
 from cutbank.adapters.runtime.importing.importer import import_path
@@ -21,6 +20,7 @@ from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.compaction_window import make_window
@@ -131,11 +131,19 @@ def _guesses(store: SessionStore, tally: TokenCounts | None) -> Iterator[Guess]:
             yield _guess(key, history, call)
 
 
+def is_available(name: str) -> bool:
+    try:
+        load_encoding(name)
+    except NotFoundError:
+        return False
+    return True
+
+
 def _guess(key: str, history: HistoryFold, call: ModelCalled) -> Guess:
     shown = tuple(one for one in history.entries.values() if one.position <= call.position)
     use = history.reckoning.measure_usage(shown, history.request)
     besides = history.summary.tokens if history.summary else 0
-    newest = history.reckoning.find_anchor_position()
+    newest = use.last_seen_position or 0
     since = sum(one.tokens for one in shown if one.position > newest)
     return Guess(
         session=key[:8],

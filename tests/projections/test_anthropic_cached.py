@@ -1,7 +1,6 @@
 """What a request says a provider shall keep: at most four marks, and nothing else is changed."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given
@@ -16,71 +15,45 @@ from cutbank.projections.rendering.catalog import render_view
 MARK = {"type": "ephemeral"}
 
 
-def pieces_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield from body.get("tools", [])
-    yield from body.get("system", [])
-    for message in body["messages"]:
-        yield from message["content"]
-
-
 def marked(body: dict[str, Any]) -> list[dict[str, Any]]:
-    return [piece for piece in pieces_of(body) if "cache_control" in piece]
+    pieces = [*body.get("tools", []), *body.get("system", [])]
+    pieces += [piece for message in body["messages"] for piece in message["content"]]
+    return [piece for piece in pieces if "cache_control" in piece]
 
 
 def said(body: dict[str, Any]) -> list[str]:
-    """Texts that are marked."""
+    """Return the texts of the talk that are marked."""
     return [piece["text"] for piece in marked({"messages": body["messages"]})]
 
 
 def test_tools_system_prompt_and_two_blocks_are_marked() -> None:
     talk = Talk(*(Block.user(f"{number}") for number in range(5)))
     talk.system("You write code.")
-    talk.tools(*({"name": name, "input_schema": {"type": "object"}} for name in ("a", "b")))
+    tool = {"input_schema": {"type": "object"}}
+    searched = {**tool, "name": "later", "defer_loading": True}
+    talk.tools({**tool, "name": "a"}, {**tool, "name": "b"}, searched)
 
     body = render_view(talk.view(), "anthropic-cached")
 
-    assert [piece.get("name") or piece["text"] for piece in marked(body)] == [
-        "b",
-        "You write code.",
-        "2",
-        "4",
-    ]
+    names = [piece.get("name") or piece["text"] for piece in marked(body)]
+    assert names == ["b", "You write code.", "2", "4"]
 
 
-def test_a_tool_that_is_searched_for_is_not_marked() -> None:
-    talk = Talk(Block.user("Go."))
-    now = {"name": "now", "input_schema": {"type": "object"}}
-    talk.tools(now, {**now, "name": "later", "defer_loading": True})
-
-    body = render_view(talk.view(), "anthropic-cached")
-
-    assert [tool.get("cache_control") for tool in body["tools"]] == [MARK, None]
-
-
-def test_the_blocks_of_one_message_are_one_place() -> None:
+def test_a_message_is_one_place_its_thinking_and_open_calls_are_none() -> None:
     pieces = [Block.assistant(words, message_id="m") for words in ("First.", "Then.", "Last.")]
-    talk = Talk(Block.user("Go."), *pieces, Block.user("Thanks."))
-
-    assert said(render_view(talk.view(), "anthropic-cached")) == ["Last.", "Thanks."]
-
-
-def test_calls_are_marked_at_their_answer_and_thinking_is_not() -> None:
+    message = Talk(Block.user("Go."), *pieces, Block.user("Thanks."))
     open_call = Talk(Block.user("Go."), ToolCall(tool_call_id="c", name="read"))
     talk = Talk(Block.user("Go."), thought("Hm."), ToolCall(tool_call_id="c", name="read"))
     talk.say(ToolResult(tool_call_id="c", content="done"))
+    summed_up = Talk(*(Block.user(f"{number}") for number in range(5))).compacted(3, [])
 
+    assert said(render_view(message.view(), "anthropic-cached")) == ["Last.", "Thanks."]
     for view in (open_call.view(), talk.view()):
         body = render_view(view, "anthropic-cached")
         assert [piece["type"] for piece in marked(body)] == ["text", "tool_result"]
-
-
-def test_a_summary_counts_as_a_block() -> None:
-    talk = Talk(*(Block.user(f"{number}") for number in range(5)))
-
-    texts = said(render_view(talk.compacted(3, []), "anthropic-cached"))
-
-    assert texts[0].startswith("[A summary")
-    assert texts[1:] == ["4"]
+    summary, newest = said(render_view(summed_up, "anthropic-cached"))
+    assert summary.startswith("[A summary")
+    assert newest == "4"
 
 
 def test_marks_that_were_recorded_give_way() -> None:
@@ -106,8 +79,7 @@ def test_marks_that_were_recorded_give_way() -> None:
 
 
 def test_how_long_to_keep_is_as_the_session_says() -> None:
-    rows: list[dict[str, str]] = [{"type": "ephemeral", "ttl": "1h"}, {"type": "ephemeral"}]
-    for asked in rows:
+    for asked in ({"type": "ephemeral", "ttl": "1h"}, MARK):
         talk = Talk(*(Block.user(f"{number}") for number in range(5)))
         talk.settings(model="m", cache_control=asked)
 
@@ -119,9 +91,7 @@ def test_how_long_to_keep_is_as_the_session_says() -> None:
 
 def test_two_points_stand_near_the_tail() -> None:
     rows: list[tuple[list[str | None], tuple[int, ...]]] = [
-        ([], ()),
         ([None], (0,)),
-        ([None, None], (0, 1)),
         ([None, None, None], (0, 2)),
         ([None] * 9, (6, 8)),
         ([None, "a", "a", None], (2, 3)),
@@ -150,10 +120,8 @@ def test_cache_points_of_the_vectors(folder: str) -> None:
         shown: list[str] = expected["render"]["rendered_ids"]
         path_of = {block["id"]: block["meta"].get("path") for block in vector["input"]}
         summary = expected["summary_block"] or {}
-        paths = [path_of.get(one, summary.get("path")) for one in shown]
 
-        points = find_cache_points(paths)
+        points = find_cache_points([path_of.get(one, summary.get("path")) for one in shown])
 
-        assert [shown[at] for at in points] == expected["render"]["cache_point_ids"], vector[
-            "vector"
-        ]
+        found = [shown[at] for at in points]
+        assert found == expected["render"]["cache_point_ids"], vector["vector"]

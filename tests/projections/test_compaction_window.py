@@ -49,7 +49,8 @@ def called(
 
 
 def test_a_report_says_what_the_provider_holds(session: StoredSession) -> None:
-    assert (window(session).cached, window(session).called_model) == (None, None)
+    session.configure(request_settings={"model": "gpt-5.4", "temperature": 0})
+    assert (window(session).cached, window(session).called_model) == (None, "gpt-5.4")
     reports = [
         (None, None),
         (8_000, Usage(input=10, cache_read=6_000, cache_write=2_000, output=5)),
@@ -62,10 +63,7 @@ def test_a_report_says_what_the_provider_holds(session: StoredSession) -> None:
         assert window(session).cached == cached
     assert window(session).called_model == "claude-opus-4-5"
 
-
-def test_no_more_is_cached_of_a_view_than_it_has(session: StoredSession) -> None:
     called(session, Usage(input=0, cache_read=500_000, cache_write=0, output=5))
-
     seen = window(session)
     assert seen.price(kept_tokens=0, summary_tokens=0).cached == seen.tokens
 
@@ -83,17 +81,7 @@ def test_a_compacted_view_is_not_cached_and_its_summary_is_not_what_stays(
     assert compacted.overhead_tokens > compacted.request_tokens == 100
 
 
-def test_the_requests_own_model_is_known_before_the_first_call(
-    session: StoredSession,
-) -> None:
-    session.configure(request_settings={"model": "gpt-5.4", "temperature": 0})
-
-    assert window(session).called_model == "gpt-5.4"
-
-
-def test_a_policy_may_ask_for_the_price_of_what_it_thinks_of(
-    session: StoredSession,
-) -> None:
+def test_a_policy_may_ask_for_the_price_of_what_it_thinks_of(session: StoredSession) -> None:
     asked = replace(window(session), prices=MODEL, expected_calls=10)
 
     pricing = asked.price(kept_tokens=2_000, summary_tokens=500)
@@ -107,13 +95,8 @@ def test_a_policy_may_ask_for_the_price_of_what_it_thinks_of(
     assert pricing.is_worthwhile()
     unchanged = asked.price(kept_tokens=9_500, summary_tokens=0, unchanged=9_100)
     assert unchanged.cache_tokens_lost == 500
-
-
-def test_a_window_without_a_model_is_priced_in_tokens(session: StoredSession) -> None:
-    pricing = window(session).price(kept_tokens=2_000, summary_tokens=500)
-
-    assert pricing.tokens_saved == 7_500
-    assert pricing.is_worthwhile() is None
+    unpriced = window(session).price(kept_tokens=2_000, summary_tokens=500)
+    assert (unpriced.tokens_saved, unpriced.is_worthwhile()) == (7_500, None)
 
 
 def unfinished(session: StoredSession) -> list[str]:
@@ -135,21 +118,13 @@ def test_an_answer_that_was_broken_off_is_unfinished(session: StoredSession) -> 
 
 
 def test_what_was_answered_when_it_was_asked_again_is_finished(session: StoredSession) -> None:
-    view = session.view()
-    session.record_call(view, call_id="1", stop_reason="error")
-    session.record_call(view, call_id="2", stop_reason="end_turn")
-    session.append(cutbank.Block.assistant("whole"))
+    for is_half_stored in (False, True):
+        view = session.view()
+        session.record_call(view, call_id=f"1 {is_half_stored}", stop_reason="error")
+        if is_half_stored:
+            session.retract(session.append(cutbank.Block.assistant("half a wo"))[0])
+            view = session.view()
+        session.record_call(view, call_id=f"2 {is_half_stored}", stop_reason="end_turn")
+        session.append(cutbank.Block.assistant("whole"))
 
-    assert unfinished(session) == []
-
-
-def test_an_answer_that_took_the_place_of_a_broken_one_is_finished(
-    session: StoredSession,
-) -> None:
-    session.record_call(session.view(), call_id="1", stop_reason="error")
-    half = session.append(cutbank.Block.assistant("half a wo"))
-    session.retract(half[0])
-    session.record_call(session.view(), call_id="2", stop_reason="end_turn")
-    session.append(cutbank.Block.assistant("whole"))
-
-    assert unfinished(session) == []
+        assert unfinished(session) == []

@@ -8,8 +8,9 @@ from provider_rules import check_anthropic
 from recorded_views import Talk, thought
 from renderings import PNG, call, iter_requests, result, spoken, text
 
-from cutbank.domain.blocks import Block, Kind, Native, Text
+from cutbank.domain.blocks import AnyBlock, Block, Kind, Native, Text
 from cutbank.domain.compaction_events import Trim
+from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 
 
@@ -18,16 +19,20 @@ def a_day_at_work() -> Talk:
     talk.system("You write code.")
     talk.tools({"name": "read", "description": "Reads.", "input_schema": {"type": "object"}})
     talk.settings(model="m", max_tokens=9)
-    talk.say(Block.user("Fix it."))
-    talk.say(thought("Look first.", message_id="m1"))
-    talk.say(Block.assistant("I look.", message_id="m1"))
-    talk.say(call("c1", arguments='{"path": "a.py"}', message_id="m1"))
-    talk.say(call("c2", arguments='{"path":"b.py"}', message_id="m1"))
-    talk.say(result("c2", "no such file", is_error=True))
-    talk.say(result("c1", "x = 1"))
-    talk.say(Block.developer("Time is short."))
-    talk.say(Block.assistant("Fixed."))
-    talk.say(Block.user("Thanks."))
+    blocks: list[AnyBlock] = [
+        Block.user("Fix it."),
+        thought("Look first.", message_id="m1"),
+        Block.assistant("I look.", message_id="m1"),
+        call("c1", arguments='{"path": "a.py"}', message_id="m1"),
+        call("c2", arguments='{"path":"b.py"}', message_id="m1"),
+        result("c2", "no such file", is_error=True),
+        result("c1", "x = 1"),
+        Block.developer("Time is short."),
+        Block.assistant("Fixed."),
+        Block.user("Thanks."),
+    ]
+    for block in blocks:
+        talk.say(block)
     return talk
 
 
@@ -37,6 +42,18 @@ def a_day_at_work() -> Talk:
 def test_anthropic_is_said_turn_by_turn() -> None:
     body = render_view(a_day_at_work().view(), "anthropic")
 
+    asked = [
+        {"type": "thinking", "thinking": "Look first.", "signature": "c2lnbmVk"},
+        text("I look."),
+        {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a.py"}},
+        {"type": "tool_use", "id": "c2", "name": "read", "input": {"path": "b.py"}},
+    ]
+    failed = {"content": [text("no such file")], "is_error": True}
+    answered = [
+        {"type": "tool_result", "tool_use_id": "c1", "content": [text("x = 1")]},
+        {"type": "tool_result", "tool_use_id": "c2", **failed},
+        text("<system-reminder>\nTime is short.\n</system-reminder>"),
+    ]
     assert body == {
         "model": "m",
         "max_tokens": 9,
@@ -44,28 +61,8 @@ def test_anthropic_is_said_turn_by_turn() -> None:
         "tools": [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}],
         "messages": [
             {"role": "user", "content": [text("Fix it.")]},
-            {
-                "role": "assistant",
-                "content": [
-                    {"type": "thinking", "thinking": "Look first.", "signature": "c2lnbmVk"},
-                    text("I look."),
-                    {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a.py"}},
-                    {"type": "tool_use", "id": "c2", "name": "read", "input": {"path": "b.py"}},
-                ],
-            },
-            {
-                "role": "user",
-                "content": [
-                    {"type": "tool_result", "tool_use_id": "c1", "content": [text("x = 1")]},
-                    {
-                        "type": "tool_result",
-                        "tool_use_id": "c2",
-                        "content": [text("no such file")],
-                        "is_error": True,
-                    },
-                    text("<system-reminder>\nTime is short.\n</system-reminder>"),
-                ],
-            },
+            {"role": "assistant", "content": asked},
+            {"role": "user", "content": answered},
             {"role": "assistant", "content": [text("Fixed.")]},
             {"role": "user", "content": [text("Thanks.")]},
         ],
@@ -75,38 +72,19 @@ def test_anthropic_is_said_turn_by_turn() -> None:
 def test_chat_completions_are_said_message_by_message() -> None:
     body = render_view(a_day_at_work().view(), "openai-chat")
 
+    function = {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}
+    calls = [
+        {"id": name, "type": "function", "function": {"name": "read", "arguments": arguments}}
+        for name, arguments in (("c1", '{"path": "a.py"}'), ("c2", '{"path":"b.py"}'))
+    ]
     assert body == {
         "model": "m",
         "max_tokens": 9,
-        "tools": [
-            {
-                "type": "function",
-                "function": {
-                    "name": "read",
-                    "description": "Reads.",
-                    "parameters": {"type": "object"},
-                },
-            }
-        ],
+        "tools": [{"type": "function", "function": function}],
         "messages": [
             {"role": "system", "content": "You write code."},
             {"role": "user", "content": "Fix it."},
-            {
-                "role": "assistant",
-                "content": "I look.",
-                "tool_calls": [
-                    {
-                        "id": "c1",
-                        "type": "function",
-                        "function": {"name": "read", "arguments": '{"path": "a.py"}'},
-                    },
-                    {
-                        "id": "c2",
-                        "type": "function",
-                        "function": {"name": "read", "arguments": '{"path":"b.py"}'},
-                    },
-                ],
-            },
+            {"role": "assistant", "content": "I look.", "tool_calls": calls},
             {"role": "tool", "tool_call_id": "c1", "content": "x = 1"},
             {"role": "tool", "tool_call_id": "c2", "content": "no such file"},
             {"role": "developer", "content": "Time is short."},
@@ -119,34 +97,20 @@ def test_chat_completions_are_said_message_by_message() -> None:
 def test_responses_are_said_item_by_item() -> None:
     body = render_view(a_day_at_work().view(), "openai-responses")
 
+    tool = {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}
+    calls = [
+        {"type": "function_call", "call_id": name, "name": "read", "arguments": arguments}
+        for name, arguments in (("c1", '{"path": "a.py"}'), ("c2", '{"path":"b.py"}'))
+    ]
     assert body == {
         "model": "m",
         "max_tokens": 9,
         "instructions": "You write code.",
-        "tools": [
-            {
-                "type": "function",
-                "name": "read",
-                "description": "Reads.",
-                "parameters": {"type": "object"},
-                "strict": False,
-            }
-        ],
+        "tools": [{"type": "function", **tool, "strict": False}],
         "input": [
             spoken("user", "Fix it."),
             spoken("assistant", "I look."),
-            {
-                "type": "function_call",
-                "call_id": "c1",
-                "name": "read",
-                "arguments": '{"path": "a.py"}',
-            },
-            {
-                "type": "function_call",
-                "call_id": "c2",
-                "name": "read",
-                "arguments": '{"path":"b.py"}',
-            },
+            *calls,
             {"type": "function_call_output", "call_id": "c1", "output": "x = 1"},
             {"type": "function_call_output", "call_id": "c2", "output": "no such file"},
             spoken("developer", "Time is short."),
@@ -164,54 +128,23 @@ def test_neutral_says_everything_where_it_stands() -> None:
 
     body = render_view(talk.compacted(3, [2, 3], pinned=[2], trims=trims), "neutral")
 
+    def entry(position: int, kind: str, role: str, words: str = "", **more: Any) -> dict[str, Any]:
+        place = {"position": position, "handle": f"#{position}", "turn": 1}
+        return {**place, "kind": kind, "role": role, "text": words, **more}
+
+    one = {"tool_call_id": "c1", "name": "read", "arguments": '{"n": 1}', "message_id": "m1"}
+    trimmed = "a\n[... 4 characters left out; recall #3 ...]\n"
+    answer = {"tool_call_id": "c1", "call": 2, "is_error": False, "shown": "trimmed"}
+    summary = {"role": "user", "kind": "summary", "text": "What came before."}
     assert body["coordinate"] == {"position": 4, "lineage": "main", "lineage_version": 0}
     assert body["boundary"] == 2
     assert body["messages"] == [
-        {
-            "role": "user",
-            "kind": "summary",
-            "boundary": 2,
-            "covers": "#1",
-            "hidden": "",
-            "text": "What came before.",
-        },
-        {
-            "position": 2,
-            "handle": "#2",
-            "role": "assistant",
-            "kind": "tool_call",
-            "turn": 1,
-            "text": "",
-            "message_id": "m1",
-            "pinned": True,
-            "tool_call_id": "c1",
-            "name": "read",
-            "arguments": '{"n": 1}',
-        },
-        {
-            "position": 3,
-            "handle": "#3",
-            "role": "tool",
-            "kind": "tool_result",
-            "turn": 1,
-            "text": "a\n[... 4 characters left out; recall #3 ...]\n",
-            "tool_call_id": "c1",
-            "call": 2,
-            "is_error": False,
-            "shown": "trimmed",
-        },
-        {
-            "position": 4,
-            "handle": "#4",
-            "role": "assistant",
-            "kind": "tool_call",
-            "turn": 1,
-            "text": "",
-            "tool_call_id": "c2",
-            "name": "read",
-            "arguments": "{}",
-            "open": True,
-        },
+        {**summary, "boundary": 2, "covers": "#1", "hidden": ""},
+        entry(2, "tool_call", "assistant", pinned=True, **one),
+        entry(3, "tool_result", "tool", trimmed, **answer),
+        entry(
+            4, "tool_call", "assistant", tool_call_id="c2", name="read", arguments="{}", open=True
+        ),
     ]
 
 
@@ -230,18 +163,14 @@ def test_a_body_shares_nothing_with_the_view() -> None:
 # Who speaks when
 
 
-def test_a_result_that_came_late_stands_with_its_call() -> None:
+def test_a_result_stands_with_its_call_and_one_without_output_is_a_placeholder() -> None:
     talk = Talk(Block.user("Go."), call("slow"), Block.user("Well?"), Block.assistant("Soon."))
-    talk.say(result("slow", "at last"))
+    for block in (result("slow", "at last"), call("c"), result("c", "", is_error=True)):
+        talk.say(block)
+    talk.say(call("open"))
 
     for name, _, body in iter_requests(talk.view()):
         assert body.index("at last") < body.index("Well?"), name
-
-
-def test_a_call_without_output_is_answered_by_a_placeholder() -> None:
-    talk = Talk(Block.user("Go."), call("c"), result("c", "", is_error=True), call("open"))
-
-    for name, _, body in iter_requests(talk.view()):
         assert "[no output]" in body, name
         assert "[no result yet]" in body, name
 
@@ -258,79 +187,57 @@ def test_parallel_calls_stay_one_message_though_answers_and_remarks_fell_between
     assert [block["type"] for block in messages[2]["content"]] == ["tool_result"] * 2 + ["text"]
 
 
-def test_a_message_id_that_comes_again_after_the_user_spoke_is_another_message() -> None:
-    talk = Talk(Block.user("1?"), Block.assistant("1!", message_id="m"))
-    talk.say(Block.user("2?"))
-    talk.say(Block.assistant("2!", message_id="m"))
-
-    messages = render_view(talk.view(), "openai-chat")["messages"]
-
-    assert [message["content"] for message in messages] == ["1?", "1!", "2?", "2!"]
-
-
-def test_what_the_user_says_in_one_go_is_one_message() -> None:
-    talk = Talk(Block.user("See:"), Block(kind=Kind.IMAGE, media=PNG), Block.developer("Hint."))
-
+def test_who_speaks_makes_the_messages() -> None:
+    picture = Block(kind=Kind.IMAGE, media=PNG)
+    talk = Talk(Block.user("See:"), picture, Block.developer("Hint."))
     chat = render_view(talk.view(), "openai-chat")["messages"]
     responses = render_view(talk.view(), "openai-responses")["input"]
-
     assert [part["type"] for part in chat[0]["content"]] == ["text", "image_url"]
     assert [part["type"] for part in responses[0]["content"]] == ["input_text", "input_image"]
     assert [message["role"] for message in chat] == ["user", "developer"]
 
+    # A message id that comes again after the user spoke is another message.
+    talk = Talk(Block.user("1?"), Block.assistant("1!", message_id="m"))
+    for block in (Block.user("2?"), Block.assistant("2!", message_id="m")):
+        talk.say(block)
+    messages = render_view(talk.view(), "openai-chat")["messages"]
+    assert [message["content"] for message in messages] == ["1?", "1!", "2?", "2!"]
 
-def test_the_user_speaks_first_even_where_the_log_begins_with_the_model() -> None:
+    # The user speaks first even where the log begins with the model.
     messages = render_view(Talk(Block.assistant("Hello!")).view(), "anthropic")["messages"]
-
     assert messages[0] == {"role": "user", "content": [text("[the conversation begins here]")]}
 
 
 # Thinking
 
 
-def test_thinking_that_cannot_go_back_as_it_came_is_left_out() -> None:
+def kinds_said(view: HistoryView) -> list[str]:
+    messages = render_view(view, "anthropic")["messages"]
+    said = [message["content"] for message in messages if message["role"] == "assistant"]
+    return [block["type"] for content in said for block in content]
+
+
+def test_thinking_goes_back_in_its_place_as_it_came_or_not_at_all() -> None:
+    pieces = [thought("1"), Block.assistant("Hm."), thought("2"), call("c")]
+    message = [cast(Block, piece.model_copy(update={"message_id": "m"})) for piece in pieces]
+    whole = Talk(Block.user("Go."), *message).view()
+    assert kinds_said(whole) == ["thinking", "text", "thinking", "tool_use"]
+
     reasons = '{"type": "reasoning", "id": "r", "summary": []}'
-    natives = [
-        None,
-        Native(provider="openai-responses", item=reasons),
-        Native(provider="anthropic", item='{"type": "thinking", "thinking": "unsigned"}'),
-        Native(provider="anthropic", item="not JSON"),
-        Native(provider="anthropic", item='{"type": "redacted_thinking", "data": "\\ud800"}'),
-    ]
+    unsigned = '{"type": "thinking", "thinking": "unsigned"}'
+    spoilt = '{"type": "redacted_thinking", "data": "\\ud800"}'
+    natives = [None, Native(provider="openai-responses", item=reasons)]
+    natives += [Native(provider="anthropic", item=one) for one in (unsigned, "not JSON", spoilt)]
     thoughts = [[Block.thinking("hm", native=native)] for native in natives]
     # After a thought that is missing the message thinks no more.
     for thinking in (*thoughts, [Block.thinking("1"), thought("2")]):
         talk = Talk(Block.user("Go."), *thinking, Block.assistant("Done."))
-        content = render_view(talk.view(), "anthropic")["messages"][1]["content"]
-        assert content == [text("Done.")], thinking
+        assert kinds_said(talk.view()) == ["text"], thinking
 
-
-def test_thinking_keeps_its_place_between_words_and_calls() -> None:
-    pieces = [thought("1"), Block.assistant("Hm."), thought("2"), call("c")]
-    message = [cast(Block, piece.model_copy(update={"message_id": "m"})) for piece in pieces]
-
-    body = render_view(Talk(Block.user("Go."), *message).view(), "anthropic")
-
-    assert kinds_said(body) == ["thinking", "text", "thinking", "tool_use"]
-
-
-def kinds_said(body: dict[str, Any]) -> list[str]:
-    return [
-        block["type"]
-        for message in body["messages"]
-        if message["role"] == "assistant"
-        for block in message["content"]
-    ]
-
-
-def test_thinking_from_before_a_boundary_is_not_sent_back() -> None:
-    """Its signature names a conversation that is not sent any more."""
+    # The signature of what was thought before a boundary names a conversation that is gone.
     before = [Block.user("a"), thought("1"), Block.assistant("b"), Block.user("c")]
     talk = Talk(*before, thought("2"), Block.assistant("d"), Block.user("e"))
-
-    body = render_view(talk.compacted(4, [2, 3, 4]), "anthropic")
-
-    assert kinds_said(body) == ["text", "thinking", "text"]
+    assert kinds_said(talk.compacted(4, [2, 3, 4])) == ["text", "thinking", "text"]
 
 
 def test_thinking_is_not_sent_back_once_something_before_it_changed() -> None:
@@ -342,28 +249,24 @@ def test_thinking_is_not_sent_back_once_something_before_it_changed() -> None:
     for change in changes:
         talk = Talk(Block.user("Go."), call("c"), Block.user("Well?"), thought("1"))
         talk.say(Block.assistant("Soon."))
-        before = render_view(talk.view(), "anthropic")
+        assert kinds_said(talk.view()) == ["tool_use", "thinking", "text"]
 
         change(talk)
 
-        assert kinds_said(before) == ["tool_use", "thinking", "text"]
-        assert kinds_said(render_view(talk.view(), "anthropic")) == ["tool_use", "text"]
+        assert kinds_said(talk.view()) == ["tool_use", "text"]
 
 
 def test_manual_thinking_gets_all_that_was_thought_or_pauses() -> None:
-    manual = {"type": "enabled", "budget_tokens": 1024}
+    manual, off = {"type": "enabled", "budget_tokens": 1024}, {"type": "disabled"}
     whole = Talk(Block.user("a"), thought("1"), call("c"), result("c"))
     begun_without = Talk(Block.user("a"), call("b"), result("b"), thought("1"), call("c"))
     begun_without.say(result("c"))
-    off = Talk(Block.user("a"), thought("1"), Block.assistant("b"), Block.user("c"))
     for talk in (whole, begun_without):
         talk.settings(thinking=manual)
-    off.settings(thinking={"type": "disabled"})
+    views = (whole.compacted(4, [2, 3, 4]), begun_without.view())
 
-    sent = render_view(whole.compacted(4, [2, 3, 4]), "anthropic")
-    paused = render_view(begun_without.view(), "anthropic")
-
-    assert (kinds_said(sent), sent["thinking"]) == (["thinking", "tool_use"], manual)
-    assert check_anthropic(paused) == []
-    assert (kinds_said(paused), paused["thinking"]) == (["tool_use"] * 2, {"type": "disabled"})
-    assert kinds_said(render_view(off.view(), "anthropic")) == ["text"]
+    assert [kinds_said(view) for view in views] == [["thinking", "tool_use"], ["tool_use"] * 2]
+    assert [render_view(view, "anthropic")["thinking"] for view in views] == [manual, off]
+    assert check_anthropic(render_view(views[1], "anthropic")) == []
+    whole.settings(thinking=off)
+    assert kinds_said(whole.view()) == ["tool_use"]

@@ -16,10 +16,6 @@ def test_words_that_an_earlier_summary_had_are_that_ones() -> None:
 
 
 def test_a_phrase_has_no_case_and_no_punctuation_and_may_be_all_of_a_short_text() -> None:
-    texts = {
-        "A, b: c (d)": {("a", "b", "c", "d")},
-        "two words": {("two", "words")},
-        " ... ": set(),
-    }
+    texts = {"A, b: c (d)": {("a", "b", "c", "d")}, "two words": {("two", "words")}, " ... ": set()}
 
     assert {text: set(trace_phrases(2, text, {})) for text in texts} == texts

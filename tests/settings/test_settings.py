@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, time
+from datetime import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -14,13 +14,12 @@ from platformdirs import user_config_path
 from cutbank.adapters.settings.idle_settings import IdleSettings
 from cutbank.adapters.settings.listing import list_effective_settings
 from cutbank.adapters.settings.load_settings import load_settings
-from cutbank.adapters.settings.secret_values import has_key, is_key_name, show_value
+from cutbank.adapters.settings.mistakes import has_key, is_key_name, show_value
 from cutbank.adapters.settings.section import Section, describe_setting
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.hooks import CompactionEventKind
-from cutbank.domain.idle_rules import IdleRules
+from cutbank.domain.idle_rules import IdleRules, QuietHours
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
@@ -74,58 +73,56 @@ def mistakes(folder: Path, text: str, environ: Mapping[str, str] | None = None) 
     return tuple(one.replace(f"{folder}{os.sep}", "") for one in refused.value.mistakes)
 
 
-def test_what_a_file_says_holds_and_the_rest_is_as_it_was(tmp_path: Path) -> None:
-    settings = load_settings(written(tmp_path, WRITTEN), {})
-
-    assert settings.compaction.limit == 128_000
-    assert settings.compaction.instructions == "Name the rivers.\n[summary]\n"
-    assert settings.policy == ReserveHeadroom(keep_tokens=4000)
-    assert settings.summary.chain == ("command", "extractive")
-    assert settings.summary.command == ("summarize", "--short")
-    assert settings.models["gpt-4.1"].context == 1_000_000
-    assert [hook.time_limit for hook in settings.hooks.commands] == [9, 2]
-    assert settings.hooks.commands[0].on == (
-        CompactionEventKind.PRE_COMPACT,
-        CompactionEventKind.ACTIVATED,
-    )
-    assert settings.pins == Settings().pins
-    assert settings.pins.make_rules() == PinRules()
-    assert settings.pins.kinds == (Kind.DEVELOPER,)
-
-
-def test_each_value_knows_where_it_came_from(tmp_path: Path) -> None:
+def test_what_a_file_says_holds_with_its_line_and_the_rest_is_as_it_was(tmp_path: Path) -> None:
     file = written(tmp_path, WRITTEN)
 
     settings = load_settings(file, {"CUTBANK_SUMMARY_RETRIES": "5"})
 
-    lines = {
-        one.name: one.origin.line
-        for one in list_effective_settings(settings)
-        if one.origin.file == str(file)
+    assert settings.compaction.instructions == "Name the rivers.\n[summary]\n"
+    assert settings.policy == ReserveHeadroom(keep_tokens=4000)
+    assert settings.summary.chain == ("command", "extractive")
+    assert settings.models["gpt-4.1"].context == 1_000_000
+    assert [hook.time_limit for hook in settings.hooks.commands] == [9, 2]
+    assert settings.hooks.commands[0].on == ("pre_compact", "activated")
+    assert settings.pins == Settings().pins
+    assert settings.pins.make_rules() == PinRules()
+    assert settings.idle.make_rules() == IdleRules()
+    origins = {one.name: str(one.origin) for one in list_effective_settings(settings)}
+    assert sum(origin.startswith(str(file)) for origin in origins.values()) == 12
+    expected = {
+        "compaction.settings.keep_tokens": f"{file}:10",
+        'models."gpt-4.1".context': f"{file}:20",
+        "hooks.commands[1].on": f"{file}:28",
+        "summary.retries": "CUTBANK_SUMMARY_RETRIES",
+        "summary.backoff": "default",
     }
-    assert lines == {
-        "compaction.limit": 3,
-        "compaction.instructions": 4,
-        "compaction.settings.keep_tokens": 10,
-        "summary.chain": 13,
-        "summary.command": 17,
-        'models."gpt-4.1".context': 20,
-        "hooks.commands[0].on": 23,
-        "hooks.commands[0].command": 24,
-        "hooks.commands[0].time_limit": 25,
-        "hooks.commands[1].on": 28,
-        "hooks.commands[1].command": 29,
-        "hooks.commands[1].time_limit": 30,
-    }
-    assert str(settings.find_origin("compaction", "limit")) == f"{file}:3"
-    assert str(settings.find_origin("summary", "retries")) == "CUTBANK_SUMMARY_RETRIES"
-    assert str(settings.find_origin("summary", "backoff")) == "default"
+    assert origins.items() >= expected.items()
+
+
+def test_every_setting_says_what_it_is_for_and_in_which_unit() -> None:
+    sections = list(find_sections(Settings))
+    scalars = [
+        about.scalar
+        for section in sections
+        for name in section.model_fields
+        if not (about := describe_setting(section, name)).section
+    ]
+
+    assert len(scalars) > 30
+    assert all(one.help for one in scalars)
+    assert not [one for one in scalars if one.type in {int, float} and not one.unit]
+
+
+def find_sections(section: type[Section]) -> Iterator[type[Section]]:
+    yield section
+    for name in section.model_fields:
+        if below := describe_setting(section, name).section:
+            yield from find_sections(below)
 
 
 def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     environ = {
         "CUTBANK_COMPACTION_LIMIT": "none",
-        "CUTBANK_COMPACTION_MINIMUM_GAIN": "0.25",
         "CUTBANK_COMPACTION_AUTO": "off",
         "CUTBANK_COMPACTION_SETTINGS__RESERVE_TOKENS": "9000",
         "CUTBANK_SUMMARY_CHAIN": "extractive",
@@ -136,67 +133,25 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
         "CUTBANK_SUMMARY_MODEL": "",
         "CUTBANK_DB": "/elsewhere.db",
         "CUTBANK_SESSIONS": "somebody else's",
-        "CUTBANK_IDLE_QUIET_HOURS": "08:00-20:00 Europe/Berlin",
     }
 
     settings = load_settings(written(tmp_path, WRITTEN), environ)
 
-    assert settings.compaction.limit is None
-    assert settings.compaction.minimum_gain == 0.25
-    assert settings.compaction.auto is False
+    assert (settings.compaction.limit, settings.compaction.auto) == (None, False)
     assert settings.policy == ReserveHeadroom(9000, 4000)
     assert settings.summary.chain == ("extractive",)
     assert settings.summary.command == ("a program", "x,y")
     assert settings.pins.kinds == (Kind.USER, Kind.DEVELOPER)
-    assert settings.models["gpt-4.1"].model_dump(exclude_none=True) == {
-        "context": 1_000_000,
-        "output": 32_000,
-    }
-    assert settings.idle.make_rules().find_resume_time(datetime(2024, 7, 1, 12, tzinfo=UTC)) == (
-        datetime(2024, 7, 1, 18, tzinfo=UTC)
-    )
+    model = settings.models["gpt-4.1"]
+    assert (model.context, model.output) == (1_000_000, 32_000)
     assert len(settings.hooks.commands) == 1
-    assert (
-        settings.find_origin("hooks", "commands", 0, "command").variable == "CUTBANK_HOOKS_COMMANDS"
-    )
-    assert str(settings.find_origin("hooks", "commands", 0, "time_limit")) == "default"
-    assert settings.find_origin("compaction", "limit").variable == "CUTBANK_COMPACTION_LIMIT"
-    assert settings.find_origin("compaction", "settings", "keep_tokens").line == 10
+    for name, origin in (("command", "CUTBANK_HOOKS_COMMANDS"), ("time_limit", "default")):
+        assert str(settings.find_origin("hooks", "commands", 0, name)) == origin
 
     environ = {"CUTBANK_COMPACTION": '{"auto": false, "settings": {"reserve_tokens": 7}}'}
     settings = load_settings(written(tmp_path, WRITTEN), environ)
     assert (settings.compaction.limit, settings.compaction.auto) == (128_000, False)
     assert settings.policy == ReserveHeadroom(7, 4000)
-
-
-def test_every_setting_says_what_it_is_for_and_in_which_unit() -> None:
-    scalars = [
-        (path, about.scalar)
-        for path, section in sections(Settings)
-        for name in section.model_fields
-        if not (about := describe_setting(section, name)).section
-    ]
-
-    assert len(scalars) > 30
-    assert not [path for path, one in scalars if not one.help]
-    assert not [path for path, one in scalars if one.type in {int, float} and not one.unit]
-
-
-def sections(section: type[Section], path: str = "") -> Iterator[tuple[str, type[Section]]]:
-    yield path, section
-    for name in section.model_fields:
-        if below := describe_setting(section, name).section:
-            yield from sections(below, f"{path}.{name}")
-
-
-def test_without_a_file_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-    settings = load_settings(environ={})
-
-    assert settings == Settings()
-    assert all(str(one.origin) == "default" for one in list_effective_settings(settings))
 
 
 def test_the_file_is_the_named_one_else_the_variables_else_the_usual(
@@ -206,10 +161,9 @@ def test_the_file_is_the_named_one_else_the_variables_else_the_usual(
     monkeypatch.setenv("HOME", str(tmp_path))
     usual = user_config_path("cutbank", appauthor=False) / "settings.toml"
     usual.parent.mkdir(parents=True)
-    usual.write_text("[summary]\nretries = 1\n", encoding="utf-8")
     of_variable, named = tmp_path / "variable.toml", tmp_path / "named.toml"
-    of_variable.write_text("[summary]\nretries = 2\n", encoding="utf-8")
-    named.write_text("[summary]\nretries = 4\n", encoding="utf-8")
+    for file, retries in ((usual, 1), (of_variable, 2), (named, 4)):
+        file.write_text(f"[summary]\nretries = {retries}\n", encoding="utf-8")
     environ = {"CUTBANK_SETTINGS": str(of_variable)}
 
     assert load_settings(environ={}).summary.retries == 1
@@ -234,10 +188,8 @@ MISTAKES = [
     ('[compaction]\n\nlimit = "many"', ':3: compaction.limit is "many"; it takes a whole number'),
     ("[compaction]\nauto = 1", ":2: compaction.auto is 1; it takes true or false"),
     ("compaction.minimum_gain = 1.5", ":1: compaction.minimum_gain is 1.5; it takes a fraction of"),
-    ("[compaction]\nlimit = 1.5", ":2: compaction.limit is 1.5; it takes a whole number of tokens"),
     ('"compaction" . "limt" = 3', ":1: compaction.limt is no setting; did you mean limit?"),
     ("[sumary]\nretries = 3", ":1: sumary is no setting; did you mean summary?"),
-    ("[tokens]\nq = 3", ":2: tokens.q is no setting; there is counter"),
     ("summary = 4", ":1: summary is 4; it takes a table"),
     ("[summary]\nchain = 4", ":2: summary.chain is 4; it takes a list of texts"),
     ('[pins]\nkinds = [\n"user",\n"usr",\n]', ':4: pins.kinds[1] is "usr"; did you mean user? It'),
@@ -249,53 +201,38 @@ MISTAKES = [
         "[compaction]\nsettings = {auto = 1,keep_token = 3}",
         ":2: compaction.settings.auto is no setting of reserve-headroom; there is reserve_tokens",
     ),
-    ("[compaction.settings]\nkeep_tokens = -3", ":2: compaction.settings.keep_tokens is -3; it"),
     ("[compaction.settings]\nkeep_tokens = 1979-05-27", 'keep_tokens is "1979-05-27"; it takes'),
     ('[summary]\nchain = ["extractiv"]', "is no summarizer; did you mean extractive?"),
     ('[summary]\nchain = [\n"extractive",\n"llm"]', ":4: summary.chain[1] comes after extractive"),
     ('[summary]\nchain = ["llm", "llm"]', ":2: summary.chain[1] names llm a second time: leave"),
-    ('[summary]\nchain = ["none"]', "is no summarizer; there is command, extractive, llm"),
     ("[summary]\nchain = []", ":2: summary.chain names no summarizer; `extractive` needs"),
     ('[summary]\nretries = 1\nchain = ["command"]', "and summary.command names no program"),
     ('[summary]\nsource = "originals"\nprompt = "iterative"', ":3: summary.prompt is iterative"),
     ("[models.big]\ncontext = 1000\noutput = 2000", ":3: models.big.output is 2,000, more than"),
     ("[[hooks.commands]]\non = []\ncommand = []", ":2: hooks.commands[0].on names no moment"),
     ('[hooks]\n[[hooks.commands]]\non = ["failed"]', ":2: hooks.commands[0].command is missing"),
-    (
-        '[idle]\nquiet_hours = "8-20"',
-        ':2: idle.quiet_hours is "8-20"; it takes hours as 22:00-06:30',
-    ),
     ('[idle]\nquiet_hours = "22:00-24:00"', 'is "22:00-24:00"; it takes hours as 22:00-06:30 Eur'),
-    ('[idle]\nquiet_hours = "22:00"', ':2: idle.quiet_hours is "22:00"; it takes hours'),
-    ('[idle]\nquiet_hours = ""', ':2: idle.quiet_hours is ""; it takes hours'),
     ('[idle]\nquiet_hours = "06:00-06:00"', "which never ends: no work would be begun at all"),
     ('[idle]\nquiet_hours = "22:00-06:00 Europe/Berln"', "; did you mean Europe/Berlin?"),
     ('[idle]\nquiet_hours = "22:00-06:00 ../../etc"', "whose zone is not a time zone"),
     ("[idle]\nquiet_hours = 22", ":2: idle.quiet_hours is 22; it takes"),
-    ("[idle]\ntime = -1", ":2: idle.time is -1; it takes a number of seconds from 0"),
     ("[idle]\nleast_utilization = 50", "is 50; it takes a fraction of the limit from 0 up to 1"),
-    ("[idle]\nconcurrency = 0", "is 0; it takes a whole number of sessions from 1 up to 64"),
     ('[idle]\nserve = "later"', ':2: idle.serve is "later"; it takes now or at-threshold'),
-    ("[idle]\nlease = 0", ":2: idle.lease is 0; it takes a number of seconds from 0.1"),
     ('[summary]\napi_key = "abcdef"', ":2: summary.api_key looks like a key, and keys do not"),
     ("a = " + "[" * 100_000, ": nests lists or tables too deeply"),
     ("[summary]\n[compaction\nlimit = 3", ":2: is not TOML: "),
     ('[compaction]\npolicy = """\nx\n\n', ":3: is not TOML: "),
     ("a = 1\na = 2\n", ":2: is not TOML: "),
-    ("[a]\n\n[a]\n", ":3: is not TOML: "),
 ]
 
 
 def test_a_mistake_is_named_with_its_line_and_what_would_be_right(tmp_path: Path) -> None:
-    said = [(mistakes(tmp_path, text)[0], words) for text, words in MISTAKES]
+    for text, words in MISTAKES:
+        said = mistakes(tmp_path, text)[0]
 
-    assert not [one for one, _ in said if not one.startswith("settings.toml:") or "(at" in one]
-    wrong = [
-        (one, words)
-        for one, words in said
-        if words not in one or (words[0] == ":" and not one.startswith(f"settings.toml{words}"))
-    ]
-    assert not wrong
+        assert said.startswith(f"settings.toml{words}" if words[0] == ":" else "settings.toml:")
+        assert words in said
+        assert "(at" not in said
 
 
 def test_all_mistakes_are_named_at_once_and_in_order(tmp_path: Path) -> None:
@@ -307,16 +244,8 @@ def test_all_mistakes_are_named_at_once_and_in_order(tmp_path: Path) -> None:
 
     said = mistakes(tmp_path, text, environ)
 
-    assert [one.split()[0] for one in said] == [
-        "settings.toml:2:",
-        "settings.toml:4:",
-        "settings.toml:5:",
-        "settings.toml:7:",
-        "settings.toml:8:",
-        "settings.toml:9:",
-        "CUTBANK_PINS",
-        "CUTBANK_TOKENS_COUNTER",
-    ]
+    lines = [f"settings.toml:{line}:" for line in (2, 4, 5, 7, 8, 9)]
+    assert [one.split()[0] for one in said] == [*lines, "CUTBANK_PINS", "CUTBANK_TOKENS_COUNTER"]
 
 
 def test_a_mistake_in_the_environment_names_the_variable(tmp_path: Path) -> None:
@@ -371,13 +300,9 @@ def test_a_key_is_refused_and_never_repeated(tmp_path: Path) -> None:
 
 def test_ordinary_values_are_not_taken_for_keys() -> None:
     for value in (
-        "us.anthropic.claude-sonnet-4-20250514-v1:0",
-        "openrouter:anthropic/claude-haiku-4.5",
-        "https://example.com:8080/v1",
-        "/usr/local/bin/summarise",
-        "0123456789abcdef",
-        "Basic knowledge of rivers",
-        "send --password=$SECRET",
+        *("us.anthropic.claude-sonnet-4-20250514-v1:0", "https://example.com:8080/v1"),
+        *("openrouter:anthropic/claude-haiku-4.5", "/usr/local/bin/summarise", "0123456789abcdef"),
+        *("Basic knowledge of rivers", "send --password=$SECRET"),
     ):
         assert not has_key(value)
     assert not any(is_key_name(name) for name in ("keep_tokens", "key_from", "tokens", "monkey"))
@@ -397,38 +322,12 @@ def test_a_file_is_read_with_the_marks_of_an_editor_and_only_as_utf_8(tmp_path: 
         load_settings(file, {})
 
 
-def test_a_summariser_of_ones_own_is_found_by_its_entry_point(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    package = tmp_path / "mine-1.0.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[cutbank.summarizers]\nmine = mine:Mine\n")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    settings = load_settings(written(tmp_path, '[summary]\nchain = ["mine", "extractive"]'), {})
-
-    assert settings.summary.chain == ("mine", "extractive")
-
-
-WALL_TIMES = st.times().map(lambda at: at.replace(second=0, microsecond=0))
-
-
-@given(
-    begins=WALL_TIMES,
-    ends=WALL_TIMES,
-    zone=st.sampled_from(["", " Europe/Berlin", "  Asia/Kathmandu", " UTC"]),
-)
+@given(begins=st.times(), ends=st.times(), zone=st.sampled_from(["", "Europe/Berlin", " UTC"]))
 def test_hours_are_read_as_they_are_written(begins: time, ends: time, zone: str) -> None:
-    assume(begins != ends)
-    settings = IdleSettings(quiet_hours=f" {begins:%H:%M}-{ends:%H:%M}{zone} ")
+    hours = (begins.replace(second=0, microsecond=0), ends.replace(second=0, microsecond=0))
+    assume(hours[0] != hours[1])
+    settings = IdleSettings(quiet_hours=f" {begins:%H:%M}-{ends:%H:%M} {zone} ")
 
     quiet = settings.make_rules().quiet_hours
 
-    assert quiet is not None
-    assert (quiet.begins, quiet.ends) == (begins, ends)
-    assert quiet.zone == ZoneInfo(zone.strip() or "UTC")
-
-
-def test_what_is_not_set_is_as_the_rules_have_it() -> None:
-    assert IdleSettings().make_rules() == IdleRules()
+    assert quiet == QuietHours(*hours, ZoneInfo(zone.strip() or "UTC"))

@@ -63,9 +63,6 @@ def test_lines_are_found_whatever_stands_around_them() -> None:
     assert set(lines) == set(paths_in(tomllib.loads(LINES)))
     text = LINES.split("\n")
     by_line = {path: text[line - 1].strip() for path, line in lines.items()}
-    for path, found in by_line.items():
-        key = next(key for key in reversed(path) if isinstance(key, str))
-        assert key.replace('"', '\\"') in found or isinstance(path[-1], int), path
     assert by_line['quoted "key"', "and dotted", "bare-1"].startswith('"quoted')
     assert by_line["inline", "b", "c", 1, "d"].startswith("inline")
     assert by_line["many", 0] == "1, # one ]"
@@ -75,31 +72,6 @@ def test_lines_are_found_whatever_stands_around_them() -> None:
     assert by_line["list", "of", 0, "below", "b"] == "b = 6"
     assert by_line["list", "of", 0, "below2", 0, "c"] == "c = 7"
     assert by_line["list", "of", 1, "a"] == "a = 8"
-
-
-NAMES = st.sampled_from(["a", "b-1", '"q.r"', "'l[]'", '"\\u00e9 = #"'])
-TEXTS = st.sampled_from(['"x # ["', "'y]'", '"""\n[z]\nk = "v"\n"""', "'''\n}'''", '"\\""'])
-
-
-@st.composite
-def values(draw: st.DrawFn, depth: int = 0) -> str:
-    """A value in TOML."""
-    kinds = ["number", "text", "date", *(["list", "table"] if depth < 3 else [])]
-    match draw(st.sampled_from(kinds)):
-        case "number":
-            return f"{draw(st.integers(0, 9))}.5"
-        case "text":
-            return draw(TEXTS)
-        case "date":
-            return "1979-05-27T07:32:00Z"
-        case "list":
-            items = draw(st.lists(values(depth + 1), max_size=4))
-            gap = draw(st.sampled_from([", ", ",\n  ", ", # no ]\n"]))
-            return f"[{draw(st.sampled_from(['', chr(10)]))}{gap.join(items)}\n]"
-        case _:
-            keys = draw(st.lists(NAMES, max_size=3, unique=True))
-            pairs = [f"{key} = {draw(values(depth + 1))}" for key in keys]
-            return "{ " + ", ".join(pairs) + " }"
 
 
 @given(st.text(alphabet="ab.=[]{}\"'#\n\\ ,1", max_size=60))
@@ -112,27 +84,23 @@ def test_lines_are_found_in_whatever_is_toml(text: str) -> None:
     assert set(find_lines(text)) == set(paths_in(document))
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from(["compaction", "summary.chain", "pins.kinds", "models", "hooks.commands"])
-        | st.sampled_from(["compaction.settings", "tokens", "hooks", "summary.time_limit", "x"]),
-        values(),
-        max_size=4,
-    )
-)
+ODD_VALUES = ["3", "-1.5", "nan", "true", "1979-05-27", '"x"', '""', "[]", '["x", 3]', "[[]]"]
+ODD_VALUES += ["[{}]", "{}", "{x = 1}", '{x = {"" = [1]}}', '{on = ["failed"], command = "x"}']
+NAMED = ["compaction", "summary.chain", "pins.kinds", "models", "hooks.commands", "hooks", "x"]
+NAMED += ["compaction.settings", "tokens", "summary.time_limit", "context", "shadow.policies"]
+
+
+@given(st.dictionaries(st.sampled_from(NAMED), st.sampled_from(ODD_VALUES), max_size=4))
 def test_whatever_a_file_says_is_settings_or_a_named_mistake(
     tmp_path_factory: pytest.TempPathFactory, said: dict[str, str]
 ) -> None:
-    text = "\n".join(f"{key} = {value}" for key, value in said.items())
     file = tmp_path_factory.getbasetemp() / "any.toml"
-    file.write_text(text, encoding="utf-8")
+    file.write_text("\n".join(f"{key} = {value}" for key, value in said.items()), encoding="utf-8")
 
     wrong: tuple[str, ...] = ()
     try:
-        settings = load_settings(file, {})
+        assert list(list_effective_settings(load_settings(file, {})))
     except InvalidSettingError as error:
         wrong = error.mistakes
-    else:
-        assert list(list_effective_settings(settings))
 
     assert all(one.startswith(f"{file}:") for one in wrong)

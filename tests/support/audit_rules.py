@@ -1,6 +1,7 @@
 """What must hold of every audit: it adds up, counts as replays count, and fates are the views'."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,11 +19,15 @@ from cutbank.projections.audit_entries import (
     ModelCallEntry,
     RequestProof,
 )
-from cutbank.projections.block_statuses import find_view_epoch
+from cutbank.projections.block_statuses import ViewEpoch
 from cutbank.projections.rendering.catalog import render_view
 
 Sent = dict[tuple[str, str], tuple[str, bytes]]
 """The session and the name of a call to the format and the bytes that were sent."""
+
+
+def find_era(epochs: Sequence[ViewEpoch], position: int) -> ViewEpoch:
+    return [epoch for epoch in epochs if epoch.start <= position][-1]
 
 
 def sent_as(view: cutbank.HistoryView, form: str) -> bytes:
@@ -39,7 +44,7 @@ def check_sum(session: StoredSession, audit: Audit) -> None:
                 positions.append(position)
             case ModelCallEntry(number=number):
                 numbers.append(number)
-                positions += [happening.record_position] if happening.record_position else []
+                positions += [happening.reported.originator_version] if happening.reported else []
             case AuditedDecision(version=version):
                 versions.append(version)
     assert sorted(positions) == list(range(1, session.position + 1))
@@ -79,7 +84,7 @@ def check_fates(session: StoredSession, audit: Audit) -> None:
     """At every coordinate each block has the one fate that the view there gives it."""
     for position in range(1, session.position + 1):
         view = session.view(at=position)
-        era = find_view_epoch(audit.view_epochs, position)
+        era = find_era(audit.view_epochs, position)
         assert (era.boundary, era.summary) == (view.boundary, view.summary)
     blocks = Ranges.of(b.position for b in audit.read_between() if isinstance(b, AuditedBlock))
     halfway = max(1, session.position // 2)
@@ -131,5 +136,5 @@ def fate_at(audit: Audit, block: int, position: int) -> Any:
     for one in audit.retractions:
         if one.originator_version <= position:
             retracted |= one.positions
-    era = find_view_epoch(audit.view_epochs, position)
+    era = find_era(audit.view_epochs, position)
     return BlockStatuses(era.boundary, era.summary, retracted).find(block)

@@ -9,7 +9,7 @@ from ....domain.token_estimate import PromptSize, SizeBasis
 from ....projections.audit_entries import SentView
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS_BY_LABEL, render_view
-from ....projections.rendering.sendable_json import JsonObject
+from ....projections.rendering.sendable import JsonObject
 from ....projections.replay.call_numbers import NumberedCall
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors

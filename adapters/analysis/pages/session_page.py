@@ -17,8 +17,9 @@ from ....domain.session_events import ModelCalled
 from ....domain.settlement import BlockStatus
 from ....domain.token_estimate import SizeBasis
 from ....projections.audit_entries import AuditedBlock, find_source_time
+from ....projections.read_models.searchable_text import make_excerpt
 from ....projections.read_models.timestamps import format_timestamp
-from ....projections.view_diff import make_first_line
+from ....projections.view_diff import LINE_CHARS
 from ...models.context_limits import make_overrides
 from ...models.model_catalog import compute_call_cost
 from ...runtime.exporting.new_file import open_new_path
@@ -118,7 +119,7 @@ def render_session_page(story: PageStory, selection: PageSelection) -> str:
         find_whole=_find_whole,
         describe_status=_describe_status,
         shorten=lambda text: shorten_text(text, selection.max_text_characters),
-        first_line=make_first_line,
+        first_line=lambda text: make_excerpt(text, LINE_CHARS),
         when=lambda event: format_timestamp(find_source_time(event) or event.timestamp),
         timestamp=format_timestamp,
         count_kinds=lambda facts: Counter(str(fact.kind) for fact in facts).most_common(),

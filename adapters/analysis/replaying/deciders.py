@@ -165,8 +165,8 @@ def _open_cached_summaries(
         model=name,
         wording=[
             prompts.NOTES_SYSTEM_PROMPT,
-            prompts.format_summary_headings(),
-            prompts.format_turn_headings(),
+            prompts.SUMMARY_HEADINGS,
+            prompts.TURN_HEADINGS,
             prompts.TEMPLATE_SYSTEM_PROMPT,
             [llm.from_originals, llm.by_form, llm.names_facts, llm.base_url],
         ],

@@ -8,7 +8,7 @@ from typing import Any
 from ....domain.policies.policy import NO_VALUE
 from ...settings.listing import ListedSetting, list_effective_settings, make_example
 from ...settings.load_settings import load_settings
-from ...settings.secret_values import hide_keys
+from ...settings.mistakes import hide_keys
 from ...settings.toml_file import find_settings_file
 from ..command_line.printing import (
     clip_text,

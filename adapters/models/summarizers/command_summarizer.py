@@ -14,13 +14,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....domain.blocks import Block, Media, ToolCall, ToolResult
+from ....domain.blocks import Media, ToolCall, ToolResult
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
 from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.session_events import Usage
 from ....domain.summaries.clean_text import fold_lines
 from ....domain.summaries.summarizer import Draft, Material
+from .conversation_text import read_source
 from .reply_parsing import parse_reply
 
 EXCHANGE_VERSION = 1
@@ -123,30 +124,22 @@ def _block_to_json(item: Item) -> dict[str, Any]:
         "tokens": item.tokens,
         "text": block.text,
     }
+    media: tuple[Media, ...] = ()
     if isinstance(block, ToolCall):
         told |= {"tool": block.name, "tool_call_id": block.tool_call_id}
     elif isinstance(block, ToolResult):
-        told |= {
-            "call": item.call,
-            "tool_call_id": block.tool_call_id,
-            "is_error": block.is_error,
-        }
-    if isinstance(block, Block) and block.name:
-        told["name"] = block.name
-    if media := _find_media(block):
-        told["media"] = [_describe_media(medium) for medium in media]
+        told |= {"call": item.call, "tool_call_id": block.tool_call_id, "is_error": block.is_error}
+        media = block.media
+    else:
+        told |= {"name": block.name} if block.name else {}
+        media = (block.media,) if block.media else ()
+    if media:
+        # Recalling the block gives the bytes.
+        told["media"] = [
+            {"type": one.type, "mime": one.mime, "bytes": len(one.data), "url": one.url}
+            for one in media
+        ]
     return told
-
-
-def _find_media(block: Block | ToolCall | ToolResult) -> tuple[Media, ...]:
-    if isinstance(block, ToolResult):
-        return block.media
-    return (block.media,) if isinstance(block, Block) and block.media else ()
-
-
-def _describe_media(media: Media) -> dict[str, Any]:
-    """Describe an image or document; recalling the block gives its bytes."""
-    return {"type": media.type, "mime": media.mime, "bytes": len(media.data), "url": media.url}
 
 
 def _to_runs(ranges: Ranges) -> list[list[int]]:
@@ -257,11 +250,7 @@ class CommandSummarizer:
 
         Raises SummarizerFailedError, which can be retried if the program exits with EX_TEMPFAIL.
         """
-        items: Sequence[Item] = material.removed_items
-        previous = material.previous
-        if self.from_originals and material.originals is not None:
-            originals = material.originals
-            items, previous = await asyncio.to_thread(lambda: list(originals())), None
+        items, previous = await read_source(material, from_originals=self.from_originals)
         asked = make_question(material, items, previous)
         try:
             ended = await run_program(self.argv, asked, self.cwd)

@@ -1,5 +1,6 @@
 """Formats blocks as passages for a model, fences them, and divides them into chunks that fit."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -7,6 +8,7 @@ from hashlib import sha256
 from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, ToolCall, ToolResult
 from ....domain.item import Item
 from ....domain.summaries.clean_text import make_printable
+from ....domain.summaries.summarizer import Material
 
 MAX_CHARACTERS_BY_KIND: dict[Kind, int] = {
     Kind.THINKING: 2_000,
@@ -139,6 +141,16 @@ def _cut_text(text: str, most: int) -> Iterator[str]:
         yield text[:end]
         text = text[end:]
     yield text
+
+
+async def read_source(
+    material: Material, *, from_originals: bool
+) -> tuple[Sequence[Item], str | None]:
+    """Return the blocks to sum up, and the earlier summary unless its originals replace it."""
+    originals = material.originals
+    if not from_originals or originals is None:
+        return material.removed_items, material.previous
+    return await asyncio.to_thread(lambda: list(originals())), None
 
 
 CountTokens = Callable[[str], int]

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ....domain.blocks import Kind
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
-from ....domain.item import Item
 from ....domain.summaries.facts import SummaryFact
 from ....domain.summaries.file_lists import write_file_lists
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_text
 from . import prompts
-from .conversation_text import CountTokens, count_cautiously
+from .conversation_text import CountTokens, count_cautiously, read_source
 from .notes_writer import SLACK, NotesWriter, TooLongError
 from .reply_parsing import (
     FACTS_SHARE,
@@ -116,7 +115,7 @@ class LlmSummarizer:
         drafted = await self._write_by_template(material, calls) or await self._write_from_record(
             material, calls
         )
-        return replace(drafted, **_sum_spent(calls))
+        return replace(drafted, **calls.sum_spent())
 
     async def _write_by_template(self, material: Material, calls: "ModelCalls") -> Draft | None:
         """Return the draft by the policy's template; None without one, or for too much material."""
@@ -187,11 +186,7 @@ class LlmSummarizer:
     async def _read_conversation(
         self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[SummaryFact]
     ) -> str:
-        items: Sequence[Item] = material.removed_items
-        previous = material.previous
-        if self.from_originals and material.originals is not None:
-            originals = material.originals
-            items, previous = await asyncio.to_thread(lambda: list(originals())), None
+        items, previous = await read_source(material, from_originals=self.from_originals)
         names = tuple(fact.text for fact in facts)
         writer = NotesWriter(
             calls.ask, self._find_capacity(calls), self.count, material.instructions, names
@@ -200,16 +195,3 @@ class LlmSummarizer:
 
     def _find_capacity(self, calls: "ModelCalls") -> int:
         return self.window or calls.model.context_window or DEFAULT_WINDOW_TOKENS
-
-
-def _sum_spent(calls: "ModelCalls") -> dict[str, Any]:
-    """Return what all requests of a summary cost, including failed ones."""
-    from .model_calls import sum_cost, sum_usage  # noqa: PLC0415 - loads pydantic-ai
-
-    replies = calls.replies
-    return {
-        "model": replies[-1].model if replies else None,
-        "usage": sum_usage(replies),
-        "cost_usd": sum_cost(replies),
-        "was_truncated": any(reply.was_truncated for reply in replies),
-    }

@@ -114,6 +114,21 @@ class ModelCalls:
                     raise SummarizerFailedError(f"{self.name} answered without an end")
             return stream.get()
 
+    def sum_spent(self) -> dict[str, Any]:
+        """Return what all requests took, as fields of a draft.
+
+        The usage is None if one of them reported nothing, the cost if one price is unknown.
+        """
+        replies = self.replies
+        usages = [reply.usage for reply in replies if reply.usage is not None]
+        costs = [reply.cost_usd for reply in replies if reply.cost_usd is not None]
+        return {
+            "model": replies[-1].model if replies else None,
+            "usage": _add_usages(usages) if replies and len(usages) == len(replies) else None,
+            "cost_usd": sum(costs) if replies and len(costs) == len(replies) else None,
+            "was_truncated": any(reply.was_truncated for reply in replies),
+        }
+
     def _make_reply(self, response: ModelResponse) -> ModelReply:
         if response.finish_reason == "content_filter":
             raise SummarizerFailedError(f"{self.name} refused to sum this up")
@@ -185,11 +200,7 @@ def _read_usage(response: ModelResponse) -> Usage | None:
     )
 
 
-def sum_usage(replies: Sequence[ModelReply]) -> Usage | None:
-    """Return the sum over all requests; None if one of them reported nothing."""
-    usages = [reply.usage for reply in replies if reply.usage is not None]
-    if not usages or len(usages) < len(replies):
-        return None
+def _add_usages(usages: Sequence[Usage]) -> Usage:
     fields = {name: [getattr(usage, name) for usage in usages] for name in Usage.model_fields}
     return Usage(
         **{
@@ -198,10 +209,3 @@ def sum_usage(replies: Sequence[ModelReply]) -> Usage | None:
             if any(value is not None for value in values)
         }
     )
-
-
-def sum_cost(replies: Sequence[ModelReply]) -> float | None:
-    """Return the sum over all requests; None if one of the prices is unknown."""
-    costs = [reply.cost_usd for reply in replies]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if costs and len(known) == len(costs) else None

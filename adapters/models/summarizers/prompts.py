@@ -72,23 +72,6 @@ _TURN_TASK = (
 )
 
 
-def format_summary_headings() -> str:
-    """Return the headings of a summary, with an explanation of each."""
-    lines: list[str] = []
-    for section, about in SECTION_DESCRIPTIONS.items():
-        if section is SummarySection.DONE:
-            lines.append(f"## {PROGRESS_HEADING}")
-        level = "###" if section in PROGRESS_SECTIONS else "##"
-        lines.append(f"{level} {section}  ({about})")
-    return "\n".join(lines)
-
-
-def format_turn_headings() -> str:
-    return "\n".join(
-        f"### {section}  ({about})" for section, about in TURN_SECTION_DESCRIPTIONS.items()
-    )
-
-
 def make_notes_prompt(passages: PassageGroup, previous: str | None, task: str) -> str:
     """Return the prompt for notes on a record, which update the earlier notes if there are any."""
     fence = make_fence(passages, previous or "")
@@ -141,12 +124,12 @@ def make_summary_task(
         if updates
         else _NEW_TASK
     )
-    return _make_task(what, format_summary_headings(), words, instructions, facts)
+    return _make_task(what, SUMMARY_HEADINGS, words, instructions, facts)
 
 
 def make_turn_task(words: int, instructions: str | None, facts: Sequence[str]) -> str:
     """Return the task of summarizing the beginning of a turn whose end stays."""
-    return _make_task(_TURN_TASK, format_turn_headings(), words, instructions, facts)
+    return _make_task(_TURN_TASK, TURN_HEADINGS, words, instructions, facts)
 
 
 def make_part_task(number: int, count: int, words: int, instructions: str | None) -> str:
@@ -155,7 +138,7 @@ def make_part_task(number: int, count: int, words: int, instructions: str | None
         f"The record is part {number} of {count} of a long conversation. Now take notes on this "
         "part alone; they will be merged with those on the others. Do not speak of the part."
     )
-    return _make_task(what, format_summary_headings(), words, instructions, ())
+    return _make_task(what, SUMMARY_HEADINGS, words, instructions, ())
 
 
 def make_merge_task(count: int, words: int, instructions: str | None) -> str:
@@ -164,7 +147,7 @@ def make_merge_task(count: int, words: int, instructions: str | None) -> str:
         f"Now merge these {count} notes into one: say each thing once, with its handles and "
         "quotes as they are; what came later overrules."
     )
-    return _make_task(what, format_summary_headings(), words, instructions, ())
+    return _make_task(what, SUMMARY_HEADINGS, words, instructions, ())
 
 
 def convert_to_words(tokens: int) -> int:
@@ -270,3 +253,12 @@ def format_headings(sections: Sequence[str], level: int = 2) -> str:
 def _describe_heading(heading: str) -> str:
     known = {**SECTION_DESCRIPTIONS, **TURN_SECTION_DESCRIPTIONS, **_ALSO_ABOUT}
     return f"  ({known[heading]})" if heading in known else ""
+
+
+SUMMARY_HEADINGS = format_headings(
+    [
+        f"{PROGRESS_HEADING}: {section}" if section in PROGRESS_SECTIONS else section
+        for section in SECTION_DESCRIPTIONS
+    ]
+)
+TURN_HEADINGS = format_headings([*TURN_SECTION_DESCRIPTIONS], level=3)

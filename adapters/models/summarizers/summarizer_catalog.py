@@ -1,7 +1,8 @@
 """Makes summarizers by name: the built-in ones, and those of installed packages."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -11,38 +12,26 @@ from ....domain.errors import InvalidSettingError
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....domain.summaries.simple_summarizers import ListingSummarizer
 from ....domain.summaries.summarizer import Summarizer
+from ...settings.summary_settings import ENTRY_POINT_GROUP
 from .command_summarizer import CommandSummarizer
 from .llm_summarizer import LlmSummarizer
 
-_ENTRY_POINT_GROUP = "cutbank.summarizers"
-"""The entry points with which packages offer summarizers."""
-
-OptionTypes = Mapping[str, type]
-
-_BUILT_IN: dict[str, tuple[Callable[..., Summarizer], OptionTypes]] = {
-    "extractive": (ExtractiveSummarizer, {}),
-    "listing": (ListingSummarizer, {}),
-    "llm": (
-        LlmSummarizer,
-        {
-            "model": str,
-            "base_url": str,
-            "key_from": str,
-            "from_originals": bool,
-            "from_served_prefix": bool,
-            "by_form": bool,
-            "names_facts": bool,
-            "window": int,
-            "at_once": int,
-            "temperature": float,
-            "settings": dict,
-            "is_streamed": bool,
-            "count": object,
-            "priced": object,
-        },
-    ),
-    "command": (CommandSummarizer, {"argv": tuple, "from_originals": bool, "cwd": str}),
+_BUILT_IN: dict[str, type[Any]] = {
+    "extractive": ExtractiveSummarizer,
+    "listing": ListingSummarizer,
+    "llm": LlmSummarizer,
+    "command": CommandSummarizer,
 }
+"""Dataclasses, whose fields are the options."""
+_FLAGS = ("from_originals", "from_served_prefix", "by_form", "names_facts", "is_streamed")
+_PARSED_OPTIONS: Mapping[str, type] = {
+    **dict.fromkeys(_FLAGS, bool),
+    "window": int,
+    "at_once": int,
+    "temperature": float,
+    "argv": tuple,
+}
+"""The options that may be given as text."""
 _REQUIRED_OPTIONS = {"llm": "model", "command": "argv"}
 _KINDS = {
     bool: "yes or no",
@@ -58,8 +47,8 @@ def get_summarizer(name: str, **options: Any) -> Summarizer:
     Raises InvalidSettingError with the known names or options.
     """
     if name in _BUILT_IN:
-        make, types = _BUILT_IN[name]
-        return make(**_check_options(name, types, options))
+        made: Summarizer = _BUILT_IN[name](**_check_options(name, options))
+        return made
     found = _list_installed().get(name)
     if found is None:
         known = ", ".join(list_summarizer_names())
@@ -72,7 +61,7 @@ def list_summarizer_names() -> list[str]:
 
 
 def _list_installed() -> dict[str, EntryPoint]:
-    return {found.name: found for found in entry_points(group=_ENTRY_POINT_GROUP)}
+    return {found.name: found for found in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
@@ -94,7 +83,8 @@ def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
     return made
 
 
-def _check_options(name: str, known: OptionTypes, options: Mapping[str, Any]) -> dict[str, Any]:
+def _check_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    known = [one.name for one in fields(_BUILT_IN[name]) if one.init and one.name != "name"]
     for option in options:
         if option not in known:
             has = ", ".join(known) or "none"
@@ -102,15 +92,13 @@ def _check_options(name: str, known: OptionTypes, options: Mapping[str, Any]) ->
     needed = _REQUIRED_OPTIONS.get(name)
     if needed and options.get(needed) is None:
         raise InvalidSettingError(f"{name}: {needed} is missing")
-    return {
-        option: _parse_option(name, option, known[option], value)
-        for option, value in options.items()
-    }
+    return {option: _parse_option(name, option, value) for option, value in options.items()}
 
 
-def _parse_option(name: str, option: str, kind: type, value: Any) -> Any:
+def _parse_option(name: str, option: str, value: Any) -> Any:
     """Parse a text value; other values are returned unchanged."""
-    if value is None or kind not in _KINDS:
+    kind = _PARSED_OPTIONS.get(option)
+    if value is None or kind is None:
         return value
     try:
         if kind is tuple:

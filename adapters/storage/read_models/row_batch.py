@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlite_utils import Database
 
 from ....domain.record import MAX_COUNT
-from ....projections.read_models.searchable_text import replace_surrogates
 from ....projections.read_models.session_row import SessionRow
+from ....projections.rendering.sendable import replace_half_characters
 from ..event_log.stored_row import LogNotification
 
 _LINEAGE_QUERY = (
@@ -118,10 +118,10 @@ class RowBatch:
 def _to_sqlite(value: Any) -> Any:
     """Return a value for SQLite: text without lone surrogates, and trees as JSON."""
     if isinstance(value, str):
-        return replace_surrogates(value)
+        return replace_half_characters(value)
     if isinstance(value, int):
         # The log may hold any number; one that SQLite cannot store would stop all reading.
         return max(-MAX_COUNT, min(value, MAX_COUNT))
     if isinstance(value, list | dict):
-        return replace_surrogates(json.dumps(value, ensure_ascii=False))
+        return replace_half_characters(json.dumps(value, ensure_ascii=False))
     return value

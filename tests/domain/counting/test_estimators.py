@@ -1,9 +1,7 @@
 """Each reference system's estimate, by its own rules."""
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
-from cutbank.domain.counting.estimators import (
-    ESTIMATORS,
-)
+from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.token_estimate import CharacterEstimate
 
 PICTURE = Media(type="image", mime="image/png", data=b"x" * 100_000)

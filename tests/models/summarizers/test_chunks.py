@@ -8,36 +8,23 @@ from cutbank.adapters.models.summarizers.conversation_text import (
     Fence,
     count_cautiously,
     make_chunks,
-    make_fence,
     make_passage_groups,
     measure_passages,
 )
-from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, ToolCall, ToolResult
 
 
-def test_a_call_and_its_result_and_the_words_of_one_message_are_one_group() -> None:
-    groups = make_passage_groups(items_of(*steps(2)))
+def test_a_message_with_its_calls_and_all_up_to_their_results_is_one_group() -> None:
+    parallel: list[AnyBlock] = [ToolCall(tool_call_id=name, name="x") for name in "ab"]
+    parallel.append(Block.developer("Mind the time."))
+    parallel += [ToolResult(tool_call_id=name, content="1") for name in "ba"]
+    for blocks, expected in (
+        (steps(2), [[1], [2, 3, 4], [5, 6, 7]]),
+        ([*parallel, Block.user("Thanks.")], [[1, 2, 3, 4, 5], [6]]),
+    ):
+        groups = make_passage_groups(items_of(*blocks))
 
-    assert [[passage.position for passage in group] for group in groups] == [
-        [1],
-        [2, 3, 4],
-        [5, 6, 7],
-    ]
-
-
-def test_parallel_calls_are_one_group_with_all_that_comes_between() -> None:
-    groups = make_passage_groups(
-        items_of(
-            ToolCall(tool_call_id="a", name="x"),
-            ToolCall(tool_call_id="b", name="y"),
-            Block.developer("Mind the time."),
-            ToolResult(tool_call_id="b", content="2"),
-            ToolResult(tool_call_id="a", content="1"),
-            Block.user("Thanks."),
-        )
-    )
-
-    assert [[passage.position for passage in group] for group in groups] == [[1, 2, 3, 4, 5], [6]]
+        assert [[passage.position for passage in group] for group in groups] == expected
 
 
 def test_a_long_result_shows_both_ends_and_says_so_but_what_users_say_is_whole() -> None:
@@ -108,10 +95,3 @@ def test_a_fence_is_of_a_word_that_nothing_within_has(texts: list[str]) -> None:
     word = Fence(texts).word
 
     assert not any(word in text for text in texts)
-    assert Fence(texts).word == word
-
-
-def test_a_fence_minds_heads_as_well_as_bodies() -> None:
-    ((passage,),) = make_passage_groups(items_of(ToolCall(tool_call_id="a", name="odd")))
-
-    assert make_fence([passage]).word == Fence([passage.head, passage.body]).word

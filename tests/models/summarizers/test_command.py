@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from summariser_talk import items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers import command_summarizer
 from cutbank.adapters.models.summarizers.command_summarizer import CommandSummarizer
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
@@ -38,7 +38,7 @@ def failure(code: str) -> SummarizerFailedError:
 
 
 def question_for(material: Material, tmp_path: Path, **options: Any) -> dict[str, Any]:
-    """What the program read."""
+    """Return what the program read."""
     kept = tmp_path / "question.json"
     code = f"import sys; open({str(kept)!r}, 'w').write(sys.stdin.read()); print('- said')"
     drafted(code, material, **options)
@@ -75,13 +75,8 @@ def test_a_program_is_told_all_that_a_summary_is_made_of(tmp_path: Path) -> None
         "prefix": [[3, 4]],
         "digest": {"read_files": ["a.py"], "modified_files": ["b.py"]},
     }
-    assert blocks[0] == {
-        "position": 1,
-        "kind": "user",
-        "turn": 1,
-        "tokens": 7,
-        "text": "Look at half a character: \ud83d",
-    }
+    user = {"position": 1, "kind": "user", "turn": 1, "tokens": 7}
+    assert blocks[0] == {**user, "text": "Look at half a character: \ud83d"}
     assert blocks[1]["tool"] == "read"
     assert json.loads(blocks[1]["text"]) == {"path": "a.py"}
     assert (blocks[2]["call"], blocks[2]["is_error"]) == (2, True)
@@ -98,41 +93,22 @@ def test_originals_may_take_the_place_of_an_earlier_summary(tmp_path: Path) -> N
     assert [block["position"] for block in asked["blocks"]] == [1, 2, 3, 4, 10, 11, 12, 13]
 
 
-def test_plain_text_is_an_answer() -> None:
+def test_an_answer_is_plain_text_or_an_object_that_says_what_it_took() -> None:
     draft = drafted("print('## Goal\\n- fix it (#1, #99)')")
-
     assert draft == Draft("## Goal\n- fix it (#1)", {"Goal": "- fix it (#1)"}, Ranges.of([1]))
 
-
-def test_an_object_may_say_what_the_answer_took() -> None:
-    answer = {
-        "text": "- fix it (#1)",
-        "cites": [2, [3, 4]],
-        "model": "m-1",
-        "usage": {"input": 40, "output": 2},
-        "cost_usd": 0.5,
-        "was_truncated": True,
-    }
-
-    draft = drafted(f"print({json.dumps(json.dumps(answer))})")
-
-    assert draft == Draft(
-        "- fix it (#1)",
-        cites=Ranges([(1, 4)]),
-        model="m-1",
-        usage=Usage(input=40, output=2),
-        cost_usd=0.5,
-        was_truncated=True,
-    )
+    answer = {"text": "- fix it (#1)", "cites": [2, [3, 4]], "usage": {"input": 40, "output": 2}}
+    more: dict[str, Any] = {"model": "m-1", "cost_usd": 0.5, "was_truncated": True}
+    draft = drafted(f"print({json.dumps(json.dumps(answer | more))})")
+    usage = Usage(input=40, output=2)
+    assert draft == Draft("- fix it (#1)", cites=Ranges([(1, 4)]), usage=usage, **more)
 
 
 def test_an_object_that_is_none_says_what_is_wrong_with_it() -> None:
     rows: list[tuple[str, str]] = [
         ('{"summary": "x"}', "without a 'text'"),
-        ('{"text": 1}', "without a 'text'"),
         ('{"text": "x", "cites": 3}', "cites that is no list"),
         ('{"text": "x", "cites": [[3]]}', "it takes [3, [7, 9]]"),
-        ('{"text": "x", "cites": [true]}', "it takes [3, [7, 9]]"),
         ('{"text": "x", "cites": [[5, 3]]}', "it takes [3, [7, 9]]"),
         ('{"text": "x", "model": 1}', "a model that is no str"),
         ('{"text": "x", "usage": {"input": "many"}}', "usage that cannot be read"),
@@ -154,37 +130,30 @@ def test_how_a_program_ended_is_one_line() -> None:
     assert not error.is_transient
     assert failure(f"import sys; sys.exit({os.EX_TEMPFAIL})").is_transient
 
-
-def test_a_program_that_is_not_there_is_named() -> None:
     with pytest.raises(SummarizerFailedError, match="no-such-program cannot be started"):
         asyncio.run(CommandSummarizer(("/nowhere/no-such-program",)).summarize(MATERIAL))
 
 
-def test_a_program_that_never_stops_writing_is_ended() -> None:
+def test_a_program_that_never_stops_writing_is_ended_and_of_its_errors_the_end_is_kept() -> None:
     assert "wrote more than a summary" in str(failure("while True: print('x' * 65_536)"))
-
-
-def test_a_program_need_not_read_what_it_is_given() -> None:
-    material = material_of(items_of(Block.user("x" * 5_000_000)))
-
-    assert drafted("print('- said')", material).text == "- said"
+    complains = "import sys; sys.stderr.write('a' * 100_000 + '\\nlast'); sys.exit(1)"
+    assert str(failure(complains)).endswith("ended with status 1: last")
 
 
 def test_nothing_is_read_by_a_shell(tmp_path: Path) -> None:
     trap = tmp_path / "trap"
 
-    draft = asyncio.run(CommandSummarizer(("echo", f"$(touch {trap})")).summarize(MATERIAL))
+    # It need not read what it is given.
+    material = material_of(items_of(Block.user("x" * 5_000_000)))
+
+    draft = asyncio.run(CommandSummarizer(("echo", f"$(touch {trap})")).summarize(material))
 
     assert draft.text == f"$(touch {trap})"
     assert not trap.exists()
 
 
 def test_a_child_that_a_program_leaves_behind_does_not_keep_anybody_waiting() -> None:
-    code = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid)"
-
-    pid = int(drafted(code).text)
-
-    _gone(pid)
+    _gone(int(drafted("import subprocess; print(subprocess.Popen(['sleep', '600']).pid)").text))
 
 
 def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
@@ -209,32 +178,14 @@ def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
 
 def _gone(pid: int) -> None:
     """Return once no process has this number, or only one that nobody has asked about yet."""
-    while True:
-        try:
+    state = Path(f"/proc/{pid}/stat")
+    with suppress(ProcessLookupError, FileNotFoundError):
+        while not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z":
             os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat")
-            if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
-                return
-        except (ProcessLookupError, FileNotFoundError):
-            return
 
 
-def test_only_the_end_of_what_a_program_complains_is_kept() -> None:
-    ended = asyncio.run(
-        command_summarizer.run_program(
-            (sys.executable, "-c", "import sys; sys.stderr.write('a' * 100_000 + '\\nlast')"), b""
-        )
-    )
-
-    assert len(ended.errors) < 10_000
-    assert ended.last_error_line == "last"
-
-
-def test_a_program_is_named_by_its_words(subtests: pytest.Subtests) -> None:
+def test_a_program_is_named_by_its_words() -> None:
     words: tuple[Any, ...] = ((), "ls -l", (1, 2))
     for argv in words:
-        with (
-            subtests.test(str(argv)),
-            pytest.raises(InvalidSettingError, match="it takes a program and its arguments"),
-        ):
+        with pytest.raises(InvalidSettingError, match="it takes a program and its arguments"):
             CommandSummarizer(argv)

@@ -74,7 +74,7 @@ def test_what_stands_under_a_heading_is_a_section() -> None:
 SAID = ["Fix the  parser, please:\nit stops at line 3!", "NEVER push to main; ask me first."]
 
 
-def test_the_users_spelling_is_put_in_place() -> None:
+def test_the_users_spelling_is_put_in_place_and_what_nobody_said_stays() -> None:
     rows: list[tuple[str, str]] = [
         ('- User: "fix the parser please" (#1)', '- User: "Fix the parser, please" (#1)'),
         ('- User: "Never push to main." (#2)', '- User: "NEVER push to main" (#2)'),
@@ -82,26 +82,19 @@ def test_the_users_spelling_is_put_in_place() -> None:
             '- User: "fix the parser… it stops at line 3" (#1)',
             '- User: "Fix the parser … it stops at line 3" (#1)',
         ),
-        ('- User: "Fix the parser, please" (#1)', '- User: "Fix the parser, please" (#1)'),
+        *[
+            (line, line)
+            for line in (
+                '- User: "Drop the parser, please" (#1)',
+                '- User: "it stops at line 3 … fix the parser" (#1)',
+                '- User: "main" (#2)',
+                '- the file says "never PUSH to main" (#2)',
+            )
+        ],
     ]
     for line, true in rows:
         assert correct_quotes(line, SAID) == true, line
-
-
-def test_what_nobody_said_is_not_made_to_look_said() -> None:
-    rows: list[str] = [
-        '- User: "Drop the parser, please" (#1)',
-        '- User: "it stops at line 3 … fix the parser" (#1)',
-        '- User: "main" (#2)',
-        '- the file says "never PUSH to main" (#2)',
-    ]
-    for line in rows:
-        assert correct_quotes(line, SAID) == line, line
-
-
-def test_a_users_own_quotation_mark_ends_no_quote() -> None:
     line = '- User: "call it the parser or else" (#1)'
-
     assert correct_quotes(line, ['Call it "the parser" or else.']) == line
 
 

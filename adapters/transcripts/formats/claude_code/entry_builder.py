@@ -20,7 +20,7 @@ from .....domain.compaction_events import Trigger
 from .....domain.messages import Role
 from .....domain.ranges import Ranges
 from .....domain.session_events import ModelCalled, Usage
-from .....projections.rendering import sendable_json
+from .....projections.rendering import sendable
 from ..fields import JsonDict
 from ..outgoing import (
     OutgoingBlock,
@@ -216,7 +216,7 @@ class ClaudeEntryBuilder:
 
     def _build_answer_item(self, block: AnyBlock, entry: str) -> JsonDict | None:
         """Return a piece of a model's answer; None if it cannot be written here."""
-        native = sendable_json.parse_native_item(block.native, CLAUDE_CODE_PROVIDER)
+        native = sendable.parse_native_item(block.native, CLAUDE_CODE_PROVIDER)
         match block:
             case ToolCall(tool_call_id=id, name=name):
                 legal = self._legal_id(id, block)
@@ -244,7 +244,7 @@ class ClaudeEntryBuilder:
 
     def _build_prompt_item(self, block: AnyBlock) -> JsonDict | None:
         """Return a piece of a user message."""
-        if native := sendable_json.parse_native_item(block.native, CLAUDE_CODE_PROVIDER):
+        if native := sendable.parse_native_item(block.native, CLAUDE_CODE_PROVIDER):
             return native
         if isinstance(block, Block) and block.media:
             return block_to_item(block)
@@ -257,7 +257,7 @@ class ClaudeEntryBuilder:
     def _build_result_part(self, part: ResultPart) -> JsonDict | None:
         match part:
             case NativePart(native=native):
-                item = sendable_json.parse_native_item(native, CLAUDE_CODE_PROVIDER)
+                item = sendable.parse_native_item(native, CLAUDE_CODE_PROVIDER)
                 if item is None:
                     self.outgoing.count_loss(f"items that only {native.provider} reads")
                 return item
@@ -268,7 +268,7 @@ class ClaudeEntryBuilder:
 
     def _call_input(self, call: ToolCall) -> Any:
         try:
-            found = sendable_json.parse_sendable_json(call.arguments)
+            found = sendable.parse_sendable_json(call.arguments)
         except ValueError:
             found = None
         if isinstance(found, dict):

@@ -15,7 +15,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from .....projections.rendering import media_parts
+from .....projections.rendering import sendable
 from .....projections.rendering.tool_calls import make_distinct_id, sanitize_tool_name
 from ..fields import JsonDict
 from ..media_text import bytes_to_base64, make_media_address
@@ -192,7 +192,7 @@ class CodexItemBuilder:
         self.outgoing.count_loss("documents")  # documents become text at most
         return {
             "type": "input_text",
-            "text": media_parts.decode_text(found) or media_parts.describe_media(found),
+            "text": sendable.decode_text(found) or sendable.describe_media(found),
         }
 
     def _build_item(self, said: OutgoingBlock) -> JsonDict | None:

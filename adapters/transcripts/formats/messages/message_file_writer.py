@@ -10,7 +10,7 @@ from typing import Any
 from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, NativePart, ToolResult
 from .....domain.compaction import RECORDED_LINEAGE
 from .....projections.history_view import HistoryView
-from .....projections.rendering import sendable_json, summary_message
+from .....projections.rendering import sendable, summary_message
 from .....projections.rendering.catalog import PLAIN_RENDERERS
 from .....projections.view_content import ViewEntry as Shown
 from ..fields import JsonDict, MalformedError
@@ -176,7 +176,7 @@ def _join_messages(messages: Iterable[Any]) -> Iterator[bytes]:
 
 
 def _encode_text(text: str) -> bytes:
-    return sendable_json.replace_half_characters(text).encode()
+    return sendable.replace_half_characters(text).encode()
 
 
 def _view_with_summaries(outgoing: OutgoingSession, provider: str) -> HistoryView:
@@ -205,7 +205,7 @@ def _view_with_summaries(outgoing: OutgoingSession, provider: str) -> HistoryVie
 
 
 def _is_compaction(block: AnyBlock, provider: str) -> bool:
-    item = sendable_json.parse_native_item(block.native, provider)
+    item = sendable.parse_native_item(block.native, provider)
     return item is not None and "compaction" in item["type"]
 
 
