@@ -63,8 +63,7 @@ class StoreContext:
         self.background: list[Stoppable] = []
         """Stopped, the newest first, when the store is closed."""
         self.start_shadows: Callable[..., ShadowPolicies] | None = None
-        """Starts the policies that decide next to a loop's own; see "
-        "`analysis.replaying.shadows`."""
+        """Starts the policies that decide next to a loop's own: `analysis.replaying.shadows`."""
         self._read_models: ReadModels | None = None
         self._preparations: BackgroundCompactions | None = None
         self._opening = Lock()

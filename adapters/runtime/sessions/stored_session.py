@@ -93,12 +93,10 @@ class StoredSession:
             return positions[0], positions[-1]
 
         with translate_storage_errors(self.log.context.name):
-            done = self.log.decide(decide, key=key, expect=expect)
-            if isinstance(done, AppendKey):
-                return AppendResult(done.first, done.last, is_repeated=True)
-            if shortened:
+            done = self._store(decide, key, expect)
+            if shortened and not done.is_repeated:
                 notify_truncated(self.log, Ranges.of(shortened))
-        return AppendResult(*done)
+        return done
 
     def append_response(
         self,
@@ -147,7 +145,12 @@ class StoredSession:
             return positions[0], positions[-1]
 
         with translate_storage_errors(self.log.context.name):
-            done = self.log.decide(decide, key=key, expect=expect)
+            return self._store(decide, key, expect)
+
+    def _store(
+        self, decide: Callable[[Session], tuple[int, int]], key: str | None, expect: int | None
+    ) -> AppendResult:
+        done = self.log.decide(decide, key=key, expect=expect)
         if isinstance(done, AppendKey):
             return AppendResult(done.first, done.last, is_repeated=True)
         return AppendResult(*done)
