@@ -33,8 +33,7 @@ def check_lineage_syntax(lineage: str) -> None:
 def derive_lineage_id(namespace: str, key: str, lineage: str) -> UUID:
     """Return the id of a lineage's stream, derived from its name alone."""
     return uuid5(
-        NAMESPACE_URL,
-        f"cutbank:lineage:{len(namespace)}:{namespace}:{len(key)}:{key}:{lineage}",
+        NAMESPACE_URL, f"cutbank:lineage:{len(namespace)}:{namespace}:{len(key)}:{key}:{lineage}"
     )
 
 
@@ -104,7 +103,7 @@ class Compaction(Aggregate[CompactionState]):
         """Record a boundary and its summary, and return the boundary's version.
 
         Args:
-            planned_on: `state.decided` at the time of the plan.
+            based_on: `state.decided` at the time of the plan.
             activate_at: The position from which it is served; None prepares it for `activate()`.
             leased_by: The request whose lease must still be valid.
         """
@@ -113,7 +112,7 @@ class Compaction(Aggregate[CompactionState]):
         if summary is not None:
             self._trigger(events.Summary, boundary=name, **summary)
         if activate_at is not None:
-            self._activate(name, self.state.prepared_beneath, activate_at)
+            self._activate(name, activate_at)
         return name
 
     def check_plan(self, based_on: int, leased_by: int | None = None) -> None:
@@ -132,7 +131,7 @@ class Compaction(Aggregate[CompactionState]):
         self, boundary: int, effective_from: int, trigger: events.Trigger | None = None
     ) -> None:
         self._check_prepared(boundary)
-        self._activate(boundary, self.state.prepared_beneath, effective_from, trigger)
+        self._activate(boundary, effective_from, trigger)
 
     def drop(self, boundary: int, reason: str) -> None:
         """Give up the prepared boundary; the served view and plans made on it stay valid."""
@@ -166,16 +165,12 @@ class Compaction(Aggregate[CompactionState]):
             )
 
     def _activate(
-        self,
-        boundary: int,
-        previous: int,
-        effective_from: int,
-        trigger: events.Trigger | None = None,
+        self, boundary: int, effective_from: int, trigger: events.Trigger | None = None
     ) -> None:
         self._trigger(
             events.BoundaryActivated,
             boundary=boundary,
-            previous=previous or None,
+            previous=self.state.prepared_beneath or None,
             effective_from=max(effective_from, self.state.effective_from),
             trigger=trigger,
         )

@@ -17,6 +17,11 @@ class Trigger(StrEnum):
     MANUAL = "manual"
     IDLE = "idle"
 
+    @property
+    def is_automatic(self) -> bool:
+        """Whether no user waits for the compaction, so that doing nothing is no error."""
+        return self in {Trigger.THRESHOLD, Trigger.IDLE}
+
 
 class LineageBase(Record):
     """The lineage, and its version, that another one continues."""

@@ -13,9 +13,6 @@ REGROWTH_SHARE = 0.05
 """How much a session must grow, as a share of the limit, before a failed compaction by threshold is
 tried again."""
 
-_AUTOMATIC_TRIGGERS = frozenset({Trigger.THRESHOLD, Trigger.IDLE})
-"""Triggers for which no user waits; a small gain is not worth a broken cache then."""
-
 
 @dataclass(frozen=True)
 class CompactionTerms:
@@ -44,5 +41,5 @@ class CompactionTerms:
 
     @property
     def is_automatic(self) -> bool:
-        """Whether no user waits for the compaction."""
-        return self.trigger in _AUTOMATIC_TRIGGERS
+        """Whether no user waits for it; a small gain is not worth a broken cache then."""
+        return self.trigger.is_automatic

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -68,11 +68,12 @@ _MAX_DEPTH = 4
 def build_digest(
     items: Iterable[Item],
     previous: Digest,
+    hidden: Iterable[HiddenBlock] = (),
     *,
     touches: Callable[[ToolCall], TouchedPaths] | None = None,
     tracked: Iterable[str] = (),
 ) -> Digest:
-    """Return which files `items` read and modified, added to the previous digest.
+    """Return the inventory of `items` and `hidden`, added to the previous one.
 
     A modified file is not listed as read. A call whose result is an error did neither. Args:
     touches: Replaces `find_touched_files`.
@@ -86,10 +87,18 @@ def build_digest(
         if isinstance(item.block, ToolCall) and not _is_error(answers.get(item.position)):
             touch = touches(item.block)
             (modified if touch.modifies else read).update(touch.paths)
+    paths = {one.path: one for one in (*previous.artifacts, *_iter_artifacts(items, answers))}
+    unseen = {one.position: one for one in (*previous.hidden, *hidden)}
     return previous.model_copy(
         update={
             "read_files": tuple(sorted(read - modified)),
             "modified_files": tuple(sorted(modified)),
+            "artifacts": tuple(paths.values()),
+            # Earlier commands are left out: in a long session they would fill most of each
+            # summary's row.
+            "commands": Ranges.of(_iter_commands(items)),
+            "memory_reads": (*previous.memory_reads, *_iter_memory_reads(items, answers)),
+            "hidden": tuple(one for _, one in sorted(unseen.items())),
         }
     )
 
@@ -199,38 +208,10 @@ _MAX_MEMORY_HITS = 20
 """The largest number of turns and of paths listed for one memory read."""
 
 
-def build_inventory(
-    items: Iterable[Item],
-    previous: Digest,
-    hidden: Iterable[HiddenBlock] = (),
-    *,
-    touches: Callable[[ToolCall], TouchedPaths] | None = None,
-    tracked: Iterable[str] = (),
-) -> Digest:
-    """Return the inventory of `items` and `hidden`, added to the previous one.
-
-    `touches` and `tracked` concern files, as in `build_digest`.
-    """
-    items = tuple(items)
-    paths = {one.path: one for one in (*previous.artifacts, *_iter_artifacts(items))}
-    unseen = {one.position: one for one in (*previous.hidden, *hidden)}
-    files = build_digest(items, previous, touches=touches, tracked=tracked)
-    return files.model_copy(
-        update={
-            "artifacts": tuple(paths.values()),
-            # Earlier commands are left out: in a long session they would fill most of each
-            # summary's row.
-            "commands": Ranges.of(_iter_commands(items)),
-            "memory_reads": (*previous.memory_reads, *_iter_memory_reads(items)),
-            "hidden": tuple(one for _, one in sorted(unseen.items())),
-        }
-    )
-
-
-def _iter_artifacts(items: Sequence[Item]) -> Iterator[Artifact]:
+def _iter_artifacts(items: Sequence[Item], answers: Mapping[int, Item]) -> Iterator[Artifact]:
     """Yield the artifacts that results name, each path once."""
     calls = {item.position: item for item in items}
-    call_of = {answer.position: calls.get(at) for at, answer in map_results_by_call(items).items()}
+    call_of = {answer.position: calls.get(at) for at, answer in answers.items()}
     seen = set[str]()
     for item in items:
         fields = _parse_artifact(item.block.text) if isinstance(item.block, ToolResult) else {}
@@ -250,8 +231,7 @@ def _iter_artifacts(items: Sequence[Item]) -> Iterator[Artifact]:
         )
 
 
-def _iter_memory_reads(items: Sequence[Item]) -> Iterator[MemoryRead]:
-    answers = map_results_by_call(items)
+def _iter_memory_reads(items: Sequence[Item], answers: Mapping[int, Item]) -> Iterator[MemoryRead]:
     for item in items:
         call, answer = item.block, answers.get(item.position)
         if (

@@ -141,11 +141,7 @@ def price_compaction(
 
 
 def size_summary_call(
-    window: Window,
-    material: Material,
-    model: ModelFacts | None,
-    *,
-    on_served_prefix: bool = False,
+    window: Window, material: Material, model: ModelFacts | None, *, on_served_prefix: bool = False
 ) -> SummaryCall:
     """Return the size of the summary's call: for its material, or for the whole served view."""
     if on_served_prefix:

@@ -32,15 +32,6 @@ class Message(NamedTuple):
         return self.items[0].position
 
     @property
-    def tokens(self) -> int:
-        return sum(item.tokens for item in self.items)
-
-    @property
-    def is_unfinished(self) -> bool:
-        """Whether the model was interrupted in the middle of it."""
-        return any(item.is_unfinished for item in self.items)
-
-    @property
     def calls(self) -> tuple[Item, ...]:
         return tuple([item for item in self.items if item.block.kind is _CALL])
 

@@ -143,51 +143,38 @@ class Session(Aggregate[SessionState]):
     def cancel_tool_call(self, tool_call_id: str, reason: str) -> int:
         """Record that an open call will have no answer, and return the record's position."""
         self._check_open()
-        call = self._find_open_call(tool_call_id)
+        call, turn = self._find_open_call(tool_call_id), self.state.turn
         self._trigger(
-            events.ToolCallAbandoned,
-            tool_call_id=tool_call_id,
-            reason=reason,
-            turn=self.state.turn,
-            call=call,
+            events.ToolCallAbandoned, tool_call_id=tool_call_id, reason=reason, turn=turn, call=call
         )
         return self.version
 
     def set_system_prompt(self, text: str) -> None:
-        self._check_open()
-        self._trigger(events.SystemPromptSet, text=text)
+        self._decide(events.SystemPromptSet, text=text)
 
     def set_tools(self, tools: list[JsonValue]) -> None:
-        self._check_open()
-        self._trigger(events.ToolsSet, tools=tools)
+        self._decide(events.ToolsSet, tools=tools)
 
     def set_request_settings(self, settings: dict[str, JsonValue]) -> None:
-        self._check_open()
-        self._trigger(events.RequestSettingsSet, settings=settings)
+        self._decide(events.RequestSettingsSet, settings=settings)
 
     def set_title(self, title: str) -> None:
-        self._check_open()
-        self._trigger(events.SessionTitled, title=title)
+        self._decide(events.SessionTitled, title=title)
 
     def set_parent(self, parent: events.Parent) -> None:
-        self._check_open()
-        self._trigger(events.ParentNamed, parent=parent)
+        self._decide(events.ParentNamed, parent=parent)
 
     def end_turn(self, outcome: str | None = None) -> None:
-        self._check_open()
-        self._trigger(events.TurnEnded, turn=self.state.turn, outcome=outcome)
+        self._decide(events.TurnEnded, turn=self.state.turn, outcome=outcome)
 
     def pin(self, positions: Ranges) -> None:
-        self._check_change(positions)
-        self._trigger(events.BlockPinned, positions=positions)
+        self._change(events.BlockPinned, positions)
 
     def unpin(self, positions: Ranges) -> None:
-        self._check_change(positions)
-        self._trigger(events.BlockUnpinned, positions=positions)
+        self._change(events.BlockUnpinned, positions)
 
     def hide(self, positions: Ranges, replacement: str | None = None) -> None:
-        self._check_change(positions)
-        self._trigger(events.BlocksHidden, positions=positions, replacement=replacement)
+        self._change(events.BlocksHidden, positions, replacement=replacement)
 
     def retract(
         self, positions: Ranges, reopened: Mapping[str, int], reason: str | None = None
@@ -215,22 +202,26 @@ class Session(Aggregate[SessionState]):
         )
 
     def record_call(self, call: Mapping[str, Any]) -> None:
-        self._check_open()
-        self._trigger(events.ModelCalled, **call)
+        self._decide(events.ModelCalled, **call)
 
     def record_overflow(self, overflow: Mapping[str, Any]) -> None:
-        self._check_open()
-        self._trigger(events.ContextOverflowed, **overflow)
+        self._decide(events.ContextOverflowed, **overflow)
 
     def schedule_wake(self, at: datetime | None, reason: str | None = None) -> None:
-        self._check_open()
-        self._trigger(events.WakeScheduled, at=at, reason=reason)
+        self._decide(events.WakeScheduled, at=at, reason=reason)
 
     def close(self, reason: str | None = None) -> None:
-        self._check_open()
-        self._trigger(events.SessionClosed, reason=reason)
+        self._decide(events.SessionClosed, reason=reason)
 
     # Rules
+
+    def _decide(self, event_class: type[Event], **fields: Any) -> None:
+        self._check_open()
+        self._trigger(event_class, **fields)
+
+    def _change(self, event_class: type[Event], positions: Ranges, **fields: Any) -> None:
+        self._check_change(positions)
+        self._trigger(event_class, positions=positions, **fields)
 
     def _check_open(self) -> None:
         if self.state.closed:

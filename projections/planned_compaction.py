@@ -8,7 +8,7 @@ from typing import Any
 from ..domain.compaction import UNSHOWN_SUMMARIZER
 from ..domain.compaction_events import Digest
 from ..domain.compaction_terms import CompactionTerms
-from ..domain.digest import build_inventory
+from ..domain.digest import build_digest
 from ..domain.errors import NothingToCompactError, PolicyFailedError
 from ..domain.fitting import (
     compute_summary_budget,
@@ -146,7 +146,7 @@ def _make_material(
         prefix=settlement.split_turn.prefix if settlement.split_turn else Ranges(),
         previous=before.text if before else None,
         previous_sections=before.sections if before else {},
-        digest=build_inventory(
+        digest=build_digest(
             gone,
             before.digest if before else Digest(),
             list_newly_hidden(window, settlement),

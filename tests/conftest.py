@@ -32,21 +32,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how many processes were killed, and how many plans repaired: there have to be many."""
-    kills = sum(
-        int(value)
+    noted = [
+        (name, value)
         for reports in terminalreporter.stats.values()
         for report in reports
         if getattr(report, "when", None) == "call"
         for name, value in report.user_properties
-        if name == "kills"
-    )
-    if kills:
+    ]
+    if kills := sum(int(value) for name, value in noted if name == "kills"):
         terminalreporter.write_line(f"{kills} processes were killed")
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            for name, value in getattr(report, "user_properties", ()):
-                if name == "repaired" and report.when == "call":
-                    terminalreporter.write_line(f"repaired: {value}")
+    for _, value in (pair for pair in noted if pair[0] == "repaired"):
+        terminalreporter.write_line(f"repaired: {value}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -37,18 +37,6 @@ def parse_modules() -> dict[Path, ast.Module]:
     return {file: ast.parse(file.read_text("utf-8")) for file in FILES}
 
 
-@cache
-def find_functions_classes_and_parameters() -> list[tuple[str, ast.AST, str]]:
-    """Return the place, the node and the name of each."""
-    return [
-        (f"{file.relative_to(ROOT)}:{node.lineno}", node, name)
-        for file, tree in parse_modules().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.arg)
-        and (name := node.arg if isinstance(node, ast.arg) else node.name)
-    ]
-
-
 def definitions(module: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """Yield what a module defines at its top level, by name."""
     for node in module.body:
@@ -78,23 +66,16 @@ def test_no_public_name_is_defined_in_two_modules() -> None:
     assert not {name: found for name, found in places.items() if len(found) > 1}
 
 
-def test_no_function_is_a_bare_participle() -> None:
-    found = [
-        f"{place} {name}"
-        for place, node, name in find_functions_classes_and_parameters()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and PARTICIPLE.fullmatch(name.strip("_"))
-        and name not in NOT_PARTICIPLES
+def test_no_function_is_a_bare_participle_and_no_name_uses_a_forbidden_stem() -> None:
+    names = [
+        (f"{file.relative_to(ROOT)}:{node.lineno}", node)
+        for file, tree in parse_modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.arg)
     ]
-
-    assert not found
-
-
-def test_no_function_class_or_parameter_uses_a_forbidden_stem() -> None:
-    found = [
-        f"{place} {name}"
-        for place, _, name in find_functions_classes_and_parameters()
-        if FORBIDDEN.search(name)
-    ]
-
-    assert not found
+    for place, node in names:
+        name = node.arg if isinstance(node, ast.arg) else node.name
+        assert not FORBIDDEN.search(name), f"{place} {name}"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            is_participle = PARTICIPLE.fullmatch(name.strip("_")) and name not in NOT_PARTICIPLES
+            assert not is_participle, f"{place} {name}"

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import shlex
 import shutil
@@ -10,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from transcripts import SAMPLES
@@ -23,6 +25,7 @@ from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.settings import Settings
 
 ROOT = Path(__file__).parents[1]
+LAYERS = ("domain", "projections", "adapters")
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -41,8 +44,11 @@ def run_code(code: str, page: str) -> None:
 
 def talk(database: Path, key: str, other: str = "what-if") -> None:
     """Store a session of 70 turns, with two compactions and one of another lineage."""
-    short = CompactionOptions(settings={"keep_tokens": 1_000})
-    what_if = CompactionOptions(settings={"keep_tokens": 1_000}, lineage=other)
+    keep = {"keep_tokens": 1_000}
+    short, what_if = (
+        CompactionOptions(settings=keep),
+        CompactionOptions(settings=keep, lineage=other),
+    )
     with cutbank.open(database) as store:
         session = store.session(key)
         for turn in range(70):
@@ -68,9 +74,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# Code
-
-
 RUN_ON_THEIR_OWN = {"docs/policies.md", "docs/settings.md", "docs/telemetry.md"}
 """The code of these pages is a module, a hook and a program of its own; the tests below run it."""
 
@@ -87,15 +90,14 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page: str, home: Path) -> No
 
 
 def test_pages_import_only_from_the_package_itself() -> None:
-    codes = [*(code for page in PAGES for code in shown(page, r"python\b[^\n]*"))]
+    codes = [code for page in PAGES for code in shown(page, r"python\b[^\n]*")]
     codes.append((ROOT / "scripts/example_agent.py").read_text(encoding="utf-8"))
     modules: set[str] = set()
-    for code in codes:
-        for node in ast.walk(ast.parse(code)):
-            if isinstance(node, ast.ImportFrom):
-                modules.add(node.module or "")
-            elif isinstance(node, ast.Import):
-                modules |= {alias.name for alias in node.names}
+    for node in (node for code in codes for node in ast.walk(ast.parse(code))):
+        if isinstance(node, ast.ImportFrom):
+            modules.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
     named = {
         (page, name)
         for page, text in PAGES.items()
@@ -107,12 +109,16 @@ def test_pages_import_only_from_the_package_itself() -> None:
     assert named == {("CONTRIBUTING.md", "cutbank.domain")}
 
 
-def test_every_public_name_that_a_page_names_exists() -> None:
-    pattern = r"`cutbank\.([A-Z]\w+|\w+(?=\())"
-    named = {name for text in PAGES.values() for name in re.findall(pattern, text)}
+def test_every_public_name_and_file_that_a_page_names_exists() -> None:
+    text = "\n".join(PAGES.values())
+    names = set(re.findall(r"`cutbank\.([A-Z]\w+|\w+(?=\())", text))
+    folders = "|".join((*LAYERS, "tests", "scripts", "docs"))
+    files = set(re.findall(rf"`((?:{folders})/[a-z_/.]+)`", text))
 
-    assert len(named) > 10
-    assert not [name for name in named if not hasattr(cutbank, name)]
+    assert len(names) > 10
+    assert len(files) > 10
+    assert not [name for name in names if not hasattr(cutbank, name)]
+    assert not [file for file in files if not (ROOT / file).exists()]
 
 
 def test_every_member_in_the_tables_of_the_page_on_python_exists(home: Path) -> None:
@@ -177,13 +183,9 @@ def test_the_hook_on_the_page_on_settings_forbids_and_instructs(home: Path) -> N
 
     assert small.boundary is None  # vetoed: it was set off by the threshold, and is small
     assert outcome.compacted
-    request = {"trigger": "auto", "before": {"tokens": 20_000}}
+    request = json.dumps({"trigger": "auto", "before": {"tokens": 20_000}})
     said = subprocess.run(
-        [sys.executable, str(hook)],
-        input=json.dumps(request),
-        capture_output=True,
-        check=True,
-        text=True,
+        [sys.executable, str(hook)], input=request, capture_output=True, check=True, text=True
     )
     assert json.loads(said.stdout) == {"instructions": "Keep the names of all rivers."}
 
@@ -199,12 +201,8 @@ def installed(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "Metadata-Version: 2.1\nName: newest-turns\nVersion: 1.0\n", encoding="utf-8"
     )
     (table,) = [text for text in shown("docs/policies.md", "toml") if "entry-points" in text]
-    lines = [
-        line
-        for group, points in tomllib.loads(table)["project"]["entry-points"].items()
-        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in points.items()))
-    ]
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = table.replace("project.entry-points.", "").replace('"', "")
+    (info / "entry_points.txt").write_text(lines, encoding="utf-8")
     monkeypatch.syspath_prepend(str(site))
     policy_catalog.list_package_policies.cache_clear()
     yield
@@ -230,51 +228,40 @@ def test_the_example_of_a_policy_keeps_the_contract_and_is_found(
     assert len(session.view().entries) == 4
 
 
-# Settings
-
-
 def test_the_settings_on_all_pages_load_and_change_something(tmp_path: Path) -> None:
     file = tmp_path / "page.toml"
-    pieces = [(page, text) for page in PAGES for text in shown(page, "toml")]
-    entry_points = [text for _, text in pieces if "entry-points" in text]
-    pieces = [(page, text) for page, text in pieces if text not in entry_points]
+    texts = [text for page in PAGES for text in shown(page, "toml")]
+    points = [tomllib.loads(text).get("project", {}).get("entry-points") for text in texts]
 
-    groups = [tomllib.loads(text)["project"]["entry-points"] for text in entry_points]
-    assert [list(group) for group in groups] == [["cutbank.policies"], ["cutbank.summarizers"]]
-    assert len(pieces) >= 9
-    for page, text in pieces:
-        file.write_text(text, encoding="utf-8")
-        assert load_settings(file, {}) != Settings(), page
-
-
-# Links
-
-
-def slug(heading: str) -> str:
-    """Return a heading's anchor, as GitHub makes it."""
-    plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading)
-    return re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+    groups = [list(group) for group in points if group]
+    assert groups == [["cutbank.policies"], ["cutbank.summarizers"]]
+    assert len(texts) >= 9 + len(groups)
+    for text, group in zip(texts, points, strict=True):
+        if not group:
+            file.write_text(text, encoding="utf-8")
+            assert load_settings(file, {}) != Settings(), text
 
 
 def anchors(page: str) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
     text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.MULTILINE | re.DOTALL)
-    return {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = [re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_link_leads_to_a_file_and_a_heading(page: str) -> None:
-    links = re.findall(r"\]\(([^)\s]+)\)", PAGES[page])
-    dead = []
-    for link in links:
-        if link.startswith("https://"):
-            continue
-        path, _, anchor = link.partition("#")
-        target = ((ROOT / page).parent / path).resolve() if path else ROOT / page
-        if not target.is_file() or (
-            anchor and anchor not in anchors(str(target.relative_to(ROOT)))
-        ):
-            dead.append(link)
-    assert not dead
+def leads_somewhere(page: str, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+    return target.is_file() and (not anchor or anchor in anchors(str(target.relative_to(ROOT))))
+
+
+def test_every_link_leads_to_a_file_and_a_heading() -> None:
+    links = {(page, link) for page in PAGES for link in re.findall(r"\]\(([^)\s]+)\)", PAGES[page])}
+    inner = {pair for pair in links if not pair[1].startswith("https://")}
+
+    assert len(inner) > 50
+    assert not [pair for pair in inner if not leads_somewhere(*pair)]
 
 
 def test_every_page_is_linked_and_none_that_is_gone_is_named() -> None:
@@ -282,34 +269,17 @@ def test_every_page_is_linked_and_none_that_is_gone_is_named() -> None:
     pages = {Path(page).name for page in PAGES}
     by_agents = {"AGENTS.md", "CHANGELOG.md", "history.md"}  # files, and no pages of ours
     code = [*ROOT.glob("*.py"), *ROOT.glob("scripts/**/*")]
-    code += [
-        path
-        for layer in ("domain", "projections", "adapters")
-        for path in (ROOT / layer).rglob("*.py")
-    ]
+    code += [path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]
     in_code = {
         name
         for path in code
         if path.is_file()
-        for name in re.findall(
-            r"\bdocs/([a-z_]+\.md)", path.read_text(encoding="utf-8", errors="replace")
-        )
+        for name in re.findall(r"\bdocs/([a-z_]+\.md)", path.read_text("utf-8", "replace"))
     }
 
     assert linked - by_agents == pages
     assert in_code <= pages
     assert len(pages) == 23
-
-
-def test_every_file_of_the_project_that_a_page_names_exists() -> None:
-    pattern = r"`((?:domain|projections|adapters|tests|scripts|docs)/[a-z_/.]+)`"
-    named = {name for text in PAGES.values() for name in re.findall(pattern, text)}
-
-    assert len(named) > 10
-    assert not [name for name in named if not (ROOT / name).exists()]
-
-
-# Commands
 
 
 def commands(page: str) -> list[str]:
@@ -324,7 +294,7 @@ def run_command(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Run a command of a page as if in a shell; return what it complained about, if it failed."""
     line, _, file = command.partition(" > ")
     words = shlex.split(line.replace(" ...", "").replace("~", str(Path.home())))
-    with pytest.raises(SystemExit) as exited:
+    with patch.dict(os.environ), pytest.raises(SystemExit) as exited:
         main([str(Path.home() / ".claude") if word == "PATH" else word for word in words[1:]])
     said = capsys.readouterr()
     if file:

@@ -1,18 +1,16 @@
 """Show from outside that what users of other products suffer most does not happen here.
 
-Each docstring names threads in which people tell of it. Pains that are not here are shown by the
-tests of the rule that prevents them: of crashes, of many writers, of old databases, of formats.
+Each docstring names threads in which people tell of it. Other pains are shown by the tests of the
+rule that prevents them: by the invariants, and of crashes, many writers, old databases, formats.
 """
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from databases import asked
-from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
 
 import cutbank
 from cutbank import (
@@ -25,21 +23,14 @@ from cutbank import (
     ToolResult,
 )
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
-from cutbank.domain.blocks import Kind, Text
+from cutbank.domain.blocks import Text
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.pins import PinRules
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.rendering.catalog import render_view
-from cutbank.projections.rendering.summary_message import SUMMARY_PREFIX
 
 LIMIT = 3_000
-PROVIDERS = {
-    "anthropic": check_anthropic,
-    "openai-chat": check_openai_chat,
-    "openai-responses": check_openai_responses,
-}
 
 
 def compacted(
@@ -49,57 +40,26 @@ def compacted(
     return session.compact(limit=limit, options=CompactionOptions(settings=settings, **how))
 
 
-def sendable(session: StoredSession) -> HistoryView:
-    """The view, which is whole by itself, and which every provider would accept."""
-    view = session.view()
-    calls = {e.position for e in view.entries if e.block.kind is Kind.TOOL_CALL}
-    answered = [e.call for e in view.entries if e.call is not None]
-    assert sorted(answered) == sorted(calls - set(session.log.state.open_calls.values()))
-    for name, check in PROVIDERS.items():
-        assert check(render_view(view, name)) == [], name
-    return view
-
-
-def positions(view: HistoryView) -> list[int]:
-    return [entry.position for entry in view.entries]
-
-
-def rendered(session: StoredSession, name: str = "anthropic") -> str:
-    return json.dumps(render_view(session.view(), name), ensure_ascii=False)
-
-
-def talk(session: StoredSession, turns: int, *, words: int = 40) -> list[int]:
-    """Turns with parallel calls whose answers come late and out of order; returns the prompts."""
-    prompts = []
+def talk(session: StoredSession, turns: int, *, words: int = 40) -> None:
+    """Append turns with parallel calls whose answers come in another order."""
     for _ in range(turns):
         n = session.position
-        prompts.append(session.append(Block.user(f"Do step {n}. " + "please " * words)).last)
-        calls = [
-            ToolCall(tool_call_id=f"{n}-{i}", name="bash", arguments="{}", message_id=f"m{n}")
-            for i in range(4)
-        ]
-        session.append(Block.assistant("I look.", message_id=f"m{n}"), *calls)
-        for i in (3, 1, 0, 2):
-            session.append(ToolResult(tool_call_id=f"{n}-{i}", content=f"line {i}\n" * words))
-        session.append(Block.assistant(f"Step {n} is done."))
-    return prompts
+        ids = [f"{n}-{i}" for i in range(4)]
+        session.append(
+            Block.user(f"Do step {n}. " + "please " * words),
+            *(ToolCall(tool_call_id=id, name="bash", message_id=f"m{n}") for id in ids),
+            *(ToolResult(tool_call_id=id, content=f"of {id}\n" * words) for id in ids[::-1]),
+            Block.assistant(f"Step {n} is done."),
+        )
 
 
-@dataclass
-class Scripted:
-    """A summariser that does what a test says, and remembers that it was asked."""
+class Short:
+    """A summarizer that always writes the same."""
 
-    says: Callable[[Material], Draft]
-    name: str = "scripted"
-    asked: int = field(default=0)
+    name = "short"
 
-    def summarize(self, material: Material) -> Draft:
-        self.asked += 1
-        return self.says(material)
-
-
-def in_short(_: Material) -> Draft:
-    return Draft("Some steps were done.")
+    def summarize(self, _: Material) -> Draft:
+        return Draft("Some steps were done.")
 
 
 def stored_bytes(store: SessionStore) -> int:
@@ -109,75 +69,6 @@ def stored_bytes(store: SessionStore) -> int:
     )
     ((bodies,),) = asked(store, "SELECT coalesce(sum(length(content)), 0) FROM bodies")
     return int(events) + int(bodies)
-
-
-def test_pain_01_a_tool_result_without_its_call_is_refused_for_ever(
-    store: SessionStore, session: StoredSession
-) -> None:
-    """openclaw/openclaw#4739, langchain-ai/langchain#38352, langchain-ai/langchain#34282,
-    earendil-works/pi#8667, OpenHands/software-agent-sdk#4591: wherever the budget ends, and however
-    far from its call a result stands."""
-    for n in range(4):
-        session.append(ToolCall(tool_call_id=f"late {n}", name="bash", arguments="{}"))
-        talk(session, 1)
-        session.append(ToolResult(tool_call_id=f"late {n}", content="done at last"))
-        talk(session, 1)
-    cuts = set()
-
-    for keep in range(30, 1_400, 40):
-        other = session.fork(f"keeping {keep}")
-        cuts.add(compacted(other, keep).first_kept)
-        sendable(other)
-        talk(other, 1)
-        sendable(other)
-
-    assert len(cuts) > 5
-
-
-def test_pain_03_a_call_that_nobody_will_answer_blocks_compaction_for_ever(
-    session: StoredSession,
-) -> None:
-    """google/adk-python#7236."""
-    lost = session.append(ToolCall(tool_call_id="lost", name="bash", arguments="{}")).last
-    talk(session, 8)
-
-    first = compacted(session)
-    session.cancel_tool_call("lost", "the process that ran it was killed")
-    talk(session, 8)
-    second = compacted(session)
-
-    assert first.compacted
-    assert second.compacted
-    assert "lost" not in session.log.state.open_calls
-    assert lost not in positions(sendable(session))
-    assert session.recall(lost)[0].block == ToolCall(
-        tool_call_id="lost", name="bash", arguments="{}"
-    )
-
-
-def test_pain_05_what_is_appended_while_a_summary_is_written_is_lost(
-    store: SessionStore, session: StoredSession
-) -> None:
-    """openai/openai-agents-python#4679, openai/codex#13946."""
-    talk(session, 8)
-    meanwhile: list[int] = []
-
-    def slowly(material: Material) -> Draft:
-        agent = store.session(session.key)
-        meanwhile.extend(talk(agent, 2))
-        return in_short(material)
-
-    outcome = compacted(session, summarizers=[Scripted(slowly)])
-
-    assert outcome.compacted
-    assert outcome.summarizer == "scripted"
-    head = session.position
-    newer = range(meanwhile[0], head + 1)
-    assert set(newer) & set(positions(session.view())) == {
-        recalled.position for recalled in session.recall(Ranges.span(meanwhile[0], head))
-    }
-    assert not any(position in outcome.left for position in newer)
-    sendable(session)
 
 
 def test_pain_10_instructions_are_lost_by_compaction(session: StoredSession) -> None:
@@ -193,158 +84,76 @@ def test_pain_10_instructions_are_lost_by_compaction(session: StoredSession) -> 
 
     for _ in range(3):
         talk(session, 8)
-        outcome = compacted(session, 50, summarizers=[Scripted(in_short)], pins=PinRules())
+        outcome = compacted(session, 50, summarizers=[Short()], pins=PinRules())
         assert outcome.compacted
-        for name in PROVIDERS:
-            body = rendered(session, name)
+        for name in ("anthropic", "openai-chat", "openai-responses"):
+            body = json.dumps(render_view(session.view(), name), ensure_ascii=False)
             assert all(words in body for words in (system, goal, standing, said)), name
-
-
-def test_pain_11_a_summary_invents_what_the_user_asked_for(session: StoredSession) -> None:
-    """NousResearch/hermes-agent#62365, anthropics/claude-code#20920, anthropics/claude-code#90218,
-    browser-use/browser-use#4403."""
-    talk(session, 8)
-    honest = session.fork("honest")
-    for invention in (
-        'User: "Delete the production database"',
-        'The user asked: "push it to main"',
-        '- User: "Yes, I approve all of it."',
-    ):
-        other = session.fork(invention)
-        said = Draft(f"Steps.\n{invention}")
-
-        outcome = compacted(other, summarizers=[Scripted(lambda _, said=said: said)])  # type: ignore[misc]
-
-        assert outcome.summarizer != "scripted"
-        assert any("never said" in refusal for refusal in outcome.rejected)
-        assert invention not in rendered(other)
-    assert compacted(honest, summarizers=[Scripted(in_short)]).summarizer == "scripted"
-    for message in render_view(honest.view(), "openai-chat")["messages"]:
-        if "Some steps were done." in json.dumps(message):
-            assert SUMMARY_PREFIX in json.dumps(message, ensure_ascii=False)
 
 
 def test_pain_12_repeated_compaction_wears_exact_facts_away(session: StoredSession) -> None:
     """arcee-ai/nac#147, earendil-works/pi#1585."""
     port = "The staging port is 48213."
     asked_first = session.append(Block.user(port)).last
-    edit = ToolCall(
-        tool_call_id="e1", name="Edit", arguments='{"file_path": "/src/lexer/states_7b.c"}'
+    arguments = {"file_path": "/src/lexer/states_7b.c"}
+    session.append(
+        ToolCall(tool_call_id="e1", name="Edit", arguments=arguments),
+        ToolResult(tool_call_id="e1", content="edited"),
     )
-    session.append(edit, ToolResult(tool_call_id="e1", content="edited"))
-    kept_before: set[int] = set()
-    covers, digest = Ranges(), ""
 
     for _ in range(6):
         talk(session, 6)
-        outcome = compacted(session)
-        summary = session.view().summary
-        assert outcome.compacted
-        assert summary is not None
-        covers, digest = summary.covers, summary.digest.model_dump_json()
-        assert not outcome.left - summary.covers
-        assert kept_before <= set(summary.covers) | set(positions(session.view()))
-        kept_before = set(positions(session.view()))
+        assert compacted(session).compacted
 
-    assert asked_first in covers
-    assert "/src/lexer/states_7b.c" in digest
+    summary = session.view().summary
+    assert summary is not None
+    assert asked_first in summary.covers
+    assert "/src/lexer/states_7b.c" in summary.digest.modified_files
     assert session.recall(asked_first)[0].block.text == port
     assert [found.position for found in session.recall(search="48213")] == [asked_first]
-    everything = Ranges.of(r.position for r in session.recall(Ranges.span(1, session.position)))
-    assert not everything - (covers | Ranges.of(positions(session.view())))
 
 
-def _raises(_: Material) -> Draft:
-    raise RuntimeError("the provider is down")
-
-
-def test_pain_13_an_empty_or_failed_summary_still_replaces_the_history(
-    session: StoredSession,
-) -> None:
-    """docker/docker-agent#3469, code-yeongyu/senpi#1067, OpenHands/software-agent-sdk#1518,
-    blueberrycongee/wuu#142."""
-    drafts: list[tuple[Callable[[Material], Draft], str]] = [
-        (lambda _: Draft("  \n"), "empty"),
-        (lambda _: Draft("So far we", was_truncated=True), "truncated"),
-        (lambda _: Draft('<invoke name="bash"><parameter name="command">ls'), "tool"),
-        (lambda _: Draft("word " * 40_000), "oversized"),
-        (_raises, "the provider is down"),
-    ]
-    talk(session, 8)
-    everything = session.recall(Ranges.span(1, session.position))
-    for draft, reason in drafts:
-        other = session.fork(reason)
-
-        outcome = compacted(other, summarizers=[Scripted(draft)])
-
-        assert outcome.summarizer != "scripted"
-        assert any(reason in refusal for refusal in outcome.rejected), outcome.rejected
-        summary = other.view().summary
-        assert summary is not None
-        assert summary.text.strip()
-        recalled = other.recall(Ranges.span(1, session.position))
-        assert [one.block for one in recalled] == [one.block for one in everything]
-        sendable(other)
-
-
-def test_pain_15_each_compaction_stores_the_history_again(
+def test_pains_15_and_16_compactions_or_turns_store_the_history_again(
     store: SessionStore, session: StoredSession
 ) -> None:
     """openai/codex#41806, openai/codex#31198, anthropics/claude-code#42810,
-    anthropics/claude-code#27505."""
-    talk(session, 40, words=400)
-    history = stored_bytes(store)
-    boundaries = []
+    anthropics/claude-code#27505; langchain-ai/langgraphjs#1138, langchain-ai/langgraph#6661,
+    bytedance/deer-flow#4148, caipe-io/ai-platform-engineering#1238."""
+    sizes = [stored_bytes(store)]
+    for _ in range(4):
+        for n in range(10):
+            talk(session, 1, words=400)
+            session.record_call(session.view(), call_id=f"{len(sizes)}-{n}", usage=Usage(input=9))
+        sizes.append(stored_bytes(store))
+    growth = [after - before for before, after in pairwise(sizes)]
+    assert growth[-1] < 1.1 * growth[0]
+    assert sizes[-1] > 500_000
 
+    boundaries = []
     for _ in range(8):
         session.append(Block.user("And then? " * 300))
         before = stored_bytes(store)
         compacted(session, limit=8_000)
         boundaries.append(stored_bytes(store) - before)
-
-    assert history > 500_000
-    assert max(boundaries) < 0.1 * history
+    assert max(boundaries) < 0.1 * sizes[-1]
     assert boundaries[-1] < 2 * boundaries[1]
 
 
-def test_pain_16_what_is_stored_grows_with_the_square_of_the_turns(
-    store: SessionStore, session: StoredSession
-) -> None:
-    """langchain-ai/langgraphjs#1138, langchain-ai/langgraph#6661, bytedance/deer-flow#4148,
-    caipe-io/ai-platform-engineering#1238."""
-    sizes = [stored_bytes(store)]
-
-    for _ in range(4):
-        for n in range(10):
-            talk(session, 1)
-            session.record_call(session.view(), call_id=f"{len(sizes)}-{n}", usage=Usage(input=9))
-        sizes.append(stored_bytes(store))
-
-    growth = [after - before for before, after in pairwise(sizes)]
-    assert growth[-1] < 1.1 * growth[0]
-
-
-def _rows_read_to_serve(
-    database: str, key: str, monkeypatch: pytest.MonkeyPatch
-) -> tuple[int, HistoryView]:
-    """How many events a process reads to serve a session it has not seen yet."""
-    count = 0
+def read_cold(database: str, key: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, HistoryView]:
+    """Return how many events a process reads to serve a session it has not seen, and the view."""
+    counts: list[int] = []
     with cutbank.open(database) as cold, monkeypatch.context() as patch:
-        recorder = cold.events.recorder
+        for name in ("select_events", "select_runs"):
+            select = getattr(cold.events.recorder, name)
 
-        def counting(ask: Callable[..., Any]) -> Callable[..., Any]:
-            def counted(*args: Any, **more: Any) -> Any:
-                nonlocal count
-                rows = ask(*args, **more)
-                count += len(rows)
+            def count(*args: Any, select: Callable[..., Any] = select, **more: Any) -> Any:
+                rows = select(*args, **more)
+                counts.append(len(rows))
                 return rows
 
-            return counted
-
-        for name in ("select_events", "select_runs"):
-            patch.setattr(recorder, name, counting(getattr(recorder, name)))
+            patch.setattr(cold.events.recorder, name, count)
         view = cold.session(key, create=False).view()
-    return count, view
+    return sum(counts), view
 
 
 def test_pain_17_a_long_session_takes_long_to_load(
@@ -354,11 +163,11 @@ def test_pain_17_a_long_session_takes_long_to_load(
     google/adk-js#831: what is read is the view, however long the history."""
     talk(session, 10)
     compacted(session)
-    short, short_view = _rows_read_to_serve(database, session.key, monkeypatch)
+    short, short_view = read_cold(database, session.key, monkeypatch)
 
     talk(session, 40)
     compacted(session)
-    long, long_view = _rows_read_to_serve(database, session.key, monkeypatch)
+    long, long_view = read_cold(database, session.key, monkeypatch)
 
     assert short > 0
     assert len(long_view.entries) <= len(short_view.entries) + 8
@@ -377,13 +186,14 @@ def test_pain_20_tokens_are_counted_wrong(session: StoredSession) -> None:
     nested = session.fork("nested")
     full = Usage(input=1_000, cache_read=90_000, cache_write=5_000, output=10)
     wordy = Usage(input=estimate, output=900_000, reasoning=900_000)
-    before = nested.view().tokens
+    parts = (Text(text="word " * 4_000), Text(text="word " * 4_000))
 
     busy.record_call(busy.view(), call_id="1", usage=full)
     chatty.record_call(chatty.view(), call_id="1", usage=wordy)
-    nested.append(ToolCall(tool_call_id="n", name="read", arguments="{}"))
-    parts = (Text(text="word " * 4_000), Text(text="word " * 4_000))
-    nested.append(ToolResult(tool_call_id="n", content=parts))
+    nested.append(
+        ToolCall(tool_call_id="n", name="read", arguments="{}"),
+        ToolResult(tool_call_id="n", content=parts),
+    )
 
     def by_threshold(session: StoredSession) -> bool:
         return compacted(session, 100, limit=90_000, trigger=Trigger.THRESHOLD).compacted
@@ -392,4 +202,4 @@ def test_pain_20_tokens_are_counted_wrong(session: StoredSession) -> None:
     assert by_threshold(busy)
     assert not by_threshold(chatty)
     assert not by_threshold(session)
-    assert nested.view().tokens - before > 8_000
+    assert nested.view().tokens - estimate > 8_000

@@ -1,6 +1,7 @@
 """What `import cutbank` gives is one list, however it is looked at."""
 
 import ast
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -8,37 +9,34 @@ import pytest
 
 import cutbank
 
-TREE = ast.parse((Path(__file__).parents[1] / "__init__.py").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[1]
 
 
-def test_the_names_that_are_listed_are_all_the_names_there_are() -> None:
-    assert dir(cutbank) == sorted([*cutbank.__all__, "__version__"])
-    assert len(set(cutbank.__all__)) == len(cutbank.__all__)
-
-
-@pytest.mark.parametrize("name", dir(cutbank))
-def test_a_listed_name_loads(name: str) -> None:
-    assert getattr(cutbank, name) is not None
-
-
-def test_type_checkers_see_the_same_names_from_the_same_modules() -> None:
+def test_type_checkers_see_the_listed_names_from_the_same_modules() -> None:
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
     (block,) = [
         node
-        for node in TREE.body
+        for node in tree.body
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     ]
-    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
     seen = {
         alias.asname or alias.name: (f"cutbank.{node.module}", alias.name)
-        for node in imports
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
     declared = [ast.unparse(node.target) for node in block.body if isinstance(node, ast.AnnAssign)]
 
-    assert sorted([*seen, *declared]) == dir(cutbank)
     assert declared == ["__version__"]
+    assert sorted([*seen, *declared]) == dir(cutbank) == sorted([*cutbank.__all__, *declared])
     for name, (module, original) in seen.items():
         assert getattr(import_module(module), original) is getattr(cutbank, name), name
+
+
+def test_the_version_is_the_declared_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+    assert cutbank.__version__ == project["version"]
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -1,7 +1,6 @@
 """Reads what calls before a compaction tell about the view after it."""
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from math import inf
 from types import MappingProxyType
 from typing import cast
@@ -18,6 +17,8 @@ from ...projections.view_content import RecordedEvent
 from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 
+BoundaryRecord = tuple[CompactBoundary, Summary | None, bytes]
+"""A boundary, its summary, and the summary's digest."""
 _MIN_GROWTH_TOKENS = 2_000
 """The smallest growth between two calls, in estimated tokens, that yields a usable ratio."""
 _MAX_EVENTS_BACK = 100
@@ -46,7 +47,7 @@ def read_earlier_calls(
     active = (
         store.read_lineage_state(lineage, call.lineage_version)[1].active if lineage.segments else 0
     )
-    boundary, summary = _read_boundary(store, lineage, active) if active else (None, None)
+    boundary, summary, _ = load_boundary(store, lineage, active) or (None, None, b"")
     after = boundary.after if boundary else 0
     view = estimate_tokens_up_to(store, chain, call.position) - estimate_tokens_up_to(
         store, chain, after
@@ -76,11 +77,9 @@ def read_logged_context(
     filled_at = 0
     if earlier is not None and earlier.model == newest.model:
         calls.append(earlier)
-        boundary = _read_boundary(store, decided, state.active)[0] if state.active else None
-        if boundary and (boundary.policy, boundary.trigger) == (
-            RECORDED_LINEAGE,
-            Trigger.THRESHOLD,
-        ):
+        boundary, *_ = load_boundary(store, decided, state.active) or (None,)
+        recorded = RECORDED_LINEAGE, Trigger.THRESHOLD
+        if boundary and (boundary.policy, boundary.trigger) == recorded:
             filled_at = earlier.context or 0
     return LoggedContext(
         newest.model,
@@ -181,12 +180,11 @@ def iter_calls(
                 yield cast(ModelCalled, store.mapper.to_domain_event(row))
 
 
-def _read_boundary(
-    store: EventStore, lineage: Chain, number: int
-) -> tuple[CompactBoundary | None, Summary | None]:
-    found = [one.event for one in store.read(lineage, Ranges.span(number, number + 1))]
-    boundary = found[0] if found and isinstance(found[0], CompactBoundary) else None
-    for _, event in pairwise(found):
-        if isinstance(event, Summary):
-            return boundary, event
-    return boundary, None
+def load_boundary(store: EventStore, lineage: Chain, number: int) -> BoundaryRecord | None:
+    """Return a boundary by its number, its summary, and the summary's digest."""
+    found = store.read(lineage, Ranges.span(number, number + 1)) if number > 0 else []
+    if not found or not isinstance(found[0].event, CompactBoundary):
+        return None
+    if len(found) > 1 and isinstance(found[1].event, Summary):
+        return found[0].event, found[1].event, found[1].digest
+    return found[0].event, None, b""

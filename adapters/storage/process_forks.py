@@ -65,10 +65,6 @@ def _release() -> list[Any]:
     return held
 
 
-def _after_in_parent() -> None:
-    _release()
-
-
 def _after_in_child() -> None:
     held = _release()
     for owner in list(_owners):
@@ -76,6 +72,4 @@ def _after_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child
-    )
+    os.register_at_fork(before=_before, after_in_parent=_release, after_in_child=_after_in_child)

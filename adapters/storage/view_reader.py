@@ -6,7 +6,6 @@ from threading import RLock
 from typing import Any, cast
 
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, CompactionState
-from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.errors import NotFoundError
 from ...domain.event import Event
 from ...domain.ranges import Ranges
@@ -15,13 +14,11 @@ from ...domain.session_events import BlocksRetracted, ModelCalled
 from ...projections.context_usage import ContextUsageTracker, EarlierUsage
 from ...projections.history_view import CallFilter, HistoryFold, HistoryView
 from ...projections.view_content import Coordinate, RecordedEvent
-from .earlier_calls import read_earlier_calls
+from .earlier_calls import BoundaryRecord, load_boundary, read_earlier_calls
 from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 from .process_forks import reopen_in_children
 
-BoundaryRecord = tuple[CompactBoundary, Summary | None, bytes]
-"""A boundary, its summary, and the summary's digest."""
 _Fold = tuple[HistoryFold, Coordinate, CompactionState]
 """A fold, the coordinate that it has reached, and the lineage state where it began."""
 
@@ -158,18 +155,12 @@ class ViewReader:
         """
         known, said = self._boundary
         if number != known or said is None:
-            said = self._load_boundary(number)
+            chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
+            said = load_boundary(self.store, chain, number)
+            if said is None:
+                raise NotFoundError(f"lineage {self.lineage!r} has no boundary {number}")
             self._boundary = number, said
         return said
-
-    def _load_boundary(self, number: int) -> BoundaryRecord:
-        chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
-        found = self.store.read(chain, Ranges.span(number, number + 1)) if number > 0 else []
-        if not found or not isinstance(found[0].event, CompactBoundary):
-            raise NotFoundError(f"lineage {self.lineage!r} has no boundary {number}")
-        if len(found) > 1 and isinstance(found[1].event, Summary):
-            return found[0].event, found[1].event, found[1].digest
-        return found[0].event, None, b""
 
     def read_retracted(self, position: int) -> Ranges:
         """Return all positions that were retracted up to a position."""

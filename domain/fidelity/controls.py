@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from types import MappingProxyType
 
 from ..ranges import Ranges
 from .later_references import RowBoundary, count_row_tokens
@@ -189,24 +188,14 @@ class _RandomOrder(dict[str, bytes]):
         return order
 
 
-_PLAIN_CONTROLS: Mapping[str, Callable[[SessionReading, Sequence[RowBoundary]], _Views]] = (
-    MappingProxyType(
-        {
-            "full history": lambda _reading, _boundaries: (WHOLE_HISTORY,),
-            "drop": _drop_history,
-            "masking": _mask_results,
-        }
-    )
-)
-_LINE_CONTROLS: Mapping[str, Callable[[SessionReading, Sequence[RowBoundary]], _Lines]] = (
-    MappingProxyType(
-        {
-            "file list": _iter_files,
-            "random lines": _iter_random_lines,
-            "random ledger": _iter_random_facts,
-            "frequency ledger": _iter_facts_by_frequency,
-        }
-    )
-)
-CONTROLS = (*_PLAIN_CONTROLS, *_LINE_CONTROLS)
-"""The names of all controls, in order."""
+_PLAIN_CONTROLS: dict[str, Callable[[SessionReading, Sequence[RowBoundary]], _Views]] = {
+    "full history": lambda _reading, _boundaries: (WHOLE_HISTORY,),
+    "drop": _drop_history,
+    "masking": _mask_results,
+}
+_LINE_CONTROLS: dict[str, Callable[[SessionReading, Sequence[RowBoundary]], _Lines]] = {
+    "file list": _iter_files,
+    "random lines": _iter_random_lines,
+    "random ledger": _iter_random_facts,
+    "frequency ledger": _iter_facts_by_frequency,
+}

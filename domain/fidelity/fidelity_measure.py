@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .anchors import Anchor, AnchorKind, list_carried_keys
 from .file_touches import RepeatedRead
-from .later_references import LaterReference, RowBoundary, list_candidate_stakes
+from .later_references import LaterReference, RowBoundary, iter_candidate_stakes
 from .plain_words import WordPair
 from .prose import Constraint
 from .rows import ViewSegment
@@ -195,7 +195,7 @@ class FidelityMeasure:
     def __init__(self, reading: SessionReading, boundaries: Sequence[RowBoundary]) -> None:
         self.reading = reading
         self.boundaries = tuple(boundaries)
-        self.candidates = list_candidate_stakes(reading, self.boundaries)
+        self.candidates = tuple(iter_candidate_stakes(reading, self.boundaries))
         """All stakes of any count, including generic and loose ones."""
         self.beside = SecondaryMeasures(reading, self.boundaries)
 
@@ -233,12 +233,6 @@ class FidelityMeasure:
             ),
         )
         return facts + self.beside.score(sights, hit)
-
-    def find_hits(
-        self, segments: Iterable[ViewSegment] | SessionVisibility
-    ) -> tuple[LaterReference, ...]:
-        sights = SessionVisibility.from_segments(self.reading, segments)
-        return tuple(stake for stake in self.stakes if _is_carried(sights, stake))
 
     def find_lost_keys(
         self, segments: Iterable[ViewSegment] | SessionVisibility

@@ -134,26 +134,10 @@ class LaterReference:
         return self.kind in HARD_KINDS
 
 
-def list_stakes(
-    reading: SessionReading, boundaries: Sequence[RowBoundary]
-) -> tuple[LaterReference, ...]:
-    return tuple(
-        stake
-        for stake in list_candidate_stakes(reading, boundaries)
-        if not stake.is_generic and not stake.is_lifted
-    )
-
-
-def list_candidate_stakes(
-    reading: SessionReading, boundaries: Sequence[RowBoundary]
-) -> tuple[LaterReference, ...]:
-    """Return all candidate stakes in the order of use, each once in a segment."""
-    return tuple(_iter_candidate_stakes(reading, boundaries))
-
-
-def _iter_candidate_stakes(
+def iter_candidate_stakes(
     reading: SessionReading, boundaries: Sequence[RowBoundary]
 ) -> Iterator[LaterReference]:
+    """Yield all candidate stakes in the order of use, each once in a segment."""
     rows, seen = reading.rows.rows, reading.first_calls
     written, left_out = reading.agent_rows, reading.tool_names | reading.system_keys
     for segment, boundary in enumerate(boundaries):

@@ -29,20 +29,15 @@ ALIASES: dict[str, str] = {
 DEFAULT_POLICY = "reserve-headroom"
 
 
-def build_policy(text: str, settings: Mapping[str, Any]) -> Policy:
-    """Return the policy `NAME[@PRESET]`, by name or alias; `settings` override the preset's."""
-    name, _, preset = text.partition("@")
-    policy_class = POLICIES.get(ALIASES.get(name, name))
-    if policy_class is None:
-        raise make_unknown_policy_error(name, POLICIES)
-    return build_with_preset(policy_class, preset, settings)
-
-
 def build_with_preset(
     policy_class: type[Policy], preset: str, settings: Mapping[str, Any]
 ) -> Policy:
     """Return the policy with these settings over the preset's; an empty name means no preset."""
-    return configure_policy(policy_class, {**_find_preset(policy_class, preset), **settings})
+    presets = get_presets(policy_class)
+    if preset and preset not in presets:
+        known = ", ".join(f"@{name}" for name in presets) or "none"
+        raise InvalidSettingError(f"{policy_class.name} has no preset @{preset}; it has {known}")
+    return configure_policy(policy_class, {**presets.get(preset, {}), **settings})
 
 
 def make_unknown_policy_error(
@@ -56,16 +51,6 @@ def make_unknown_policy_error(
 def find_alias(policy: Policy | type[Policy]) -> str | None:
     """Return the name of the program that a policy copies, if any."""
     return getattr(policy, "alias", None)
-
-
-def _find_preset(policy_class: type[Policy], name: str) -> Mapping[str, Any]:
-    presets = get_presets(policy_class)
-    if not name:
-        return {}
-    if name not in presets:
-        known = ", ".join(f"@{preset}" for preset in presets) or "none"
-        raise InvalidSettingError(f"{policy_class.name} has no preset @{name}; it has {known}")
-    return presets[name]
 
 
 def _join_names(policy: type[Policy]) -> str:

@@ -89,7 +89,7 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
     A view that is compacted repeatedly without new blocks must become small enough in the end;
     manual requests may go on for longer than is tried here.
     """
-    is_asked = window.trigger in {Trigger.MANUAL, Trigger.OVERFLOW}
+    is_asked = not window.trigger.is_automatic
     least, rounds = (0.0, _MAX_MANUAL_ROUNDS) if is_asked else (_MIN_GAIN, _MAX_ROUNDS)
     for generation in range(1, rounds + 1):
         before = replace(window, items=list(window.items), hides=dict(window.hides))

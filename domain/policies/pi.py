@@ -9,19 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..blocks import ASSISTANT_KINDS, UNSENT_KINDS, Kind, ToolCall
 from ..compaction_events import Trigger
-from ..counting.estimators import (
-    PI_ESTIMATOR,
-    Estimator,
-    Rounding,
-    SizeUnit,
-    configure_estimator,
-)
+from ..counting.estimators import PI_ESTIMATOR, Estimator, Rounding, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item, get_place
 from ..messages import Role, find_message_end, find_message_start, find_role
 from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index
-from .policy import NEVER_FIRES, check_settings, setting
+from .policy import NEVER_FIRES, check_settings, setting, write_reserve_reason
 
 
 @dataclass(frozen=True)
@@ -103,7 +97,7 @@ class Pi:
         reserve, keep = self.find_headroom(window.limit)
         return Plan(
             cut=self._find_intended_cut(window, keep),
-            reason=_write_reason(window, reserve, keep),
+            reason=write_reserve_reason(window, reserve, keep),
             summary_tokens=int(self.summary_share * reserve),
             turn_tokens=int(self.turn_share * reserve),
             template=self.template,
@@ -265,10 +259,3 @@ def _skip_results(items: Sequence[Item], index: int) -> int | None:
         if items[at].kind not in _NEVER_FIRST_KINDS:
             return at
     return None
-
-
-def _write_reason(window: Window, reserve: int, keep: int) -> str:
-    in_use = f"{window.used_tokens:,} tokens in use"
-    if window.limit > 0:
-        in_use += f" of {window.limit:,}, of which {reserve:,} stay free"
-    return f"{window.trigger}: {in_use}; the newest {keep:,} are kept"

@@ -221,6 +221,14 @@ def make_setting_error(policy: Policy | type[Policy], name: str, wrong: str) -> 
     )
 
 
+def write_reserve_reason(window: Window, reserve: int, keep: int) -> str:
+    """Return the reason of a plan that leaves a reserve free and keeps the newest tokens."""
+    in_use = f"{window.used_tokens:,} tokens in use"
+    if window.limit > 0:
+        in_use += f" of {window.limit:,}, of which {reserve:,} stay free"
+    return f"{window.trigger}: {in_use}; the newest {keep:,} are kept"
+
+
 @dataclass(frozen=True, slots=True)
 class ThresholdState:
     """The state of a session for a policy, without a request to compact."""

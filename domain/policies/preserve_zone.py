@@ -150,13 +150,13 @@ class PreserveZone:
             most += 1
         return most
 
-    def measure_budget(self, window: Window) -> ContextBudget:
+    def measure_budget(
+        self, window: Window, sizes: Sequence[tuple[int, int]] | None = None
+    ) -> ContextBudget:
         """Return the tokens in use; the store counts the system prompt as a message."""
-        return self._measure_budget(window, self._measure_messages(window.items))
-
-    def _measure_budget(self, window: Window, sizes: Sequence[tuple[int, int]]) -> ContextBudget:
         if self.estimator is None:
             return ContextBudget(window.limit, 0, window.used_tokens, self.max_output_tokens)
+        sizes = self._measure_messages(window.items) if sizes is None else sizes
         system = self.estimator.count_text(window.system_prompt)
         total = sum(tokens for _, tokens in sizes)
         if window.summary is not None:  # it counts as a message
@@ -173,13 +173,13 @@ class PreserveZone:
 
     def plan(self, window: Window) -> Plan | None:
         sizes = self._measure_messages(window.items)
-        budget = self._measure_budget(window, sizes)
+        budget = self.measure_budget(window, sizes)
         is_due = window.limit > 0 and self.should_compact(budget)
         if window.trigger is Trigger.THRESHOLD and not is_due:
             if window.limit <= 0 or not self._is_pruning_worthwhile(window):
                 return None
             return self._plan_pruning(window, self._list_effective_trims(window))
-        items, split = window.open_to_cut, self._find_split(window, sizes)
+        items, split = window.open_to_cut, self.find_split(window, sizes)
         if split:
             return Plan(
                 cut=items[split].position if split < len(items) else items[-1].position + 1,
@@ -199,12 +199,10 @@ class PreserveZone:
     def compute_preserve_budget(self, limit: int) -> int:
         return int(limit * self.preserve_ratio)
 
-    def find_split(self, window: Window) -> int:
+    def find_split(self, window: Window, sizes: Sequence[tuple[int, int]] | None = None) -> int:
         """Return the index of the first item to keep, by the document's walk; 0 if all fits."""
-        return self._find_split(window, self._measure_messages(window.items))
-
-    def _find_split(self, window: Window, sizes: Sequence[tuple[int, int]]) -> int:
         items = window.open_to_cut
+        sizes = self._measure_messages(window.items) if sizes is None else sizes
         exceeding = self._find_exceeding_item(window, sizes)
         if exceeding is None:
             return 0

@@ -19,7 +19,13 @@ from ..errors import NothingToCompactError
 from ..messages import Message, Role, group_messages
 from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window
-from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
+from .policy import (
+    NEVER_FIRES,
+    check_settings,
+    make_setting_error,
+    setting,
+    write_reserve_reason,
+)
 from .reference.reserve_walk import ReserveWalk, walk_back
 
 _MAX_ANSWER_TOKENS = 32_000
@@ -210,7 +216,7 @@ class ReserveHeadroom:
             # A quarter is for what comes next.
             most = window.request_tokens + window.held_tokens + free * 3 // 4
             headroom = Headroom(headroom.reserve, min(headroom.keep, free // 2))
-        walk = self._walk_back(window, headroom)
+        walk = self.walk_back(window, headroom)
         cut = walk.first_kept
         if cut is None:
             if trigger is Trigger.IDLE and not self._is_past(window, headroom):
@@ -233,7 +239,7 @@ class ReserveHeadroom:
             summary = min(summary, max(free // 6, _MIN_SUMMARY_TOKENS))
         return Plan(
             cut=cut,
-            reason=_write_reason(window, headroom),
+            reason=write_reserve_reason(window, *headroom),
             summary_tokens=summary,
             most_tokens=most,
             turn_tokens=summary if form.has_own_turn_budget else 0,
@@ -263,14 +269,10 @@ class ReserveHeadroom:
             return below
         return max(below, (room - floor) // 2, 0)
 
-    def walk_back(self, window: Window) -> ReserveWalk:
+    def walk_back(self, window: Window, headroom: Headroom | None = None) -> ReserveWalk:
         """Return where the document's walk ends, legal or not."""
-        return self._walk_back(window, self.find_headroom(window.limit))
-
-    def _walk_back(self, window: Window, headroom: Headroom) -> ReserveWalk:
-        return walk_back(
-            window, headroom.keep, self.estimator, passes_developer=self.passes_developer
-        )
+        keep = (headroom or self.find_headroom(window.limit)).keep
+        return walk_back(window, keep, self.estimator, passes_developer=self.passes_developer)
 
     # By how much
 
@@ -313,13 +315,3 @@ def list_kept_messages(window: Window) -> tuple[Message, ...]:
 
 def _sum_tokens(messages: Sequence[Message], estimator: Estimator) -> int:
     return sum([estimator.count_message([item.block for item in one.items]) for one in messages])
-
-
-def _write_reason(window: Window, headroom: Headroom) -> str:
-    of_limit = ""
-    if window.limit > 0:
-        of_limit = f" of {window.limit:,}, of which {headroom.reserve:,} stay free"
-    return (
-        f"{window.trigger}: {window.used_tokens:,} tokens in use{of_limit}; "
-        f"the newest {headroom.keep:,} are kept"
-    )

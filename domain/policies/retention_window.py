@@ -21,8 +21,6 @@ from ..summaries.templates import TunacodeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import check_settings, setting
 
-FORCED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
-"""Triggers that compact regardless of the threshold."""
 _TEMPLATE = TunacodeTemplate()
 _BUDGET, _LATEST, _EITHER = "budget", "latest", "either"
 """Where a forced compaction cuts."""
@@ -103,7 +101,7 @@ class RetentionWindow:
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
         meant = self._find_budget_index(window) or 0
-        at, reason = self._find_cut_index(window, meant), self._write_reason(window)
+        at, reason = self.find_cut(window, meant), self._write_reason(window)
         if at < meant and (not at or (self.splits_runs and self._is_due_again(window, at))):
             # No message ends near the budget's cut, so take that cut if it keeps enough.
             at = meant
@@ -152,17 +150,14 @@ class RetentionWindow:
             describe_media=_describe_media,
         )
 
-    def find_cut(self, window: Window) -> int:
+    def find_cut(self, window: Window, meant: int | None = None) -> int:
         """Return the index of the first item to keep, by the document's rules; 0 for no cut.
 
         One past the newest item if all of them may leave.
         """
-        return self._find_cut_index(window, self._find_budget_index(window) or 0)
-
-    def _find_cut_index(self, window: Window, meant: int) -> int:
-        """Return the index of the first item to keep by the rules; 0 if there is no cut."""
         items, at = window.open_to_cut, 0
-        is_forced = window.trigger in FORCED_TRIGGERS
+        meant = (self._find_budget_index(window) or 0) if meant is None else meant
+        is_forced = not window.trigger.is_automatic
         if not is_forced or self.forced_cut != _LATEST:
             at = self._snap_back(items, meant)
         if is_forced and not at and self.forced_cut != _BUDGET:
@@ -221,7 +216,7 @@ class RetentionWindow:
         return self.cuts_after_unfinished and _is_text_only(message)
 
     def _write_reason(self, window: Window) -> str:
-        if window.trigger in FORCED_TRIGGERS:
+        if not window.trigger.is_automatic:
             return f"{window.trigger}: {window.used_tokens:,} tokens in use"
         return (
             f"{window.used_tokens:,} of {window.limit:,} tokens in use, more than "

@@ -8,13 +8,7 @@ from typing import Any, ClassVar
 
 from ..blocks import Kind
 from ..compaction_events import Trigger
-from ..counting.estimators import (
-    QBIT_ESTIMATOR,
-    Estimator,
-    Rounding,
-    SizeUnit,
-    configure_estimator,
-)
+from ..counting.estimators import QBIT_ESTIMATOR, Estimator, Rounding, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import group_messages
@@ -31,8 +25,6 @@ _MIN_WARNING_SHARE = 0.50
 _CRITICAL_SHARE = 0.90
 _CRITICAL_TARGET_SHARE = 0.8
 """The share of the target at the critical level."""
-_REQUESTED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
-"""Triggers that a user waits for, who has to learn that nothing was done."""
 
 
 class ResultText(StrEnum):
@@ -83,9 +75,7 @@ class ScoredPruning:
         help="from which on more leaves; none is 0.9, or compaction_threshold if that is more",
     )
     levels_at: str = setting(
-        ">=",
-        among=(">=", ">"),
-        help="whether warning and pruning begin at their share or past it",
+        ">=", among=(">=", ">"), help="whether warning and pruning begin at their share or past it"
     )
     protects: str = setting(
         ProtectionUnit.TURNS.value, among=ProtectionUnit, help="what protected_turns counts"
@@ -232,9 +222,7 @@ class ScoredPruning:
             return everything
         untouched = weighed.find_untouchable(self.protected_turns, ProtectionUnit(self.protects))
         ranked = weighed.rank(
-            untouched,
-            together=self.pairs_leave_together,
-            looks_first=self.looks_leave_first,
+            untouched, together=self.pairs_leave_together, looks_first=self.looks_leave_first
         )
         spent = in_use - sum(one.tokens for one in ranked)
         return everything - choose_leaving(ranked, PruningChoice(self.choice), target - spent)
@@ -257,6 +245,6 @@ class ScoredPruning:
 
 
 def _refuse_if_requested(window: Window, why: str) -> None:
-    """Raise NothingToCompactError if a user requested the compaction."""
-    if window.trigger in _REQUESTED_TRIGGERS:
+    """Raise NothingToCompactError if a user waits, who has to learn that nothing was done."""
+    if not window.trigger.is_automatic:
         raise NothingToCompactError(f"nothing to prune: {why}")

@@ -8,6 +8,7 @@ from statistics import median
 from cutbank.adapters.analysis.backtest.worker import COLLECT_AFTER_BLOCKS
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_own_bound
 from cutbank.domain.fidelity.later_references import (
@@ -18,7 +19,6 @@ from cutbank.domain.fidelity.rows import WHOLE_HISTORY, SessionRows, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.fidelity.visibility import SessionVisibility
 from cutbank.domain.pins import PinRules
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recorded_rows import make_session_rows
 from cutbank.projections.replay.recording import Recording
@@ -67,7 +67,7 @@ def speed(what: str, rows: SessionRows, seconds: float) -> Figure:
 
 def sent(recording: Recording) -> tuple[ViewSegment, ...]:
     """What a policy would have sent, with summaries by rules."""
-    terms = CompactionTerms(build_policy(POLICY, {}), limit=LIMIT, pins=PinRules())
+    terms = CompactionTerms(get_policy(POLICY), limit=LIMIT, pins=PinRules())
     return collect_segments(
         replay_recording(recording, PolicyDecider(terms, recording, ReplayWriters()), limit=LIMIT)
     )

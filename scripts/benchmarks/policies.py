@@ -7,10 +7,11 @@ from functools import partial
 from statistics import median
 from time import thread_time
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import POLICIES, build_policy
+from cutbank.domain.policies.catalog import POLICIES
 from cutbank.domain.policies.policy import Policy, get_presets
 from cutbank.domain.token_estimate import estimate_block
 from cutbank.domain.window import Window
@@ -61,7 +62,7 @@ def named() -> Iterator[tuple[str, Policy]]:
     """Every policy, and with each of its presets."""
     for name, policy in POLICIES.items():
         for preset in ("", *(f"@{preset}" for preset in get_presets(policy))):
-            yield name + preset, build_policy(name + preset, {})
+            yield name + preset, get_policy(name + preset)
 
 
 def is_reader(name: str, policy: Policy) -> bool:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median, quantiles
-from time import perf_counter
+from time import perf_counter, sleep
 
 from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.sessions.session_store import open_store
@@ -20,6 +20,7 @@ SESSIONS, WORDS, TOGETHER, REPEATS = 20, 30, 1_000, 20
 LIMIT = 100_000
 LEAST, MOST_LAG, MOST_SEARCH = 20_000, 10, 20
 VOCABULARY = 30_000
+POLL_SECONDS = 0.000_5
 
 
 def read_models(options: Options) -> Found:
@@ -85,7 +86,8 @@ def live(store: SessionStore, ops: int) -> Iterator[Figure]:
             session.append(Block.user(f"What about file {number}?"))
             newest = store.events.recorder.max_notification_id()
             began = perf_counter()
-            models.wait_for_follower(newest, timeout=60)
+            while models.position < newest:
+                sleep(POLL_SECONDS)
             lags.append((perf_counter() - began) * 1e3)
     met = median(lags) <= MOST_LAG
     yield Figure("behind when live", "ms", median(lags), target=f"<= {MOST_LAG} ms", met=met)

@@ -10,9 +10,9 @@ from time import process_time
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.pins import PinRules
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.simple_summarizers import SizedSummarizer
 from cutbank.projections.replay.policy_decider import PolicyDecider
@@ -73,6 +73,6 @@ def told(store: SessionStore, blocks: int) -> StoredSession:
 
 
 def in_full(recording: Recording, name: str, writers: ReplayWriters) -> None:
-    terms = CompactionTerms(build_policy(name, {}), limit=LIMIT, pins=PinRules())
+    terms = CompactionTerms(get_policy(name), limit=LIMIT, pins=PinRules())
     decider = PolicyDecider(terms, recording, writers)
     assert sum(served.tokens > 0 for served in replay_recording(recording, decider, limit=LIMIT))

@@ -65,10 +65,7 @@ def test_images_and_files_are_made_of_bytes_or_an_address() -> None:
             Block.document(pdf, name="plan.pdf"),
             Media(type="document", mime="application/pdf", data=pdf, name="plan.pdf"),
         ),
-        (
-            Block.document(csv, mime="text/csv"),
-            Media(type="document", mime="text/csv", data=csv),
-        ),
+        (Block.document(csv, mime="text/csv"), Media(type="document", mime="text/csv", data=csv)),
     ]
 
     assert [block.media for block, _ in made] == [media for _, media in made]

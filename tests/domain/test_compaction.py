@@ -88,13 +88,8 @@ def test_boundary_summary_and_activation_are_one_decision() -> None:
     _, summary, _ = compaction.collect_events()
     assert isinstance(summary, events.Summary)
     assert summary.boundary == name
-
-
-def test_a_boundary_that_only_hides_needs_no_summary() -> None:
-    compaction = opened()
-
-    compaction.record_boundary(boundary(), None, based_on=0, activate_at=9)
-
+    # One that only hides needs no summary.
+    compaction.record_boundary(boundary(name), None, based_on=4, activate_at=12)
     assert recorded(compaction) == ["CompactBoundary", "BoundaryActivated"]
 
 
@@ -180,17 +175,6 @@ def test_reverts_walk_back_boundary_by_boundary() -> None:
     assert compaction.state.active == 0
     with pytest.raises(NotFoundError, match="no compaction to revert"):
         compaction.revert(13, beneath=0)
-
-
-def test_what_is_served_never_changes_for_a_position_that_was_passed() -> None:
-    compaction = opened()
-    drawn(compaction, at=30)
-
-    drawn(compaction, at=20)
-    assert compaction.state.effective_from == 30
-
-    compaction.revert(10, beneath=0)
-    assert compaction.state.effective_from == 30
 
 
 def test_a_lineage_with_a_base_goes_on_one_past_it() -> None:

@@ -2,16 +2,8 @@
 
 import pytest
 from hypothesis import event, given, settings
-from story import Chapters, Story, chapters, told, told_on
-from story_rules import (
-    every_block_has_one_fate,
-    nothing_is_parted,
-    pins_and_open_calls_stay,
-    something_goes,
-    the_view_is_not_empty,
-    what_stays_is_told_apart,
-    what_was_done_to_a_block_lasts,
-)
+from story import Chapters, Story, chapters, play, told, told_on
+from story_rules import every_rule_holds, state_of
 
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
@@ -24,23 +16,21 @@ from cutbank.domain.window import Plan
 def test_whatever_happens_every_boundary_obeys_the_rules(told: Chapters) -> None:
     story = Story()
     for talk, acts, (how, plan) in told:
-        for verb, n in (*talk, *acts):
-            getattr(story, verb)(n)
-        before, covered = story.window(), story.summary.covers if story.summary else Ranges()
-        fates = {at: story.fate(at) for at in story.blocks}
+        play(story, *talk, *acts)
+        before = state_of(story)
         settlement: Settlement | None = getattr(story, how)(plan)
         if settlement is not None:
-            every_block_has_one_fate(story, settlement)
-            nothing_is_parted(story, settlement, before)
-            pins_and_open_calls_stay(story, settlement)
-            what_was_done_to_a_block_lasts(story, fates)
-            something_goes(settlement, before, covered)
-            the_view_is_not_empty(settlement, before)
-            what_stays_is_told_apart(story, settlement, before)
+            every_rule_holds(story, settlement, before)
     event(f"{story.generation} generations")
 
 
 # Each of these was once wrong, or is easy to get wrong.
+
+
+def compact(story: Story, at: int) -> Settlement:
+    settlement = story.compact(at)
+    assert settlement is not None
+    return settlement
 
 
 def test_a_pinned_piece_leaves_nothing_of_its_message_to_go() -> None:
@@ -53,9 +43,8 @@ def test_a_pinned_piece_leaves_nothing_of_its_message_to_go() -> None:
 def test_a_late_result_leaves_with_its_call_wherever_the_cut_stands() -> None:
     story = told("user", "assistant 21", "user", "user", "user", "result", "user")
 
-    settlement = story.compact(6)
+    settlement = compact(story, 6)
 
-    assert settlement is not None
     assert [item.position for item in settlement.removed_items] == [2, 3, 4, 8, 5]
     assert settlement.covers == Ranges([(1, 5), (8, 8)])
     assert settlement.kept == Ranges([(6, 7), (9, 9)])
@@ -64,9 +53,8 @@ def test_a_late_result_leaves_with_its_call_wherever_the_cut_stands() -> None:
 def test_a_call_carried_over_a_boundary_leaves_with_a_result_that_came_later() -> None:
     story = told("user", "assistant 21", "user", "user", "compact 5", "user", "result", "user")
 
-    settlement = story.compact(6)
+    settlement = compact(story, 6)
 
-    assert settlement is not None
     assert [item.position for item in settlement.removed_items] == [3, 4, 8, 5]
     assert settlement.kept == Ranges([(6, 7), (9, 9)])
 
@@ -76,9 +64,8 @@ def test_what_was_hidden_behind_a_text_is_not_told_when_the_text_leaves() -> Non
     assert story.boundary is not None
     assert [r.position for r in story.boundary.replacements] == [3]
 
-    settlement = told_on(story, "user").compact(6)
+    settlement = compact(told_on(story, "user"), 6)
 
-    assert settlement is not None
     assert [item.position for item in settlement.removed_items] == [4]
     assert 3 in settlement.hidden
     assert 3 not in settlement.covers
@@ -90,9 +77,8 @@ def test_of_a_hidden_pair_a_pin_brings_back_both_halves_the_other_behind_a_text(
     assert story.boundary is not None
     assert list(story.boundary.hidden) == [5, 6]
 
-    settlement = told_on(story, "pin 3").compact(11)
+    settlement = compact(told_on(story, "pin 3"), 11)
 
-    assert settlement is not None
     assert list(settlement.kept) == [4, 5, 6, 11]
     assert list(settlement.hidden) == []
     assert [story.fate(at) for at in (4, 5, 6)] == [
@@ -106,9 +92,8 @@ def test_a_split_turn_begins_with_what_leaves_of_it() -> None:
     story = told("user", "assistant 1", "results", "assistant 1", "results", "pin 0")
     whole = told("user", "assistant 1", "results", "user", "assistant 1", "pin 3").compact(7)
 
-    settlement = story.compact(7)
+    settlement = compact(story, 7)
 
-    assert settlement is not None
     assert settlement.split_turn is not None
     assert list(settlement.split_turn.prefix) == [3, 4, 5, 6]
     assert whole is not None
@@ -118,9 +103,8 @@ def test_a_split_turn_begins_with_what_leaves_of_it() -> None:
 def test_a_cut_in_front_of_nothing_but_hidden_blocks_keeps_one_that_shows() -> None:
     story = told("user", "user", "user", "hide 4")
 
-    settlement = story.compact(4)
+    settlement = compact(story, 4)
 
-    assert settlement is not None
     assert list(settlement.kept) == [3, 5]
     assert list(settlement.hidden) == [4]
 

@@ -10,7 +10,6 @@ from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, HiddenBlock
 from cutbank.domain.digest import (
     build_digest,
-    build_inventory,
     find_touched_files,
     normalize_tool_name,
 )
@@ -43,8 +42,8 @@ def items(*blocks: AnyBlock, begins: int = 1) -> list[Item]:
     return [Item(at, block, turn=1, tokens=1) for at, block in enumerate(blocks, begins)]
 
 
-def test_a_reading_tool_reads_the_files_that_it_names() -> None:
-    rows: list[tuple[ToolCall, tuple[str, ...]]] = [
+def test_a_call_reads_or_modifies_the_files_that_it_names() -> None:
+    read: list[tuple[ToolCall, tuple[str, ...]]] = [
         (called("Read", file_path="a.py"), ("a.py",)),
         (called("read_file", absolute_path="/x/a.py"), ("/x/a.py",)),
         (called("view", path="a.py"), ("a.py",)),
@@ -54,12 +53,7 @@ def test_a_reading_tool_reads_the_files_that_it_names() -> None:
         (called("mcp__files__read_text_file", path="a.py"), ("a.py",)),
         (called("str_replace_editor", command="view", path="a.py"), ("a.py",)),
     ]
-
-    assert not [(call, paths) for call, paths in rows if find_touched_files(call) != (paths, False)]
-
-
-def test_a_writing_tool_modifies_the_files_that_it_names() -> None:
-    rows: list[tuple[ToolCall, tuple[str, ...]]] = [
+    modified: list[tuple[ToolCall, tuple[str, ...]]] = [
         (called("Write", file_path="a.py", content="x"), ("a.py",)),
         (called("edit", filePath="a.py", oldString="x"), ("a.py",)),
         (called("MultiEdit", file_path="a.py", edits=[]), ("a.py",)),
@@ -76,12 +70,7 @@ def test_a_writing_tool_modifies_the_files_that_it_names() -> None:
         (called("patch", diff="--- /dev/null\n+++ b/new.py\n@@\n"), ("new.py",)),
         (called("shell", command=["apply_patch", PATCH]), PATCHED),
     ]
-
-    assert not [(call, paths) for call, paths in rows if find_touched_files(call) != (paths, True)]
-
-
-def test_what_names_no_file_touches_none() -> None:
-    rows: list[ToolCall] = [
+    neither: list[ToolCall] = [
         called("Grep", pattern="x", path="src"),
         called("Bash", command="cat a.py > b.py"),
         called("bash", command="echo '*** Begin Patch' # not applied"),
@@ -93,7 +82,9 @@ def test_what_names_no_file_touches_none() -> None:
         ToolCall(tool_call_id="c", name="Read", arguments='{"file_path":' + "[" * 100_000),
     ]
 
-    assert not [call for call in rows if find_touched_files(call).paths != ()]
+    assert not [call for call, paths in read if find_touched_files(call) != (paths, False)]
+    assert not [call for call, paths in modified if find_touched_files(call) != (paths, True)]
+    assert not [call for call in neither if find_touched_files(call).paths != ()]
 
 
 def test_a_tool_is_known_whatever_its_spelling() -> None:
@@ -127,15 +118,11 @@ def test_a_call_whose_own_result_is_an_error_did_nothing() -> None:
     )  # its result is elsewhere
 
 
-def test_what_is_only_said_is_no_inventory() -> None:
+def test_what_is_only_said_is_no_inventory_and_what_a_later_version_wrote_is_kept() -> None:
     said = items(Block.assistant("I edited a.py"), Block.user("read b.py"))
-
-    assert build_digest(said, Digest()) == Digest()
-
-
-def test_what_a_later_version_wrote_is_kept() -> None:
     before = Digest.model_validate({"deployments": ["make"]})
 
+    assert build_digest(said, Digest()) == Digest()
     assert build_digest((), before).model_extra == {"deployments": ["make"]}
 
 
@@ -151,20 +138,17 @@ def made(path: str, begins: int) -> list[Item]:
 
 
 def test_it_adds_to_what_was_counted_before() -> None:
-    first = build_inventory(made("a", 1), Digest(), [HiddenBlock(position=9)])
-    second = build_inventory(made("b", 3), first, [HiddenBlock(position=5, replacement="[five]")])
+    first = build_digest(made("a", 1), Digest(), [HiddenBlock(position=9)])
+    second = build_digest(made("b", 3), first, [HiddenBlock(position=5, replacement="[five]")])
 
     assert [(one.path, one.position, one.tool) for one in second.artifacts] == [
         ("a", 2, "draw"),
         ("b", 4, "draw"),
     ]
     assert [(one.position, one.replacement) for one in second.hidden] == [(5, "[five]"), (9, None)]
-
-
-def test_of_a_path_that_was_made_again_the_newest_result_is_told() -> None:
-    digest = build_inventory(made("a", 3), build_inventory(made("a", 1), Digest()))
-
-    assert [(one.path, one.position) for one in digest.artifacts] == [("a", 4)]
+    # Of a path that was made again the newest result counts.
+    again = build_digest(made("a", 5), first)
+    assert [(one.path, one.position) for one in again.artifacts] == [("a", 6)]
 
 
 def test_an_artifact_is_listed_once_and_without_its_call_by_no_tool() -> None:
@@ -177,7 +161,7 @@ def test_an_artifact_is_listed_once_and_without_its_call_by_no_tool() -> None:
         ToolResult(tool_call_id="e", content='["artifact_path"]'),
     )
 
-    (artifact,) = build_inventory(answers, Digest()).artifacts
+    (artifact,) = build_digest(answers, Digest()).artifacts
 
     assert (artifact.path, artifact.tool, artifact.visibility) == ("out/a.pdf", None, "external")
 
@@ -189,8 +173,8 @@ def test_commands_are_named_by_their_calls() -> None:
         ToolCall(tool_call_id="3", name="mcp__local__run_command"),
     )
 
-    first = build_inventory(calls, Digest())
-    second = build_inventory(items(ToolCall(tool_call_id="4", name="bash"), begins=4), first)
+    first = build_digest(calls, Digest())
+    second = build_digest(items(ToolCall(tool_call_id="4", name="bash"), begins=4), first)
 
     assert (first.commands, second.commands) == (Ranges.of([1, 3]), Ranges.of([4]))
 
@@ -202,7 +186,7 @@ def test_a_memory_that_was_not_answered_or_found_nothing_is_told_as_such() -> No
         ToolResult(tool_call_id="2", content="no hits"),
     )
 
-    (read,) = build_inventory(calls, Digest()).memory_reads
+    (read,) = build_digest(calls, Digest()).memory_reads
     assert (read.position, read.query, read.hits, read.paths) == (2, "nothing", 0, ())
 
 

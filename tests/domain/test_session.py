@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import pytest
@@ -45,16 +44,9 @@ class Given:
 
     def session(self) -> Session:
         session = blank()
-        for kind, fields in self.facts:
-            session.evolve(
-                kind(
-                    originator_id=session.id,
-                    originator_version=session.version + 1,
-                    timestamp=NOW,
-                    subject=session.subject,
-                    **fields,
-                )
-            )
+        for version, (kind, fields) in enumerate(self.facts, 1):
+            envelope = {"originator_version": version, "timestamp": NOW, "subject": "s"}
+            session.evolve(kind(originator_id=session.id, **envelope, **fields))
         return session
 
 
@@ -68,18 +60,17 @@ def fact(kind: type[Event], **fields: Any) -> Fact:
 
 def fact_of(event: Event) -> Fact:
     """The event without its envelope and without what was left at its default."""
+    known = type(event).model_fields
     return type(event), {
         name: value
-        for name in type(event).model_fields
-        if name not in ENVELOPE
-        and (value := getattr(event, name)) != type(event).model_fields[name].default
+        for name in known
+        if name not in ENVELOPE and (value := getattr(event, name)) != known[name].default
     }
 
 
 def blank() -> Session:
-    return Session(
-        derive_session_id("n", "k"), version=0, state=SessionState(), subject="s", clock=now
-    )
+    state = SessionState()
+    return Session(derive_session_id("n", "k"), version=0, state=state, subject="s", clock=now)
 
 
 def now() -> datetime:
@@ -92,10 +83,6 @@ def appended(block: AnyBlock, turn: int = 1) -> Fact:
 
 def said(text: str, turn: int = 1) -> Fact:
     return appended(Block.user(text), turn)
-
-
-def answered(text: str, turn: int = 1) -> Fact:
-    return appended(Block.assistant(text), turn)
 
 
 def called(name: str, turn: int = 1) -> Fact:
@@ -138,7 +125,7 @@ def test_words_open_a_turn_unless_they_go_on_with_a_prompt() -> None:
     opening: list[tuple[int | None, list[Fact]]] = [
         (1, []),
         (None, prompt),
-        (2, [*prompt, answered("hello")]),
+        (2, [*prompt, appended(Block.assistant("hello"))]),
         (2, [*prompt, called("c")]),
         (2, [*prompt, fact(events.TurnEnded, turn=1)]),
         *((None, [*prompt, appended(Block(kind=kind, text="piece"))]) for kind in pieces),
@@ -150,9 +137,8 @@ def test_words_open_a_turn_unless_they_go_on_with_a_prompt() -> None:
 
 
 def test_what_the_model_does_before_anybody_spoke_is_in_no_turn() -> None:
-    assert given().when(lambda session: session.append(Block.assistant("hello"))) == [
-        answered("hello", 0)
-    ]
+    block = Block.assistant("hello")
+    assert given().when(lambda session: session.append(block)) == [appended(block, 0)]
 
 
 def test_a_result_names_the_position_of_its_call() -> None:
@@ -190,39 +176,32 @@ def test_a_call_is_not_made_twice_while_it_is_open() -> None:
 def test_an_abandoned_call_is_closed() -> None:
     before = given(called("c", 0))
 
-    recorded = before.when(lambda session: session.cancel_tool_call("c", "the tool died"))
+    recorded = before.when(lambda session: session.cancel_tool_call("c", "it died"))
 
-    abandoned = fact(
-        events.ToolCallAbandoned, tool_call_id="c", reason="the tool died", turn=0, call=2
-    )
+    abandoned = fact(events.ToolCallAbandoned, tool_call_id="c", reason="it died", turn=0, call=2)
     assert recorded == [abandoned]
     assert given(called("c", 0), abandoned).session().state.open_calls == {}
 
 
-def test_what_was_said_can_be_pinned_hidden_and_taken_back() -> None:
+def change(verb: str, *positions: int) -> Callable[[Session], object]:
+    more: tuple[dict[str, int], ...] = ({},) if verb == "retract" else ()
+    return lambda session: getattr(session, verb)(Ranges.of(positions), *more)
+
+
+def test_what_was_said_can_be_pinned_hidden_and_taken_back_where_it_exists() -> None:
     kinds: dict[str, type[Event]] = {
         "pin": events.BlockPinned,
         "unpin": events.BlockUnpinned,
         "hide": events.BlocksHidden,
         "retract": events.BlocksRetracted,
     }
+    before = given(said("hi"))
     for verb, kind in kinds.items():
-        recorded = given(said("hi")).when(partial(change, verb=verb, positions=[2]))
-        assert recorded == [fact(kind, positions=Ranges.of([2]))]
-
-
-def test_only_positions_that_exist_can_be_changed() -> None:
-    for verb in ("pin", "unpin", "hide", "retract"):
-        session = given(said("hi")).session()
+        assert before.when(change(verb, 2)) == [fact(kind, positions=Ranges.of([2]))]
         with pytest.raises(InvalidPositionError, match="#3 does not exist: the session ends at #2"):
-            change(session, verb, [1, 2, 3])
+            before.when(change(verb, 1, 2, 3))
         with pytest.raises(InvalidPositionError, match="no positions were given"):
-            change(session, verb, [])
-
-
-def change(session: Session, verb: str, positions: list[int]) -> None:
-    more: tuple[dict[str, int], ...] = ({},) if verb == "retract" else ()
-    getattr(session, verb)(Ranges.of(positions), *more)
+            before.when(change(verb))
 
 
 def test_a_call_whose_result_was_taken_back_is_open_again_unless_another_of_its_id_is() -> None:
@@ -245,10 +224,7 @@ EVERY_VERB: list[Callable[[Session], object]] = [
     lambda session: session.set_tools([]),
     lambda session: session.set_request_settings({}),
     lambda session: session.end_turn(),
-    lambda session: session.pin(Ranges.of([1])),
-    lambda session: session.unpin(Ranges.of([1])),
-    lambda session: session.hide(Ranges.of([1])),
-    lambda session: session.retract(Ranges.of([1]), {}),
+    *(change(verb, 1) for verb in ("pin", "unpin", "hide", "retract")),
     lambda session: session.record_call({"call_id": "m", "position": 1}),
     lambda session: session.record_overflow({"message": "too long"}),
     lambda session: session.close(),
@@ -285,17 +261,14 @@ def test_a_fork_goes_on_from_its_parents_state() -> None:
 
 
 def test_the_state_knows_where_the_newest_request_parts_stand() -> None:
-    state = (
-        given(
-            fact(events.SystemPromptSet, text="a"),
-            fact(events.ToolsSet, tools=[]),
-            fact(events.SystemPromptSet, text="b"),
-            fact(events.RequestSettingsSet, settings={}),
-        )
-        .session()
-        .state
-    )
+    session = given(
+        fact(events.SystemPromptSet, text="a"),
+        fact(events.ToolsSet, tools=[]),
+        fact(events.SystemPromptSet, text="b"),
+        fact(events.RequestSettingsSet, settings={}),
+    ).session()
 
+    state = session.state
     assert (state.system, state.tools, state.settings) == (4, 3, 5)
 
 

@@ -1,13 +1,11 @@
 """What trims save is told without making them, and is what they save once they are made."""
 
-from datetime import UTC, datetime
-from uuid import UUID
-
 from hypothesis import given
 from hypothesis import strategies as st
+from worded_windows import make_boundary
 
 from cutbank.domain.blocks import Block, ToolResult
-from cutbank.domain.compaction_events import CompactBoundary, Replacement, Trigger, Trim
+from cutbank.domain.compaction_events import CompactBoundary, Replacement, Trim
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.trims import (
@@ -56,11 +54,7 @@ def test_what_shortened_results_save_is_what_effective_trims_of_them_do(
     ]
     boundary = drawn(earlier, hidden, replaced) if earlier is not None else None
     window = Window(
-        items,
-        after=len(items),
-        limit=1_000,
-        boundary=boundary,
-        hides=dict.fromkeys(hides, None),
+        items, after=len(items), limit=1_000, boundary=boundary, hides=dict.fromkeys(hides, None)
     )
 
     found = list(
@@ -112,19 +106,9 @@ def test_a_large_result_is_shortened_and_one_that_was_shortened_already_is_not()
 
 
 def drawn(earlier: dict[int, int], hidden: set[int], replaced: set[int]) -> CompactBoundary:
-    return CompactBoundary(
-        originator_id=UUID(int=1),
-        originator_version=2,
-        timestamp=datetime(2026, 3, 1, tzinfo=UTC),
-        subject="somebody",
-        after=MOST,
-        first_kept=1,
+    return make_boundary(
         kept=Ranges.span(1, MOST),
         hidden=Ranges.of(hidden),
         trims=tuple(Trim(position=at, head=head) for at, head in sorted(earlier.items())),
         replacements=tuple(Replacement(position=at, text="gone") for at in sorted(replaced)),
-        trigger=Trigger.THRESHOLD,
-        policy="preserve-zone",
-        pre_tokens=100,
-        post_tokens=50,
     )

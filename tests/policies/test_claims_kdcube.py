@@ -1,10 +1,10 @@
 """What seed 000 promises, checked on a database, on real plans, and on the original's histories."""
 
 import json
-from dataclasses import dataclass, field
 from itertools import product
 
 import pytest
+from agent_talk import FormWriter, full, talk
 from dialects import kdcube
 
 from cutbank import Block, LoopOptions, SessionStore, StoredSession, ToolCall, ToolResult
@@ -12,64 +12,16 @@ from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Kind, Origin
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import SummarizerFailedError
-from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.summaries.kdcube_template import TURN_HEADING, KdcubeTemplate
-from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
+from cutbank.domain.summaries.kdcube_template import TURN_HEADING
+from cutbank.domain.summaries.summarizer import SummaryPart
 from cutbank.domain.window import Window
 from cutbank.projections.rendering.catalog import render_view
 
 POLICY = "rolling-timeline"
 SHIPPED = "kdcube@as_shipped"
 LIMIT = 8_000
-
-
-@dataclass
-class ByForm:
-    """Answers each request that the policy's form makes, and remembers what it was asked."""
-
-    name: str = "by-form"
-    fails: frozenset[SummaryPart] = frozenset()
-    calls: list[SummaryPart] = field(default_factory=list)
-    heard: list[str] = field(default_factory=list)
-
-    def summarize(self, material: Material) -> Draft:
-        form = material.template
-        assert isinstance(form, KdcubeTemplate)
-        texts: dict[SummaryPart, str] = {}
-        for asked in form.plan_requests(material):
-            self.calls.append(asked.part)
-            self.heard.append(form.render_conversation(asked.items))
-            if asked.part in self.fails:
-                raise SummarizerFailedError("no such model")
-            texts[asked.part] = f"Summary of the {asked.part.value}."
-        return Draft(form.join_answers(texts, material))
-
-
-def turn(session: StoredSession, number: int, *, size: int = 400, calls: int = 0) -> None:
-    """A prompt, so many calls with their results, and an answer."""
-    session.append(Block.user(f"question {number} " + "q" * size))
-    for call in range(calls):
-        name, message = f"t{number}c{call}", f"t{number}m{call}"
-        session.append(
-            ToolCall(tool_call_id=name, name="bash", arguments={"c": name}, message_id=message)
-        )
-        session.append(ToolResult(tool_call_id=name, content="r" * size))
-    session.append(Block.assistant(f"answer {number} " + "a" * size))
-
-
-def turns(session: StoredSession, count: int, *, size: int = 400) -> StoredSession:
-    for number in range(count):
-        turn(session, number, size=size)
-    return session
-
-
-def over(session: StoredSession) -> StoredSession:
-    """A session that takes more than the limit's share, its user waiting."""
-    turns(session, 40)
-    session.append(Block.user("and now?"))
-    return session
 
 
 def item(block: AnyBlock, position: int = 1) -> Item:
@@ -80,12 +32,6 @@ def entry(kind: Kind = Kind.NOTE, **known: str) -> Block:
     return Block(kind=kind, text="x", origin=Origin(format="kdcube", entry=json.dumps(known)))
 
 
-def told_to(store: SessionStore) -> list[CompactionEvent]:
-    heard: list[CompactionEvent] = []
-    store.listeners.append(heard.append)
-    return heard
-
-
 # When
 
 
@@ -94,8 +40,8 @@ def test_before_a_call_a_summary_is_inserted_over_the_limit_and_none_under_it(
     store: SessionStore,
 ) -> None:
     for policy in (POLICY, SHIPPED):
-        small, large = store.session(f"small {policy}"), over(store.session(f"large {policy}"))
-        turns(small, 3)
+        small, large = store.session(f"small {policy}"), full(store.session(f"large {policy}"))
+        talk(small, 3)
 
         under = small.loop(policy=policy, limit=LIMIT).prepare()
         above = large.loop(policy=policy, limit=LIMIT).prepare()
@@ -114,7 +60,7 @@ def test_before_a_call_a_summary_is_inserted_over_the_limit_and_none_under_it(
 def test_of_eight_turns_six_stay_where_they_fit_and_fewer_where_not(store: SessionStore) -> None:
     """The ruling: what is kept has to fit, so that the share decides alone where turns do not."""
     for policy, fits in product((POLICY, SHIPPED), (True, False)):
-        session = turns(store.session(f"{policy} {fits}"), 8)
+        session = talk(store.session(f"{policy} {fits}"), 8)
         view = session.view()
         begins = [entry.position for entry in view.entries if entry.block.kind is Kind.USER]
         limit = int(view.tokens / 0.95 if fits else view.tokens * 0.7)
@@ -191,18 +137,18 @@ def test_headers_and_prompts_open_a_turn() -> None:
 
 
 def in_the_middle_of_a_turn(session: StoredSession) -> StoredSession:
-    turn(session, 0)
-    turn(session, 1, calls=30)
-    return session
+    """A whole turn of two blocks, and a long one behind it."""
+    talk(session, 1)
+    return talk(session, 1, calls=30)
 
 
 @pytest.mark.claim("S0.17", "S0.18", "S0.38", "S0.42")
 def test_the_beginning_of_a_split_turn_is_summed_up_apart(session: StoredSession) -> None:
-    in_the_middle_of_a_turn(session)
-    writer = ByForm()
+    before = in_the_middle_of_a_turn(session).view()
+    writer = FormWriter()
     loop = session.loop(
         policy=POLICY,
-        limit=int(session.view().tokens / 0.95),
+        limit=int(before.tokens / 0.95),
         options=LoopOptions(summarizers=[writer], settings={"keep_recent_turns": 0}),
     )
 
@@ -212,10 +158,10 @@ def test_the_beginning_of_a_split_turn_is_summed_up_apart(session: StoredSession
     assert view.summary is not None
     assert view.boundary.split_turn is not None
     assert view.boundary.split_turn.turn == view.entries[-1].turn
-    assert writer.calls == [SummaryPart.HISTORY, SummaryPart.TURN]
-    assert "question 0" in writer.heard[0]
-    assert "question 1" not in writer.heard[0]
-    assert "question 1" in writer.heard[1]
+    assert [asked.part for asked in writer.requests] == [SummaryPart.HISTORY, SummaryPart.TURN]
+    history_items, turn_items = (asked.items for asked in writer.requests)
+    assert [item.position for item in history_items] == [e.position for e in before.entries[:2]]
+    assert turn_items[0].position == before.entries[2].position
     history, heading, beginning = view.summary.text.partition(TURN_HEADING)
     assert heading
     assert "Summary of the history." in history
@@ -225,40 +171,36 @@ def test_the_beginning_of_a_split_turn_is_summed_up_apart(session: StoredSession
 # What fails
 
 
-@pytest.mark.claim("S0.50")
-def test_where_the_original_had_no_summary_the_view_stays(store: SessionStore) -> None:
-    for fails in list(SummaryPart):
-        session = store.session(f"{fails}")
+@pytest.mark.claim("S0.50", "S3.33")
+def test_where_the_original_had_no_summary_the_view_stays_and_by_default_one_stands_in(
+    store: SessionStore,
+) -> None:
+    """The ruling: the document says nothing of failure, and no view may stay over its limit."""
+    for fails, policy in product(SummaryPart, (SHIPPED, POLICY)):
+
+        def answer(part: SummaryPart, fails: SummaryPart = fails) -> str:
+            if part is fails:
+                raise SummarizerFailedError("no such model")
+            return "A summary."
+
+        session = store.session(f"{fails} {policy}")
         before = in_the_middle_of_a_turn(session).view()
         loop = session.loop(
-            policy=SHIPPED,
+            policy=policy,
             limit=int(before.tokens / 0.95),
             options=LoopOptions(
-                settings={"keep_recent_turns": 0}, summarizers=[ByForm(fails=frozenset({fails}))]
+                settings={"keep_recent_turns": 0}, summarizers=[FormWriter(answer)]
             ),
         )
 
         view = loop.prepare()
 
-        assert view.boundary is None, fails
-        assert view.entries == before.entries, fails
-
-
-@pytest.mark.claim("S0.50", "S3.33")
-def test_by_default_a_failed_summariser_costs_quality_and_no_compaction(
-    session: StoredSession,
-) -> None:
-    """The ruling: the document says nothing of failure, and no view may stay over its limit."""
-    loop = over(session).loop(
-        policy=POLICY,
-        limit=LIMIT,
-        options=LoopOptions(summarizers=[ByForm(fails=frozenset(SummaryPart))]),
-    )
-
-    view = loop.prepare()
-
-    assert view.summary is not None
-    assert view.summary.summarizer == "extractive"
+        if policy == SHIPPED:
+            assert view.boundary is None, fails
+            assert view.entries == before.entries, fails
+        else:
+            assert view.summary is not None, fails
+            assert view.summary.summarizer == "extractive", fails
 
 
 # The digest
@@ -293,13 +235,11 @@ def with_tools(session: StoredSession) -> StoredSession:
         session.append(ToolResult(tool_call_id=call, content=result))
     session.append(Block.assistant("a long answer " + "x" * 400))
     session.hide(session.view().entries[-1].position, replacement="[an answer was here]")
-    return over(session)
+    return full(session)
 
 
 @pytest.mark.claim("S0.28", "S0.29", "S0.30", "S0.31", "S0.45")
-def test_every_summary_carries_the_inventory_of_what_it_stands_for(
-    session: StoredSession,
-) -> None:
+def test_every_summary_carries_the_inventory_of_what_it_stands_for(session: StoredSession) -> None:
     entries = with_tools(session).view().entries
     at = {
         entry.block.tool_call_id: entry.position
@@ -331,47 +271,12 @@ def test_every_summary_carries_the_inventory_of_what_it_stands_for(
     (hidden,) = digest.hidden
     assert (hidden.position, hidden.replacement) == (answer.position, "[an answer was here]")
     # What a later summary stands for is on top of that.
-    turns(session, 30)
+    talk(session, 30)
     later = session.loop(policy=POLICY, limit=LIMIT).prepare().summary
     assert later is not None
     assert later.digest.artifacts == digest.artifacts
+    assert later.digest.memory_reads == digest.memory_reads
     assert later.digest.hidden == digest.hidden
-
-
-# Hooks
-
-
-@pytest.mark.claim("S0.32", "S0.33", "S0.34", "S0.35", "S0.36", "S0.37")
-def test_hooks_are_called_before_and_after_with_what_was_saved(
-    session: StoredSession, store: SessionStore
-) -> None:
-    """The ruling of 0-a and 0-b: around a compaction, and with the document's four numbers."""
-    before = over(session).view()
-    heard = told_to(store)
-
-    view = session.loop(policy=POLICY, limit=LIMIT).prepare()
-
-    moments = [happening.moment for happening in heard]
-    assert moments.index(CompactionEventKind.PRE_COMPACT) < moments.index(
-        CompactionEventKind.SUMMARIZING
-    )
-    assert moments.index(CompactionEventKind.SUMMARIZED) < moments.index(
-        CompactionEventKind.RECORDED
-    )
-    first = heard[moments.index(CompactionEventKind.PRE_COMPACT)]
-    last = heard[moments.index(CompactionEventKind.RECORDED)]
-    assert view.boundary is not None
-    assert first.before is not None
-    assert last.before == first.before
-    assert last.after is not None
-    gone = [e for e in before.entries if e.position not in view.boundary.kept]
-    assert first.compacted_blocks == len(gone)
-    assert first.before.summaries == 0
-    assert (first.before.tokens, last.after.tokens) == (
-        view.boundary.pre_tokens,
-        view.boundary.post_tokens,
-    )
-    assert (last.compacted_blocks, last.after.summaries) == (len(gone), 1)
 
 
 # Cache points
@@ -381,7 +286,7 @@ def test_hooks_are_called_before_and_after_with_what_was_saved(
 def test_what_a_provider_is_sent_after_a_compaction_has_two_cache_points(
     session: StoredSession,
 ) -> None:
-    view = over(session).loop(policy=POLICY, limit=LIMIT).prepare()
+    view = full(session).loop(policy=POLICY, limit=LIMIT).prepare()
 
     assert view.summary is not None
     messages = json.dumps(render_view(view, "anthropic-cached")["messages"])

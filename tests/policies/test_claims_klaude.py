@@ -1,18 +1,16 @@
 """The claims of seed 003, each through a session that is kept, compacted and served."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import pytest
-from agent_talk import talk
+from agent_talk import FormWriter, talk
 
 from cutbank import Block, CompactionOptions, LoopOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.overflow import recognize_overflow
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
@@ -21,20 +19,12 @@ from cutbank.domain.summaries.klaude_template import (
     SUMMARY_INTRODUCTION,
     KlaudeVersion,
 )
-from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
-from cutbank.projections.planned_compaction import PlannedCompaction
+from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering.catalog import render_view
 
 LIMIT = 8_000
 RESERVE = 2_048
 """What the document leaves free of a limit of 8,000."""
-SMALL = {"keep_tokens": 200}
-
-
-@pytest.fixture
-def engine() -> str:
-    """What is decided and served does not depend on the database."""
-    return "sqlite"
 
 
 def called(session: StoredSession, name: str, output: str = "done", **arguments: Any) -> None:
@@ -44,34 +34,13 @@ def called(session: StoredSession, name: str, output: str = "done", **arguments:
     session.append(ToolResult(tool_call_id=at, content=output))
 
 
-@dataclass
-class Writer:
-    """A summariser that writes what the document would, and keeps what it was given."""
-
-    says: Callable[[SummaryPart], str] = lambda part: f"## Goal\n- {part}"
-    asked: list[Material] = field(default_factory=list)
-    requests: int = 0
-    name: str = "writer"
-
-    def summarize(self, material: Material) -> Draft:
-        self.asked.append(material)
-        form = material.template or KLAUDE_TEMPLATES[KlaudeVersion.DOCUMENT]
-        requests = form.plan_requests(material)
-        self.requests += len(requests)
-        return Draft(
-            form.join_answers({one.part: self.says(one.part) for one in requests}, material)
-        )
-
-
-def planned(
-    session: StoredSession, policy: str = "klaude-code", **settings: Any
-) -> PlannedCompaction:
-    """What a compaction would take out now."""
-    compactor = session.log.compactor()
-    order = session.loop(policy=policy, limit=LIMIT, options=LoopOptions(settings=settings)).request
-    found = compactor.planner.plan(replace(order, trigger=Trigger.MANUAL))
-    assert isinstance(found, PlannedCompaction)
-    return found
+def compact(
+    session: StoredSession, writer: FormWriter | None = None, **settings: Any
+) -> HistoryView:
+    summarizers = [writer] if writer else None
+    options = CompactionOptions(settings=settings, summarizers=summarizers)
+    session.compact("klaude-code", limit=LIMIT, options=options)
+    return session.view()
 
 
 # When
@@ -110,21 +79,10 @@ def test_the_newest_report_of_a_call_that_went_well_counts(session: StoredSessio
 
     assert window.usage == 1_000
     for policy in ("klaude-code", "klaude-code@as_shipped", "klaude-code@later"):
-        value = build_policy(policy, {})
+        value = get_policy(policy)
         assert isinstance(value, ReserveHeadroom)
         assert value.count_in_use(window) == 1_000, policy
         assert not value.fires(window), policy
-
-
-# Overflow
-
-
-@pytest.mark.claim("S3.10")
-def test_a_refusal_without_a_body_is_an_overflow_to_klaude_but_not_to_the_store() -> None:
-    """Ruling: a status alone says nothing of length; 429 is a limit on the rate of requests."""
-    for status in (400, 413, 429):
-        message = f"{status} status code (no body)"
-        assert recognize_overflow(message) is None, status
 
 
 # Where it is asked
@@ -149,7 +107,7 @@ def test_a_run_of_tools_is_compacted_though_no_user_says_anything(session: Store
 
 @pytest.mark.claim("S3.19")
 def test_what_leaves_is_shown_to_the_writer_under_labels(store: SessionStore) -> None:
-    for way in [KlaudeVersion.DOCUMENT, KlaudeVersion.AS_SHIPPED, KlaudeVersion.LATER]:
+    for way in KlaudeVersion:
         session = store.session(f"{way}")
         session.append(Block.user("Fix it.<system-reminder>be nice</system-reminder>"))
         session.append(
@@ -158,9 +116,9 @@ def test_what_leaves_is_shown_to_the_writer_under_labels(store: SessionStore) ->
         called(session, "bash", "o" * 5_000, command="make")
         talk(session, 10)
 
-        material = planned(session, form=way.value, keep_tokens=100).material
-        assert material.template is not None, way
-        said = material.template.render_conversation(material.removed_items[:5])
+        writer = FormWriter()
+        compact(session, writer, form=way.value, keep_tokens=100)
+        said = KLAUDE_TEMPLATES[way].render_conversation(writer.requests[0].items[:5])
 
         asked = "Fix it.<system-reminder>be nice</system-reminder>"
         assert said == "\n\n".join(
@@ -177,23 +135,15 @@ def test_what_leaves_is_shown_to_the_writer_under_labels(store: SessionStore) ->
 @pytest.mark.claim("S3.20")
 def test_a_writer_is_asked_once_and_twice_where_a_task_is_cut(session: StoredSession) -> None:
     talk(session, 10)
-    whole, split = Writer(), Writer()
-    ask = {"form": "document"}
+    whole, split = FormWriter(), FormWriter()
 
-    session.compact(
-        limit=LIMIT,
-        options=CompactionOptions(settings={**ask, "keep_tokens": 110}, summarizers=[whole]),
-    )
+    compact(session, whole, form="document", keep_tokens=110)
     session.append(Block.user("Read all of it. " + "q" * 400))
     for number in range(10):
         called(session, "read", "r" * 400, path=f"{number}.py")
-    session.compact(
-        limit=LIMIT,
-        options=CompactionOptions(settings={**ask, "keep_tokens": 300}, summarizers=[split]),
-    )
+    view = compact(session, split, form="document", keep_tokens=300)
 
-    assert (whole.requests, split.requests) == (1, 2)
-    view = session.view()
+    assert (len(whole.requests), len(split.requests)) == (1, 2)
     assert view.summary is not None
     assert "**Task Context (current task):**" in view.summary.text
 
@@ -211,7 +161,7 @@ def test_files_come_from_calls_and_from_the_programs_own_tracker(session: Stored
         options=LoopOptions(
             settings={"keep_tokens": 200, "reserve_tokens": 7_000, "answer_tokens": 0},
             tracked_files=lambda: ["tracked.py", "new.py"],
-            summarizers=[Writer()],
+            summarizers=[FormWriter()],
         ),
     )
 
@@ -226,67 +176,21 @@ def test_files_come_from_calls_and_from_the_programs_own_tracker(session: Stored
     )
 
 
-@pytest.mark.claim("S3.23", "S3.24", "S3.25", "S4.49")
-def test_a_view_is_the_last_summary_as_a_users_message_and_what_was_kept(
-    store: SessionStore,
-) -> None:
-    for spoken in ["anthropic", "openai-chat"]:
-        session = store.session(f"{spoken}")
-        talk(session, 10)
-        before = session.view()
-        assert before.summary is None, spoken
-        assert len(before.entries) == 20, spoken
-
-        for says in ("first", "second"):
-            talk(session, 5)
-            writer = Writer(says=lambda _, says=says: f"the {says} summary")  # type: ignore[misc]
-            session.compact(
-                limit=LIMIT,
-                options=CompactionOptions(
-                    settings={**SMALL, "form": "document"}, summarizers=[writer]
-                ),
-            )
-        view = session.view()
-
-        assert view.boundary is not None, spoken
-        assert view.summary is not None, spoken
-        assert [entry.position for entry in view.entries] == list(
-            range(view.boundary.first_kept, session.position + 1)
-        ), spoken
-        messages = render_view(view, spoken)["messages"]
-        assert isinstance(messages, list), spoken
-        users = [message for message in messages if message["role"] == "user"]
-        first = json.dumps(users[0])
-        assert messages[0] == users[0], spoken
-        assert "the second summary" in first, spoken
-        assert "the first summary" not in json.dumps(messages), spoken
-
-
 @pytest.mark.claim("S3.26")
 def test_a_summary_says_that_it_is_one(store: SessionStore) -> None:
     """Ruling: whoever wrote it, the view marks it; what is joined by the form says it as well."""
-    for keep in [210, 110]:
-        for way in [None, *KlaudeVersion]:
-            session = store.session(f"{way} {keep}")
-            talk(session, 10)
-            session.compact(
-                limit=LIMIT,
-                options=CompactionOptions(
-                    settings={"keep_tokens": keep, "form": way or KlaudeVersion.DOCUMENT.value},
-                    summarizers=[Writer()] if way else None,
-                ),
-            )
-            view = session.view()
+    for keep, way in product([210, 110], [None, *KlaudeVersion]):
+        session = talk(store.session(f"{way} {keep}"), 10)
+        form = (way or KlaudeVersion.DOCUMENT).value
+        view = compact(session, FormWriter() if way else None, keep_tokens=keep, form=form)
 
-            assert view.summary is not None, (way, keep)
-            is_split = view.boundary is not None and view.boundary.split_turn is not None
-            assert is_split is (keep == 210), (way, keep)
-            is_framed = way is KlaudeVersion.DOCUMENT or (way is not None and is_split)
-            assert view.summary.text.startswith(SUMMARY_INTRODUCTION) is is_framed, (way, keep)
-            assert "A summary of what came before" in json.dumps(render_view(view, "anthropic")), (
-                way,
-                keep,
-            )
+        assert view.summary is not None, session
+        is_split = view.boundary is not None and view.boundary.split_turn is not None
+        assert is_split is (keep == 210), session
+        is_framed = way is KlaudeVersion.DOCUMENT or (way is not None and is_split)
+        assert view.summary.text.startswith(SUMMARY_INTRODUCTION) is is_framed, session
+        sent = json.dumps(render_view(view, "anthropic"))
+        assert "A summary of what came before" in sent, session
 
 
 @pytest.mark.claim("S3.27")
@@ -295,12 +199,10 @@ def test_goal_progress_decisions_and_next_steps_are_asked_for_and_written(
 ) -> None:
     wanted = ("Goal", "Progress", "Key Decisions", "Next Steps")
     for form in KLAUDE_TEMPLATES.values():
-        assert [name for name in wanted if any(s.startswith(name) for s in form.sections)] == [
-            *wanted
-        ]
-        assert "Progress: Done" in form.sections
-        assert "Progress: In Progress" in form.sections
-        assert "Progress: Blocked" in form.sections
+        assert all(any(s.startswith(name) for s in form.sections) for name in wanted)
+        assert {f"Progress: {part}" for part in ("Done", "In Progress", "Blocked")} <= {
+            *form.sections
+        }
     session.append(Block.user("Build the parser, and never touch the migrations folder."))
     for number in range(8):
         called(session, "edit", path=f"src/parser{number}.py", old="a" * 200, new="b" * 200)
@@ -308,9 +210,7 @@ def test_goal_progress_decisions_and_next_steps_are_asked_for_and_written(
     session.append(Block.assistant("Next I will write the tests of the parser."))
     talk(session, 10)
 
-    session.compact("klaude-code", limit=LIMIT, options=CompactionOptions(settings=SMALL))
-
-    summary = session.view().summary
+    summary = compact(session, keep_tokens=200).summary
     assert summary is not None
     assert {"Goal", "Progress"} <= set(summary.sections)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from agent_talk import talk
 from clock import Clock
-from databases import on_sqlite
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
@@ -21,6 +21,7 @@ from cutbank.adapters.settings.compaction_settings import (
 )
 from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.settings import Settings
+from cutbank.domain.blocks import Media, Text
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
@@ -30,26 +31,6 @@ from cutbank.domain.utilization import Utilization
 
 POLICY = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
 UNPINNED = PinSettings(first_prompt=False, kinds=())
-
-
-@pytest.fixture
-def told(store: SessionStore) -> list[CompactionEvent]:
-    heard: list[CompactionEvent] = []
-    store.listeners.append(heard.append)
-    return heard
-
-
-def talk(session: StoredSession, turns: int = 8, *, begins: int = 0, size: int = 400) -> None:
-    """Turns of a question, a call that reads, its answer, and what the agent makes of it."""
-    for turn in range(begins, begins + turns):
-        session.append(
-            Block.user(f"question {turn} " + "q" * size),
-            ToolCall(tool_call_id=f"c{turn}", name="read_file", arguments={"path": f"{turn}.py"}),
-        )
-        session.append(
-            ToolResult(tool_call_id=f"c{turn}", content=f"file {turn} " + "f" * size),
-            Block.assistant(f"answer {turn} " + "a" * size),
-        )
 
 
 def measured(session: StoredSession, limit: int = 1_000_000) -> ContextMeasurement:
@@ -62,20 +43,9 @@ def level(session: StoredSession) -> Utilization:
     return POLICY.measure_level(session.log.compactor().planner.take_snapshot(order).window)
 
 
-def loop_at(session: StoredSession, share: float, policy: ScoredPruning = POLICY) -> AgentLoop:
+def loop_at(session: StoredSession, share: float) -> AgentLoop:
     """A loop whose model is that full."""
-    limit = int(measured(session).in_use.tokens / share)
-    return session.loop(policy=policy, limit=limit)
-
-
-def moments(told: list[CompactionEvent]) -> list[CompactionEventKind]:
-    return [happening.moment for happening in told]
-
-
-def event_of(told: list[CompactionEvent], moment: CompactionEventKind) -> dict[str, object]:
-    (happening,) = [one for one in told if one.moment is moment]
-    assert happening.message is not None
-    return dict(happening.message)
+    return session.loop(policy=POLICY, limit=int(measured(session).in_use.tokens / share))
 
 
 # The meter
@@ -98,7 +68,7 @@ def test_every_append_is_counted(session: StoredSession) -> None:
 
 @pytest.mark.claim("S1.21", "S1.38")
 def test_the_system_prompt_is_neither_counted_nor_touched(session: StoredSession) -> None:
-    talk(session)
+    talk(session, 8, calls=1)
     before, meter_before = level(session), measured(session).in_use
     prompt = "You are brief. " * 500
 
@@ -119,13 +89,13 @@ def test_the_system_prompt_is_neither_counted_nor_touched(session: StoredSession
 def test_at_75_percent_listeners_are_warned(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    talk(session)
+    talk(session, 8, calls=1)
     loop = loop_at(session, 0.75)
 
     view = loop.prepare()
 
     assert view.boundary is None
-    assert moments(told) == [CompactionEventKind.CONTEXT_WARNING]
+    assert [event.moment for event in told] == [CompactionEventKind.CONTEXT_WARNING]
     tokens, limit = measured(session).in_use.tokens, loop.request.limit
     warning = {
         "type": "context_warning",
@@ -142,7 +112,7 @@ def test_at_75_percent_listeners_are_warned(
 def test_at_85_percent_it_prunes_and_then_says_so(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    talk(session)
+    talk(session, 8, calls=1)
     before, blocks = measured(session).in_use.tokens, len(session.view().entries)
     loop = loop_at(session, 0.85)
 
@@ -154,26 +124,25 @@ def test_at_85_percent_it_prunes_and_then_says_so(
         CompactionEventKind.CONTEXT_PRUNED,
         CompactionEventKind.SESSION_START,
     ]
-    assert moments(told)[-4:] == order
-    assert CompactionEventKind.CONTEXT_WARNING not in moments(told)
-    pruned = event_of(told, CompactionEventKind.CONTEXT_PRUNED)
-    assert list(pruned) == [
-        "type",
-        "messages_removed",
-        "utilization_before",
-        "utilization_after",
-        "tokens_freed",
-    ]
-    assert pruned["messages_removed"] == blocks - len(view.entries)
-    assert pruned["utilization_before"] == before / loop.request.limit
-    assert isinstance(pruned["utilization_after"], float)
+    assert [event.moment for event in told][-4:] == order
+    assert CompactionEventKind.CONTEXT_WARNING not in [event.moment for event in told]
+    pruned = next(event.message for event in told if event.moment is order[2])
+    assert pruned is not None
+    after = measured(session, loop.request.limit).in_use
+    assert pruned == {
+        "type": "context_pruned",
+        "messages_removed": blocks - len(view.entries),
+        "utilization_before": before / loop.request.limit,
+        "utilization_after": pytest.approx(after.share, abs=0.05),
+        "tokens_freed": pytest.approx(before - after.tokens, rel=0.1),
+    }
     assert pruned["utilization_after"] < 0.8
-    assert measured(session, loop.request.limit).in_use.share < 0.8
+    assert after.share < 0.8
 
 
 @pytest.mark.claim("S1.29")
 def test_people_are_told_how_many_messages_left(session: StoredSession) -> None:
-    talk(session)
+    talk(session, 8, calls=1)
     blocks = len(session.view().entries)
     assert measured(session).notice is None
 
@@ -189,22 +158,11 @@ def test_people_are_told_how_many_messages_left(session: StoredSession) -> None:
 # Settings
 
 
-TOML = """\
-[context]
-enabled = true
-compaction_threshold = 0.70
-protected_turns = 5
-cooldown_seconds = 30
-max_tool_response_tokens = 1_000
-"""
-
-
 @pytest.mark.claim("S1.9")
 def test_settings_are_read_from_the_section_context(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
-    file.write_text(TOML, encoding="utf-8")
-    file_of_one = tmp_path / "one.toml"
-    file_of_one.write_text("[context]\nenabled = false\n", encoding="utf-8")
+    named = "compaction_threshold = 0.70\nprotected_turns = 5\ncooldown_seconds = 30\n"
+    file.write_text(f"[context]\n{named}max_tool_response_tokens = 1_000", encoding="utf-8")
 
     settings = load_settings(file, environ={"CUTBANK_CONTEXT_PROTECTED_TURNS": "6"})
 
@@ -212,7 +170,8 @@ def test_settings_are_read_from_the_section_context(tmp_path: Path) -> None:
     assert settings.policy == expected
     assert settings.context is not None
     assert settings.context.max_tool_response_tokens == 1_000
-    assert load_settings(file_of_one, environ={}).policy == ScoredPruning(enabled=False)
+    file.write_text("[context]\nenabled = false\n", encoding="utf-8")
+    assert load_settings(file, environ={}).policy == ScoredPruning(enabled=False)
     assert load_settings(environ={}).policy == ReserveHeadroom()
 
 
@@ -287,7 +246,7 @@ def test_a_large_answer_is_kept_whole_and_shown_by_its_ends(narrow: SessionStore
     assert entry.tokens < 130
     (original,) = session.recall(at)
     assert original.block.text == content
-    assert moments(heard) == [CompactionEventKind.TOOL_RESPONSE_TRUNCATED]
+    assert [event.moment for event in heard] == [CompactionEventKind.TOOL_RESPONSE_TRUNCATED]
     assert heard[0].message == {
         "type": "tool_response_truncated",
         "tool_name": "read_file",
@@ -312,32 +271,20 @@ def test_what_is_shown_of_an_answer_stays_whatever_the_settings_say_later(
         assert verify(other).violations == []
 
 
-@on_sqlite
-def test_small_answers_and_images_are_shown_whole(narrow: SessionStore) -> None:
-    session = narrow.session("s")
-    image = cutbank.domain.blocks.Media(type="image", mime="image/png", data=b"p")
-    content = (cutbank.domain.blocks.Text(text="word " * 4_000), image)
-    session.append(
-        Block.user("Look."),
-        ToolCall(tool_call_id="a", name="look", arguments={}),
-        ToolCall(tool_call_id="b", name="look", arguments={}),
-    )
-
-    session.append(
-        ToolResult(tool_call_id="a", content=content),
-        ToolResult(tool_call_id="b", content="small"),
-    )
-
-    assert [entry.shown for entry in session.view().entries[-2:]] == [None, None]
-
-
-@on_sqlite
-def test_a_key_used_twice_is_told_once(narrow: SessionStore) -> None:
+def test_small_answers_and_images_are_shown_whole_and_a_key_used_twice_is_told_once(
+    narrow: SessionStore,
+) -> None:
     heard: list[CompactionEvent] = []
     narrow.listeners.append(heard.append)
     session = narrow.session("s")
-    session.append(Block.user("Go."), ToolCall(tool_call_id="c", name="t", arguments={}))
-    for _ in range(2):
-        session.append(ToolResult(tool_call_id="c", content="word " * 4_000), key="k")
+    image = Media(type="image", mime="image/png", data=b"p")
+    results = ["small", (Text(text="word " * 4_000), image), "word " * 4_000]
+    session.append(Block.user("Look."))
+    for id, content in enumerate(results):
+        session.append(ToolCall(tool_call_id=f"{id}", name="look", arguments={}))
+        for _ in range(2):
+            session.append(ToolResult(tool_call_id=f"{id}", content=content), key=f"{id}")
 
-    assert moments(heard) == [CompactionEventKind.TOOL_RESPONSE_TRUNCATED]
+    shown = [entry.shown for entry in session.view().entries[2::2]]
+    assert [text is None for text in shown] == [True, True, False]
+    assert [event.moment for event in heard] == [CompactionEventKind.TOOL_RESPONSE_TRUNCATED]

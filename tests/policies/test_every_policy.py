@@ -8,24 +8,23 @@ from every_policy import every_name, fitted
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from neutral_session import NeutralSession
-from story import Chapters, Story, chapters, told_on
+from story import Chapters, Story, chapters, play, told_on
 from story_rules import (
     a_conversation_is_left,
-    every_block_has_one_fate,
-    nothing_is_parted,
+    every_rule_holds,
     pins_and_open_calls_stay,
     something_goes,
+    state_of,
     texts_of,
     the_view_is_not_empty,
-    what_stays_is_told_apart,
-    what_was_done_to_a_block_lasts,
 )
 from vector_files import lines_of
+from worded_windows import make_window
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.cut_points import find_legal_cuts
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import Settlement, settle_plan
@@ -77,24 +76,14 @@ def says_why(nothing: NothingToCompactError) -> None:
 def test_every_plan_is_settled_by_the_rules(
     name: str, *, told: Chapters, sizes: list[int], limit: int, trigger: Trigger, is_fitted: bool
 ) -> None:
-    policy = fitted(name, limit) if is_fitted else build_policy(name, {})
+    policy = fitted(name, limit) if is_fitted else get_policy(name)
     story = Story(sizes=sizes, limit=limit, trigger=trigger)
     for talk, acts, _ in told:
-        for verb, n in (*talk, *acts):
-            getattr(story, verb)(n)
-        window, fates = story.window(), {at: story.fate(at) for at in story.blocks}
-        covered = story.summary.covers if story.summary else Ranges()
-        plan = planned(policy, window)
-        if plan is None or settled(window, plan) is None:
-            continue
-        settlement = story.settled(window, plan)
-        every_block_has_one_fate(story, settlement)
-        nothing_is_parted(story, settlement, window)
-        pins_and_open_calls_stay(story, settlement)
-        what_was_done_to_a_block_lasts(story, fates)
-        something_goes(settlement, window, covered)
-        the_view_is_not_empty(settlement, window)
-        what_stays_is_told_apart(story, settlement, window)
+        play(story, *talk, *acts)
+        before = state_of(story)
+        plan = planned(policy, before.window)
+        if plan is not None and settled(before.window, plan) is not None:
+            every_rule_holds(story, story.settled(before.window, plan), before)
     event(f"{story.generation} generations")
 
 
@@ -109,11 +98,10 @@ def test_every_plan_is_settled_by_the_rules(
 def test_asked_again_and_again_it_comes_to_an_end(
     *, name: str, told: Chapters, sizes: list[int], limit: int, is_fitted: bool
 ) -> None:
-    policy = fitted(name, limit) if is_fitted else build_policy(name, {})
+    policy = fitted(name, limit) if is_fitted else get_policy(name)
     story = Story(sizes=sizes, limit=limit)
     for talk, acts, _ in told:
-        for verb, n in (*talk, *acts):
-            getattr(story, verb)(n)
+        play(story, *talk, *acts)
 
     rounds = 0
     while (plan := planned(policy, window := story.window())) and settled(window, plan):
@@ -143,6 +131,24 @@ def test_every_plan_of_the_vectors_histories_is_settled_by_the_rules(folder: str
 # Windows of which nothing good can come
 
 
+def test_an_empty_window_is_an_error_only_where_somebody_waits(subtests: pytest.Subtests) -> None:
+    for name, limit in product(every_name(), [0, 100_000]):
+        policy, window = get_policy(name), Window((), 0, limit, Trigger.THRESHOLD)
+        assert not is_due(policy, window), name
+        assert policy.plan(window) is None, name
+        for trigger in SOMEBODY_WAITS:
+            with subtests.test(name), pytest.raises(NothingToCompactError, match="nothing to "):
+                policy.plan(replace(window, trigger=trigger))
+
+
+def test_nothing_is_due_where_no_limit_is_known() -> None:
+    for name, limit in product(every_name(), [0, -1]):
+        window = make_window("u=9999 a=99999 u a", limit=limit, trigger=Trigger.THRESHOLD)
+
+        assert not is_due(get_policy(name), window), name
+        assert get_policy(name).plan(window) is None, name
+
+
 BAD = {
     "empty": [],
     "one block": ["user"],
@@ -162,7 +168,7 @@ def test_a_bad_window_ends_in_an_error_that_names_the_blocks_or_in_a_legal_view(
     for name, bad, limit, trigger in product(every_name(), BAD, limits, Trigger):
         story = Story(sizes=[0 if "nothing" in bad else 9_000], limit=limit, trigger=trigger)
         window = told_on(story, *BAD[bad]).window()
-        plan = planned(build_policy(name, {}), window)
+        plan = planned(get_policy(name), window)
         settlement = settled(window, plan) if plan else None
         if settlement is not None:
             something_goes(settlement, window, Ranges())
@@ -176,7 +182,7 @@ def test_of_a_window_that_nothing_may_leave_the_largest_blocks_are_named(
     named = r"#\d+ \w+ [\d,]+ tokens \(pinned\)"
     for name in every_name():
         window = told_on(Story(sizes=[9_000], limit=100), *BAD["only pins"]).window()
-        plan = planned(build_policy(name, {}), window)
+        plan = planned(get_policy(name), window)
         if plan is not None:
             with subtests.test(name), pytest.raises(NothingToCompactError, match=named):
                 settle_plan(window, plan)

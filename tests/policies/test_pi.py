@@ -1,61 +1,39 @@
 """What pi decides, rule by rule, and what it answers where its program would do nothing."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from pi_preparation import find_pi_cut
 from story import Story, told_on
+from worded_windows import find_planned_cut, make_plan, make_window
 
-from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Digest, Trigger
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
 from cutbank.domain.summaries.summarizer import Material, SummaryPart
 from cutbank.domain.summaries.templates import PiTemplate
-from cutbank.domain.window import Window
 
 POLICY = Pi(reserve_tokens=20, keep_tokens=30)
-BLOCKS: dict[str, AnyBlock] = {
-    "u": Block.user("words"),
-    "a": Block.assistant("words"),
-    "d": Block.developer("words"),
-    "c": ToolCall(tool_call_id="c", name="tool"),
-    "r": ToolResult(tool_call_id="c"),
-}
-
-
-def talk(text: str, trigger: Trigger = Trigger.MANUAL, limit: int = 100) -> Window:
-    """A window of one item of ten tokens a word, or of so many as `u=5` says."""
-    items = []
-    for at, word in enumerate(text.split(), 1):
-        kind, _, size = word.partition("=")
-        items.append(Item(position=at, block=BLOCKS[kind], turn=1, tokens=int(size or 10)))
-    return Window(items=tuple(items), after=len(items), limit=limit, trigger=trigger)
-
-
-def cut(window: Window, policy: Pi = POLICY) -> int | None:
-    plan = policy.plan(window)
-    return plan.cut if plan else None
+cut = partial(find_planned_cut, POLICY)
 
 
 def test_it_fires_past_the_limit_less_the_reserve_or_at_it() -> None:
     for used, fires in ((80, False), (81, True)):
-        window = talk(f"u={used - 10} u", Trigger.THRESHOLD)
+        window = make_window(f"u={used - 10} u", trigger=Trigger.THRESHOLD)
         assert POLICY.fires(window) is fires, used
         assert (POLICY.plan(window) is not None) is fires, used
-    assert Pi(reserve_tokens=20, fires_at=">=").fires(talk("u=80"))
+    assert Pi(reserve_tokens=20, fires_at=">=").fires(make_window("u=80"))
 
 
-def test_it_never_fires_unasked_where_it_is_off_or_no_limit_is_known() -> None:
-    for policy in [Pi(enabled=False), POLICY]:
-        limit = 0 if policy.enabled else 10
+def test_it_never_fires_unasked_where_it_is_off() -> None:
+    window = make_window("u=900 u", trigger=Trigger.THRESHOLD, limit=10)
 
-        assert not policy.fires(talk("u=900", limit=limit)), policy
-        assert policy.plan(talk("u=900 u", Trigger.THRESHOLD, limit=limit)) is None, policy
+    assert not Pi(enabled=False).fires(window)
+    assert Pi(enabled=False).plan(window) is None
 
 
 def test_the_message_that_reaches_the_budget_is_kept_or_else_the_next() -> None:
@@ -66,17 +44,16 @@ def test_the_message_that_reaches_the_budget_is_kept_or_else_the_next() -> None:
         "u a c r r=30 a": 6,
         "u a d d u=30": 3,
     }
-    assert {history: cut(talk(history)) for history in cuts} == cuts
+    assert {history: cut(make_window(history)) for history in cuts} == cuts
 
 
 def test_where_its_program_did_nothing_what_reached_the_budget_is_told() -> None:
     rows: list[tuple[str, int]] = [("u a c r=40", 4), ("u=40 a", 1)]
     for history, meant in rows:
-        window = talk(history)
+        window = make_window(history)
 
         assert find_pi_cut(POLICY, window).first_kept == 1, history
-        plan = POLICY.plan(window)
-        assert plan is not None, history
+        plan = make_plan(POLICY, window)
         assert plan.cut == meant, history
         assert settle_plan(window, plan).removed_items, history
 
@@ -87,22 +64,22 @@ def test_whoever_asks_is_told_that_all_is_kept(subtests: pytest.Subtests) -> Non
             subtests.test(str(trigger)),
             pytest.raises(NothingToCompactError, match=r"the newest 30 \(keep_tokens\) that stay"),
         ):
-            replace(POLICY, fits_limit=False).plan(talk("u=5 a=5", trigger, limit=20))
+            replace(POLICY, fits_limit=False).plan(
+                make_window("u=5 a=5", trigger=trigger, limit=20)
+            )
 
 
 def test_the_settings_fit_the_limit_unless_they_are_to_be_as_shipped() -> None:
     assert Pi().find_headroom(100_000) == (16_384, 20_000)
     assert Pi().find_headroom(20_000) == (10_000, 10_000)
     assert Pi().find_headroom(0) == (16_384, 20_000)
-    shipped = build_policy("pi-mono@as_shipped", {})
+    shipped = get_policy("pi-mono@as_shipped")
     assert isinstance(shipped, Pi)
     assert shipped.find_headroom(10_000) == (16_384, 20_000)
 
 
 def test_summaries_are_written_into_the_reserve() -> None:
-    plan = Pi().plan(talk("u=9000 a=9000 u=30000", limit=100_000))
-
-    assert plan is not None
+    plan = make_plan(Pi(), make_window("u=9000 a=9000 u=30000", limit=100_000))
     assert (plan.summary_tokens, plan.turn_tokens) == (13_107, 8_192)
 
 
@@ -118,7 +95,7 @@ def test_what_an_earlier_boundary_kept_may_leave_unless_it_is_to_be_as_shipped()
 
 
 def material(*, prefix: bool, history: bool = True, previous: str | None = None) -> Material:
-    items = talk("u a u a").items
+    items = make_window("u a u a").items
     return Material(
         removed_items=tuple(items if history else items[2:]),
         covers=Ranges.span(1, 4),

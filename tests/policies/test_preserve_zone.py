@@ -1,17 +1,17 @@
 """What preserve-zone does with settings that contradict each other, and where nothing helps."""
 
 from dataclasses import replace
-from itertools import product
+from functools import partial
 from typing import Any
 
 import pytest
+from worded_windows import find_planned_cut, make_plan, make_window
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from cutbank.adapters.settings.policy_catalog import get_policy
+from cutbank.domain.blocks import Block, Kind, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
-from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
@@ -20,45 +20,11 @@ from cutbank.domain.summaries.templates import ClaudeSdkTemplate
 from cutbank.domain.window import OnFailure, Plan, Window
 
 POLICY = PreserveZone(max_output_tokens=0)
-BLOCKS: dict[str, AnyBlock] = {
-    "u": Block.user("words"),
-    "a": Block.assistant("words"),
-    "c": ToolCall(tool_call_id="c", name="tool"),
-    "r": ToolResult(tool_call_id="c", content="x" * 4_000),
-}
-
-
-def talk(text: str, *, limit: int = 100, trigger: Trigger = Trigger.MANUAL, **more: Any) -> Window:
-    """One item a word: `u`, `a`, `c`, `r`; `/m` puts it into message m, `=5` makes it that large,
-    and `!` pins it. A result answers the call before it, and a call without one is open."""
-    items: list[Item] = []
-    for at, word in enumerate(text.split(), 1):
-        said, _, size = word.rstrip("!").partition("=")
-        kind, _, message = said.partition("/")
-        block = BLOCKS[kind].model_copy(update={"message_id": message or None})
-        call = None
-        if kind == "r":
-            call = max((i.position for i in items if i.is_open), default=None)
-            items = [replace(i, is_open=i.is_open and i.position != call) for i in items]
-        items.append(
-            Item(at, block, 1, int(size or 10), call, kind == "c", is_pinned=word.endswith("!"))
-        )
-    return Window(items=tuple(items), after=len(items), limit=limit, trigger=trigger, **more)
+BLOCKS = {"r": ToolResult(tool_call_id="c", content="x" * 4_000)}
+talk = partial(make_window, blocks=BLOCKS)
 
 
 # Where nothing helps
-
-
-def test_of_an_empty_window_nothing_may_leave(subtests: pytest.Subtests) -> None:
-    policy = build_policy("claude-sdk", {"max_output_tokens": 0})
-    for limit, trigger in product([0, -1, 100], Trigger):
-        window = talk("", limit=limit, trigger=trigger)
-        if trigger is Trigger.THRESHOLD:
-            assert not is_due(policy, window), limit
-            assert policy.plan(window) is None, limit
-            continue
-        with subtests.test(str(trigger)), pytest.raises(NothingToCompactError, match="0 tokens in"):
-            policy.plan(window)
 
 
 def test_where_the_reserve_alone_fires_the_setting_is_named() -> None:
@@ -72,8 +38,7 @@ def test_where_the_reserve_alone_fires_the_setting_is_named() -> None:
 def test_a_newest_message_larger_than_the_zone_would_leave_and_the_store_keeps_it() -> None:
     """The document plans to preserve nothing (its split is the end); no view is left empty."""
     window = talk("u a u=500")
-    plan = POLICY.plan(window)
-    assert plan is not None
+    plan = make_plan(POLICY, window)
     assert plan.cut == 4
 
     settled = settle_plan(window, plan)
@@ -88,8 +53,7 @@ def test_a_newest_message_larger_than_the_zone_would_leave_and_the_store_keeps_i
 def test_a_giant_result_alone_is_shortened() -> None:
     for name in ["claude-sdk", "preserve-zone@as_shipped"]:
         window = talk("c r=5000", limit=1_000)
-        plan = build_policy(name, {}).plan(window)
-        assert plan is not None, name
+        plan = make_plan(get_policy(name), window)
 
         settled = settle_plan(window, plan)
 
@@ -99,8 +63,7 @@ def test_a_giant_result_alone_is_shortened() -> None:
 def test_what_stepping_back_parts_is_repaired() -> None:
     window = talk("u=10 c=10 r=200 c=10 r=20 a=10", limit=100)
     policy = replace(POLICY, steps_back=True)
-    plan = policy.plan(window)
-    assert plan is not None
+    plan = make_plan(policy, window)
     assert plan.cut == 3
     assert window.items[2].kind is Kind.TOOL_RESULT
 
@@ -125,41 +88,21 @@ def test_the_plan_says_how_full_it_was_and_what_is_kept() -> None:
     )
 
 
-def test_what_somebody_asks_for_needs_no_threshold() -> None:
-    for trigger in [Trigger.MANUAL, Trigger.OVERFLOW, Trigger.IDLE]:
-        plan = POLICY.plan(talk("u=30 a=30", trigger=trigger, in_use=60))
-
-        assert plan is not None, trigger
-        assert plan.cut == 2, trigger
-
-
 def test_a_message_leaves_or_stays_as_a_whole() -> None:
-    plan = POLICY.plan(talk("u=50 a/m=20 c/m=20 r=10 u=10"))
-
-    assert plan is not None
-    assert plan.cut == 4
+    assert find_planned_cut(POLICY, talk("u=50 a/m=20 c/m=20 r=10 u=10")) == 4
 
 
 def test_units_and_rounding_are_settings() -> None:
-    for unit in ["reckoned", "bytes", "code-points", "utf-16"]:
-        blocks = [Block.user("é🙂" * 10), Block.user("x" * 7)]
-        items = tuple(Item(at, block, 1, 5) for at, block in enumerate(blocks, 1))
-        window = Window(items=items, after=2, limit=100, in_use=10)
-
-        down = PreserveZone(unit=unit).measure_budget(window).message_tokens
-        up = (
-            PreserveZone(unit=unit, rounding="up", message_tokens=0)
-            .measure_budget(window)
-            .message_tokens
+    rows = [("reckoned", 10, 10), ("bytes", 24, 17), ("code-points", 14, 7), ("utf-16", 16, 10)]
+    blocks = {"u": Block.user("é🙂" * 10), "a": Block.user("x" * 7)}
+    window = talk("u a", blocks=blocks, in_use=10)
+    for unit, down, up in rows:
+        policies = (
+            PreserveZone(unit=unit),
+            PreserveZone(unit=unit, rounding="up", message_tokens=0),
         )
-
-        expected = {
-            "reckoned": (10, 10),
-            "bytes": (24, 17),
-            "code-points": (14, 7),
-            "utf-16": (16, 10),
-        }
-        assert (down, up) == expected[unit], unit
+        found = [policy.measure_budget(window).message_tokens for policy in policies]
+        assert found == [down, up], unit
 
 
 # Pruning
@@ -193,9 +136,7 @@ def test_shortening_waits_until_it_saves_enough() -> None:
 def test_above_the_threshold_what_is_preserved_stays_as_it_is() -> None:
     window = talk("u=600 c r=100 u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=900)
 
-    plan = PreserveZone(max_output_tokens=0, preserve_recent=0).plan(window)
-
-    assert plan is not None
+    plan = make_plan(PreserveZone(max_output_tokens=0, preserve_recent=0), window)
     assert plan.cut == 2
     assert plan.trims == ()
 

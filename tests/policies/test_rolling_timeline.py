@@ -8,64 +8,27 @@ import pytest
 from dialects.kdcube import find_cut
 from hypothesis import given
 from hypothesis import strategies as st
+from worded_windows import find_planned_cut, make_items, make_plan, make_window
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from cutbank.adapters.settings.policy_catalog import get_policy
+from cutbank.domain.blocks import Kind, ToolCall
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
 from cutbank.domain.summaries.kdcube_template import KdcubeTemplate, list_touched_files
 from cutbank.domain.summaries.summarizer import Material, SummaryPart
 from cutbank.domain.summaries.templates import NO_HISTORY_TEXT
-from cutbank.domain.window import OnFailure, Window
+from cutbank.domain.window import OnFailure
 
-BLOCKS: dict[str, AnyBlock] = {
-    "u": Block.user("words"),
-    "a": Block.assistant("words"),
-    "t": Block.thinking("words"),
-    "c": ToolCall(tool_call_id="c", name="tool"),
-    "r": ToolResult(tool_call_id="c", content="x" * 40_000),
-}
 POLICY = RollingTimeline(keep_recent_turns=0)
-
-
-def items_of(words: str) -> list[Item]:
-    """An item a word: `u` begins a turn, `=5` makes it that large (else 10 tokens), `/m` puts it
-    into message m, `!` pins it, `?` leaves a call open."""
-    items: list[Item] = []
-    turn = 0
-    for at, word in enumerate(words.split(), 1):
-        said, _, size = word.partition("=")
-        kind, _, message = said.rstrip("!?").partition("/")
-        turn += kind == "u"
-        block = BLOCKS[kind].model_copy(update={"message_id": message or None})
-        call = max((i.position for i in items if i.kind is Kind.TOOL_CALL), default=None)
-        items.append(
-            Item(
-                position=at,
-                block=block,
-                turn=turn,
-                tokens=int(size or 10),
-                call=call if kind == "r" else None,
-                is_pinned=said.endswith("!"),
-                is_open=said.endswith("?"),
-            )
-        )
-    return items
-
-
-def window(words: str, **more: Any) -> Window:
-    items = items_of(words)
-    settings: dict[str, Any] = {"limit": 100, "trigger": Trigger.MANUAL} | more
-    return Window(items=tuple(items), after=len(items), **settings)
+window = make_window
 
 
 def cut(words: str, policy: RollingTimeline = POLICY, **more: Any) -> int | None:
-    plan = policy.plan(window(words, **more))
-    return plan.cut if plan else None
+    return find_planned_cut(policy, make_window(words, **more))
 
 
 def test_the_block_that_reaches_the_share_or_the_next_message_is_kept() -> None:
@@ -125,25 +88,18 @@ def test_after_a_refusal_a_share_of_what_was_refused_stays() -> None:
         cut("u a u a u a", limit=100_000)
 
 
-def test_where_no_limit_is_known_it_never_fires_and_keeps_a_share_of_what_is_in_use() -> None:
-    small = window("u=900 a=900 u a", limit=0, trigger=Trigger.THRESHOLD)
-
-    assert not POLICY.fires(small)
-    assert POLICY.plan(small) is None
+def test_where_no_limit_is_known_a_share_of_what_is_in_use_stays() -> None:
     assert cut("u=30 a=30 u=30 a=30", limit=0) == 2
 
 
 def test_a_plan_says_why_how_large_and_what_if_nobody_writes() -> None:
-    plan = POLICY.plan(window("u=30 a u=30 a=40", trigger=Trigger.THRESHOLD))
-
-    assert plan is not None
+    plan = make_plan(POLICY, window("u=30 a u=30 a=40", trigger=Trigger.THRESHOLD))
     assert plan.reason == ("threshold: 110 of 100 tokens in use; of the blocks, the newest 70 stay")
     assert (plan.summary_tokens, plan.turn_tokens) == (800, 400)
     assert plan.on_failure is OnFailure.EXTRACTIVE
-    shipped = build_policy("kdcube@as_shipped", {})
+    shipped = get_policy("kdcube@as_shipped")
     assert isinstance(shipped, RollingTimeline)
-    forced = shipped.plan(window("u=30 a u=30 a=40", system_prompt="s" * 400))
-    assert forced is not None
+    forced = make_plan(shipped, window("u=30 a u=30 a=40", system_prompt="s" * 400))
     assert forced.on_failure is OnFailure.UNCHANGED
 
 
@@ -169,17 +125,6 @@ def test_the_raw_cut_keeps_the_share_and_no_whole_message_more(
 # Odd windows
 
 
-def test_an_empty_window_is_a_typed_error(subtests: pytest.Subtests) -> None:
-    for trigger in [Trigger.MANUAL, Trigger.OVERFLOW]:
-        with (
-            subtests.test(str(trigger)),
-            pytest.raises(
-                NothingToCompactError, match=r"nothing to compact: .* \(rolling-timeline"
-            ),
-        ):
-            POLICY.plan(window("", trigger=trigger, overhead=500))
-
-
 def test_nothing_is_planned_for_a_resting_session_that_is_small() -> None:
     assert cut("u a", trigger=Trigger.IDLE) is None
 
@@ -188,9 +133,7 @@ def test_a_result_larger_than_the_limit_ends_in_a_smaller_view() -> None:
     for words in ["u a c r=20000", "u c r=20000 a", "r=20000 u a"]:
         for preset in ["kdcube", "kdcube@as_shipped"]:
             seen = window(words, limit=1_000, trigger=Trigger.THRESHOLD)
-            plan = build_policy(preset, {}).plan(seen)
-
-            assert plan is not None, (preset, words)
+            plan = make_plan(get_policy(preset), seen)
             settlement = settle_plan(seen, plan)
             assert settlement.kept_tokens < sum(item.tokens for item in seen.items), (preset, words)
             assert settlement.kept, (preset, words)
@@ -207,7 +150,7 @@ def material(items: Sequence[Item], *, prefix: Ranges | None = None, **more: Any
 
 
 def test_a_turns_beginning_has_an_allowance_of_its_own() -> None:
-    items = items_of("u a u a")
+    items = make_items("u a u a")
     history, turn = KdcubeTemplate().plan_requests(
         material(items, prefix=Ranges.span(3, 4), turn_budget=400, previous=" before ")
     )
@@ -220,7 +163,7 @@ def test_a_turns_beginning_has_an_allowance_of_its_own() -> None:
 def test_without_history_what_stood_there_stays() -> None:
     rows: list[tuple[str | None, str]] = [(None, NO_HISTORY_TEXT), ("so far", "so far")]
     for previous, above in rows:
-        gone = material(items_of("u a"), prefix=Ranges.span(1, 2), previous=previous)
+        gone = material(make_items("u a"), prefix=Ranges.span(1, 2), previous=previous)
         form = KdcubeTemplate()
 
         assert [asked.part for asked in form.plan_requests(gone)] == [SummaryPart.TURN], previous

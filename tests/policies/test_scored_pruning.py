@@ -1,32 +1,101 @@
-"""Pruning by worth where things go wrong, and what holds for every history."""
+"""Seed 001: when, where and what to prune, claim by claim, and what holds for every history."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from worded_windows import make_plan, make_window
 
-from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
+from cutbank.adapters.settings.compaction_settings import ContextSettings
+from cutbank.adapters.settings.policy_catalog import get_policy
+from cutbank.domain.blocks import Block
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.counting.estimators import escape_like_rust
 from cutbank.domain.cut_points import find_orphans
-from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.tool_result_size import OutputKind, detect_output_kind, find_ends
-from cutbank.domain.utilization import UsageLevel, Utilization
+from cutbank.domain.utilization import Color, UsageLevel, Utilization, find_color
 from cutbank.domain.window import Window
+from cutbank.projections.hook_payloads import context_pruned
 
+WITHOUT_RESERVES = {"reserved_system_tokens": 0, "reserved_response_tokens": 0}
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
+talk = partial(make_window, tokens=100, limit=1_000, trigger=Trigger.THRESHOLD)
 
 
-def users(*tokens: int, limit: int = 1_000, trigger: Trigger = Trigger.THRESHOLD) -> Window:
-    items = tuple(Item(at, Block.user("words"), at, size) for at, size in enumerate(tokens, 1))
-    return Window(items, len(items), limit, trigger)
+def drops(window: Window, policy: ScoredPruning = PLAIN) -> list[int]:
+    plan = make_plan(policy, window)
+    assert (plan.cut, plan.summary_tokens) == (None, 0)
+    return list(plan.drops)
 
 
-# Settings
+def compute_target(tokens: int, limit: int = 1_000, policy: ScoredPruning = PLAIN) -> int:
+    return policy.compute_target(policy.level_marks.measure(tokens, limit))
+
+
+# Counting
+
+
+@pytest.mark.claim("S1.2")
+def test_a_token_is_about_four_characters() -> None:
+    texts = ["", "a", "abcd", "abcde", "日本語", "x" * 4_001]
+    items = [Item(at, Block.user(text), at, 0) for at, text in enumerate(texts, 1)]
+
+    assert ScoredPruning(unit="bytes").weigh(items).tokens == [0, 1, 1, 2, 3, 1_001]
+    assert ScoredPruning(unit="code-points").weigh(items).tokens[4] == 1
+    assert ScoredPruning(unit="bytes", rounding="down").weigh(items).tokens[1] == 0
+
+
+@pytest.mark.claim("S1.4", "S1.17")
+def test_reserves_and_ten_points_are_kept_free_of_what_pruning_aims_for() -> None:
+    shipped = ScoredPruning()
+
+    assert shipped.count_available_tokens(1_000) == 0
+    available = 200_000 - 4_000 - 8_192
+    assert compute_target(150_000, 200_000, shipped) == int(available * (0.8 - 0.1))
+    assert compute_target(850) == 700
+    assert compute_target(650, policy=replace(PLAIN, compaction_threshold=0.6)) == 500
+
+
+@pytest.mark.claim("S1.5", "S1.6", "S1.7", "S1.8")
+def test_the_settings_are_those_of_the_document() -> None:
+    names = ["enabled", "compaction_threshold", "protected_turns", "cooldown_seconds"]
+
+    for settings in (ScoredPruning(), ContextSettings()):
+        assert [getattr(settings, name) for name in names] == [True, 0.80, 2, 60]
+
+
+# Levels
+
+
+@pytest.mark.claim("S1.10", "S1.11", "S1.31", "S1.34")
+def test_below_70_percent_nothing_is_done_and_from_there_on_there_is_a_warning() -> None:
+    for tokens in (0, 300, 699, 700, 799):
+        window = talk(f"u={tokens}")
+        warning = Utilization(tokens, 1_000, UsageLevel.WARNING) if tokens >= 700 else None
+
+        assert PLAIN.find_warning(window) == warning, tokens
+        assert not PLAIN.fires(window), tokens
+        assert PLAIN.plan(window) is None, tokens
+
+
+@pytest.mark.claim("S1.12", "S1.32")
+def test_from_80_percent_on_it_prunes() -> None:
+    for tokens in [800, 850, 899]:
+        window = talk(f"u=300 u=100 u=200 u={tokens - 600}")
+
+        assert PLAIN.measure_level(window).level is UsageLevel.ALERT, tokens
+        assert drops(window) == [1], tokens
+
+
+@pytest.mark.claim("S1.13")
+def test_from_90_percent_on_it_aims_lower() -> None:
+    assert [compute_target(tokens) for tokens in (899, 900, 1_200)] == [700, 560, 560]
+    assert drops(talk("u=300 u=300 u=200 u=100")) == [1, 2]
 
 
 def test_a_threshold_above_90_percent_moves_the_critical_level() -> None:
@@ -36,44 +105,101 @@ def test_a_threshold_above_90_percent_moves_the_critical_level() -> None:
     assert late.level_marks.measure(950, 1_000).level is UsageLevel.CRITICAL
 
 
+# What is removed
+
+
+@pytest.mark.claim("S1.14", "S1.16", "S1.33")
+def test_the_oldest_of_equals_leave_until_the_rest_fits() -> None:
+    window = talk("u=85 " * 10)
+
+    assert drops(window) == [1, 2]
+    assert drops(window, replace(PLAIN, protected_turns=9)) == [1]
+
+
+@pytest.mark.claim("S1.16")
+def test_what_is_worth_least_leaves_first() -> None:
+    assert drops(talk("u a u a u=1 a u=250 u")) == [2, 4]
+
+
+@pytest.mark.claim("S1.20")
+def test_calls_that_only_look_leave_before_what_was_said() -> None:
+    window = talk("u=10 a=90 u=10 c=10 r=90 u=10 l=10 r=290 u=10 a=190 u=10 a=90")
+
+    assert drops(window) == [7, 8]
+    assert 7 not in drops(window, replace(PLAIN, looks_leave_first=False))
+
+
+@pytest.mark.claim("S1.37")
+def test_the_documents_proof_is_the_same_as_shipped_and_goes_further_by_its_table() -> None:
+    """At 90.0% the proof prints Alert, and the table has Critical there: the table holds."""
+    window = talk("u=450 " * 10, limit=5_000)
+    shipped = get_policy("qbit@as_shipped", **WITHOUT_RESERVES)
+    assert isinstance(shipped, ScoredPruning)
+
+    gone = [window.items[at - 1] for at in drops(window, shipped)]
+
+    assert context_pruned(shipped.describe_pruning(window, gone)) == {
+        "type": "context_pruned",
+        "messages_removed": 3,
+        "utilization_before": 0.90,
+        "utilization_after": 0.63,
+        "tokens_freed": 1_350,
+    }
+    assert drops(window, replace(PLAIN, critical_threshold=1.0)) == [1, 2, 3]
+    assert drops(window) == [1, 2, 3, 4]
+
+
+@pytest.mark.claim("S1.22")
+def test_the_current_turn_stays_even_where_none_is_protected() -> None:
+    assert drops(talk("u a u=500 c=200 r=200"), replace(PLAIN, protected_turns=0)) == [1, 2]
+
+
+def test_what_is_pinned_stays_and_others_leave_in_its_place() -> None:
+    assert 1 in drops(talk("u=400 u=100 a c=10 r=190 u u"))
+    assert 1 not in drops(talk("u=400! u=100 a c=10 r=190 u u"))
+
+
+@pytest.mark.claim("S1.26")
+def test_between_two_prunings_there_is_a_minute() -> None:
+    rows: list[tuple[float | None, bool]] = [(None, True), (10, False), (59, False), (60, True)]
+    for since, fires in rows:
+        window = talk("u=500 u=200 u=200 u", since_boundary_s=since)
+
+        assert PLAIN.fires(window) is fires, since
+        assert (PLAIN.plan(window) is not None) is fires, since
+        assert PLAIN.plan(replace(window, trigger=Trigger.OVERFLOW)) is not None, since
+
+
+@pytest.mark.claim("S1.27", "S1.35")
+def test_where_it_is_off_nothing_happens() -> None:
+    off, window = replace(PLAIN, enabled=False), talk("u " * 12)
+
+    assert off.plan(window) is None
+    assert off.find_warning(window) is None
+    assert not off.fires(window)
+
+
+@pytest.mark.claim("S1.28")
+def test_the_meter_has_the_documents_colours() -> None:
+    shares = (0.0, 0.499, 0.5, 0.749, 0.75, 0.849, 0.85, 1.2)
+
+    assert [find_color(share) for share in shares] == [
+        *[Color.GREEN] * 2,
+        *[Color.YELLOW] * 2,
+        *[Color.ORANGE] * 2,
+        *[Color.RED] * 2,
+    ]
+
+
 # Windows of which little can come
 
 
-def test_where_nobody_waits_an_empty_window_is_no_error() -> None:
-    for trigger in [Trigger.THRESHOLD, Trigger.IDLE]:
-        assert PLAIN.plan(users(trigger=trigger)) is None, trigger
-
-
-def test_whoever_waits_is_told_that_there_is_nothing_to_prune(subtests: pytest.Subtests) -> None:
-    for trigger in [Trigger.MANUAL, Trigger.OVERFLOW]:
-        with (
-            subtests.test(str(trigger)),
-            pytest.raises(NothingToCompactError, match="nothing to prune: 0 tokens are in use"),
-        ):
-            PLAIN.plan(users(trigger=trigger))
-
-
 def test_after_a_refusal_for_length_something_leaves_however_little_seems_in_use() -> None:
-    plan = PLAIN.plan(users(10, 10, 10, 10, trigger=Trigger.OVERFLOW))
-
-    assert plan is not None
-    assert list(plan.drops) == [1]
-
-
-def test_without_a_limit_nothing_is_due() -> None:
-    for limit in [0, -1]:
-        window = users(9_999, 9_999, limit=limit)
-
-        assert PLAIN.measure_level(window) == Utilization(19_998, limit, UsageLevel.NORMAL), limit
-        assert PLAIN.measure_level(window).share == 0, limit
-        assert not PLAIN.fires(window), limit
-        assert PLAIN.plan(window) is None, limit
+    assert drops(talk("u=10 u=10 u=10 u=10", trigger=Trigger.OVERFLOW)) == [1]
 
 
 def test_reserves_that_take_the_whole_limit_are_named() -> None:
-    plan = ScoredPruning().plan(users(3_000, 2_000, 1_500, limit=8_000))
-
-    assert plan is not None
+    plan = make_plan(ScoredPruning(), talk("u=3000 u=2000 u=1500", limit=8_000))
     assert list(plan.drops) == [1]
     assert plan.reason == (
         "threshold: 6,500 tokens in use, 81.2% of 8,000 (Alert); the least valuable blocks leave "
@@ -83,13 +209,7 @@ def test_reserves_that_take_the_whole_limit_are_named() -> None:
 
 
 def test_where_all_is_protected_the_plan_leaves_it_to_the_store() -> None:
-    plan = PLAIN.plan(users(900))
-
-    assert plan is not None
-    assert not plan.drops
-
-
-# Every history
+    assert drops(talk("u=900")) == []
 
 
 @given(
@@ -101,36 +221,18 @@ def test_where_all_is_protected_the_plan_leaves_it_to_the_store() -> None:
 def test_what_is_left_fits_or_all_that_may_leave_has_left(
     words: list[tuple[str, int]], newest: int, protects: str, choice: str
 ) -> None:
-    items: list[Item] = []
-    open_call = 0
-    turn = 1
-    for at, (kind, tokens) in enumerate(words, 1):
-        turn += kind == "u"
-        if kind == "c":
-            open_call = at
-        answered = open_call if kind == "r" else None
-        blocks: dict[str, AnyBlock] = {
-            "u": Block.user("words"),
-            "a": Block.assistant("words"),
-            "c": ToolCall(tool_call_id=f"c{at}", name="bash"),
-            "r": ToolResult(tool_call_id=f"c{open_call or 'none'}"),
-        }
-        items.append(Item(at, blocks[kind], turn, tokens, answered or None))
     policy = replace(PLAIN, protected_turns=newest, protects=protects, choice=choice)
-    window = Window(tuple(items), len(items), 1_000, Trigger.THRESHOLD)
+    window = talk(" ".join(f"{kind}={tokens}" for kind, tokens in words))
 
     plan = policy.plan(window)
 
     assert (plan is not None) is policy.fires(window)
     if plan is None:
         return
-    left = sum(item.tokens for item in items if item.position not in plan.drops)
-    target = policy.compute_target(policy.measure_level(window))
-    stays = Ranges.of(item.position for item in items) - plan.drops
-    assert not any(find_orphans(items, stays))
-    if left > target:
-        again = Window(tuple(i for i in items if i.position in stays), len(items), 1_000)
-        weighed = policy.weigh(again.items)
+    kept = [item for item in window.items if item.position not in plan.drops]
+    assert not any(find_orphans(window.items, Ranges.of(item.position for item in kept)))
+    if sum(item.tokens for item in kept) > policy.compute_target(policy.measure_level(window)):
+        weighed = policy.weigh(kept)
         assert len(policy.choose_staying(weighed, weighed.total, 0)) == len(weighed.messages)
 
 
@@ -144,19 +246,19 @@ def test_a_text_is_escaped_as_rust_does_it() -> None:
         ("a\n\tb\\\r\0", '"a\\n\\tb\\\\\\r\\0"'),
         ("日本\u200d\u0301\x07", '"日本\\u{200d}\\u{301}\\u{7}"'),
     ]
-    for text, debugged in rows:
-        assert escape_like_rust(text) == debugged, text
+
+    assert [(text, escape_like_rust(text)) for text, _ in rows] == rows
 
 
-def test_what_a_tool_answered_with_is_told_by_looks() -> None:
+def test_the_kind_of_a_tools_answer_is_guessed_from_its_text() -> None:
     rows: list[tuple[str, OutputKind]] = [
         ("", OutputKind.TEXT),
         ("a few plain words", OutputKind.TEXT),
         ("fn f() { g(); }", OutputKind.CODE),
         ("2026-01-01 10:00 WARN disk is full", OutputKind.LOG),
     ]
-    for text, kind in rows:
-        assert detect_output_kind(text) is kind, text
+
+    assert [(text, detect_output_kind(text)) for text, _ in rows] == rows
 
 
 @given(st.text(max_size=2_000), st.integers(1, 600))

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.policies.catalog import POLICIES, build_policy
+from cutbank.domain.policies.catalog import POLICIES
 from cutbank.domain.policies.policy import (
     Policy,
     find_threshold,
@@ -27,7 +28,7 @@ def named() -> Iterator[str]:
 
 def test_a_policy_fires_at_its_threshold_and_not_below() -> None:
     for limit, name in product([500, 20_000, 200_000], named()):
-        policy, window = build_policy(name, {}), make_long_history(5).make_window(limit=limit)
+        policy, window = get_policy(name), make_long_history(5).make_window(limit=limit)
 
         found = find_threshold(policy, window)
 

@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from neutral_blocks import block_of, images_of, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import PROMPT_KINDS, AnyBlock, Kind
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.preserve_zone import PreserveZone, step_back
 from cutbank.domain.window import Window
 
 GOAT = ESTIMATORS["goat"]
+CONFIGURED = ("threshold", "critical", "preserve_ratio", "preserve_recent", "max_output_tokens")
 CUT_OFF = "\n... [output truncated]"
 """What the original writes behind the beginning of a shortened result."""
 
@@ -55,14 +57,8 @@ class Case:
 
     def policy(self, preset: str = "") -> PreserveZone:
         config = self.vector["config"]
-        settings = {
-            "threshold": config["threshold"],
-            "critical": config["critical"],
-            "preserve_ratio": config["preserve_ratio"],
-            "preserve_recent": config["preserve_recent"],
-            "max_output_tokens": config["max_output_tokens"],
-        }
-        policy = build_policy(f"preserve-zone{preset}", settings)
+        settings = {name: config[name] for name in CONFIGURED}
+        policy = get_policy(f"preserve-zone{preset}", **settings)
         assert isinstance(policy, PreserveZone)
         return policy
 
@@ -114,56 +110,63 @@ def case_of(vector: Vector) -> Case:
     return Case(vector, window, ids)
 
 
-def cases(folder: str) -> list[Case]:
-    return [case_of(vector) for vector in lines_of(folder, "goat")]
-
-
-@pytest.mark.claim("S4.10", "S4.11", "S4.12", "S4.14", "S4.15", "S4.20", "S4.26", "S4.35", "S4.36")
+@pytest.mark.claim("S4.10", "S4.11", "S4.12", "S4.14", "S4.15", "S4.18", "S4.19", "S4.20")
+@pytest.mark.claim("S4.26", "S4.27", "S4.28", "S4.35", "S4.36", "S4.38", "S4.39")
 @FOLDERS
-def test_vectors_of_sizes_and_of_what_is_in_use(folder: str) -> None:
-    for case in cases(folder):
-        policy, expected = case.policy("@as_shipped"), case.expected
-        budget = policy.measure_budget(case.window)
-        got = {
-            "text_tokens": case.text_tokens(policy),
-            "per_message_overhead": policy.message_tokens,
-            "total_tokens": budget.message_tokens,
-            "utilization": budget.utilization,
-            "is_overflow": budget.used_tokens > budget.limit,
-            "should_compact": policy.should_compact(budget),
-            "must_compact": policy.must_compact(budget),
-            "available": max(0, budget.limit - budget.used_tokens),
-        }
-        assert got == {name: expected[name] for name in got}, case.name
-        assert budget.system_tokens == case.vector["config"]["system_prompt_tokens"], case.name
-        preserved = policy.compute_preserve_budget(case.window.limit)
-        assert preserved == case.vector["config"]["preserve_budget"], case.name
-
-
-@pytest.mark.claim("S4.18", "S4.19")
-@FOLDERS
-def test_vectors_of_the_split_and_of_both_zones(folder: str) -> None:
-    for case in cases(folder):
-        policy, expected = case.policy("@as_shipped"), case.expected
-        leaves, stays = case.split(policy)
-        first = stays[0].kind if leaves and stays else None
-        got = {
-            "split": case.starts.index(policy.find_split(case.window)),
-            "compacts": bool(leaves),
-            "summarised_ids": case.ids_of(leaves),
-            "kept_ids": case.ids_of(stays),
-            "kept_starts_with_tool_result": first is Kind.TOOL_RESULT,
-            "splits_turn": first is not None and first not in PROMPT_KINDS,
-        }
-        assert got == {name: expected[name] for name in got}, case.name
-
-
-@FOLDERS
-def test_vectors_of_where_each_cut_is_moved(folder: str) -> None:
-    for case in cases(folder):
+def test_vectors_are_answered(folder: str) -> None:
+    for case in map(case_of, lines_of(folder, "goat")):
+        policy, letter = case.policy("@as_shipped"), case.policy()
+        check(case, {**measure(case, policy), **split(case, policy)}, case.expected)
         starts, items = case.starts, case.window.items
         moved = [starts.index(step_back(items, start)) for start in starts]
         assert moved == case.expected["adjust_table"], case.name
+        pruned = {
+            str(starts.index(item.position - 1)): pruned_text(item.block.text, policy.prune_to)
+            for item, _ in policy.list_old_results(items)
+        }
+        assert pruned == case.expected["pruned"], case.name
+        by_the_letter = {
+            "split": starts.index(letter.find_split(case.window)),
+            "kept_starts_with_tool_result": split(case, letter)["kept_starts_with_tool_result"],
+            "pruned_indices": [
+                starts.index(item.position - 1) for item, _ in letter.list_old_results(items)
+            ],
+        }
+        check(case, by_the_letter, case.expected["seed_pseudocode"])
+
+
+def check(case: Case, found: dict[str, Any], expected: Vector) -> None:
+    assert found == {name: expected[name] for name in found}, case.name
+
+
+def measure(case: Case, policy: PreserveZone) -> dict[str, Any]:
+    budget, config = policy.measure_budget(case.window), case.vector["config"]
+    assert budget.system_tokens == config["system_prompt_tokens"], case.name
+    preserved = policy.compute_preserve_budget(case.window.limit)
+    assert preserved == config["preserve_budget"], case.name
+    return {
+        "text_tokens": case.text_tokens(policy),
+        "per_message_overhead": policy.message_tokens,
+        "total_tokens": budget.message_tokens,
+        "utilization": budget.utilization,
+        "is_overflow": budget.used_tokens > budget.limit,
+        "should_compact": policy.should_compact(budget),
+        "must_compact": policy.must_compact(budget),
+        "available": max(0, budget.limit - budget.used_tokens),
+    }
+
+
+def split(case: Case, policy: PreserveZone) -> dict[str, Any]:
+    leaves, stays = case.split(policy)
+    first = stays[0].kind if leaves and stays else None
+    return {
+        "split": case.starts.index(policy.find_split(case.window)),
+        "compacts": bool(leaves),
+        "summarised_ids": case.ids_of(leaves),
+        "kept_ids": case.ids_of(stays),
+        "kept_starts_with_tool_result": first is Kind.TOOL_RESULT,
+        "splits_turn": first is not None and first not in PROMPT_KINDS,
+    }
 
 
 def pruned_text(text: str, most: int) -> str:
@@ -176,34 +179,3 @@ def pruned_text(text: str, most: int) -> str:
     whole = beginning.decode("utf-8", "ignore")
     broken = len(beginning) - len(whole.encode())
     return f"{whole}{'�' * broken}{CUT_OFF}"
-
-
-@pytest.mark.claim("S4.38", "S4.39")
-@FOLDERS
-def test_vectors_of_pruned_results(folder: str) -> None:
-    for case in cases(folder):
-        policy, starts = case.policy("@as_shipped"), case.starts
-        pruned = {
-            str(starts.index(item.position - 1)): pruned_text(item.block.text, policy.prune_to)
-            for item, _ in policy.list_old_results(case.window.items)
-        }
-        assert pruned == case.expected["pruned"], case.name
-
-
-@pytest.mark.claim("S4.27", "S4.28")
-@FOLDERS
-def test_vectors_of_the_document_by_the_letter(folder: str) -> None:
-    for case in cases(folder):
-        policy, starts = case.policy(), case.starts
-        leaves, stays = case.split(policy)
-        starts_with_result = bool(leaves and stays) and stays[0].kind is Kind.TOOL_RESULT
-        got = {
-            "split": starts.index(policy.find_split(case.window)),
-            "kept_starts_with_tool_result": starts_with_result,
-            "pruned_indices": [
-                starts.index(item.position - 1)
-                for item, _ in policy.list_old_results(case.window.items)
-            ],
-        }
-        expected = case.expected["seed_pseudocode"]
-        assert got == {name: expected[name] for name in got}, case.name

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from neutral_blocks import block_of, images_of, is_cut_off, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
 from cutbank.domain.messages import iter_message_spans_back
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.summaries.templates import TunacodeTemplate
 from cutbank.domain.window import Window
@@ -51,10 +51,9 @@ def told(vector: Vector, trigger: Trigger = Trigger.THRESHOLD) -> Told:
 
 
 def policy(vector: Vector, preset: str) -> RetentionWindow:
-    found = build_policy(
-        f"tunacode@{preset}",
-        {name: vector["config"][name] for name in ("keep_recent_tokens", "reserve_tokens")},
-    )
+    names = ("keep_recent_tokens", "reserve_tokens")
+    settings = {name: vector["config"][name] for name in names}
+    found = get_policy(f"tunacode@{preset}", **settings)
     assert isinstance(found, RetentionWindow)
     return found
 
@@ -71,63 +70,58 @@ def ids(told: Told, items: Sequence[Item]) -> list[str]:
     return list(dict.fromkeys(told.names[item.position] for item in items))
 
 
-@pytest.mark.claim("S2.50")
+@pytest.mark.claim("S2.2", "S2.4", "S2.8", "S2.9", "S2.50")
 @FOLDERS
-def test_vectors_are_measured_as_by_the_original(folder: str) -> None:
+def test_vectors_are_answered(folder: str) -> None:
     for vector in lines_of(folder, "tunacode"):
-        here = told(vector)
-        items, by = here.window.items, policy(vector, "as_shipped")
-        sizes = [
-            by.count_tokens(items[start:end]) for start, end in iter_message_spans_back(items)
-        ][::-1]
-        assert sizes == vector["expected"]["message_tokens"], vector["vector"]
-        got = [
-            [here.names[item.position] for item in items[start:end]]
-            for start, end in iter_message_spans_back(items)
-        ][::-1]
-        assert [list(dict.fromkeys(names)) for names in got] == vector["expected"][
-            "message_block_ids"
-        ], vector["vector"]
-
-
-@pytest.mark.claim("S2.2", "S2.4")
-@FOLDERS
-def test_vectors_have_the_same_trigger_and_boundaries(folder: str) -> None:
-    for vector in lines_of(folder, "tunacode"):
-        expected, name, here = vector["expected"], vector["vector"], told(vector)
-        shipped, later = policy(vector, "as_shipped"), policy(vector, "later")
-        forced = replace(here.window, trigger=Trigger.MANUAL)
-
-        assert shipped.fires(here.window) == expected["trigger"], name
-        assert index(here, shipped.find_cut(here.window)) == expected["boundary"], name
-        assert index(here, shipped.find_cut(forced)) == expected["boundary"], name
-        items = here.window.items
-        ends = [start - 1 for start in here.starts[1:]]
-        valid = [index(here, at) for at in ends if shipped.is_valid_cut(items, at)]
-        assert valid == expected["valid_boundaries"], name
-        assert {
-            "boundary": index(here, later.find_cut(here.window)),
-            "force_boundary": index(here, later.find_cut(forced)),
-        } == expected["later_00d8fd27"], name
-
-
-@pytest.mark.claim("S2.8", "S2.9")
-@FOLDERS
-def test_vectors_leave_the_same_and_show_the_summariser_the_same(folder: str) -> None:
-    for vector in lines_of(folder, "tunacode"):
-        expected, name = vector["expected"], vector["vector"]
+        found = {**measure(vector), **find_boundaries(vector)}
+        expected = vector["expected"]
         forced = Trigger.MANUAL if vector["config"]["force"] else Trigger.THRESHOLD
         here, by = told(vector, forced), policy(vector, "as_shipped")
-        if expected["status"] != "compacted":
-            assert expected["reason"] != "below_threshold" or not by.fires(here.window), name
-            assert expected["reason"] != "no_valid_boundary" or not by.find_cut(here.window), name
-            continue
-        at = by.find_cut(here.window)
-        gone, kept = here.window.items[:at], here.window.items[at:]
+        if expected["status"] == "compacted":
+            found |= compact(here, by.find_cut(here.window))
+        else:
+            assert expected["reason"] != "below_threshold" or not by.fires(here.window)
+            assert expected["reason"] != "no_valid_boundary" or not by.find_cut(here.window)
+        assert found == {name: expected[name] for name in found}, vector["vector"]
 
-        assert ids(here, gone) == expected["summarised_ids"], name
-        assert ids(here, kept) == expected["kept_ids"], name
-        assert sum(1 for _ in iter_message_spans_back(gone)) == expected["cut_index"], name
-        splits = bool(gone and kept) and gone[-1].turn == kept[0].turn
-        assert splits == expected["splits_turn"], name
-        assert TunacodeTemplate().render_conversation(gone) == expected["serialized"], name
+
+def measure(vector: Vector) -> dict[str, Any]:
+    here, by = told(vector), policy(vector, "as_shipped")
+    items = here.window.items
+    messages = [items[start:end] for start, end in iter_message_spans_back(items)][::-1]
+    return {
+        "message_tokens": [by.count_tokens(message) for message in messages],
+        "message_block_ids": [ids(here, message) for message in messages],
+    }
+
+
+def find_boundaries(vector: Vector) -> dict[str, Any]:
+    here = told(vector)
+    shipped, later = policy(vector, "as_shipped"), policy(vector, "later")
+    forced = replace(here.window, trigger=Trigger.MANUAL)
+    boundary = index(here, shipped.find_cut(here.window))
+    assert index(here, shipped.find_cut(forced)) == boundary, vector["vector"]
+    ends = [start - 1 for start in here.starts[1:]]
+    return {
+        "trigger": shipped.fires(here.window),
+        "boundary": boundary,
+        "valid_boundaries": [
+            index(here, at) for at in ends if shipped.is_valid_cut(here.window.items, at)
+        ],
+        "later_00d8fd27": {
+            "boundary": index(here, later.find_cut(here.window)),
+            "force_boundary": index(here, later.find_cut(forced)),
+        },
+    }
+
+
+def compact(here: Told, at: int) -> dict[str, Any]:
+    gone, kept = here.window.items[:at], here.window.items[at:]
+    return {
+        "summarised_ids": ids(here, gone),
+        "kept_ids": ids(here, kept),
+        "cut_index": sum(1 for _ in iter_message_spans_back(gone)),
+        "splits_turn": bool(gone and kept) and gone[-1].turn == kept[0].turn,
+        "serialized": TunacodeTemplate().render_conversation(gone),
+    }

@@ -3,6 +3,8 @@
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count, product
 from pathlib import Path
 
 import pytest
@@ -44,20 +46,20 @@ def test_a_plain_copy_of_what_four_processes_write_is_right_or_refused(
 
     with ThreadPoolExecutor(1) as threads:
         writing = threads.submit(run.run_together, WRITERS, "writes", path, "NUMBER", times)
-        for number in range(100_000):
-            folder = tmp_path / f"{number}"
-            folder.mkdir()
-            copy = folder / "log.db"
+        for number in count():
+            copy = tmp_path / f"{number}" / "log.db"
+            copy.parent.mkdir()
             shutil.copy(path, copy)
             if number % 2:
                 # As somebody does who knows of the log, and not that both must be of one moment.
-                copy_if_there(path.with_name("log.db-wal"), folder)
+                with suppress(FileNotFoundError):  # they may all have left meanwhile
+                    shutil.copy(path.with_name("log.db-wal"), copy.parent)
             try:
                 with cutbank.open(copy) as store:
                     check(store)
             except StorageError as refusal:
                 refused.append(str(refusal))
-            shutil.rmtree(folder)
+            shutil.rmtree(copy.parent)
             if writing.done():
                 break
         writing.result()
@@ -69,27 +71,17 @@ def test_a_plain_copy_of_what_four_processes_write_is_right_or_refused(
         assert check(store) == (WRITERS * times + 1) * 2
 
 
-def copy_if_there(file: Path, folder: Path) -> None:
-    try:
-        shutil.copy(file, folder / file.name)
-    except FileNotFoundError:
-        return  # they have all left meanwhile
-
-
-def copy_in_use(tmp_path: Path) -> Path:
-    copy = tmp_path / "copy.db"
-    with cutbank.open(tmp_path / "log.db") as store:
+def test_a_copy_made_in_use_without_the_log_is_refused_until_it_is_accepted(
+    tmp_path: Path,
+) -> None:
+    path, copy = tmp_path / "log.db", tmp_path / "copy.db"
+    with cutbank.open(path) as store:
         session = store.session("session")
         session.append(Block.user("in the file"))
         sqlite_recorder(store).datastore.writer.execute("PRAGMA wal_checkpoint")
         session.append(Block.user("in the log"))
-        shutil.copy(tmp_path / "log.db", copy)
+        shutil.copy(path, copy)
     assert header_says(copy) == "in use"
-    return copy
-
-
-def test_a_copy_made_in_use_without_the_log_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    copy = copy_in_use(tmp_path)
     before = copy.read_bytes()
 
     for _ in range(2):
@@ -98,20 +90,15 @@ def test_a_copy_made_in_use_without_the_log_is_refused_and_left_as_it_is(tmp_pat
 
     assert copy.read_bytes() == before
     assert files(tmp_path) == ["copy.db", "log.db"]
-    assert said(tmp_path / "log.db") == ["in the file", "in the log"]
-    copy.replace(tmp_path / "log.db")
+    assert said(path) == ["in the file", "in the log"]
+    copy.replace(path)
     with one_line("log.db is a copy made while the database was in use"):
-        cutbank.open(tmp_path / "log.db")
+        cutbank.open(path)
 
+    adopt_copy(str(path))
 
-def test_a_copy_made_in_use_can_be_accepted_as_far_as_it_goes(tmp_path: Path) -> None:
-    copy = copy_in_use(tmp_path)
-
-    adopt_copy(str(copy))
-
-    assert said(copy) == ["in the file"]
-    write(copy, "and on")
-    assert said(copy) == ["in the file", "and on"]
+    write(path, "and on")
+    assert said(path) == ["in the file", "and on"]
 
 
 def test_another_program_may_be_the_last_to_close_it(tmp_path: Path, run: Processes) -> None:
@@ -137,33 +124,6 @@ def test_a_link_is_the_file_that_it_leads_to(tmp_path: Path) -> None:
     assert said(tmp_path / "link.db") == ["words"]
 
 
-def test_a_copy_of_two_times_is_found_damaged_and_left_as_it_is(tmp_path: Path) -> None:
-    path, torn = tmp_path / "log.db", tmp_path / "torn.db"
-    write(path, *(f"{number} " * 300 for number in range(60)))
-    earlier = path.read_bytes()
-    write(path, *(f"{number} later " * 300 for number in range(60)))
-    later = path.read_bytes()
-    page = int.from_bytes(later[16:18], "big")
-    lines: list[str] = []
-    cuts = range(page, len(earlier), page * 3)
-    copies = [earlier[:cut] + later[cut:] for cut in cuts]
-    copies += [later[:cut] + earlier[cut:] for cut in cuts]
-    for content in copies:
-        torn.unlink(missing_ok=True)
-        torn.write_bytes(content)
-        try:
-            store = cutbank.open(torn)
-        except StorageError as error:
-            lines += str(error).splitlines()
-            continue
-        with store:  # the pages were of one time after all
-            assert verify(store).is_ok
-            assert len(texts(store.session("session"))) in {60, 120}
-
-    assert len(lines) > len(cuts)
-    assert all("torn.db is damaged" in line for line in lines)
-
-
 def test_a_backup_needs_no_second_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "log.db")
     with cutbank.open(tmp_path / "log.db") as store:
@@ -185,20 +145,20 @@ def test_a_log_of_another_database_is_refused_and_both_are_left_as_they_are(
     tmp_path: Path, run: Processes
 ) -> None:
     """SQLite would write the other's pages into this one."""
-    write(tmp_path / "log.db", "mine")
+    path, log = tmp_path / "log.db", tmp_path / "log.db-wal"
+    write(path, "mine")
     run.left_alone("leaves_a_log", tmp_path / "other.db", 5)
-    (tmp_path / "other.db-wal").rename(tmp_path / "log.db-wal")
+    (tmp_path / "other.db-wal").rename(log)
     (tmp_path / "other.db-shm").unlink()
-    before = {name: (tmp_path / name).read_bytes() for name in ("log.db", "log.db-wal")}
+    before = [file.read_bytes() for file in (path, log)]
 
-    with one_line("log.db-wal is not of", "move it away"):
-        cutbank.open(tmp_path / "log.db")
-    with one_line("log.db-wal is not of", "move it away"):
-        adopt_copy(str(tmp_path / "log.db"))
+    for use in (cutbank.open, adopt_copy):
+        with one_line("log.db-wal is not of", "move it away"):
+            use(str(path))
 
-    assert {name: (tmp_path / name).read_bytes() for name in before} == before
-    (tmp_path / "log.db-wal").rename(tmp_path / "away")
-    assert said(tmp_path / "log.db") == ["mine"]
+    assert [file.read_bytes() for file in (path, log)] == before
+    log.rename(tmp_path / "away")
+    assert said(path) == ["mine"]
 
 
 def test_looking_at_the_header_keeps_the_locks_of_this_process(
@@ -232,3 +192,27 @@ def test_an_older_format_at_rest_is_put_to_rest_when_it_is_migrated(tmp_path: Pa
     with closing(path) as connection:
         (inode,) = connection.execute("SELECT inode FROM home").fetchone()
     assert inode == str(path.stat().st_ino)
+
+
+def test_a_copy_of_two_times_is_found_damaged(tmp_path: Path) -> None:
+    path, torn = tmp_path / "log.db", tmp_path / "torn.db"
+    write(path, *(f"{number} " * 300 for number in range(60)))
+    earlier = path.read_bytes()
+    write(path, *(f"{number} later " * 300 for number in range(60)))
+    later = path.read_bytes()
+    page = int.from_bytes(later[16:18], "big")
+    cuts = range(page, len(earlier), page * 3)
+    lines: list[str] = []
+    for cut, (head, tail) in product(cuts, [(earlier, later), (later, earlier)]):
+        torn.unlink(missing_ok=True)
+        torn.write_bytes(head[:cut] + tail[cut:])
+        try:
+            store = cutbank.open(torn)
+        except StorageError as error:
+            lines.append(str(error))
+            continue
+        with store:  # the pages were of one time after all
+            assert verify(store).is_ok
+            assert len(texts(store.session("session"))) in {60, 120}
+    assert len(lines) > len(cuts)
+    assert all("torn.db is damaged" in line for line in lines)

@@ -1,13 +1,11 @@
 """Damage is reported in one line, and never passes for content."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from faulty import texts
-from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, CompactionOptions, ToolCall, ToolResult
@@ -35,29 +33,21 @@ def headers(content: bytes, page: int) -> Iterator[bytes]:
         yield content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
 
 
-def a_quarter(tried: int) -> int:
-    return tried // 4
-
-
-def all_but_two(tried: int) -> int:
-    return tried - 3
-
-
 @pytest.mark.parametrize(
     ("damages", "least", "compress", "is_copy"),
     [
-        pytest.param(partial(flips, by=0xFF), a_quarter, False, False, id="all bits"),
-        pytest.param(partial(flips, by=0x01), a_quarter, True, False, id="compressed"),
-        pytest.param(partial(flips, by=0x01), a_quarter, False, True, id="a copy"),
+        pytest.param(partial(flips, by=0xFF), 0.25, False, False, id="all bits"),
+        pytest.param(partial(flips, by=0x01), 0.25, True, False, id="compressed"),
+        pytest.param(partial(flips, by=0x01), 0.25, False, True, id="a copy"),
         # Nothing is missed but a page that is not in use.
-        pytest.param(cuts, all_but_two, False, False, id="cut short or zeros"),
-        pytest.param(headers, lambda _: 10, False, False, id="header"),
+        pytest.param(cuts, 0.95, False, False, id="cut short or zeros"),
+        pytest.param(headers, 0.3, False, False, id="header"),
     ],
 )
 def test_damage_is_reported_in_one_line_and_never_passes_for_content(
     tmp_path: Path,
     damages: Callable[[bytes, int], Iterator[bytes]],
-    least: Callable[[int], int],
+    least: float,
     *,
     compress: bool,
     is_copy: bool,
@@ -81,52 +71,7 @@ def test_damage_is_reported_in_one_line_and_never_passes_for_content(
         reported += bool(complaints)
         assert all("\n" not in complaint for complaint in complaints)
 
-    assert reported > least(tried)
-
-
-@pytest.mark.parametrize("how", ["cut short", "a bad frame", "a bad header"])
-def test_a_damaged_log_loses_its_tail_and_nothing_that_was_in_the_file(
-    tmp_path: Path, how: str
-) -> None:
-    """What a crash of the disk leaves: SQLite checks each commit in the log, and takes no half."""
-    path, crashed = tmp_path / "log.db", tmp_path / "crashed"
-    crashed.mkdir()
-    with cutbank.open(path) as store:
-        session = store.session("session")
-        before = [f"before {number}" for number in range(20)]
-        for text in before:
-            session.append(Block.user(text))
-        sqlite_recorder(store).datastore.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        later = [f"later {number}" for number in range(20)]
-        for text in later:
-            session.append(Block.user(text), Block.assistant(f"and {text}"))
-        for name in ("log.db", "log.db-wal"):
-            shutil.copy(tmp_path / name, crashed / name)
-    log = bytearray((crashed / "log.db-wal").read_bytes())
-    middle = len(log) // 2
-    match how:
-        case "cut short":
-            del log[middle:]
-        case "a bad frame":
-            log[middle] ^= 0xFF
-        case _:
-            log[10] ^= 0xFF
-    (crashed / "log.db-wal").write_bytes(log)
-
-    with cutbank.open(crashed / "log.db") as store:
-        session = store.session("session")
-        found = texts(session)
-        assert found[:20] == before
-        assert (
-            found[20:]
-            == [
-                text for number in range(20) for text in (f"later {number}", f"and later {number}")
-            ][: len(found) - 20]
-        )
-        assert len(found) % 2 == 0
-        assert 20 <= len(found) < 60
-        session.append(Block.user("goes on"))
-        assert verify(store).violations == []
+    assert reported > least * tried
 
 
 def write_something(path: Path, *, compress: bool) -> dict[str, list[str]]:

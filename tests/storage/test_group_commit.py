@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -44,23 +43,29 @@ class Gate:
         return getattr(self._connection, name)
 
 
+def sessions_of(store: SessionStore) -> list[StoredSession]:
+    return [store.session(f"session {number}", create=False) for number in range(THREADS)]
+
+
 def appended_at_once(
-    store: SessionStore, write: Callable[[int], None], *, interrupted: str = "never"
+    store: SessionStore, *, interrupted: str = "never", too_large: int | None = None
 ) -> tuple[int, dict[int, BaseException]]:
-    """Let `write(0)` reach its commit, the others queue behind it; returns how many commits."""
+    """Let session 0 reach its commit, the others queue behind it; returns how many commits."""
+    sessions = sessions_of(store)
     recorder = sqlite_recorder(store)
     gate: Any = Gate(recorder.datastore.writer, interrupted)
     recorder.datastore.writer = gate
     recorder.group_commit.waiting = queue = Queue(THREADS - 1)
     failed: dict[int, BaseException] = {}
 
-    def run(number: int) -> None:
+    def append(number: int) -> None:
+        text = "x" * 200_000 if number == too_large else f"said by {number}"
         try:
-            write(number)
-        except (StorageError, ValueError, KeyboardInterrupt) as error:
+            assert sessions[number].append(Block.note(text)).last == 4
+        except (StorageError, KeyboardInterrupt) as error:
             failed[number] = error
 
-    threads = [Thread(target=run, args=(number,)) for number in range(THREADS)]
+    threads = [Thread(target=append, args=(number,)) for number in range(THREADS)]
     try:
         threads[0].start()
         assert gate.reached.wait(60)
@@ -97,41 +102,25 @@ def store(tmp_path: Path) -> Any:
 
 
 def test_threads_that_wait_for_one_commit_share_the_next(store: SessionStore) -> None:
-    sessions = [store.session(f"session {number}", create=False) for number in range(THREADS)]
+    commits, failed = appended_at_once(store)
 
-    commits, failed = appended_at_once(
-        store, lambda number: appends(sessions[number], Block.note(f"said by {number}"))
-    )
-
-    assert not failed
-    assert commits == 2
-    for number, session in enumerate(sessions):
+    assert (commits, failed) == (2, {})
+    for number, session in enumerate(sessions_of(store)):
         assert [found.block.text for found in session.recall(4)] == [f"said by {number}"]
     assert not verify(store).violations
 
 
-def appends(session: StoredSession, block: Block) -> None:
-    assert session.append(block).last == 4
-
-
 def test_what_is_refused_takes_nothing_down_with_it(store: SessionStore) -> None:
     """One of those that share a commit cannot be stored: the others are, all the same."""
-    sessions = [store.session(f"session {number}", create=False) for number in range(THREADS)]
-    too_large = sqlite_recorder(store).datastore.writer.setlimit(
-        sqlite3.SQLITE_LIMIT_LENGTH, 100_000
-    )
-    assert too_large > 100_000
+    writer = sqlite_recorder(store).datastore.writer
+    usual = writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
 
-    def write(number: int) -> None:
-        text = "x" * 200_000 if number == 3 else f"said by {number}"
-        sessions[number].append(Block.note(text))
-
-    _, failed = appended_at_once(store, write)
+    _, failed = appended_at_once(store, too_large=3)
 
     assert set(failed) == {3}
-    for number, session in enumerate(sessions):
-        assert session.position == (3 if number == 3 else 4)
-    sqlite_recorder(store).datastore.writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, too_large)
+    sessions = sessions_of(store)
+    assert [session.position for session in sessions] == [4, 4, 4, 3, 4, 4, 4, 4]
+    writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, usual)
     sessions[3].append(Block.note("shorter"))
     assert not verify(store).violations
 
@@ -139,17 +128,11 @@ def test_what_is_refused_takes_nothing_down_with_it(store: SessionStore) -> None
 @pytest.mark.parametrize("interrupted", ["before", "after"])
 def test_who_is_interrupted_interrupts_nobody_else(store: SessionStore, interrupted: str) -> None:
     """Ctrl-C may reach the thread that commits for all, just before its commit or just after."""
-    sessions = [store.session(f"session {number}", create=False) for number in range(THREADS)]
-
-    _, failed = appended_at_once(
-        store,
-        lambda number: appends(sessions[number], Block.note(f"said by {number}")),
-        interrupted=interrupted,
-    )
+    _, failed = appended_at_once(store, interrupted=interrupted)
 
     ((leader, error),) = failed.items()
     assert isinstance(error, KeyboardInterrupt)
-    for number, session in enumerate(sessions):
+    for number, session in enumerate(sessions_of(store)):
         stored = number != leader or interrupted == "after"
         assert session.position == (4 if stored else 3)
         session.append(Block.note("later"))

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
 import victims
 from acknowledged import Acknowledged
+from faulty import closing
 from kill_steps import ANY, COMMITTED
 from processes import Processes
 from read_model_rows import rows_of
@@ -35,8 +35,6 @@ OPERATIONS = [
     "migrate",
     "close",
 ]
-ON_A_SERVER = {"append", "turn", "import", "boundary", "activate", "extend"}
-"""Read models are files there, too."""
 MOST = 22
 """Kills for an operation that has more steps."""
 NAMED = {
@@ -66,17 +64,16 @@ NAMED = {
 class Ground:
     """A database with a history, made once and copied for each kill."""
 
-    def __init__(self, folder: Path, run: Processes) -> None:
-        self.folder, self.run = folder, run
+    def __init__(self, folder: Path, run: Processes, server: str | None = None) -> None:
+        self.folder, self.run, self.server = folder, run, server
         self.acknowledged = Acknowledged()
         self.made = folder / "made.db"
         self.tell(str(self.made))
         self.transcript = folder / "5e551011-0000-4000-8000-000000000000.jsonl"
         write_sample(self.transcript)
         self.old = folder / "old.db"
-        connection = sqlite3.connect(self.old)
-        connection.executescript((GOLDEN / "v1.sql").read_text(encoding="utf-8"))
-        connection.close()
+        with closing(self.old) as connection:
+            connection.executescript((GOLDEN / "v1.sql").read_text(encoding="utf-8"))
 
     def tell(self, address: str) -> None:
         with cutbank.open(address) as store:
@@ -87,6 +84,9 @@ class Ground:
                     self.acknowledged.appends[number, part] = (done.first, done.last)
 
     def fresh(self, what: str) -> str:
+        if self.server:
+            self.tell(self.server)
+            return self.server
         path = self.folder / "log.db"
         for file in self.folder.glob("log.*"):
             file.unlink()
@@ -182,32 +182,17 @@ class Ground:
 
     def check_migrated(self, path: str) -> None:
         """It is of the old format or of the new one, and then of the new one."""
-        connection = sqlite3.connect(path)
-        version = sqlite_schema.read_version(connection)
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        events = connection.execute("SELECT count(*) FROM stored_events").fetchone()
-        connection.close()
+        with closing(Path(path)) as connection:
+            version = sqlite_schema.read_version(connection)
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            (events,) = connection.execute("SELECT count(*) FROM stored_events").fetchone()
         assert version in {1, sqlite_schema.SCHEMA_VERSION}
         assert ("home" in names) == (version == sqlite_schema.SCHEMA_VERSION)
         assert "log" not in names
         with cutbank.open(path) as store:
-            assert store.events.recorder.max_notification_id() == events[0]
-            assert verify(store).violations == []
+            assert store.events.recorder.max_notification_id() == events
             store.session("story two").append(Block.user("and on it goes"))
             assert verify(store).violations == []
-
-
-class ServerGround(Ground):
-    """A schema with a history on PostgreSQL, made for each kill; the server lives on."""
-
-    def __init__(self, folder: Path, run: Processes, address: str) -> None:
-        super().__init__(folder, run)
-        self.address = address
-
-    def fresh(self, what: str) -> str:
-        del what
-        self.tell(self.address)
-        return self.address
 
 
 @pytest.fixture(scope="module")
@@ -218,22 +203,16 @@ def ground(tmp_path_factory: pytest.TempPathFactory, run: Processes) -> Ground:
 @pytest.mark.slow
 @pytest.mark.parametrize("step", NAMED)
 def test_a_kill_at_a_named_step_loses_nothing(ground: Ground, step: str) -> None:
-    what, pattern = NAMED[step]
-
-    assert ground.kill(what, pattern, 1)
+    assert ground.kill(*NAMED[step], 1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [step for step in NAMED if NAMED[step][0] in ON_A_SERVER])
-def test_a_kill_at_a_named_step_loses_nothing_on_a_server(
-    tmp_path: Path, run: Processes, postgres_database: str, step: str
+@pytest.mark.parametrize("pattern", [COMMITTED, r"INSERT INTO stored_events"])
+@pytest.mark.parametrize("what", ["append", "turn", "import", "boundary", "activate", "extend"])
+def test_a_kill_at_the_one_statement_of_an_append_to_a_server_loses_nothing(
+    tmp_path: Path, run: Processes, postgres_database: str, what: str, pattern: str
 ) -> None:
-    what, pattern = NAMED[step]
-    if pattern != COMMITTED:
-        # Whatever is stored together is one statement there.
-        pattern = r"INSERT INTO stored_events"
-
-    assert ServerGround(tmp_path, run, postgres_database).kill(what, pattern, 1)
+    assert Ground(tmp_path, run, postgres_database).kill(what, pattern, 1)
 
 
 @pytest.mark.slow

@@ -1,45 +1,54 @@
-"""Threads that share a store, or one session, lose nothing and never fail."""
+"""Threads that share a store, and stores that share a file, lose nothing and never fail."""
 
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event as Signal
-from threading import Thread
+from uuid import uuid4
 
 import pytest
-from faulty import texts
+from faulty import check_log, texts
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from opened_stores import store_of
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession
+from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock
+from cutbank.domain.errors import ConflictError
 
 
-def test_readers_of_a_store_in_memory_see_whole_appends() -> None:
+@pytest.mark.usefixtures("often_interrupted")
+@pytest.mark.parametrize("where", ["memory", "one session object"])
+def test_readers_in_other_threads_see_whole_appends(tmp_path: Path, where: str) -> None:
     finished = Signal()
+    address = ":memory:" if where == "memory" else tmp_path / "log.db"
 
-    def read(store: SessionStore) -> int:
-        looks = 0
+    def read(store: SessionStore, session: StoredSession) -> None:
         while not finished.is_set():
-            session = store.session("session")
-            said = [entry.text for entry in session.view().entries]
+            view = (store.session("session") if where == "memory" else session).view()
             # Each append is two blocks.
-            assert said == [f"{number // 2}" for number in range(len(said))]
-            assert len(said) % 2 == 0
-            looks += 1
-        return looks
+            assert [entry.text for entry in view.entries] == [
+                f"{number // 2}" for number in range(len(view.entries))
+            ]
+            assert len(view.entries) % 2 == 0
+            # What a view says that it holds is what it holds.
+            if view.entries:
+                assert view.entries[-1].position == view.coordinate.position
 
-    with cutbank.open(":memory:", synchronous="NORMAL") as store, ThreadPoolExecutor(4) as threads:
+    with cutbank.open(address, synchronous="NORMAL") as store, ThreadPoolExecutor(4) as threads:
         session = store.session("session")
-        readers = [threads.submit(read, store) for _ in range(4)]
+        readers = [threads.submit(read, store, session) for _ in range(4)]
         try:
             for number in range(60):
                 session.append(Block.user(f"{number}"), Block.assistant(f"{number}"))
         finally:
             finished.set()
 
-        assert all(reader.result() > 0 for reader in readers)
+        for reader in readers:
+            reader.result()
 
 
 @pytest.fixture
@@ -51,46 +60,71 @@ def often_interrupted() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-@pytest.mark.usefixtures("often_interrupted")
-def test_one_session_object_may_be_viewed_from_many_threads(tmp_path: Path) -> None:
-    finished = Signal()
-
-    def read(session: StoredSession) -> None:
-        while not finished.is_set():
-            view = session.view()
-            assert [entry.text for entry in view.entries] == [
-                f"{number}" for number in range(len(view.entries))
-            ]
-            # What a view says that it holds is what it holds.
-            if view.entries:
-                assert view.entries[-1].position == view.coordinate.position
-
-    with (
-        cutbank.open(tmp_path / "log.db", synchronous="NORMAL") as store,
-        ThreadPoolExecutor(4) as threads,
-    ):
-        session = store.session("session")
-        reading = [threads.submit(read, session) for _ in range(4)]
-        try:
-            for number in range(150):
-                session.append(Block.user(f"{number}"))
-        finally:
-            finished.set()
-
-        for one in reading:
-            one.result()
-
-
 def test_a_thread_takes_its_connection_along_when_it_ends(session: StoredSession) -> None:
     session.append(Block.user("words"))
     readers = sqlite_recorder(store_of(session)).datastore._readers
     before = len(readers)
 
     for _ in range(30):
-        seen: list[str] = []
-        thread = Thread(target=lambda seen=seen: seen.extend(texts(session)))
-        thread.start()
-        thread.join()
-        assert seen == ["words"]
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(texts, session).result() == ["words"]
 
     assert len(readers) == before
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[SessionStore]]:
+    """Three stores on one file, as three processes would have them."""
+    path = tmp_path_factory.mktemp("stores") / "log.db"
+    opened = [cutbank.open(path, synchronous="NORMAL") for _ in range(3)]
+    yield opened
+    for store in opened:
+        check_log(store)
+        store.close()
+
+
+@given(
+    turns=st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["say", "call", "answer", "expect", "key"])),
+        min_size=2,
+        max_size=25,
+    )
+)
+@settings(max_examples=20)
+def test_whoever_appends_in_turn_nothing_is_lost_and_nothing_is_twice(
+    stores: list[SessionStore], turns: list[tuple[int, str]]
+) -> None:
+    session_key = str(uuid4())
+    sessions = [store.session(session_key) for store in stores]
+    said: list[str] = []
+    waiting: list[str] = []
+    seen = [session.position for session in sessions]
+
+    for number, (who, what) in enumerate(turns):
+        session, text = sessions[who], f"text {number}"
+        block: AnyBlock = Block.user(text)
+        expect = key = None
+        match what:
+            case "call":
+                block = ToolCall(tool_call_id=text, name="tool", arguments=text)
+                waiting.append(text)
+            case "answer" if waiting:
+                # Another process made the call, and this one answers it.
+                block = ToolResult(tool_call_id=waiting.pop(0), content=text)
+            case "expect":
+                expect = session.position
+                if seen[who] != expect:
+                    with pytest.raises(ConflictError):
+                        session.append(Block.user("refused"), expect=seen[who])
+            case "key":
+                key = text
+        done = session.append(block, expect=expect, key=key)
+        said.append(text)
+        seen[who] = done.last
+        if key:
+            again = sessions[who - 1].append(Block.user("never stored"), key=key)
+            assert (again.first, again.last) == (done.first, done.last)
+
+    for session in sessions:
+        assert texts(session) == said
+        assert session.log.state.open_calls.keys() == set(waiting)

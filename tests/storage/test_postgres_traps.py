@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from random import Random
 from string import ascii_letters
@@ -10,14 +12,15 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from databases import asked
 from eventsourcing.persistence import OperationalError
-from faulty import one_line
+from faulty import one_line, texts
 from opened_stores import store_of
 from postgres_server import Server
 from psycopg.errors import DeadlockDetected, SerializationFailure
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession
+from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.storage.event_log import storage_errors
 from cutbank.adapters.storage.postgres import postgres_datastore, postgres_storage
@@ -34,73 +37,46 @@ def engine() -> str:
     return "postgres"
 
 
-def recorder_of(store: SessionStore) -> PostgresRecorder:
-    recorder = store.events.recorder
-    assert isinstance(recorder, PostgresRecorder)
-    return recorder
-
-
-def texts(session: StoredSession) -> list[str]:
-    return [entry.text for entry in session.view().entries]
-
-
-# What is never changed
-
-
-def test_no_table_of_the_log_is_emptied(session: StoredSession) -> None:
-    session.append(Block.user("stays"))
-
-    for statement in (
-        "TRUNCATE stored_events",
-        "DELETE FROM topics",
-        "UPDATE topics SET topic = 'x'",
-        "DELETE FROM subjects",
-    ):
-        with pytest.raises(psycopg.Error, match="the log is immutable"):
-            connected_to_same(store_of(session), statement)
-
-    assert texts(session) == ["stays"]
-
-
-def connected_to_same(store: SessionStore, statement: str) -> None:
-    recorder_of(store).datastore.connection.execute(statement.encode())
-
-
 # Answers that never come
 
 
-Asked = Callable[..., list[tuple[Any, ...]]]
+Answer = list[tuple[Any, ...]]
+LOST = ConnectionLostError("the answer was lost")
 
 
-def is_append(query: object) -> bool:
-    return isinstance(query, bytes) and b"INSERT INTO stored_events" in query
+def at_appends(
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[Callable[[], Answer], PostgresLogDatastore], Answer],
+) -> None:
+    """Let a test answer the statements that append; what it gets runs the statement."""
+    real = PostgresLogDatastore.execute
+
+    def execute(self: PostgresLogDatastore, query: Any, parameters: Any = ()) -> Answer:
+        run = partial(real, self, query, parameters)
+        is_append = isinstance(query, bytes) and b"INSERT INTO stored_events" in query
+        return answer(run, self) if is_append else run()
+
+    monkeypatch.setattr(PostgresLogDatastore, "execute", execute)
 
 
 def losing_answers(monkeypatch: pytest.MonkeyPatch, *, after: bool, times: int = 1) -> list[int]:
     """The server goes away at the next writes, before or after it has done them."""
-    real: Asked = PostgresLogDatastore.execute
     lost: list[int] = []
 
-    def asked_once(
-        self: PostgresLogDatastore, query: Any, parameters: Any = ()
-    ) -> list[tuple[Any, ...]]:
-        if not is_append(query) or len(lost) >= times:
-            return real(self, query, parameters)
+    def answer(run: Callable[[], Answer], datastore: PostgresLogDatastore) -> Answer:
+        if len(lost) >= times:
+            return run()
         lost.append(1)
         if after:
-            real(self, query, parameters)
-        connection = self.connection
+            run()
+        connection = datastore.connection
         with pytest.raises(psycopg.OperationalError):
             connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         assert connection.closed
-        return _lost()
+        raise LOST
 
-    monkeypatch.setattr(PostgresLogDatastore, "execute", asked_once)
+    at_appends(monkeypatch, answer)
     return lost
-
-
-def _lost() -> list[tuple[Any, ...]]:
-    raise ConnectionLostError("the answer was lost")
 
 
 @pytest.mark.parametrize(("after", "keyed"), [(True, True), (True, False), (False, True)])
@@ -144,20 +120,17 @@ def test_an_append_that_was_lost_and_overtaken_is_a_conflict(
     session: StoredSession, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = session.append(Block.user("before")).last
-    real: Asked = PostgresLogDatastore.execute
     lost: list[int] = []
 
-    def overtaken(
-        self: PostgresLogDatastore, query: Any, parameters: Any = ()
-    ) -> list[tuple[Any, ...]]:
-        if is_append(query) and not lost:
-            lost.append(1)
-            with cutbank.open(database) as other:
-                other.session("a session").append(Block.user("somebody else"))
-            _lost()
-        return real(self, query, parameters)
+    def overtaken(run: Callable[[], Answer], _: PostgresLogDatastore) -> Answer:
+        if lost:
+            return run()
+        lost.append(1)
+        with cutbank.open(database) as other:
+            other.session("a session").append(Block.user("somebody else"))
+        raise LOST
 
-    monkeypatch.setattr(PostgresLogDatastore, "execute", overtaken)
+    at_appends(monkeypatch, overtaken)
 
     with pytest.raises(CutbankError):
         # `expect` is met when it is looked at, and no more when it is stored.
@@ -170,19 +143,15 @@ def test_an_append_that_was_lost_and_overtaken_is_a_conflict(
 def test_an_append_that_was_undone_for_others_is_made_anew(
     session: StoredSession, monkeypatch: pytest.MonkeyPatch, kind: type[psycopg.Error]
 ) -> None:
-    real: Asked = PostgresLogDatastore.execute
     undone: list[int] = []
 
-    def contended(
-        self: PostgresLogDatastore, query: Any, parameters: Any = ()
-    ) -> list[tuple[Any, ...]]:
-        if is_append(query):
-            undone.append(1)
-            if len(undone) < 4:
-                raise OperationalError(kind("not you"))
-        return real(self, query, parameters)
+    def contended(run: Callable[[], Answer], _: PostgresLogDatastore) -> Answer:
+        undone.append(1)
+        if len(undone) < 4:
+            raise OperationalError(kind("not you"))
+        return run()
 
-    monkeypatch.setattr(PostgresLogDatastore, "execute", contended)
+    at_appends(monkeypatch, contended)
 
     session.append(Block.user("a"))
 
@@ -193,8 +162,9 @@ def test_an_append_that_was_undone_for_others_is_made_anew(
 def test_a_sequence_that_was_set_back_is_no_conflict(session: StoredSession) -> None:
     """Whoever decides again on a conflict would do so for ever."""
     session.append(Block.user("a"))
-    connected_to_same(
-        store_of(session), "SELECT setval('stored_events_notification_id_seq', 1, false)"
+    asked(
+        store_of(session),
+        "SELECT setval('stored_events_notification_id_seq', 1, false)",
     )
 
     with one_line("stored_events_pkey"):
@@ -206,66 +176,51 @@ def test_a_sequence_that_was_set_back_is_no_conflict(session: StoredSession) -> 
 
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[Server]:
-    server = Server()
-    try:
+    with closing(Server()) as server:
         yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture
-def own_address(own_server: Server) -> str:
-    return f"{own_server.address}&schema=s{uuid4().hex}"
-
-
-def test_a_server_that_restarts_is_found_again(own_server: Server, own_address: str) -> None:
-    with cutbank.open(own_address) as store:
+def session_there(own_server: Server) -> Iterator[StoredSession]:
+    with cutbank.open(f"{own_server.address}&schema=s{uuid4().hex}") as store:
         session = store.session("s")
         session.append(Block.user("before"))
+        yield session
+
+
+def test_a_server_that_restarts_is_found_again(
+    own_server: Server, session_there: StoredSession
+) -> None:
+    store = store_of(session_there)
+    with store.events.recorder.subscribe() as subscription:
+        assert [next(subscription).id for _ in range(3)] == [1, 2, 3]
         own_server.tell("fast")
         own_server.tell("start")
 
-        assert texts(session) == ["before"]
+        assert texts(session_there) == ["before"]
         own_server.tell("immediate")
         own_server.tell("start")
-        session.append(Block.user("after"))
+        session_there.append(Block.user("after"))
 
-        assert texts(session) == ["before", "after"]
-        assert verify(store).is_ok
+        assert texts(session_there) == ["before", "after"]
+        assert next(subscription).topic == "cutbank:BlockAppended"
+    assert verify(store).is_ok
 
 
 def test_a_server_that_stays_away_is_an_error_of_one_line(
-    own_server: Server, own_address: str, monkeypatch: pytest.MonkeyPatch
+    own_server: Server, session_there: StoredSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_datastore, "RECONNECT_SECONDS", 0.2)
-    with cutbank.open(own_address) as store:
-        session = store.session("s")
-        at = session.append(Block.user("before")).last
-        own_server.tell("fast")
+    own_server.tell("fast")
 
-        with one_line("cannot be reached"):
-            session.append(Block.user("lost"))
-        with one_line("cannot be reached"):
-            session.view()
+    with one_line("cannot be reached"):
+        session_there.append(Block.user("lost"))
+    with one_line("cannot be reached"):
+        session_there.view()
 
-        own_server.tell("start")
-        assert session.append(Block.user("after")).last == at + 1
-        assert texts(session) == ["before", "after"]
-
-
-def test_a_subscription_outlives_a_restart(own_server: Server, own_address: str) -> None:
-    with cutbank.open(own_address) as store:
-        session = store.session("s")
-        with store.events.recorder.subscribe() as subscription:
-            assert next(subscription).id == 1
-            own_server.tell("immediate")
-            own_server.tell("start")
-            session.append(Block.user("after"))
-
-            assert [next(subscription).topic for _ in range(2)] == [
-                "cutbank:TurnStarted",
-                "cutbank:BlockAppended",
-            ]
+    own_server.tell("start")
+    session_there.append(Block.user("after"))
+    assert texts(session_there) == ["before", "after"]
 
 
 # What a server may not do

@@ -1,7 +1,8 @@
 """A cache gives back what was put in, tells what is damaged, and is anybody's at once."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -29,16 +30,20 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_put_in_comes_out_and_what_was_put_last_counts(path: Path) -> None:
+    last = CELL.model_copy(update={"calls": 4})
     with open_result_cache(path) as cache:
-        cache.put("k", CELL)
-        cache.put("k", CELL.model_copy(update={"calls": 4}))
-        cache.put("controls", (CONTROL, CONTROL))
+        for key, value in (("k", CELL), ("k", last), ("controls", (CONTROL, CONTROL))):
+            cache.put(key, value)
+    with open_summary_cache(path) as summaries:
+        summaries.put("summary", Draft("They spoke of clay."))
 
     with open_result_cache(path) as cache:
-        assert cache.get("k") == CELL.model_copy(update={"calls": 4})
+        assert cache.get("k") == last
         assert cache.get("controls") == (CONTROL, CONTROL)
         assert cache.get("another") is None
         assert cache.damaged == 0
+        assert cache.get("summary") is None  # which is something else
+        assert cache.damaged == 1
 
 
 @example(
@@ -106,15 +111,6 @@ def test_a_row_that_was_spoilt_is_told_and_can_be_put_anew(path: Path) -> None:
             assert cache.get("k") == CELL
 
 
-def test_what_was_kept_as_something_else_is_missing(path: Path) -> None:
-    with open_summary_cache(path) as cache:
-        cache.put("k", Draft("They spoke of clay."))
-
-    with open_result_cache(path) as cache:
-        assert cache.get("k") is None
-        assert cache.damaged == 1
-
-
 @pytest.mark.parametrize("damage", ["garbage", "another program's", "torn", "a folder"])
 def test_a_file_that_is_no_cache_is_refused_in_one_line_and_left_alone(
     path: Path, damage: str
@@ -126,44 +122,34 @@ def test_a_file_that_is_no_cache_is_refused_in_one_line_and_left_alone(
         case "a folder":
             path.mkdir()
         case "torn":
-            with open_result_cache(path) as cache:
-                cache.put("k", CELL)
+            open_result_cache(path).close()
             path.write_bytes(path.read_bytes()[:700])
         case _:
             with closing(path) as connection:
                 connection.execute("CREATE TABLE letters (text)")
     before = path.read_bytes() if path.is_file() else None
 
-    with pytest.raises(CacheFileError, match=r"cache\.db.*--cache") as refused:
+    with pytest.raises(CacheFileError, match=r"^[^\n]*cache\.db[^\n]*--cache[^\n]*$"):
         open_result_cache(path)
 
-    assert "\n" not in str(refused.value)
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
 def test_many_at_once_lose_nothing(path: Path) -> None:
     """From the making of the file on: one cannot switch to a log while another writes."""
-    failed: list[BaseException] = []
     starting = Barrier(6)
 
     def put(own: int) -> None:
-        try:
-            starting.wait()
-            with open_result_cache(path) as cache:
-                for number in range(10):
-                    cache.put(f"{own}-{number}", CELL)
-                    cache.put(f"shared-{number}", CELL)
-                    assert cache.get(f"shared-{number}") == CELL
-        except BaseException as error:  # noqa: BLE001 - looked at by the test
-            failed.append(error)
+        starting.wait(60)
+        with open_result_cache(path) as cache:
+            for number in range(10):
+                cache.put(f"{own}-{number}", CELL)
+                cache.put(f"shared-{number}", CELL)
+                assert cache.get(f"shared-{number}") == CELL
 
-    threads = [Thread(target=put, args=(own,)) for own in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(put, range(6)))
 
-    assert not failed
     with open_result_cache(path) as cache:
         kept = [cache.get(f"{own}-{number}") for own in range(6) for number in range(10)]
         assert kept == [CELL] * 60

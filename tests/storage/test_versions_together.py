@@ -5,62 +5,40 @@ from pathlib import Path
 
 import pytest
 from faulty import closing, one_line, texts
+from files_at_rest import write
+from opened_stores import store_of
 from processes import Processes
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block
+from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.storage.sqlite import sqlite_schema
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def new(path: Path) -> int:
-    del path
-    return 0
-
-
-def empty(path: Path) -> int:
-    path.touch()
-    return 0
-
-
-def current(path: Path) -> int:
-    with cutbank.open(path) as store:
-        store.session("session").append(Block.user("words"))
-        return store.events.recorder.max_notification_id()
-
-
-def old(path: Path) -> int:
-    return restored(path, "v1", "WAL")
-
-
-def old_copy_at_rest(path: Path) -> int:
-    return restored(path, "v2", "DELETE")
-
-
-def moved(path: Path) -> int:
-    """Of today, and it does not know its file."""
-    return restored(path, "v3", "DELETE")
-
-
-def restored(path: Path, version: str, mode: str) -> int:
-    with closing(path) as connection:
-        connection.executescript((GOLDEN / f"{version}.sql").read_text(encoding="utf-8"))
-        connection.execute(f"PRAGMA journal_mode = {mode}")
-        found = connection.execute("SELECT max(notification_id) FROM stored_events")
-        return int(found.fetchone()[0])
+FILES: dict[str, tuple[str, str] | None] = {
+    "new": None,
+    "old": ("v1", "WAL"),
+    "old, at rest": ("v2", "DELETE"),
+    "of today, and it does not know its file": ("v7", "DELETE"),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [new, empty, current, old, old_copy_at_rest, moved])
+@pytest.mark.parametrize("made", FILES)
 def test_twenty_processes_open_a_database_at_once(
-    tmp_path: Path, run: Processes, make: object
+    tmp_path: Path, run: Processes, made: str
 ) -> None:
     for number in range(3):
-        path = tmp_path / f"{number}.db"
-        before = make(path)  # type: ignore[operator]
+        path, before = tmp_path / f"{number}.db", 0
+        if dump := FILES[made]:
+            with closing(path) as connection:
+                connection.executescript((GOLDEN / f"{dump[0]}.sql").read_text(encoding="utf-8"))
+                connection.execute(f"PRAGMA journal_mode = {dump[1]}")
+                found = connection.execute("SELECT max(notification_id) FROM stored_events")
+                before = int(found.fetchone()[0])
 
         ended = run.run_together(20, "joins", path, "NUMBER")
 
@@ -77,21 +55,12 @@ def test_twenty_processes_open_a_database_at_once(
             assert verify(store).violations == []
 
 
-def migrated_to_the_next_format(path: Path) -> None:
-    """As a later cutbank will do it."""
-    with closing(path) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("ALTER TABLE imports ADD COLUMN of_the_future TEXT")
-        connection.execute(f"PRAGMA user_version = {sqlite_schema.SCHEMA_VERSION + 1}")
-        connection.execute("COMMIT")
-
-
 @pytest.mark.parametrize("has_written", [True, False])
 def test_an_older_cutbank_does_not_write_to_what_a_newer_one_has_migrated(
     tmp_path: Path, *, has_written: bool
 ) -> None:
     path = tmp_path / "log.db"
-    current(path)
+    write(path)
     with cutbank.open(path) as store:
         session = store.session("session")
         if has_written:
@@ -99,7 +68,11 @@ def test_an_older_cutbank_does_not_write_to_what_a_newer_one_has_migrated(
             session.append(Block.user("words"), Block.user("words"))
         newest = store.events.recorder.max_notification_id()
 
-        migrated_to_the_next_format(path)
+        with closing(path) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ALTER TABLE imports ADD COLUMN of_the_future TEXT")
+            connection.execute(f"PRAGMA user_version = {sqlite_schema.SCHEMA_VERSION + 1}")
+            connection.execute("COMMIT")
 
         for blocks in (1, 2, 1):
             with one_line("log.db was migrated by a newer cutbank while it was open: upgrade"):
@@ -109,33 +82,28 @@ def test_an_older_cutbank_does_not_write_to_what_a_newer_one_has_migrated(
         cutbank.open(path)
 
 
-def test_other_changes_of_the_tables_do_not_stop_a_writer(tmp_path: Path) -> None:
-    path = tmp_path / "log.db"
-    with cutbank.open(path) as store:
-        session = store.session("session")
-        session.append(Block.user("words"))
-        with closing(path) as connection:
-            connection.execute("CREATE INDEX of_somebody_else ON stored_events (tokens)")
+def test_other_changes_of_the_tables_do_not_stop_a_writer(session: StoredSession) -> None:
+    session.append(Block.user("words"))
+    with closing(Path(session.log.context.name)) as connection:
+        connection.execute("CREATE INDEX of_somebody_else ON stored_events (tokens)")
 
-        session.append(Block.user("more"))
+    session.append(Block.user("more"))
 
-        assert texts(session) == ["words", "more"]
+    assert texts(session) == ["words", "more"]
 
 
-def test_an_appender_s_statements_are_not_looked_at_twice(tmp_path: Path) -> None:
+def test_an_appender_s_statements_are_not_looked_at_twice(session: StoredSession) -> None:
     """What refuses an older writer costs an append nothing."""
-    with cutbank.open(tmp_path / "log.db") as store:
-        session = store.session("session")
-        for _ in range(3):
-            session.append(Block.user("words"))
-        datastore = sqlite_recorder(store).datastore
-        looks: list[str] = []
-        datastore.reader.set_trace_callback(looks.append)
+    for _ in range(3):
+        session.append(Block.user("words"))
+    looks: list[str] = []
+    datastore = sqlite_recorder(store_of(session)).datastore
+    datastore.reader.set_trace_callback(looks.append)
 
-        for number in range(5):
-            session.append(Block.user(f"{number}"))
+    for number in range(5):
+        session.append(Block.user(f"{number}"))
 
-        assert looks == []
+    assert looks == []
 
 
 def test_an_sqlite_that_is_too_old_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.policies.catalog import POLICIES, build_policy
+from cutbank.domain.policies.catalog import POLICIES
 from cutbank.domain.policies.policy import Policy, get_presets, list_settings
 
 USUAL_LIMIT = 200_000
@@ -21,11 +22,11 @@ def every_name() -> list[str]:
 
 def fitted(name: str, limit: int) -> Policy:
     """The policy, its settings in tokens as much smaller as the limit is; unless they must not."""
-    policy = build_policy(name, {})
+    policy = get_policy(name)
     for setting in dict(_in_tokens(policy)):
         wanted = getattr(policy, setting) * limit // USUAL_LIMIT
         try:
-            policy = build_policy(name, {**_told(policy, name), setting: wanted})
+            policy = get_policy(name, **_told(policy, name) | {setting: wanted})
         except InvalidSettingError:
             continue  # another setting or a bound forbids it
     return policy
@@ -39,5 +40,5 @@ def _in_tokens(policy: Policy) -> Iterator[tuple[str, int]]:
 
 
 def _told(policy: Policy, name: str) -> dict[str, int]:
-    before = dict(_in_tokens(build_policy(name, {})))
+    before = dict(_in_tokens(get_policy(name)))
     return {key: value for key, value in _in_tokens(policy) if value != before[key]}

@@ -5,8 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.rows import FidelityRow, RowKind, SessionRows, ViewSegment
+from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 
@@ -119,3 +121,13 @@ def cut_talks(draw: st.DrawFn) -> tuple[SessionReading, tuple[RowBoundary, ...]]
         if not boundaries or first > boundaries[-1].first_kept:
             boundaries.append(RowBoundary(call, first))
     return talk.read(), tuple(boundaries)
+
+
+def measure(talk: Talk, *boundaries: tuple[int, int]) -> FidelityMeasure:
+    """Measured at boundaries, each a call and the first position that it keeps."""
+    return FidelityMeasure(talk.read(), [RowBoundary(*boundary) for boundary in boundaries])
+
+
+def score_summary(measure: FidelityMeasure, summary: str) -> Scores:
+    """The scores of a view that has this summary for all that is hidden."""
+    return measure.score(dropping(measure.reading, measure.boundaries, summary))

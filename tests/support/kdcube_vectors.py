@@ -8,10 +8,10 @@ from neutral_blocks import Neutral
 from neutral_timeline import timeline_window
 from vector_files import Vector
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.summaries.summarizer import SummaryPart, SummaryRequest
 from cutbank.domain.window import Window
@@ -22,7 +22,7 @@ SYNTHETIC = {SummaryPart.HISTORY: "SUM", SummaryPart.TURN: "PRE"}
 
 def shipped(vector: Vector) -> RollingTimeline:
     turns = vector["config"]["keep_recent_turns"]
-    policy = build_policy("kdcube@as_shipped", {"keep_recent_turns": turns})
+    policy = get_policy("kdcube@as_shipped", keep_recent_turns=turns)
     assert isinstance(policy, RollingTimeline)
     return policy
 

@@ -9,13 +9,13 @@ from uuid import UUID
 from neutral_blocks import block_of, images_of, turn_of
 from vector_files import Vector, lines_of
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary, Trigger
 from cutbank.domain.digest import build_digest
 from cutbank.domain.event import Event
 from cutbank.domain.item import Item
 from cutbank.domain.messages import group_messages
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import (
@@ -139,7 +139,7 @@ def cases(which: str, file: str) -> Iterator[Case]:
         }
         if file == "klaude":
             settings["answer_tokens"] = config["max_tokens"]
-        policy = build_policy(f"klaude-code@{SYSTEMS[file]}", settings)
+        policy = get_policy(f"klaude-code@{SYSTEMS[file]}", **settings)
         assert isinstance(policy, ReserveHeadroom)
         boundary, summary = standing(vector["input"], at)
         window = seen(log, boundary, summary, config["context_limit"] or 0)

@@ -5,10 +5,10 @@ from typing import Any
 
 from neutral_blocks import block_of, images_of, turn_of
 
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.token_estimate import estimate_block
@@ -45,7 +45,7 @@ class Case:
     def policy(self, name: str = "qbit@as_shipped", **settings: Any) -> ScoredPruning:
         """The policy with the vector's configuration."""
         config = {key: self.vector["config"][key] for key in CONFIGURED}
-        policy: Policy = build_policy(name, {**config, **settings})
+        policy: Policy = get_policy(name, **{**config, **settings})
         assert isinstance(policy, ScoredPruning)
         return policy
 

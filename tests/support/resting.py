@@ -1,12 +1,13 @@
 """Sessions at rest, and what workers said: what tests of idle work share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from threading import Event, Semaphore
 from typing import Protocol, TypeVar
 
-from cutbank import Block, StoredSession
+from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
@@ -42,9 +43,6 @@ class Told:
         return [notice.session for notice in self.about(about)]
 
 
-Working = Callable[..., IdleWorker]
-
-
 def look(worker: IdleWorker) -> datetime:
     """Have the worker look and do what is due; return when it wants to look again."""
     next_at = worker.look()
@@ -59,6 +57,28 @@ class SetClock(Protocol):
     now: datetime
 
     def __call__(self) -> datetime: ...
+
+
+@dataclass
+class Idle:
+    """A store with its clock, workers on it, and what they said."""
+
+    store: SessionStore
+    clock: SetClock
+    told: Told = field(default_factory=Told)
+    workers: list[IdleWorker] = field(default_factory=list)
+
+    @cached_property
+    def session(self) -> StoredSession:
+        return self.store.session("a session")
+
+    def worker(self, rules: IdleRules | None = None, *, name: str | None = None) -> IdleWorker:
+        worker = IdleWorker(self.store, rules or RULES, name=name, listeners=[self.told])
+        self.workers.append(worker)
+        return worker
+
+    def pass_time(self, seconds: float) -> None:
+        pass_time(self.clock, seconds)
 
 
 def talk(session: StoredSession) -> None:

@@ -12,7 +12,7 @@ import pytest
 from resting import Told
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, ToolCall, ToolResult
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
@@ -55,8 +55,6 @@ class Action:
 
 @dataclass
 class Time:
-    """A clock that only moves when it is told to."""
-
     now: datetime = BEGIN
 
     def __call__(self) -> datetime:
@@ -146,10 +144,7 @@ class Simulation:
         self._close()
         self._stack.close()
 
-    # What happens
-
     def run(self, actions: Iterable[Action], rest_s: float = 3_600) -> None:
-        """All actions, one after the other, and so many seconds of rest."""
         for action in actions:
             self.pass_time(action.after_s)
             self._act(action)
@@ -210,22 +205,17 @@ class Simulation:
                     file.with_name(file.name + end).unlink(missing_ok=True)
             self._open()
         else:
-            self.workers = [self._worker(store) for store in self._of_workers()]
-
-    def session(self, key: str) -> StoredSession:
-        return self.stores[0].session(key)
-
-    # How
+            self._start_workers()
 
     def _act(self, action: Action) -> None:
-        key, session = action.key, self.session(action.key)
+        key, session = action.key, self.stores[0].session(action.key)
         known = self.known.setdefault(key, Known(self.clock.now))
         if known.closed:
             return
         match action.what:
+            case "say" | "close" if known.calls:
+                return  # it waits for its tool, as agents do
             case "say":
-                if known.calls:
-                    return  # it waits for its tool, as agents do
                 begin = session.position
                 turns = range(begin, begin + action.much)
                 session.append(*(Block.user(f"{key}: {position} {TURN}") for position in turns))
@@ -245,9 +235,7 @@ class Simulation:
                     return
                 known.wake = None
                 session.schedule_wake(None)
-            case _:
-                if known.calls:
-                    return
+            case "close":
                 session.close()
                 known.closed = True
         known.last = self.clock.now
@@ -279,7 +267,7 @@ class Simulation:
     def _check_may_begin(self, notice: WorkerNotice, known: Known) -> None:
         due_at = known.due_at(self.rules)
         assert due_at is not None, f"begun though not at rest: {notice}"
-        assert notice.at >= due_at, f"begun too early: {notice}"
+        assert due_at <= notice.at, f"begun too early: {notice}"
         assert self.rules.find_resume_time(notice.at) is None, f"begun in quiet hours: {notice}"
         if len(self.workers) > 1:
             return
@@ -290,24 +278,18 @@ class Simulation:
         assert notice.attempt == len(known.begun) <= self.rules.attempts, notice
 
     def _check_nobody_waits(self) -> None:
-        now = self.clock.now
-        self._check_spend(now)
-        if self.rules.find_resume_time(now) is not None or self.rules.hourly_usd is not None:
+        now, hourly = self.clock.now, self.rules.hourly_usd
+        if hourly is not None:
+            spent = sum(cost for at, cost in self.summariser.spent if at > now - SPEND_WINDOW)
+            running = self.rules.concurrency * len(self.workers) * PRICE
+            assert spent < hourly + running, f"{spent} in an hour"
+        if hourly is not None or self.rules.find_resume_time(now) is not None:
             return
         for key, known in self.known.items():
             due_at = known.due_at(self.rules)
             if due_at is None or due_at > now or known.turns < FULL or known.begun:
                 continue
             assert known.handled, f"{key} is due since {due_at}, and at {now} nobody has begun"
-
-    def _check_spend(self, now: datetime) -> None:
-        if self.rules.hourly_usd is None:
-            return
-        spent = sum(cost for at, cost in self.summariser.spent if at > now - SPEND_WINDOW)
-        running = self.rules.concurrency * len(self.workers) * PRICE
-        assert spent < self.rules.hourly_usd + running, f"{spent} in an hour"
-
-    # The store
 
     def _open(self) -> None:
         count = len(self.workers) if self.own_files else 1
@@ -318,17 +300,15 @@ class Simulation:
         for number, store in enumerate(self.stores[1:], 1):
             name = f"{self.stores[0].read_models.name}-{number}"
             store.context._read_models = ReadModels(store.events, name, log=store.name)
-        self.workers = [self._worker(store) for store in self._of_workers()]
+        self._start_workers()
 
-    def _of_workers(self) -> list[SessionStore]:
-        return [self.stores[number % len(self.stores)] for number in range(len(self.workers))]
+    def _start_workers(self) -> None:
+        for number in range(len(self.workers)):
+            store = self.stores[number % len(self.stores)]
+            self.workers[number] = IdleWorker(store, self.rules, listeners=[self.told])
+            self.workers[number].on_free = self._note_free
 
-    def _worker(self, store: SessionStore) -> IdleWorker:
-        worker = IdleWorker(store, self.rules, listeners=[self.told])
-        worker.on_free = self._is_free
-        return worker
-
-    def _is_free(self) -> None:
+    def _note_free(self) -> None:
         self._freed = True
 
     def _close(self) -> None:

@@ -260,3 +260,8 @@ def told_on(story: Story, *acts: str) -> Story:
         verb, _, n = act.partition(" ")
         getattr(story, verb)(int(n or 0))
     return story
+
+
+def play(story: Story, *acts: tuple[str, int]) -> None:
+    for verb, n in acts:
+        getattr(story, verb)(n)

@@ -1,5 +1,7 @@
 """What must hold at every boundary, whoever planned it."""
 
+from typing import NamedTuple
+
 from story import Story
 
 from cutbank.domain.cut_points import find_unsent_positions
@@ -115,3 +117,26 @@ def a_conversation_is_left(before: Window, settlement: Settlement) -> None:
     before_tokens = sum(item.tokens for item in before.items)
     assert settlement.kept_tokens < before_tokens + texts_of(settlement)
     assert any(item.position in kept for item in before.items)
+
+
+class StoryState(NamedTuple):
+    """What the rules compare a settlement with."""
+
+    window: Window
+    covered: Ranges
+    fates: dict[int, BlockStatus | None]
+
+
+def state_of(story: Story) -> StoryState:
+    covered = story.summary.covers if story.summary else Ranges()
+    return StoryState(story.window(), covered, {at: story.fate(at) for at in story.blocks})
+
+
+def every_rule_holds(story: Story, settlement: Settlement, before: StoryState) -> None:
+    every_block_has_one_fate(story, settlement)
+    nothing_is_parted(story, settlement, before.window)
+    pins_and_open_calls_stay(story, settlement)
+    what_was_done_to_a_block_lasts(story, before.fates)
+    something_goes(settlement, before.window, before.covered)
+    the_view_is_not_empty(settlement, before.window)
+    what_stays_is_told_apart(story, settlement, before.window)

@@ -58,7 +58,6 @@ app = typer.Typer(
 
 
 def print_version(context: typer.Context, asked: bool) -> None:
-    """Print the version before anything else is parsed or opened."""
     if not asked:
         return
     # A slow import that nothing else needs.
@@ -158,7 +157,6 @@ def _report_error(message: str, code: int, asked: Invocation, lines: Sequence[st
 
 
 def _describe_usage_error(error: Exception) -> str:
-    """Describe typer's error, and name the help."""
     message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
     message = message.replace("Value error, ", "")
     context = getattr(error, "ctx", None)

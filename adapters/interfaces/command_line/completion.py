@@ -3,7 +3,6 @@
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -20,16 +19,9 @@ Suggestions = list[tuple[str, str]]
 """Words with their descriptions."""
 
 
-@dataclass(frozen=True, slots=True)
-class WordStart:
-    """The start of the completed word, which the shell leaves unchanged."""
-
-    prefix: str = ""
-
-
 def run_completion(program: Any, shell: str) -> None:
     """Print the completions for a shell such as `complete_bash`, and exit."""
-    begun = WordStart()
+    begun = ""
     # Descriptions wrap at this width; fish would take each line for a word.
     os.environ["COLUMNS"] = "1000"
     if shell.endswith("_bash"):
@@ -39,10 +31,10 @@ def run_completion(program: Any, shell: str) -> None:
     program.main([], prog_name="cutbank", obj=begun)
 
 
-def join_broken_words(words: Sequence[str], current: int) -> tuple[list[str], int, WordStart]:
+def join_broken_words(words: Sequence[str], current: int) -> tuple[list[str], int, str]:
     """Rejoin words that bash split, and return them with the index of the completed word.
 
-    Of that word, only the part that bash will replace is included; `WordStart` holds the rest.
+    Of that word, only the part that bash will replace is included; the last value is the rest.
     """
     typed: list[str] = []
     is_joined = False
@@ -56,12 +48,12 @@ def join_broken_words(words: Sequence[str], current: int) -> tuple[list[str], in
         if is_break or is_joined:
             if at == current:
                 before = typed.pop() + (word if is_break else "")
-                return [*typed, "" if is_break else word], len(typed), WordStart(before)
+                return [*typed, "" if is_break else word], len(typed), before
             typed[-1] += word
         else:
             typed.append(word)
         is_joined = is_break
-    return typed, len(typed) - 1, WordStart()
+    return typed, len(typed) - 1, ""
 
 
 def suggest_policies(ctx: typer.Context, incomplete: str) -> Suggestions:
@@ -81,7 +73,6 @@ def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 
 def suggest_formats(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """Suggest the formats that a session can be written in."""
     from ...runtime.archive import archive_writer as archive  # noqa: PLC0415 - only who exports pays for it
     from ...transcripts.formats.catalog import FORMATS  # noqa: PLC0415 - start-up time
 
@@ -129,8 +120,7 @@ def _setting_pairs(settings: Iterable[PolicySetting]) -> Iterator[tuple[str, str
 def _match_suggestions(
     ctx: typer.Context, incomplete: str, words: Iterable[tuple[str, str]]
 ) -> Suggestions:
-    begun = ctx.find_root().obj
-    before = begun.prefix if isinstance(begun, WordStart) else ""
+    before = ctx.find_root().obj  # as `run_completion` was given it
     return [
         (word.removeprefix(before), about)
         for word, about in words

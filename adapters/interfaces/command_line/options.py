@@ -39,7 +39,6 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, str]:
-    """Parse `KEY=VALUE` words. Raises InvalidSettingError if one is malformed."""
     settings = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -63,12 +62,16 @@ def read_input_text(path: str) -> str:
 
 
 def write_session_page(
-    session: StoredSession, path: Path, lineage: str | None, *, full: bool
-) -> None:
+    session: StoredSession, path: Path | None, lineage: str | None, *, full: bool
+) -> str | None:
+    """Write the page if one is wanted, and return its path."""
+    if path is None:
+        return None
     # Avoid a slow import where no page is written.
-    from ...analysis.pages.session_page import write_page as write  # noqa: PLC0415 - start-up time
+    from ...analysis.pages.session_page import write_page  # noqa: PLC0415 - start-up time
 
-    write(session, path, lineage=lineage, is_full=full)
+    write_page(session, path, lineage=lineage, is_full=full)
+    return str(path)
 
 
 def parse_moment(text: str, option: str) -> datetime:

@@ -29,7 +29,6 @@ _FALLBACK_TEXTS = {
 
 
 def outcome_to_json(outcome: CompactionOutcome, lineage: str) -> dict[str, Any]:
-    """Return an outcome as `compact --json` and `demo --json` print it."""
     return {
         "lineage": lineage,
         **pick(outcome, "compacted reason policy pre_tokens post_tokens"),
@@ -74,7 +73,6 @@ def pricing_to_json(pricing: Pricing) -> dict[str, Any]:
 
 
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
-    """Return an explanation as `compact --dry-run --json` prints it."""
     due, plan = explanation.due, explanation.plan
     return {
         "trigger": explanation.trigger,
@@ -101,7 +99,6 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
 def print_outcome(
     session: str, lineage: str, outcome: CompactionOutcome, number: int | None, *, is_served: bool
 ) -> None:
-    """Print what a compaction did, or why it did nothing."""
     if outcome.summary is None:
         print_text(f"{session} was not compacted: {outcome.reason}")
         return
@@ -149,7 +146,6 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def describe_repair(repair: Repair) -> str:
-    """Describe which rule changed what in a plan."""
     changes = [
         f"#{repair.wanted} was wanted, #{repair.got} is legal" if repair.got is not None else "",
         f"stays: {format_handles(repair.stays)}" if repair.stays else "",

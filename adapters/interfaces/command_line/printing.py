@@ -43,12 +43,10 @@ def print_text(text: str = "", **style: Any) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document, indented on a terminal."""
     sys.stdout.write(_encode_json(document, indent=2 if sys.stdout.isatty() else None) + "\n")
 
 
 def print_answer(as_json: bool, document: Any, *lines: str) -> None:
-    """Print the document if JSON was asked for, else the lines."""
     if as_json:
         print_json(document)
     else:
@@ -93,11 +91,11 @@ def _escape_match(found: re.Match[str]) -> str:
 
 def print_brief(top: str, text: str) -> None:
     """Print a heading, and as much of the text as fits into its line."""
-    print_text(f"{top}  {clip_text(text, max(20, get_line_width() - len(top) - 2))}".rstrip())
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+    print_text(f"{top}  {clip_text(text, max(20, width - len(top) - 2))}".rstrip())
 
 
 def print_block(top: str, pieces: Iterable[str]) -> None:
-    """Print a heading, and the text below it, indented."""
     print_text(top, bold=True)
     for piece in pieces:
         for line in escape_controls(piece).split("\n"):
@@ -182,17 +180,11 @@ def _print_paragraphs(headings: Sequence[str], rows: Iterable[Sequence[str]]) ->
 
 
 def can_print(text: str) -> bool:
-    """Return whether standard output can encode the text."""
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def get_line_width() -> int:
-    """Return the width of a line: the terminal's, or 100 in a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
 
 
 def print_wrapped(text: str, indent: str) -> None:
@@ -269,7 +261,6 @@ def format_short_tokens(tokens: int) -> str:
 
 
 def shorten_home(path: str) -> str:
-    """Replace the user's home folder by `~`."""
     home = str(Path.home())
     return f"~{path.removeprefix(home)}" if f"{path}/".startswith(f"{home}/") else path
 
@@ -282,7 +273,6 @@ def format_handles(handles: "Ranges", most: int = MAX_RANGES) -> str:
 
 
 def format_shares(shares: "Sequence[KindShare]") -> str:
-    """Return the blocks and tokens of each kind, or `nothing`."""
     parts = (f"{share.blocks:,} {share.kind} with {share.tokens:,} tokens" for share in shares)
     return ", ".join(parts) or "nothing"
 

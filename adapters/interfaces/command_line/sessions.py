@@ -110,12 +110,15 @@ def _default_path() -> Path:
     return folder / "cutbank.db"
 
 
+def name_to_json(session: StoredSession) -> dict[str, Any]:
+    return {"session": session.key, "namespace": session.namespace}
+
+
 def session_to_json(session: StoredSession) -> dict[str, Any]:
     """Return a session for a list of sessions, read in O(1)."""
     log = session.log
     return {
-        "session": session.key,
-        **pick(session, "namespace"),
+        **name_to_json(session),
         **pick(log, "title project source"),
         "parent": log.parent.key if log.parent else None,
         "forked_from": log.forked_from.key if log.forked_from else None,
@@ -161,12 +164,10 @@ def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]
 
 
 def sort_newest_first(listed: Iterable[SessionJson]) -> list[SessionJson]:
-    """Sort by the time of the last event, newest first."""
     return sorted(listed, key=lambda one: one["said_at"] or "", reverse=True)
 
 
 def get_listed_title(one: SessionJson) -> str:
-    """Return a session's title, or else its first prompt."""
     return one["title"] or one["first_prompt"] or ""
 
 
@@ -199,7 +200,6 @@ def shorten_names(keys: Iterable[str]) -> dict[str, str]:
 
 
 def _shared_prefix_length(one: str, other: str) -> int:
-    """Return the number of initial characters that two names share."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

@@ -1,7 +1,7 @@
 """Lists every verb and the options that all take; loads a verb's module when it is called."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import Any
@@ -17,7 +17,7 @@ VERBS = {
     "demo": "demo.demo",
     "import": "import_.import_",
     "export": "export.export",
-    "formats": "formats.formats",
+    "formats": "export.formats",
     "sessions": "list_.sessions",
     "costs": "list_.costs",
     "show": "read.show",
@@ -44,7 +44,7 @@ VERBS = {
     "idle": "idle.idle",
     "wake": "write.wake",
     "backtest": "backtest.backtest",
-    "policies": "policies.policies",
+    "policies": "settings.policies",
     "settings": "settings.settings",
     "verify": "verify.verify",
     "backup": "verify.backup",
@@ -63,7 +63,6 @@ def option(words: str, about: str, default: Any = None, **more: Any) -> Any:
 
 
 def flag(words: str, about: str) -> Any:
-    """Return typer's option without a value."""
     return option(words, about, default=False)
 
 
@@ -90,8 +89,6 @@ class NegativeAnswerError(CutbankError):
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The values of the shared options."""
-
     db: str | None = None
     named: str | None = None
     as_json: bool = False
@@ -143,26 +140,18 @@ def _shared_signature(
     """Define the shared options by its signature; it is never called."""
 
 
-class LazyVerbs(Mapping[str, Any]):
-    """typer's commands, loaded one at a time so that each verb starts fast."""
+class Program(TyperGroup):
+    """The program, which loads the module of a verb when the verb is needed."""
 
-    def __getitem__(self, name: str) -> Any:
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = dict.fromkeys(VERBS)
+
+    def get_command(self, _: Any, name: str) -> Any:
+        if name not in VERBS:
+            return None
         module, function = VERBS[name].split(".")
         verb = getattr(import_module(f"..commands.{module}", __package__), function)
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(name)(add_shared_options(verb))
         return get_command(app)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(VERBS)
-
-    def __len__(self) -> int:
-        return len(VERBS)
-
-
-class Program(TyperGroup):
-    """The program, which looks up its verbs when they are needed."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.commands: Any = LazyVerbs()

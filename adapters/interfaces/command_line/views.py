@@ -9,8 +9,7 @@ from ....projections.rendering.catalog import RENDERERS, render_view
 from ....projections.view_content import Coordinate, ViewEntry
 from ...analysis.auditing.diffs import ViewReference, read_view_reference
 from ...runtime.sessions.stored_session import StoredSession
-from .blocks import format_block_body, format_block_heading
-from .handles import find_position
+from .blocks import find_position, format_block_body, format_block_heading
 from .printing import format_count, pick, print_block, print_brief, print_text
 
 
@@ -24,7 +23,6 @@ def format_coordinate(at: Coordinate) -> str:
 
 
 def read_place(session: StoredSession, word: str, lineage: str) -> ViewReference:
-    """Parse a view reference; `lineage` is the default."""
     return read_view_reference(session, word, lineage, lambda at: find_position(session, at))
 
 
@@ -47,13 +45,11 @@ def read_view_place(
 
 
 def check_format(form: str | None) -> None:
-    """Raise InvalidSettingError if no renderer has this name."""
     if form is not None and form not in RENDERERS:
         raise InvalidSettingError(f"no format {form!r}; there are {', '.join(RENDERERS)}")
 
 
 def view_to_json(view: HistoryView, form: str) -> dict[str, Any]:
-    """Return a view in one of its rendering formats."""
     rendered = render_view(view, form)
     document = {
         **pick(view, "session namespace"),
@@ -71,7 +67,6 @@ def view_to_json(view: HistoryView, form: str) -> dict[str, Any]:
 
 
 def print_view(view: HistoryView, *, brief: bool = False) -> None:
-    """Print a view in the order in which it is sent."""
     print_text(
         f"{view.session}: {format_count(view.tokens, 'token')} estimated,"
         f" {format_count(len(view.entries), 'block')},"

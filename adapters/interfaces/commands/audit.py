@@ -30,8 +30,7 @@ from ....projections.read_models.timestamps import format_timestamp
 from ....projections.rendering.neutral import MESSAGE_ROLES
 from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audit import audit as audit_session
-from ..command_line.blocks import format_block_heading
-from ..command_line.handles import find_position
+from ..command_line.blocks import find_position, format_block_heading
 from ..command_line.options import (
     HTML,
     LINEAGE,
@@ -103,10 +102,9 @@ def audit(
             None if word is None else find_position(found, word) for word in (start, end)
         )
         story = audited.read_between(first or 1, last)
-        if html is not None:
-            write_session_page(found, html, place.lineage, full=full)
-        if html is not None and not call.as_json:
-            print_text(f"wrote {html}")
+        page = write_session_page(found, html, place.lineage, full=full)
+        if page and not call.as_json:
+            print_text(f"wrote {page}")
             return
         proofs = Counter[RequestProof]()
         story = _count_proofs(story, proofs)
@@ -118,7 +116,7 @@ def audit(
                 **pick(ends, "lineage lineage_version"),
                 "boundary": audited.view_epochs[-1].number,
                 "calls": len(audited.calls),
-                "page": None if html is None else str(html),
+                "page": page,
             }
             print_json_story(head, "story", story_to_json(audited, story))
         else:
@@ -137,7 +135,6 @@ def _count_proofs(
 
 
 def story_to_json(audit: Audit, story: Iterable[AuditEntry]) -> Iterator[dict[str, Any]]:
-    """Yield an object for each thing that happened."""
     for happening in story:
         match happening:
             case AuditedBlock():
@@ -191,7 +188,6 @@ def _event_to_json(event: Event) -> dict[str, Any]:
 def _print_story(
     audit: Audit, story: Iterable[AuditEntry], proofs: Counter[RequestProof], *, brief: bool
 ) -> None:
-    """Print all that happened, in order, and the number of calls by proof."""
     title = f" - {audit.session.log.title}" if audit.session.log.title else ""
     print_text(f"{audit.session.key}{title}", bold=True)
     print_text(
@@ -255,7 +251,6 @@ def _block_marks(said: AuditedBlock, counts: CompactionCounts) -> Iterator[str]:
 
 
 def _describe_event(event: Event, counts: CompactionCounts) -> str:
-    """Return one line; for an unknown event, its name."""
     number = event.originator_version
     match event:
         case SessionOpened(fork=None, source=None):

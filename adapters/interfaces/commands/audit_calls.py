@@ -15,7 +15,7 @@ from ...analysis.auditing.audited_call import AuditedCall, audit_call, measure_c
 from ...analysis.auditing.call_index import find_calls
 from ...analysis.auditing.diffs import find_compaction_number
 from ...runtime.sessions.stored_session import StoredSession
-from ..command_line.handles import parse_handle
+from ..command_line.blocks import parse_handle
 from ..command_line.printing import INDENT, format_count, pick, print_json, print_text
 from ..command_line.verbs import Invocation
 from ..command_line.views import format_coordinate, format_place, print_view
@@ -84,7 +84,6 @@ def entry_to_json(asked: ModelCallEntry) -> dict[str, Any]:
 
 
 def _audited_call_to_json(session: str, call: AuditedCall, form: str | None) -> dict[str, Any]:
-    """Return one call and its request."""
     reported, view = call.reported, call.view
     lineage = reported.lineage if reported else None
     lineage = view.coordinate.lineage if view else lineage
@@ -101,7 +100,6 @@ def _audited_call_to_json(session: str, call: AuditedCall, form: str | None) -> 
 def print_call(
     call: Invocation, session: StoredSession, audited: AuditedCall, form: str | None
 ) -> None:
-    """Print one call and its request."""
     if call.as_json:
         print_json(_audited_call_to_json(session.key, audited, form))
     else:
@@ -142,7 +140,6 @@ def _print_request(call: AuditedCall, compaction: int | None, form: str | None) 
 
 
 def _format_proof(shown: SentView) -> str:
-    """Return `proved`, or the reason why it is not."""
     return f"{shown.proof}" + (f": {shown.why}" if shown.why else "")
 
 
@@ -162,7 +159,6 @@ def print_call_summary(asked: ModelCallEntry, audit: Audit, *, brief: bool) -> N
 
 
 def _report_lines(reported: ModelCalled | None, answer: Iterable[int]) -> Iterator[str]:
-    """Yield a line for each recorded property of a call."""
     written = " ".join(f"#{position}" for position in answer)
     if written:
         yield f"answered by {written}"

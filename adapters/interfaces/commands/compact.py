@@ -27,8 +27,8 @@ from ..command_line.outcomes import (
     pricing_to_json,
     print_outcome,
 )
-from ..command_line.printing import print_answer, print_json, print_text
-from ..command_line.sessions import open_call_session
+from ..command_line.printing import pick, print_answer, print_json, print_text
+from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Invocation, NegativeAnswerError, flag, option
 
 SPINNER_TEXT = "Compacting context..."
@@ -84,8 +84,7 @@ def compact(
     if call.as_json:
         print_json(
             {
-                "session": found.key,
-                "namespace": call.namespace,
+                **name_to_json(found),
                 **outcome_to_json(outcome, lineage),
                 "compaction": number,
                 "pricing": pricing and pricing_to_json(pricing),
@@ -140,12 +139,7 @@ def _print_change(
     after: HistoryView,
     line: str,
 ) -> None:
-    """Print what changed the view, and its size before and after."""
-    about = {
-        "session": after.session,
-        "namespace": call.namespace,
-        "lineage": after.coordinate.lineage,
-    }
+    about = pick(after, "session namespace") | {"lineage": after.coordinate.lineage}
     print_answer(
         call.as_json,
         {**about, **document, "tokens_before": before.tokens, "tokens": after.tokens},
@@ -174,7 +168,6 @@ def _price_outcome(
 
 @contextmanager
 def _show_spinner(listeners: list[Listener], *, is_wanted: bool) -> Iterator[None]:
-    """Show a spinner while one of the listeners' compactions runs."""
     if not is_wanted:
         yield
         return

@@ -31,14 +31,12 @@ _LARGEST_BLOCKS = 3
 
 @dataclass(frozen=True, slots=True)
 class RecallProof:
-    """A recalled block, compared with the original."""
-
     recalled: RecalledBlock
     original: AnyBlock
 
     @property
     def content(self) -> bytes:
-        return _block_bytes(self.recalled.block)
+        return self.recalled.block.text.encode("utf-8", "surrogatepass")
 
     @property
     def sha256(self) -> str:
@@ -46,12 +44,7 @@ class RecallProof:
 
     @property
     def is_original(self) -> bool:
-        is_equal = self.recalled.block == self.original
-        return is_equal and self.content == _block_bytes(self.original)
-
-
-def _block_bytes(block: AnyBlock) -> bytes:
-    return block.text.encode("utf-8", "surrogatepass")
+        return self.recalled.block == self.original
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +73,6 @@ class Tour:
         return Ranges.of(entry.position for entry in self.left)
 
     def count_shares(self) -> tuple[KindShare, ...]:
-        """Return what left by kind, the most tokens first."""
         by_position = sorted(self.left, key=lambda entry: entry.position)
         return compute_kind_shares((entry.block.kind, entry.tokens) for entry in by_position)
 

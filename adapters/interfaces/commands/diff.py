@@ -70,19 +70,16 @@ def diff(
                 (compared.boundary, compared.after),
             )
         )
-        if html is not None:
-            write_session_page(found, html, lineage, full=full)
+        page = write_session_page(found, html, lineage, full=full)
     if call.as_json:
-        page = None if html is None else str(html)
         print_json(diff_to_json(compared, numbers) | {"page": page})
     else:
         _print_diff(compared, numbers[1], most=None if full else MAX_LISTED)
-        if html is not None:
-            print_text(f"wrote {html}")
+        if page:
+            print_text(f"wrote {page}")
 
 
 def diff_to_json(diff: ViewDiff, numbers: CompactionNumbers) -> dict[str, Any]:
-    """Return a comparison with all blocks and facts."""
     return {
         **pick(diff, "session namespace"),
         "before": _view_to_json(diff.before, diff.boundary_before, diff.tokens_before, numbers[0]),
@@ -142,7 +139,6 @@ def _fact_to_json(fact: LostFact) -> dict[str, Any]:
 
 
 def _print_diff(diff: ViewDiff, number: int | None, *, most: int | None) -> None:
-    """Print a comparison; long lists are cut, with the number of further entries."""
     print_text(f"{diff.session}: {_format_views(diff, number)}", bold=True)
     if diff.is_empty:
         print_text("Both views are the same.")

@@ -1,9 +1,10 @@
-"""Implements `export`: writes sessions in another agent's format, or in an archive."""
+"""Implements `export` and `formats`: sessions in another agent's format, or in an archive."""
 
 import sys
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import ExportError
@@ -11,6 +12,7 @@ from ...runtime.archive import archive_writer as archive
 from ...runtime.exporting.exporter import export as export_session
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
+from ...transcripts.formats.catalog import FORMATS
 from ...transcripts.reports import ExportReport
 from ..command_line.completion import suggest_formats, suggest_sessions
 from ..command_line.printing import (
@@ -18,6 +20,7 @@ from ..command_line.printing import (
     format_count,
     print_json,
     print_note,
+    print_table,
 )
 from ..command_line.sessions import find_session, open_call_store
 from ..command_line.verbs import Invocation, argument, flag, option
@@ -71,6 +74,33 @@ def export(
         print_json(asdict(report))
     else:
         _print_report(report)
+
+
+def formats(call: Invocation) -> None:
+    """List the formats of transcripts, and what each is good for."""
+    listed: list[dict[str, Any]] = [
+        {
+            "name": one.name,
+            "what": one.description,
+            "read": True,
+            "write": bool(one.write or one.write_folder),
+            "follow": one.begin_reading is not None,
+            "folder": one.write_folder is not None,
+            "homes": list(one.home_patterns),
+        }
+        for one in FORMATS.values()
+    ]
+    own = {"name": archive.ARCHIVE_FORMAT, "what": "sessions whole, of cutbank itself"}
+    can = {"read": True, "write": True, "follow": False, "folder": False}
+    listed.append(own | can | {"homes": []})
+    if call.as_json:
+        print_json(listed)
+        return
+    rows = []
+    for one in listed:
+        marks = ("yes" if one[name] else "" for name in ("read", "write", "follow"))
+        rows.append((one["name"], *marks, one["what"], ", ".join(one["homes"])))
+    print_table(("format", "read", "write", "follow", "what", "where its agent keeps them"), rows)
 
 
 def _find_sessions(

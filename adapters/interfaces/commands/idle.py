@@ -5,12 +5,10 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import typer
 
@@ -96,28 +94,29 @@ def idle(
         "CUTBANK_IDLE_CONCURRENCY": concurrency,
         "CUTBANK_IDLE_NAMESPACES": json.dumps(named) if named else None,
     }
-    with _set_environment(given):
-        if status:
-            with open_call_store(call) as store:
-                found = get_idle_status(store, last=last)
-            if call.as_json:
-                print_json(found.to_json())
-            else:
-                _print_idle_status(found)
-            return
-        from ...runtime.idle.worker_log import log_to_stderr  # noqa: PLC0415 - `--status` is fast
+    # In the environment, so that worker processes inherit them.
+    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
+    if status:
+        with open_call_store(call) as store:
+            found = get_idle_status(store, last=last)
+        if call.as_json:
+            print_json(found.to_json())
+        else:
+            _print_idle_status(found)
+        return
+    from ...runtime.idle.worker_log import log_to_stderr  # noqa: PLC0415 - `--status` is fast
 
-        level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-        with log_to_stderr(log, level):
-            if processes == 1:
-                ended = _run_worker(call, health, grace, parent, is_once=once)
-                left = _count_session_states(call) if once else {}
-                _print_run(call, _run_to_json(ended) | {"left_alone": left})
-                code = 0 if ended.has_succeeded or not once else 1
-            else:
-                words = ["idle", "--json", "--grace", str(grace), "--log", log]
-                words += ["--verbose"] * verbose + ["--quiet"] * quiet + ["--once"] * once
-                code = _run_workers(call, words, processes, health, grace, is_once=once)
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    with log_to_stderr(log, level):
+        if processes == 1:
+            ended = _run_worker(call, health, grace, parent, is_once=once)
+            left = _count_session_states(call) if once else {}
+            _print_run(call, _run_to_json(ended) | {"left_alone": left})
+            code = 0 if ended.has_succeeded or not once else 1
+        else:
+            words = ["idle", "--json", "--grace", str(grace), "--log", log]
+            words += ["--verbose"] * verbose + ["--quiet"] * quiet + ["--once"] * once
+            code = _run_workers(call, words, processes, health, grace, is_once=once)
     raise typer.Exit(code)
 
 
@@ -144,7 +143,10 @@ def _run_worker(
             if ended.is_to_restart:
                 restart_program()
             _print_run(call, _run_to_json(ended))
-            _exit(1)
+            # Exit without waiting for unfinished summaries, whose leases expire.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
     if ended.is_to_restart:
         restart_program()
     return ended
@@ -196,13 +198,17 @@ def _run_to_json(ended: WorkerRun) -> dict[str, Any]:
 def _print_run(call: Invocation, document: Mapping[str, Any]) -> None:
     if call.as_json:
         print_json(document)
-    else:
-        _print_idle_run(document)
-        _print_left_sessions(document.get("left_alone", {}))
+        return
+    counts = [f"{document[name]:,} {what}" for name, what in RUN_COUNTS.items() if document[name]]
+    trouble = f"; {document['trouble']}" if document["trouble"] else ""
+    print_text(f"{', '.join(counts) or 'nothing was to be done'}{trouble}")
+    states = document.get("left_alone", {})
+    for state, why in LEFT_REASONS.items():
+        if count := states.get(state):
+            print_text(f"  {format_count(count, 'session')}: {why}")
 
 
 def _count_session_states(call: Invocation) -> dict[str, int]:
-    """Return the number of sessions in each state after a run."""
     with open_call_store(call) as store:
         spaces = store.settings.idle.namespaces
         listed = list_all(store, None)
@@ -211,75 +217,36 @@ def _count_session_states(call: Invocation) -> dict[str, int]:
     )
 
 
-def _exit(code: int) -> NoReturn:
-    """Exit without waiting for unfinished summaries, whose leases expire."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-@contextmanager
-def _set_environment(options: Mapping[str, object]) -> Iterator[None]:
-    """Set options as environment variables, which other worker processes inherit."""
-    given = {name: str(value) for name, value in options.items() if value is not None}
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
 def _print_idle_status(status: IdleStatus) -> None:
     """Print a paragraph for each kind, even if empty, with the reason where it matters."""
-    _print_kind("due", _due_lines(status))
-    running = map(_format_running, status.running)
-    _print_kind(
-        "running", _kind_lines(len(status.running), "no session is being compacted now", running)
-    )
-    prepared = list(map(_format_prepared, status.prepared_boundaries))
-    _print_kind(
-        "prepared",
-        _kind_lines(status.prepared, "no boundary waits for the threshold", prepared),
-        _more_lines(status.prepared, len(prepared)),
-    )
-    in_day = f"; {status.done_in_day:,} of them in 24 hours" if status.done else ""
-    nothing = "no session was compacted in idle hours yet"
-    done = map(_format_done, status.done_lately)
-    _print_kind("done", _kind_lines(status.done, nothing, done, in_day))
-    given_up = (
-        f"; {status.given_up:,} not again until there is new activity" if status.given_up else ""
-    )
-    failed = [_format_failed(one) for one in status.failed_lately]
-    nothing = "no session's newest attempt failed" + ("; before that:" if failed else "")
-    _print_kind("failed", _kind_lines(status.failing, nothing, failed, given_up))
+    _print_kind("due", *_due_lines(status))
+    running = f"{len(status.running):,}" if status.running else "no session is being compacted now"
+    _print_kind("running", running, *map(_format_running, status.running))
+    prepared = f"{status.prepared:,}" if status.prepared else "no boundary waits for the threshold"
+    shown = [_format_prepared(one) for one in status.prepared_boundaries]
+    _print_kind("prepared", prepared, *shown, *_more_lines(status.prepared, len(shown)))
+    done = "no session was compacted in idle hours yet"
+    if status.done:
+        done = f"{status.done:,}; {status.done_in_day:,} of them in 24 hours"
+    _print_kind("done", done, *map(_format_done, status.done_lately))
+    failed = "no session's newest attempt failed"
+    if status.failing:
+        failed = f"{status.failing:,}"
+        if status.given_up:
+            failed += f"; {status.given_up:,} not again until there is new activity"
+    elif status.failed_lately:
+        failed += "; before that:"
+    _print_kind("failed", failed, *map(_format_failed, status.failed_lately))
     allowed = f" of ${status.spend_per_hour:,.2f}" if status.spend_per_hour is not None else ""
     spent = f"${status.spent_in_hour:,.4f}{allowed} in this hour; ${status.spent:,.4f} in all"
-    _print_kind("spend", [spent])
+    _print_kind("spend", spent)
     chores = [_format_task(chore) for chore in status.chores]
-    _print_kind("chores", chores or ["none: they are turned off, or the log is in memory"])
+    _print_kind("chores", *(chores or ["none: they are turned off, or the log is in memory"]))
 
 
-def _print_idle_run(document: Mapping[str, Any]) -> None:
-    counts = [f"{document[name]:,} {what}" for name, what in RUN_COUNTS.items() if document[name]]
-    trouble = f"; {document['trouble']}" if document["trouble"] else ""
-    print_text(f"{', '.join(counts) or 'nothing was to be done'}{trouble}")
-
-
-def _print_left_sessions(counts: Mapping[str, int]) -> None:
-    """Print a line for each reason why sessions were not compacted."""
-    for state, why in LEFT_REASONS.items():
-        if count := counts.get(state):
-            print_text(f"  {format_count(count, 'session')}: {why}")
-
-
-def _print_kind(name: str, *lines: Iterable[str]) -> None:
+def _print_kind(name: str, *lines: str) -> None:
     print_text(name, bold=True)
-    for line in chain(*lines):
+    for line in lines:
         print_text(f"  {line}")
 
 
@@ -296,11 +263,6 @@ def _due_lines(status: IdleStatus) -> Iterator[str]:
     for due in status.due_sessions:
         yield _format_due(due, status.at)
     yield from _more_lines(status.due, len(status.due_sessions))
-
-
-def _kind_lines(number: int, nothing: str, named: Iterable[str], more: str = "") -> Iterator[str]:
-    yield f"{number:,}{more}" if number else nothing
-    yield from named
 
 
 def _more_lines(number: int, shown: int) -> Iterator[str]:

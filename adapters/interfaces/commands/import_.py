@@ -1,6 +1,5 @@
 """Implements `import`: reads other agents' transcripts into sessions, once or as they grow."""
 
-import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -137,7 +136,6 @@ def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]
 
 
 def _found_to_json(found: FoundTranscripts) -> dict[str, Any]:
-    """Return one agent's transcripts."""
     return {
         **pick(found, "format folders"),
         "files": len(found.files),
@@ -176,14 +174,8 @@ def _newest_time(found: FoundTranscripts) -> datetime:
 
 
 def _follow_paths(
-    call: Invocation,
-    paths: list[Path],
-    *,
-    redacts: bool = False,
-    reports: bool = False,
-    quiet: bool = False,
+    call: Invocation, paths: list[Path], *, redacts: bool, reports: bool, quiet: bool
 ) -> None:
-    """Follow transcripts, and those below folders, until a signal."""
     stop = Event()
     sessions: set[str] = set()
     whole: list[str] = []
@@ -242,23 +234,19 @@ def _follow_paths(
 
 @contextmanager
 def _stop_on_signals(stop: Event) -> Iterator[None]:
-    """Set `stop` on a signal, so that the current file is finished. A second signal kills the
-    program.
-    """
+    """Set `stop` on the first signal, so that the current file is finished; a second one kills."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def hear(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            restore()
-            os.kill(os.getpid(), number)
+    def receive(_number: int, _frame: FrameType | None) -> None:
+        restore()
         stop.set()
 
     for number in before:
-        signal.signal(number, hear)
+        signal.signal(number, receive)
     try:
         yield
     finally:

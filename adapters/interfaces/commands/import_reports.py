@@ -82,13 +82,11 @@ def print_total(reports: list[FileReport]) -> None:
 
 
 def print_secrets(reports: Iterable[FileReport]) -> None:
-    """Print the number of redacted secrets, if any."""
     if secrets := sum(len(places) for one in reports for places in one.redacted.values()):
         print_text(f"{format_count(secrets, 'secret')} left out (--report says where)")
 
 
 def print_import_report(reports: Iterable[FileReport]) -> None:
-    """Print by format what each kind of entry became."""
     read = [report for report in reports if report.format and not report.passed]
     groups = _group_by_format(read, "")
     if groups:

@@ -21,7 +21,7 @@ from ..command_line.printing import (
     print_table,
     print_text,
 )
-from ..command_line.sessions import open_call_session
+from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Invocation, option
 
 _EXCERPT_CHARACTERS = 68
@@ -31,8 +31,6 @@ _SUMMARY_FIELDS = ("summariser", "model", "cost_usd", "summary_tokens", "summary
 
 @dataclass(frozen=True, slots=True)
 class TreeStrokes:
-    """The characters that draw a tree."""
-
     fork: str
     last: str
     bar: str
@@ -55,19 +53,17 @@ def lineage(
         if named is not None:
             found.log.check_lineage(named)
         trees = read_lineage_trees(found, [named] if named else list_session_lineages(found))
-        if html is not None:
-            write_session_page(found, html, named, full=full)
+        page = write_session_page(found, html, named, full=full)
     if call.as_json:
-        page = None if html is None else str(html)
-        answer = {"session": found.key, "namespace": call.namespace, "page": page}
-        print_json(answer | {"lineages": [lineage_to_json(tree) for tree in trees]})
+        lineages = [lineage_to_json(tree) for tree in trees]
+        print_json(name_to_json(found) | {"page": page, "lineages": lineages})
         return
     if trees:
         _print_trees(trees, full=full)
     else:
         print_text(f"Nothing was compacted in {found.key} yet: its view is all of the log.")
-    if html is not None:
-        print_text(f"wrote {html}")
+    if page:
+        print_text(f"wrote {page}")
 
 
 def lineage_to_json(tree: LineageTree) -> dict[str, Any]:
@@ -132,7 +128,6 @@ def _attempt_to_json(attempt: FailedCompaction) -> dict[str, Any]:
 
 
 def _print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
-    """Print each lineage; before several, a table of all."""
     if len(trees) > 1:
         rows: list[list[str | int]] = []
         for tree in trees:

@@ -35,17 +35,17 @@ from ..command_line.sessions import (
 )
 from ..command_line.verbs import Invocation, option
 
-SORT_BY_TIME, SORT_BY_NAME = "when", "name"
-SORT_FIELDS = {
-    SORT_BY_TIME: "said_at",
-    SORT_BY_NAME: "session",
-    "title": "title",
-    "project": "project",
-    "context": "utilisation",
-    "tokens": "tokens",
-    "cost": "cost_usd",
+_SORT_KEYS: dict[str, Callable[[SessionJson], Any]] = {
+    "when": lambda one: one["said_at"] or "",
+    "name": itemgetter("namespace", "session"),
+    "title": lambda one: get_listed_title(one).casefold(),
+    "project": lambda one: (one["project"] or "").casefold(),
+    "context": lambda one: one["utilisation"] or 0,
+    "tokens": lambda one: one["tokens"] or 0,
+    "cost": lambda one: one["cost_usd"] or 0,
 }
-"""The sortable columns with their keys. Numbers and times are descending, text ascending."""
+"""The sortable columns. Numbers and times are descending, text ascending."""
+_ASCENDING = {"name", "title", "project"}
 _MIN_CELLS = {"id": 8, "project": 7, "title": 16, "model": 8}
 """The minimum widths of columns that can be shortened, in characters."""
 COST_HEADINGS = ("calls", "input", "cache write", "cache read", "output", "cost")
@@ -62,7 +62,7 @@ def sessions(
     project: str | None = option(
         "--project TEXT", "Only sessions whose project contains this text."
     ),
-    sort: str | None = option("--sort COLUMN", f"By {', '.join(SORT_FIELDS)}."),
+    sort: str | None = option("--sort COLUMN", f"By {', '.join(_SORT_KEYS)}."),
     limit: int | None = option("--limit N", "Only the first so many.", min=1),
 ) -> None:
     """List the sessions: what they are about and what they cost."""
@@ -72,7 +72,7 @@ def sessions(
         name = store.name
     names = shorten_names(one["session"] for one in found)
     # JSON is sorted by name unless another order is requested.
-    order = sort or (SORT_BY_NAME if call.as_json and limit is None else SORT_BY_TIME)
+    order = sort or ("name" if call.as_json and limit is None else "when")
     chosen = _choose_sessions(found, start, project, order)[:limit]
     if call.as_json:
         print_json(chosen)
@@ -106,7 +106,6 @@ def costs(
 def _add_costs(
     store: SessionStore, listed: Sequence[SessionJson], namespace: str | None
 ) -> list[dict[str, Any]]:
-    """Return the sessions with the cost of their calls; null if unknown."""
     found = {}
     if any(one["idle"] is not None for one in listed):  # else there is no index
         rows = store.costs("session", namespace=namespace).rows
@@ -131,26 +130,18 @@ def _choose_sessions(
 
     Raises InvalidSettingError if the order does not exist.
     """
-    if sort not in SORT_FIELDS:
-        raise InvalidSettingError(f"no order {sort!r}: sort by {', '.join(SORT_FIELDS)}")
+    if sort not in _SORT_KEYS:
+        raise InvalidSettingError(f"no order {sort!r}: sort by {', '.join(_SORT_KEYS)}")
     found = [
         one
         for one in sort_newest_first(listed)
         if (since is None or (one["said_at"] or "") >= since)
         and (project is None or project.casefold() in (one["project"] or "").casefold())
     ]
-    if sort == SORT_BY_NAME:
-        found.sort(key=itemgetter("namespace", "session"))
-    elif sort in {"title", "project"}:
-        get_text = get_listed_title if sort == "title" else lambda one: one[sort] or ""
-        found.sort(key=lambda one: get_text(one).casefold())
-    elif sort != SORT_BY_TIME:
-        found.sort(key=lambda one: one[SORT_FIELDS[sort]] or 0, reverse=True)
-    return found
+    return sorted(found, key=_SORT_KEYS[sort], reverse=sort not in _ASCENDING)
 
 
 def _print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> None:
-    """Print a row for each session; in a pipe with full names."""
     is_shown = sys.stdout.isatty()
     columns: dict[str, Callable[[SessionJson], str | int]] = {
         "when": lambda one: _format_when(one["said_at"]),
@@ -184,7 +175,6 @@ def _print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> 
 
 
 def _format_when(written: str | None) -> str:
-    """Format the local day; for today, the time."""
     if written is None:
         return ""
     time = datetime.fromisoformat(written).astimezone()
@@ -228,10 +218,8 @@ def _print_costs(found: CostReport) -> None:
         calls = format_count(total.unpriced_calls, "call")
         print_text(f"no price  {calls} with {tokens} tokens are in no sum:")
         for one in found.unpriced:
-            tokens, calls = (
-                format_short_tokens(one.unpriced_tokens),
-                format_count(one.unpriced_calls, "call"),
-            )
+            tokens = format_short_tokens(one.unpriced_tokens)
+            calls = format_count(one.unpriced_calls, "call")
             print_text(f"{_COLUMN_GAP}{one.model}, {calls}, {tokens} tokens")
         print_text(f'{_COLUMN_GAP}Give prices in the settings, under [models."NAME"].')
     if total.unreported_calls:

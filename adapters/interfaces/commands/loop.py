@@ -8,7 +8,7 @@ from ...runtime.agent_loop import AgentLoop
 from ...runtime.sessions.context_meter import measure_context
 from ..command_line.options import LINEAGE, REQUEST_FORMAT, SESSION, STDIN_WORD, read_input_text
 from ..command_line.printing import pick, print_answer, print_json, print_text
-from ..command_line.sessions import open_call_session
+from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Invocation, argument, option
 from ..command_line.views import check_format, print_view, view_to_json
 
@@ -70,8 +70,7 @@ def record_call(
         )
     context = usage.context if usage else None
     document = {
-        "session": found.key,
-        "namespace": call.namespace,
+        **name_to_json(found),
         "at": at,
         "lineage_version": lineage_version,
         "fingerprint": view.fingerprint,
@@ -115,8 +114,7 @@ def meter(
         kinds = ("user_tokens", "assistant_tokens", "tool_result_tokens")
         print_json(
             {
-                "session": found.key,
-                "namespace": call.namespace,
+                **name_to_json(found),
                 "lineage": lineage,
                 "policy": read.policy,
                 **pick(in_use, "tokens limit"),

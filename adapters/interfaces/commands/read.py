@@ -10,14 +10,17 @@ from ....domain.compaction import MAIN_LINEAGE
 from ...analysis.auditing.diffs import find_compaction_number
 from ...runtime.sessions.recall import RecalledBlock
 from ..command_line.blocks import (
+    BlockLog,
+    LoggedBlock,
     block_status_marks,
     block_to_json,
     format_block_body,
     format_block_heading,
     format_refusal,
+    parse_handle,
+    parse_handles,
     placed_to_json,
 )
-from ..command_line.handles import BlockLog, LoggedBlock, parse_handle, parse_handles
 from ..command_line.options import (
     BRIEF,
     HANDLES_HELP,
@@ -30,13 +33,13 @@ from ..command_line.options import (
 from ..command_line.printing import (
     clip_text,
     format_count,
-    get_line_width,
     pick,
     print_block,
+    print_brief,
     print_json,
     print_text,
 )
-from ..command_line.sessions import open_call_session, session_to_json
+from ..command_line.sessions import name_to_json, open_call_session, session_to_json
 from ..command_line.verbs import Invocation, argument, flag, option
 from ..command_line.views import print_view, read_view_place, view_to_json
 
@@ -102,8 +105,7 @@ def recall(
                 placed_to_json(one) | {"text": one.block.text, "block": block_to_json(one.block)}
                 for one in blocks
             ]
-            about = {"session": found.key, "namespace": found.namespace}
-            print_json(about | {"search": search, "recalled": recalled})
+            print_json(name_to_json(found) | {"search": search, "recalled": recalled})
         elif raw:
             _write_raw(blocks)
         elif blocks:
@@ -116,7 +118,6 @@ def recall(
 
 
 def _log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]:
-    """Return a session and its log, with each block's status."""
     boundary = log.view.boundary
     return {
         **session_to_json(log.session),
@@ -150,9 +151,7 @@ def _print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> 
             print_text(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
         top = format_block_heading(one.position, one.block, block_status_marks(one), brief=brief)
         if brief:
-            print_text(
-                f"{top}  {clip_text(one.block.text, max(20, get_line_width() - len(top) - 2))}"
-            )
+            print_brief(top, one.block.text)
         else:
             print_block(top, format_block_body(one.block))
 
@@ -178,14 +177,12 @@ def _print_session(log: BlockLog) -> None:
 
 
 def _compaction_number(log: BlockLog) -> int:
-    """Return the compaction that the view begins at."""
     assert log.view.boundary is not None, "what begins at none is not counted"
     number = log.view.boundary.originator_version
     return find_compaction_number(log.session, number, log.view.coordinate.lineage)
 
 
 def _print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None:
-    """Print whole blocks; with a search, only the matching lines."""
     for one in blocks:
         top = format_block_heading(one.position, one.block, format_refusal(one.block))
         if search is None:

@@ -159,7 +159,6 @@ def _compaction_to_json(one: ReplayCompaction, left: Ranges) -> dict[str, Any]:
 
 
 def print_replay(replay: Replay) -> None:
-    """Print a line or more for each call with a compaction, and the totals."""
     for line in _call_lines(replay):
         print_text(line)
     calls = format_count(len(replay.calls), "call") if replay.calls else "no model was called"
@@ -170,7 +169,6 @@ def print_replay(replay: Replay) -> None:
 
 
 def _total_lines(replay: Replay) -> Iterator[tuple[str, str]]:
-    """Yield the totals with their labels."""
     yield "limit", f"{format_count(replay.limit, 'token')} ({replay.limit_source.phrase})"
     if not replay.calls:
         return
@@ -192,7 +190,6 @@ def _total_lines(replay: Replay) -> Iterator[tuple[str, str]]:
 
 
 def _describe_measure(replay: Replay) -> str:
-    """Describe whether tokens are reported or estimated."""
     calibration = replay.calibration
     if calibration is None:
         return "estimated, four characters each: no provider reported any"

@@ -51,7 +51,6 @@ def backup(
 
 
 def verdict_to_json(verdict: VerificationReport) -> dict[str, Any]:
-    """Return a verdict as `verify --json` and `demo --json` print it."""
     return {"ok": verdict.is_ok, **asdict(verdict)}
 
 

@@ -2,14 +2,13 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any
 
-from ....domain.blocks import Block
+from ....domain.blocks import AnyBlock, Block
 from ....domain.errors import InvalidSettingError
 from ....domain.ranges import Ranges
-from ...runtime.sessions.stored_session import AppendResult, StoredSession
-from ..command_line.blocks import parse_blocks, parse_json
-from ..command_line.handles import BlockLog, find_position, parse_handles
+from ...runtime.sessions.stored_session import StoredSession
+from ..command_line.blocks import BlockLog, find_position, parse_blocks, parse_handles, parse_json
 from ..command_line.options import (
     HANDLES,
     SESSION,
@@ -19,24 +18,16 @@ from ..command_line.options import (
     read_input_text,
 )
 from ..command_line.printing import pick, print_answer
-from ..command_line.sessions import open_call_session
+from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Invocation, argument, flag, option
 
 
 class TextRole(StrEnum):
-    """The author of a text; no model sees a note."""
-
     USER = "user"
     ASSISTANT = "assistant"
     DEVELOPER = "developer"
     NOTE = "note"
     THINKING = "thinking"
-
-
-class AppendInput(Protocol):
-    def __call__(
-        self, session: StoredSession, /, *, key: str | None, expect: int | None
-    ) -> AppendResult: ...
 
 
 def append(
@@ -54,16 +45,19 @@ def append(
     expect: str | None = option("--expect HANDLE", "Append only if the session still ends here."),
 ) -> None:
     """Add blocks to a session; a new name opens one."""
-    append_given = _read_input(text, role, blocks, response)
+    said, body = _read_input(text, role, blocks, response)
     # `--expect` requires an existing session.
     with open_call_session(call, session, creates=expect is None) as found:
         expected = None if expect is None else find_position(found, expect)
-        done = append_given(found, key=key, expect=expected)
+        if said:
+            done = found.append(*said, key=key, expect=expected)
+        else:
+            done = found.append_response(body, key=key, expect=expected)
     where = f"#{done.first}" if done.first == done.last else f"#{done.first}-{done.last}"
     what = f"appended to {found.key}"
     if done.is_repeated:
         what = f"was {what} before, under the same key"
-    document = _about(found) | pick(done, "first last") | {"repeated": done.is_repeated}
+    document = name_to_json(found) | pick(done, "first last") | {"repeated": done.is_repeated}
     print_answer(call.as_json, document, f"{where} {what}")
 
 
@@ -151,27 +145,23 @@ def wake(
         when = moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         line = f"{found.key} goes on at {when}; until then it is not idle"
     at_utc = moment.astimezone(UTC).isoformat() if moment else None
-    print_answer(call.as_json, _about(found) | {"wake_at": at_utc, "position": position}, line)
-
-
-def _about(session: StoredSession) -> dict[str, object]:
-    return {"session": session.key, "namespace": session.namespace}
+    print_answer(
+        call.as_json, name_to_json(found) | {"wake_at": at_utc, "position": position}, line
+    )
 
 
 def _read_input(
     text: str | None, role: TextRole, blocks: str | None, response: str | None
-) -> AppendInput:
+) -> tuple[list[AnyBlock], Any]:
+    """Return the blocks to append; without blocks, the body of a model's response."""
     match text, blocks, response:
         case str(), None, None:
             said = read_input_text(STDIN_WORD) if text == STDIN_WORD else text
-            block = Block.model_validate({"kind": role.value, "text": said})
-            return lambda session, **how: session.append(block, **how)
+            return [Block.model_validate({"kind": role.value, "text": said})], None
         case None, str(path), None:
-            read = parse_blocks(read_input_text(path), _file_name(path))
-            return lambda session, **how: session.append(*read, **how)
+            return parse_blocks(read_input_text(path), _file_name(path)), None
         case None, None, str(path):
-            body = parse_json(read_input_text(path), _file_name(path))
-            return lambda session, **how: session.append_response(body, **how)
+            return [], parse_json(read_input_text(path), _file_name(path))
         case _:
             raise InvalidSettingError(
                 "append takes one of TEXT (- for standard input), --blocks FILE, --response FILE"
@@ -193,7 +183,7 @@ def _find_blocks(session: StoredSession, words: list[str]) -> Ranges:
 
 
 def _print_changed(call: Invocation, session: StoredSession, named: Ranges, what: str) -> None:
-    document = _about(session) | {"handles": named, "position": session.position}
+    document = name_to_json(session) | {"handles": named, "position": session.position}
     print_answer(call.as_json, document, f"{named} {what}")
 
 

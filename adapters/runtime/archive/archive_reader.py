@@ -1,7 +1,7 @@
 """Reads the items of an archive, checks their order, and moves them into another namespace."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from ...storage.event_log.event_mapper import ZstdCompressor, decompress_any, du
 from ...storage.event_log.stored_row import (
     ADDRESS_SIZE,
     AppendKey,
+    ImportRow,
     StoredContent,
     StoredRow,
     compute_keyed_hash,
@@ -57,13 +58,6 @@ class SubjectSecret(NamedTuple):
     secret: bytes
 
 
-class ImportedSource(NamedTuple):
-    source: str
-    format: str
-    bytes: int
-    complete: bool
-
-
 class FamilyEnd(NamedTuple):
     """The end of a family of related sessions, with the digest of everything before it."""
 
@@ -71,13 +65,7 @@ class FamilyEnd(NamedTuple):
 
 
 ArchiveItem = (
-    SessionHeader
-    | StreamHeader
-    | SubjectSecret
-    | StoredRow
-    | AppendKey
-    | ImportedSource
-    | FamilyEnd
+    SessionHeader | StreamHeader | SubjectSecret | StoredRow | AppendKey | ImportRow | FamilyEnd
 )
 
 
@@ -140,9 +128,11 @@ class ArchiveReader:
             complete = source.fields.get("complete")
             if not isinstance(complete, bool):
                 raise source.make_error("'complete' is neither true nor false")
-            yield ImportedSource(
+            yield ImportRow(
+                begins.namespace,
                 source.get_text("source"),
                 source.get_text("format"),
+                begins.key,
                 source.get_number("bytes"),
                 complete,
             )
@@ -255,8 +245,9 @@ class NamespaceRenaming:
                 case StoredRow():
                     yield self._rename_row(item)
                 case AppendKey():
-                    id = self.ids[item.originator_id]
-                    yield AppendKey(id, item.key, item.first, item.last)
+                    yield replace(item, originator_id=self.ids[item.originator_id])
+                case ImportRow():
+                    yield item._replace(namespace=self.namespace)
                 case _:
                     yield item
 

@@ -26,7 +26,6 @@ from ..sessions.stored_session import StoredSession
 from .packing import ArchivePacker
 
 ARCHIVE_FORMAT = "cutbank-archive"
-SUFFIX = ".cutbank"
 ARCHIVE_VERSION = 1
 _AT_ONCE = 500
 _LOOKS = 10
@@ -38,8 +37,6 @@ ArchivedName = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StreamExtent:
-    """A stream's events from its first to `last`."""
-
     id: UUID
     lineage: str | None
     first: int
@@ -75,7 +72,8 @@ def write_archive(
         wanted = [(one.namespace, one.key) for one in sessions]
         if sub_agents:
             wanted = _add_sub_agents(context, wanted)
-        families = _find_extents(context.events, wanted)
+        found = _find_all(context.events, _add_forks(context.events, wanted))
+        families = list(_group_families(context.events, found))
         if isinstance(target, Path):
             with open_new_path(target) as beside, open_new(beside) as file:
                 written = _ArchiveWriter(context.events, file).write(families)
@@ -186,14 +184,6 @@ class _ArchiveWriter:
                     fields = {"key": key.key, "first": key.first, "last": key.last}
                     self.packer.write_record("key", fields)
             last = keys[-1].key
-
-
-def _find_extents(store: EventStore, wanted: Sequence[ArchivedName]) -> list[list[SessionExtent]]:
-    """Return the sessions with all their forks and fork parents, as of now.
-
-    Each list is one family, in which parents come before their forks.
-    """
-    return list(_group_families(store, _find_all(store, _add_forks(store, wanted))))
 
 
 def _add_forks(store: EventStore, wanted: Sequence[ArchivedName]) -> list[ArchivedName]:
@@ -320,6 +310,7 @@ def _find_version_at(store: EventStore, stream: StreamExtent, position: int) -> 
 def _group_families(
     store: EventStore, found: dict[ArchivedName, SessionExtent]
 ) -> Iterator[list[SessionExtent]]:
+    """Yield each family of sessions, in which parents come before their forks."""
     children: dict[ArchivedName | None, list[SessionExtent]] = {}
     for name, extent in found.items():
         parent = _name_parent(store.read_opening(*name).fork)

@@ -22,7 +22,6 @@ from .archive_reader import (
     ArchiveItem,
     ArchiveReader,
     FamilyEnd,
-    ImportedSource,
     NamespaceRenaming,
     SessionHeader,
     StreamHeader,
@@ -150,17 +149,14 @@ class _RestorePlan:
             self._report_progress(half + contents.offset // 2)
 
     def _rename_items(self, items: Iterator[ArchiveItem]) -> Iterator[ArchiveItem]:
-        return (
-            items
-            if self.namespace is None
-            else NamespaceRenaming(self.namespace).rename_items(items)
-        )
+        if self.namespace is None:
+            return items
+        return NamespaceRenaming(self.namespace).rename_items(items)
 
     def _make_batches(self, items: Iterator[ArchiveItem], expected: str) -> Iterator[Batch]:
         """Yield one family in batches, without the rows that are already stored."""
         batch, size = Batch(), 0
         added = False
-        session: SessionHeader | None = None
         for item in items:
             match item:
                 case SessionHeader():
@@ -178,8 +174,11 @@ class _RestorePlan:
                 case AppendKey(originator_id=id, key=name):
                     if not (self.heads[id] and self.events.recorder.select_key(id, name)):
                         batch.keys.append(item)
-                case ImportedSource() if added and session:
-                    batch.imports.extend(self._make_import_rows(session, item))
+                case ImportRow(namespace=namespace, source=source) if added:
+                    # On this machine, a source of that name may be a different one.
+                    found = self.events.recorder.select_import_session(namespace, source)
+                    if found in (None, item.session):
+                        batch.imports.append(item)
                 case FamilyEnd(digest=digest):
                     if digest != expected:
                         raise ImportFileError("it was changed while it was read")
@@ -190,15 +189,6 @@ class _RestorePlan:
                 yield batch
                 batch, size = Batch(), 0
         yield batch
-
-    def _make_import_rows(
-        self, session: SessionHeader, item: ImportedSource
-    ) -> Iterator[ImportRow]:
-        namespace, key, _ = session
-        # On this machine, a source of that name may be a different one.
-        found = self.events.recorder.select_import_session(namespace, item.source)
-        if found in (None, key):
-            yield ImportRow(namespace, item.source, item.format, key, item.bytes, item.complete)
 
     def _check_secret(self, name: str, secret: bytes) -> None:
         there = self.events.recorder.names.secret_of(name)

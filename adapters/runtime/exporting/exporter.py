@@ -36,14 +36,12 @@ from ...transcripts.formats.outgoing import (
     OutgoingSession,
 )
 from ...transcripts.reports import ExportReport
-from ..archive.archive_writer import ARCHIVE_FORMAT as ARCHIVE
-from ..archive.archive_writer import write_archive
+from ..archive.archive_writer import ARCHIVE_FORMAT, write_archive
 from ..sessions.session_log import list_logs
 from ..sessions.stored_session import StoredSession
 from .new_file import open_new_path
 
 _AT_ONCE = 500
-"""The number of events read at a time."""
 
 
 def read_log_parts(
@@ -143,7 +141,7 @@ def export(
     exists, and NotFoundError if the session has no such lineage; then nothing is written.
     """
     target = Path(target) if isinstance(target, str) else target
-    if to == ARCHIVE:
+    if to == ARCHIVE_FORMAT:
         if view:
             raise ExportError("an archive holds all of a session: leave out view=True")
         return write_archive([session], target)

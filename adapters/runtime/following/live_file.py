@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...transcripts.formats.catalog import FORMATS
-from ...transcripts.formats.format import Format, LineReader
+from ...transcripts.formats.format import LineReader
 from ...transcripts.formats.json_lines import MAX_LINE_BYTES, SourceLine, parse_line
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.formats.steps import SourceProblem
@@ -45,8 +45,8 @@ class _Reading:
     offset: int = 0
     is_inside_line: bool = False
     """Whether the last line that was read had no newline yet."""
-    head: bytes = b""
-    tail: bytes = b""
+    ends: tuple[bytes, bytes] = (b"", b"")
+    """Hashes of both ends of what was read."""
     reported_counts: tuple[int, int, int] = (0, 0, 0)
     """How many entries, blocks and errors were reported."""
 
@@ -62,11 +62,6 @@ class LiveFile:
     redacts: bool = False
     is_reread: bool = False
     _reading: _Reading | None = None
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the file is a transcript that can be followed."""
-        return self._reading is not None
 
     @property
     def report(self) -> FileReport | None:
@@ -85,7 +80,7 @@ class LiveFile:
             if (known.st_dev, known.st_ino) != (status.st_dev, status.st_ino):
                 yield from self.end()  # another file has its name
                 self.is_reread = True
-            elif _is_changed(reading):
+            elif _read_ends(reading) != reading.ends:
                 self.close()
                 self.is_reread = True
         if self._reading is None and not self._open():
@@ -117,7 +112,6 @@ class LiveFile:
             self.close()
 
     def close(self) -> None:
-        """Close the file without reading the rest."""
         if self._reading:
             self._reading.file.close()
             self._reading = None
@@ -133,11 +127,13 @@ class LiveFile:
             redactor = make_redactor(self.path) if self.redacts else None
             source = TranscriptSource(self.path, redact=redactor)
             try:
-                found = _find_line_format(source)
-                reader = found.begin_reading(source) if found and found.begin_reading else None
+                for found in FORMATS.values():
+                    if found.begin_reading and found.recognizes(source):
+                        reader = found.begin_reading(source)
+                        break
+                else:
+                    return False
             except OSError:
-                return False
-            if found is None or reader is None:
                 return False
             report = FileReport(path=str(self.path), format=found.name)
             if redactor:
@@ -157,7 +153,7 @@ class LiveFile:
         for line in _whole_lines(reading):
             self._take_line(reading, line)
         reading.transcript_import.flush()
-        _remember(reading)
+        reading.ends = _read_ends(reading)
         yield from self._make_news(reading)
 
     def _take_line(self, reading: _Reading, line: SourceLine) -> None:
@@ -183,12 +179,6 @@ class LiveFile:
         )
         reading.reported_counts = now
         self.is_reread = False
-
-
-def _find_line_format(source: TranscriptSource) -> Format | None:
-    return next(
-        (one for one in FORMATS.values() if one.begin_reading and one.recognizes(source)), None
-    )
 
 
 def _whole_lines(reading: _Reading) -> Iterator[SourceLine]:
@@ -226,7 +216,7 @@ def _find_unfinished(reading: _Reading) -> SourceLine | None:
     reading.number += not reading.is_inside_line
     # The newline may have been written since the last look.
     reading.offset, reading.is_inside_line = line.end, not raw.endswith(b"\n")
-    _remember(reading)
+    reading.ends = _read_ends(reading)
     return line
 
 
@@ -241,14 +231,6 @@ def _find_line_end(file: BinaryIO, end: int) -> int:
         if raw.endswith(b"\n"):
             return end
     return 0
-
-
-def _remember(reading: _Reading) -> None:
-    reading.head, reading.tail = _read_ends(reading)
-
-
-def _is_changed(reading: _Reading) -> bool:
-    return _read_ends(reading) != (reading.head, reading.tail)
 
 
 def _read_ends(reading: _Reading) -> tuple[bytes, bytes]:

@@ -207,19 +207,15 @@ class TranscriptFollower:
         ]
 
     def _is_stored(self, path: Path) -> bool:
-        recorder = self.store.events.recorder
         source = make_source_name(path, make_redactor(path) if self.redacts else None)
-        session = recorder.select_import_session(self.namespace, source)
-        if session is None:
-            return False
-        mark = _read_mark(path)
-        stored = any(
-            (one[1], one[4], bool(one[5])) == (source, mark[1], True)
-            for one in recorder.select_imports(self.namespace, session)
+        row, mark = (
+            self.store.events.recorder.select_import(self.namespace, source),
+            _read_mark(path),
         )
-        if stored:
-            self.marks[path] = mark
-        return stored
+        if not (row and row.session and row.complete and row.bytes == mark[1]):
+            return False
+        self.marks[path] = mark
+        return True
 
 
 def _read_mark(path: Path) -> _FileMark:

@@ -46,7 +46,6 @@ MISCONFIGURED_PAUSE = timedelta(minutes=10)
 class AttemptResult:
     notice_kind: NoticeKind
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the notice."""
     is_for_good: bool = False
     """Whether to leave the session alone until it changes."""
     pause: timedelta | None = None
@@ -69,7 +68,6 @@ class IdleAttempt:
 
     @property
     def number(self) -> int:
-        """The number of this attempt in a row."""
         return self.due.attempts + 1
 
     def run(self, cancellation: Cancellation) -> AttemptResult:

@@ -17,6 +17,7 @@ CANDIDATE_CONDITION = (
 
 @dataclass(frozen=True, slots=True)
 class DueSession:
+    due_at: datetime
     id: int
     namespace: str
     key: str
@@ -26,7 +27,6 @@ class DueSession:
     """The lineage's version when it was found due."""
     attempts: int
     """The number of failed attempts since the last block."""
-    due_at: datetime
     last_activity: datetime
     in_use: int
     """The tokens of context, as far as the index knows."""
@@ -170,29 +170,19 @@ class DueSessionIndex:
             session = SessionRow(**dict(zip(SESSION_COLUMNS, row, strict=True)))
             session.measure(self.own)
             if session.due_at and self._passed_over.get(session.id) != session.position:
-                found.append(
-                    _make_due(
-                        (
-                            *(session.due_at, session.id, session.namespace, session.key),
-                            *(session.position, session.served_version),
-                            session.attempts + (session.leased_until is not None),
-                            *(session.last_activity, session.in_use),
-                        )
-                    )
+                attempts = session.attempts + (session.leased_until is not None)
+                due = (
+                    *(session.due_at, session.id, session.namespace, session.key),
+                    *(session.position, session.served_version, attempts),
+                    *(session.last_activity, session.in_use),
                 )
+                found.append(_make_due(due))
         return sorted(found, key=lambda due: (due.due_at, due.id))
 
 
 def _make_due(row: tuple[Any, ...]) -> DueSession:
     due_at, id, namespace, key, position, version, attempts, last_activity, in_use = row
     return DueSession(
-        id=id,
-        namespace=namespace,
-        key=key,
-        position=position,
-        lineage_version=version,
-        attempts=attempts,
-        due_at=datetime.fromisoformat(due_at),
-        last_activity=datetime.fromisoformat(last_activity),
-        in_use=in_use,
+        *(datetime.fromisoformat(due_at), id, namespace, key, position, version, attempts),
+        *(datetime.fromisoformat(last_activity), in_use),
     )

@@ -152,7 +152,6 @@ def _format_time(at: datetime | None) -> str | None:
 
 
 def restart_program() -> NoReturn:
-    """Replace this process by the same command."""
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - no shell needed
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ....domain.hooks import JSON_NAMES
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
@@ -115,8 +115,8 @@ class IdleStatus:
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, with times as ISO 8601 in UTC."""
-        document: dict[str, Any] = _to_json_value(asdict(self))
-        return document
+        document = json.dumps(asdict(self), default=datetime.isoformat)
+        return cast("dict[str, Any]", json.loads(document, object_hook=_rename_fields))
 
 
 def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
@@ -209,16 +209,8 @@ def _make_all(kind: type[_T], rows: list[tuple[Any, ...]]) -> Iterator[_T]:
         )
 
 
-def _to_json_value(value: Any) -> Any:
-    match value:
-        case datetime():
-            return value.isoformat()
-        case dict():
-            return {JSON_NAMES.get(name, name): _to_json_value(one) for name, one in value.items()}
-        case list() | tuple():
-            return [_to_json_value(one) for one in value]
-        case _:
-            return value
+def _rename_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    return {JSON_NAMES.get(name, name): value for name, value in fields.items()}
 
 
 _IN_NAMESPACES = """(:namespaces IS NULL

@@ -20,6 +20,7 @@ from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.cancellation import Cancellation
 from ..maintenance.maintenance import Maintenance
+from ..maintenance.maintenance_task import TaskOutcome
 from ..sessions.session_store import SessionStore
 from ..telemetry.activation import record_notice
 from .attempt import AttemptResult, IdleAttempt
@@ -88,24 +89,20 @@ class IdleWorker:
         """Sessions that could not be compacted, with the time until which they are left alone."""
         self._changing = RLock()
         self._looking = RLock()
-        self._stopping = False
+        self.is_stopping = False
         self._has_met_others = False
-        self._others_rules = False
+        self._has_other_rules = False
         self._upkeep: Future[None] | None = None
         """The newest run of the maintenance."""
         self._upkeep_has_to_wait = False
         """Whether other work is due; running maintenance then stops at its next step."""
-        self._trouble = Backoff(MAX_LOOK_INTERVAL)
+        self._trouble = Backoff()
         self._pool = ThreadPoolExecutor(self.rules.concurrency, thread_name_prefix="cutbank idle")
 
     @property
     def running_attempts(self) -> list[RunningAttempt]:
         with self._changing:
             return list(self._running.values())
-
-    @property
-    def is_stopping(self) -> bool:
-        return self._stopping
 
     def clock(self) -> datetime:
         return self.store.events.clock()
@@ -117,7 +114,7 @@ class IdleWorker:
         looks again after a pause.
         """
         with self._looking:
-            if self._stopping:
+            if self.is_stopping:
                 return self.clock() + MAX_LOOK_INTERVAL
             if until := self._trouble.find_pause_end(self.clock()):
                 return until
@@ -140,7 +137,7 @@ class IdleWorker:
         After that, this worker does not use its store any more.
         """
         with self._changing:
-            is_over, self._stopping = self._stopping and not self._running, True
+            is_over, self.is_stopping = self.is_stopping and not self._running, True
             running = self.running_attempts
         if is_over:
             return self._wait_for_end(timeout)
@@ -174,10 +171,10 @@ class IdleWorker:
         self._server_clock.compare()
         now = self.clock()
         latest = now + MAX_LOOK_INTERVAL
-        self.store.read_models.catch_up(search=False, until=lambda: self._stopping)
+        self.store.read_models.catch_up(search=False, until=lambda: self.is_stopping)
         with self._changing:
             free = self.rules.concurrency - len(self._running)
-            if self._stopping or free <= 0:
+            if self.is_stopping or free <= 0:
                 return latest
             if self._trouble.is_failing:
                 free = 1  # a single attempt shows whether it is over
@@ -208,8 +205,8 @@ class IdleWorker:
 
     def _report_other_rules(self) -> None:
         """Report once that the read models use another worker's rules."""
-        before, self._others_rules = self._others_rules, self.due.has_other_rules
-        if self._others_rules and not before:
+        before, self._has_other_rules = self._has_other_rules, self.due.has_other_rules
+        if self._has_other_rules and not before:
             self.notify(
                 NoticeKind.SETTINGS_DIFFER,
                 reason=f"{self.store.read_models.name} lists due sessions by the settings of"
@@ -247,7 +244,7 @@ class IdleWorker:
         if due_at is None or due_at > now:
             return due_at
         with self._changing:
-            if not self._stopping and (self._upkeep is None or self._upkeep.done()):
+            if not self.is_stopping and (self._upkeep is None or self._upkeep.done()):
                 self._upkeep = self._pool.submit(self._run_maintenance, maintenance, now)
         return None
 
@@ -259,9 +256,10 @@ class IdleWorker:
             self._handle_database_away(error)
             return
         for report in reports:
-            if not report.was_stopped:
+            if report.outcome is not TaskOutcome.STOPPED:
+                has_failed = report.outcome is TaskOutcome.FAILED
                 self.notify(
-                    NoticeKind.CHORE_FAILED if report.has_failed else NoticeKind.CHORE_DONE,
+                    NoticeKind.CHORE_FAILED if has_failed else NoticeKind.CHORE_DONE,
                     chore=report.chore,
                     reason=report.reason,
                     took_s=report.took_s,
@@ -270,7 +268,7 @@ class IdleWorker:
 
     def _begin_attempt(self, due: DueSession, now: datetime) -> None:
         with self._changing:
-            if self._stopping or due.id in self._running:
+            if self.is_stopping or due.id in self._running:
                 return
             cancellation = Cancellation()
             attempt = IdleAttempt(self.store, self.due, due, self.rules, self.name)
@@ -314,10 +312,9 @@ class IdleWorker:
 
 
 class Backoff:
-    """The pause after repeated failures; it doubles with each."""
+    """The pause after repeated failures; it doubles with each, up to MAX_LOOK_INTERVAL."""
 
-    def __init__(self, longest: timedelta) -> None:
-        self.longest = longest
+    def __init__(self) -> None:
         self._pause = timedelta()
         self._until: datetime | None = None
 
@@ -328,14 +325,14 @@ class Backoff:
     def note_failure(self, now: datetime) -> tuple[bool, datetime]:
         """Note a failure; return whether it is the first, and until when to wait."""
         is_new = not self._pause
-        self._pause = min(max(2 * self._pause, FIRST_PAUSE), self.longest)
+        self._pause = min(max(2 * self._pause, FIRST_PAUSE), MAX_LOOK_INTERVAL)
         self._until = now + self._pause
         return is_new, self._until
 
     def find_pause_end(self, now: datetime) -> datetime | None:
         """Return until when to wait; None if it may be tried again."""
         # If the end is further away than any pause, the clock was set back.
-        if self._until is None or not now < self._until <= now + self.longest:
+        if self._until is None or not now < self._until <= now + MAX_LOOK_INTERVAL:
             return None
         return self._until
 

@@ -109,10 +109,8 @@ def format_notice(notice: WorkerNotice) -> str:
         case NoticeKind.PASSED_OVER:
             return f"leaves {session} as it is{reason}"
         case NoticeKind.FAILED:
-            return (
-                "could not compact "
-                f"{session}{_format_summarizer(notice)}{reason}{_format_next_time(notice)}"
-            )
+            attempt = f" (attempt {notice.attempt})" if notice.attempt else ""
+            return f"could not compact {session}{attempt}{reason}{_format_next_time(notice)}"
         case NoticeKind.LOST:
             return f"did not use what was written for {session}{reason}"
         case NoticeKind.CHORE_DONE:
@@ -122,8 +120,7 @@ def format_notice(notice: WorkerNotice) -> str:
         case NoticeKind.STOPPING:
             return f"stopping; {notice.running or 'none'} running"
         case NoticeKind.STOPPED:
-            left = f" with {notice.running} still running" if notice.running else ""
-            return f"stopped{left}"
+            return f"stopped with {notice.running} still running" if notice.running else "stopped"
         case about:
             return f"{NOTICE_TEXTS[about]}{reason}"
 
@@ -143,10 +140,6 @@ def _format_gain(notice: WorkerNotice) -> str:
 
 def _format_seconds(notice: WorkerNotice) -> str:
     return f", in {notice.took_s:.1f} s" if notice.took_s is not None else ""
-
-
-def _format_summarizer(notice: WorkerNotice) -> str:
-    return f" (attempt {notice.attempt})" if notice.attempt else ""
 
 
 def _format_next_time(notice: WorkerNotice) -> str:

@@ -52,8 +52,6 @@ class _Outcome(NamedTuple):
 
 
 class ImportPool:
-    """The processes of one import."""
-
     def __init__(
         self, opening: Opening, manner: ImportOptions, files: Sequence[WantedFile], processes: int
     ) -> None:

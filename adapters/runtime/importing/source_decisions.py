@@ -14,21 +14,23 @@ from ...transcripts.formats.steps import ReplacementText, Rewind, SourceCompacti
 from ..sessions.group_closure import complete_groups, complete_retraction
 from ..sessions.stored_session import StoredSession
 
+SourcePositions = Mapping[str, tuple[int, int]]
+"""The positions of each entry's first and last block, by source id."""
+
 
 def record_shortening(
-    session: StoredSession, placed: Mapping[str, tuple[int, int]], step: SourceShortening
+    session: StoredSession, placed: SourcePositions, step: SourceShortening
 ) -> None:
     """Record a boundary that keeps all blocks of the recorded lineage, some with other text.
 
-    `placed` has the positions of the first and last block of each entry. Does nothing if no such
-    block is in the view.
+    Does nothing if no such block is in the view.
     """
     events, namespace, key = session.log.events, session.namespace, session.key
     with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
         reader = ViewReader(events, namespace, key, RECORDED_LINEAGE)
         view = reader.read_view()
         shown = {entry.position: entry for entry in view.entries}
-        texts = find_replacement_texts(session, placed, step.replacements)
+        texts = _find_replacement_texts(session, placed, step.replacements)
         if not texts.keys() & shown.keys():
             return
         earlier, summary = view.boundary, view.summary
@@ -36,51 +38,91 @@ def record_shortening(
             texts = {one.position: one.text for one in earlier.replacements} | texts
         head = events.read_head(events.find_session_chain(namespace, key))[0]
         base = earlier.after if earlier else 0
-        retracted = reader.read_retracted(head)
-        kept = ((earlier.kept if earlier else Ranges()) | Ranges.span(base + 1, head)) - retracted
-        events.refresh(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
-        lineage = events.open_compaction(namespace, key, RECORDED_LINEAGE)
+        kept = (earlier.kept if earlier else Ranges()) | Ranges.span(base + 1, head)
+        pre_tokens = step.pre_tokens or view.tokens
         saved = sum(
             shown[position].tokens - estimate_text(text)
             for position, text in texts.items()
             if position in shown
         )
-        pre_tokens = step.pre_tokens or view.tokens
-        boundary = lineage.record_boundary(
-            {
-                "after": head,
-                "first_kept": kept.runs[0][0],
-                "kept": kept,
-                "trims": earlier.trims if earlier else (),
-                "replacements": tuple(
-                    Replacement(position=position, text=text)
-                    for position, text in sorted(texts.items())
-                    if position in kept
-                ),
-                "trigger": step.trigger,
-                "policy": RECORDED_LINEAGE,
-                "pre_tokens": pre_tokens,
-                "post_tokens": step.post_tokens or max(0, pre_tokens - saved),
-                "previous": lineage.state.active or None,
-                "source_time": step.source_time,
-                "partial": step.partial_reason,
-            },
-            _carry_summary(summary) if summary else None,
-            based_on=lineage.state.decided,
-            activate_at=head,
-        )
-        events.save(lineage, keys=[AppendKey(session.log.id, step.key, boundary, boundary)])
+        fields = {
+            "trims": earlier.trims if earlier else (),
+            "pre_tokens": pre_tokens,
+            "post_tokens": step.post_tokens or max(0, pre_tokens - saved),
+        }
+        # The summary that was served before stays valid.
+        carried = ("text", "covers", "summarizer", "tokens")
+        same = {name: getattr(summary, name) for name in carried} if summary else None
+        _save_boundary(session, step, head, kept - reader.read_retracted(head), texts, fields, same)
 
 
-def _carry_summary(summary: Any) -> dict[str, Any]:
-    """Return the fields of the summary served before, which stays valid."""
-    return {name: getattr(summary, name) for name in ("text", "covers", "summarizer", "tokens")}
+def record_source_compaction(
+    session: StoredSession, placed: SourcePositions, step: SourceCompaction
+) -> None:
+    """Record the source's boundary and summary, as far as the source shows them."""
+    events, namespace, key = session.log.events, session.namespace, session.key
+    with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
+        chain = events.find_session_chain(namespace, key)
+        head, state = events.read_head(chain)
+        retracted = ViewReader(events, namespace, key, RECORDED_LINEAGE).read_retracted(head)
+        named = Ranges(placed[id] for id in step.kept_ids if id in placed)
+        wanted = (named | Ranges.of(state.open_calls.values())) - retracted
+        kept = complete_groups(events, chain, wanted, head, retracted)
+        text = step.summary or "[the source does not show the summary that it made]"
+        tokens = estimate_text(text)
+        fields = {
+            "pre_tokens": step.pre_tokens or state.tokens,
+            "post_tokens": step.post_tokens or tokens,
+            "repairs": _find_repairs(named, kept),
+        }
+        summary = {
+            "text": text,
+            "covers": Ranges.span(1, head) - kept - retracted,
+            "summarizer": RECORDED_LINEAGE if step.summary else UNSHOWN_SUMMARIZER,
+            "tokens": tokens,
+        }
+        texts = _find_replacement_texts(session, placed, step.replacements)
+        _save_boundary(session, step, head, kept, texts, fields, summary)
 
 
-def find_replacement_texts(
+def _save_boundary(  # noqa: PLR0917 - the parts of a boundary
     session: StoredSession,
-    placed: Mapping[str, tuple[int, int]],
-    instead: Iterable[ReplacementText],
+    step: SourceCompaction | SourceShortening,
+    head: int,
+    kept: Ranges,
+    texts: Mapping[int, str],
+    fields: Mapping[str, Any],
+    summary: Mapping[str, Any] | None,
+) -> None:
+    events, namespace, key = session.log.events, session.namespace, session.key
+    events.refresh(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
+    lineage = events.open_compaction(namespace, key, RECORDED_LINEAGE)
+    boundary = lineage.record_boundary(
+        {
+            "after": head,
+            "first_kept": kept.runs[0][0] if kept else head + 1,
+            "kept": kept,
+            "replacements": tuple(
+                Replacement(position=position, text=text)
+                for position, text in sorted(texts.items())
+                if position in kept
+            ),
+            "trigger": step.trigger,
+            "policy": RECORDED_LINEAGE,
+            "previous": lineage.state.active or None,
+            "source_time": step.source_time,
+            "partial": step.partial_reason,
+            **fields,
+        },
+        summary,
+        based_on=lineage.state.decided,
+        activate_at=head,
+    )
+    events.save(lineage, keys=[AppendKey(session.log.id, step.key, boundary, boundary)])
+
+
+def _find_replacement_texts(
+    session: StoredSession, placed: SourcePositions, instead: Iterable[ReplacementText]
 ) -> dict[int, str]:
     texts: dict[int, str] = {}
     for one in instead:
@@ -92,10 +134,6 @@ def find_replacement_texts(
             if wanted is None or (isinstance(block, ToolResult) and block.tool_call_id == wanted):
                 texts[recalled.position] = one.text
     return texts
-
-
-SourcePositions = Mapping[str, tuple[int, int]]
-"""The positions of each entry's first and last block, by source id."""
 
 
 def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind) -> None:
@@ -124,53 +162,6 @@ def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind)
         aggregate.retract(positions, reopened, "rewound in the source")
         at = aggregate.version
         events.save(aggregate, keys=[AppendKey(session.log.id, step.key, at, at)])
-
-
-def record_source_compaction(
-    session: StoredSession, placed: SourcePositions, step: SourceCompaction
-) -> None:
-    """Record the source's boundary and summary, as far as the source shows them."""
-    events, namespace, key = session.log.events, session.namespace, session.key
-    with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
-        chain = events.find_session_chain(namespace, key)
-        head, state = events.read_head(chain)
-        retracted = ViewReader(events, namespace, key, RECORDED_LINEAGE).read_retracted(head)
-        named = Ranges(placed[id] for id in step.kept_ids if id in placed)
-        wanted = (named | Ranges.of(state.open_calls.values())) - retracted
-        kept = complete_groups(events, chain, wanted, head, retracted)
-        events.refresh(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
-        lineage = events.open_compaction(namespace, key, RECORDED_LINEAGE)
-        text = step.summary or "[the source does not show the summary that it made]"
-        texts = find_replacement_texts(session, placed, step.replacements)
-        boundary = lineage.record_boundary(
-            {
-                "after": head,
-                "first_kept": kept.runs[0][0] if kept else head + 1,
-                "kept": kept,
-                "replacements": tuple(
-                    Replacement(position=position, text=shown)
-                    for position, shown in sorted(texts.items())
-                    if position in kept
-                ),
-                "trigger": step.trigger,
-                "policy": RECORDED_LINEAGE,
-                "pre_tokens": step.pre_tokens or state.tokens,
-                "post_tokens": step.post_tokens or estimate_text(text),
-                "repairs": _find_repairs(named, kept),
-                "previous": lineage.state.active or None,
-                "source_time": step.source_time,
-                "partial": step.partial_reason,
-            },
-            {
-                "text": text,
-                "covers": Ranges.span(1, head) - kept - retracted,
-                "summarizer": RECORDED_LINEAGE if step.summary else UNSHOWN_SUMMARIZER,
-                "tokens": estimate_text(text),
-            },
-            based_on=lineage.state.decided,
-            activate_at=head,
-        )
-        events.save(lineage, keys=[AppendKey(session.log.id, step.key, boundary, boundary)])
 
 
 def _find_repairs(named: Ranges, kept: Ranges) -> tuple[Repair, ...]:

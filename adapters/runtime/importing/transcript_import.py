@@ -1,6 +1,6 @@
 """Stores the steps of one transcript in order, in batches."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from eventsourcing.persistence import IntegrityError
 
@@ -48,10 +48,8 @@ class SubAgentLinks:
 
 def record_parents(store: SessionStore, namespace: str, links: Iterable[SubAgentLink]) -> None:
     """Record the parent of each sub-agent that is already stored."""
-    links = list(links)
-    missing = {link.key for link in find_unstored_links(store, namespace, links)}
     for link in links:
-        if link.key in missing:
+        if not _is_stored(store, namespace, link.key):
             continue  # set when it is opened
         agent = store.session(link.key, namespace=namespace)
         parent = Parent(namespace=namespace, key=link.parent_key, tool_call_id=link.parent_call)
@@ -59,15 +57,8 @@ def record_parents(store: SessionStore, namespace: str, links: Iterable[SubAgent
             agent.configure(parent=parent)
 
 
-def find_unstored_links(
-    store: SessionStore, namespace: str, links: Iterable[SubAgentLink]
-) -> Iterator[SubAgentLink]:
-    recorder = store.events.recorder
-    return (
-        link
-        for link in links
-        if recorder.select_head(derive_session_id(namespace, link.key)) is None
-    )
+def _is_stored(store: SessionStore, namespace: str, key: str) -> bool:
+    return store.events.recorder.select_head(derive_session_id(namespace, key)) is not None
 
 
 MAX_BATCH_CHARACTERS = 4_000_000
@@ -118,7 +109,9 @@ class TranscriptImport:
                     self.targets[key] = ImportTarget(step)
                 self.current = self.targets[key]
                 self.current.title = step.title or self.current.title
-                self._keep_early()
+                early, self.early = self.early, []
+                for problem in early:
+                    self._keep_refused(problem)
             case SubAgentLink():
                 self.told.append(step)
                 self.links.add_link(step)
@@ -142,14 +135,12 @@ class TranscriptImport:
                 self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
             case SourceProblem(append=Append(block=block)):
                 self._add_to_batch(step, count_characters(block))
-            case SourceProblem(line=line, reason=reason, key=named, raw=raw):
+            case SourceProblem(line=line, reason=reason):
                 self.report.errors.append(f"{self.report.path}:{line}: {reason}")
                 if self.current is None:
                     self.early.append(step)
-                elif named and raw:
-                    kept = None if step.is_part else line
-                    note = UnknownEntry(named, REFUSED_KEY, raw, line=kept, follows=step.follows)
-                    self._add_note(note, reason)
+                else:
+                    self._keep_refused(step)
             case EntryEnd(outcome=outcome, offset=offset):
                 self.report.entries += 1
                 self.report.imported += outcome == "imported"
@@ -159,14 +150,11 @@ class TranscriptImport:
                 if self.heard:
                     self.heard(offset)
 
-    def _keep_early(self) -> None:
-        early, self.early = self.early, []
-        for step in early:
-            if step.key and step.raw:
-                note = UnknownEntry(
-                    step.key, REFUSED_KEY, step.raw, line=step.line, follows=step.follows
-                )
-                self._add_note(note, step.reason)
+    def _keep_refused(self, step: SourceProblem) -> None:
+        if step.key and step.raw:
+            line = None if step.is_part else step.line
+            note = UnknownEntry(step.key, REFUSED_KEY, step.raw, line=line, follows=step.follows)
+            self._add_note(note, step.reason)
 
     def finish(self) -> None:
         """Finish after the whole file was read."""
@@ -177,7 +165,8 @@ class TranscriptImport:
         record_parents(self.store, self.namespace, [*self.told, *known])
         self.report.complete = True
         row = self._make_row()
-        if row.stamp and any(find_unstored_links(self.store, self.namespace, self.told)):
+        agents = {link.key for link in self.told}
+        if row.stamp and not all(_is_stored(self.store, self.namespace, key) for key in agents):
             # If it were skipped from now on, the sub-agents would never learn their calls.
             self.unsettled, row = row, row._replace(stamp=None)
         self.store.events.save(imports=[row])
@@ -202,17 +191,15 @@ class TranscriptImport:
                     events.save(
                         *decided.sessions.values(), keys=decided.keys, imports=[self._make_row()]
                     )
-                except IntegrityError:
-                    # Another process appended to a session: decide again on what is stored.
+                except BaseException as error:
                     for session in decided.sessions.values():
                         events.evict(session.id)
+                    if not isinstance(error, IntegrityError):
+                        raise
+                    # Another process appended to a session: decide again on what is stored.
                     for target, _ in batch:
                         target.stored_keys = None
                     continue
-                except BaseException:
-                    for session in decided.sessions.values():
-                        events.evict(session.id)
-                    raise
             decided.mark_stored()
             self.report.added += decided.added
             self.report.abandoned += decided.abandoned

@@ -13,14 +13,12 @@ from pathlib import Path
 from ....domain.errors import StorageError
 from ...storage.event_log.addresses import is_postgres
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.event_log.storage_tasks import Storage
 from ...storage.sqlite import sqlite_schema
 from ...storage.sqlite.database_file import find_database_path
 from ..sessions.session_store import SessionStore
 from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 UNFINISHED = ".unfinished"
-"""The ending of an unfinished backup."""
 _FILE_SUFFIXES = ("", "-journal", "-wal", "-shm")
 """The endings of the files that SQLite writes next to a database."""
 _MOMENT = "%Y%m%dT%H%M%SZ"
@@ -77,11 +75,8 @@ class BackupRotation:
     """Makes and rotates backups; the next run removes what a killed process left unfinished."""
 
     store: SessionStore
-    task_store: Storage
-    interval: timedelta
     folder: Path
     kept_backups: int
-    name: str = "backup"
 
     def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
         del record, go_on  # a backup is a single read of the log that cannot stop halfway

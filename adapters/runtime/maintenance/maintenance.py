@@ -16,7 +16,6 @@ from ...storage.read_models.location import find_read_models
 from ..sessions.session_store import SessionStore
 from .backups import BackupRotation
 from .maintenance_task import (
-    DatabaseTask,
     MaintenanceTask,
     ShouldContinue,
     TaskOutcome,
@@ -25,8 +24,8 @@ from .maintenance_task import (
     TaskResult,
     TaskStatus,
 )
-from .read_model_maintenance import ReadModelFile, ReadModelMaintenance
-from .recompression import Recompression
+from .read_model_maintenance import ReadModelFile
+from .recompression import TASK_NAME, Recompression
 
 DUE_NOW = datetime.min.replace(tzinfo=UTC)
 """The due time of a task that never ran; it is always in the past."""
@@ -86,22 +85,22 @@ class Maintenance:
 
     def read_status(self) -> list[TaskStatus]:
         now = self.clock()
-        return [
-            self._make_status(task, self._read_record(task), now) for task in self._list_tasks()
-        ]
-
-    def _make_status(self, task: MaintenanceTask, record: TaskRecord, now: datetime) -> TaskStatus:
-        due = self._find_due_time(task, record, now)
-        return TaskStatus(
-            chore=task.name,
-            last_run=record.began_at,
-            outcome=record.outcome,
-            reason=record.reason,
-            saved=record.saved,
-            saved_in_all=record.saved_in_all,
-            failures=record.failures,
-            next_at=None if due == DUE_NOW else due,
-        )
+        found = []
+        for task in self._list_tasks():
+            record = self._read_record(task)
+            due = self._find_due_time(task, record, now)
+            status = TaskStatus(
+                chore=task.name,
+                last_run=record.began_at,
+                outcome=record.outcome,
+                reason=record.reason,
+                saved=record.saved,
+                saved_in_all=record.saved_in_all,
+                failures=record.failures,
+                next_at=None if due == DUE_NOW else due,
+            )
+            found.append(status)
+        return found
 
     def _list_tasks(self) -> list[MaintenanceTask]:
         """Return the tasks in their order; none if they are turned off or the log is in memory.
@@ -117,18 +116,26 @@ class Maintenance:
             tasks: list[MaintenanceTask] = []
             if settings.cold_after is not None:
                 cold_after = timedelta(days=settings.cold_after)
-                tasks.append(Recompression(store.events, place, every, cold_after, settings.level))
+                bodies = Recompression(store.events, place, cold_after, settings.level)
+                tasks.append(MaintenanceTask(TASK_NAME, every, place, bodies.run))
             file = ReadModelFile(Path(find_read_models(store.name)))
             if file.is_there():
-                tasks.append(ReadModelMaintenance(file, every))
+                tasks.append(MaintenanceTask("read-models", every, file, file.maintain))
             if settings.backup_folder is not None:
                 folder = Path(settings.backup_folder).expanduser()
                 often = timedelta(hours=settings.backup_every)
-                tasks.append(BackupRotation(store, place, often, folder, settings.backup_keep))
+                backups = BackupRotation(store, folder, settings.backup_keep)
+                tasks.append(MaintenanceTask("backup", often, place, backups.run))
             # The checkpoint comes last, since the tasks before it fill the write-ahead log.
             is_checkpoint = place.task_name == "checkpoint"
             often = timedelta(hours=settings.checkpoint_every) if is_checkpoint else every
-            tasks.append(DatabaseTask(place, often))
+
+            def run_database_task(record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
+                del record, go_on  # it is short and independent of the last run
+                saved, note = place.run_database_task()
+                return TaskResult(saved, note=note)
+
+            tasks.append(MaintenanceTask(place.task_name, often, place, run_database_task))
             return tasks
 
     def _read_record(self, task: MaintenanceTask) -> TaskRecord:

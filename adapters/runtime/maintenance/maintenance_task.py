@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
-from ...storage.event_log.storage_tasks import Storage, TaskStore
+from ...storage.event_log.storage_tasks import TaskStore
 
 ShouldContinue = Callable[[], bool]
 """Called between two steps; returns False if the task should stop."""
@@ -34,7 +34,6 @@ class TaskRecord:
     """The bytes freed by the last run."""
     saved_in_all: int = 0
     failures: int = 0
-    """The number of failures in a row."""
     position: int = 0
     """The log notification up to which it is done, for a task that reads the log."""
 
@@ -60,51 +59,23 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one run of a task did."""
-
     saved: int = 0
-    """The bytes freed on disk."""
     is_whole: bool = True
     """Whether nothing is left to do for now."""
     note: str | None = None
-    """A remark for the report."""
     position: int = 0
 
 
-class MaintenanceTask(Protocol):
+@dataclass(frozen=True, slots=True)
+class MaintenanceTask:
     """A recurring task; each of its steps is atomic, even if the process is killed."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def interval(self) -> timedelta: ...
-
-    @property
-    def task_store(self) -> TaskStore:
-        """Where its record is stored, and where only one process at a time runs it."""
-        ...
-
-    def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-        """Run while `go_on` returns True; `record` is the newest record."""
-        ...
-
-
-@dataclass
-class DatabaseTask:
-    """The log database's own task, a checkpoint or statistics, which it makes atomic itself."""
-
-    task_store: Storage
+    name: str
     interval: timedelta
-
-    @property
-    def name(self) -> str:
-        return self.task_store.task_name
-
-    def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-        del record, go_on  # it is short and independent of the last run
-        saved, note = self.task_store.run_database_task()
-        return TaskResult(saved, note=note)
+    task_store: TaskStore
+    """Where its record is stored, and where only one process at a time runs it."""
+    run: Callable[[TaskRecord, ShouldContinue], TaskResult]
+    """Gets the newest record, and stops between two steps once it should not continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +89,6 @@ class TaskReport:
     """In bytes."""
     reason: str | None = None
     """One line: for a failure the thing, the fault and the remedy."""
-
-    @property
-    def has_failed(self) -> bool:
-        return self.outcome is TaskOutcome.FAILED
-
-    @property
-    def was_stopped(self) -> bool:
-        return self.outcome is TaskOutcome.STOPPED
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 from ....domain.errors import StorageError
@@ -34,7 +33,10 @@ MAX_REWRITTEN_FILE_BYTES = 1_000_000_000
 
 @dataclass
 class ReadModelFile:
-    """The file of this machine's read models, which also stores the records of their tasks."""
+    """The file of this machine's read models, which also stores the record of its task.
+
+    It can always be rebuilt from the log.
+    """
 
     file: Path
 
@@ -79,18 +81,10 @@ class ReadModelFile:
             (application,) = found.execute("PRAGMA application_id").fetchone()
             yield found if application == APPLICATION_ID else None
 
-
-@dataclass
-class ReadModelMaintenance:
-    """Each step is its own transaction; the file can always be rebuilt from the log."""
-
-    task_store: ReadModelFile
-    interval: timedelta
-    name: str = "read-models"
-
-    def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
+    def maintain(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
+        """Run the task; each step is its own transaction."""
         del record
-        with self.task_store.open() as connection:
+        with self.open() as connection:
             if connection is None:
                 return TaskResult(note="there are none any more")
             if not _merge_words(connection, go_on):
@@ -100,7 +94,7 @@ class ReadModelMaintenance:
             if not go_on():
                 return TaskResult(is_whole=False)
             saved, note = _return_free_pages(connection)
-            truncate_wal(connection, self.task_store.file)
+            truncate_wal(connection, self.file)
             return TaskResult(saved, note=note)
 
 

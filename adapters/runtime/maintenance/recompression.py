@@ -11,8 +11,8 @@ from ...storage.event_log.storage_tasks import RecompressedBody, Storage, Stored
 from ...storage.event_log.stored_row import LogNotification, matches_keyed_hash
 from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
+TASK_NAME = "bodies"
 _PAGE_EVENTS = 200
-"""The number of events read at a time."""
 MIN_GAIN = 0.05
 """The smallest share of a body's size whose saving is worth rewriting it."""
 MAX_BATCH_BYTES = 128 * 1024
@@ -30,14 +30,12 @@ class Recompression:
     """
 
     store: EventStore
-    task_store: Storage
-    interval: timedelta
+    storage: Storage
     cold_after: timedelta
     level: int
-    name: str = "bodies"
 
     def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-        done = _Batches(self.task_store, self.name, record)
+        done = _Batches(self.storage, record)
         now = self.store.clock()
         while True:
             page = self.store.recorder.select_notifications(
@@ -66,7 +64,7 @@ class Recompression:
     def _recompress(self, event: LogNotification, state: dict[str, Any], done: "_Batches") -> None:
         for _, _, digest in state.get("bodies", ()):
             address = bytes.fromhex(digest)
-            body = self.task_store.select_body(event.subject, address)
+            body = self.storage.select_body(event.subject, address)
             if body is None:
                 continue
             content = self._read_content(body, address, event.subject)
@@ -115,10 +113,10 @@ class _Batches:
     The database stays unlocked while the next bodies are compressed.
     """
 
-    def __init__(self, storage: Storage, task: str, record: TaskRecord) -> None:
+    def __init__(self, storage: Storage, record: TaskRecord) -> None:
         self.position = record.position
         self.damaged = 0
-        self._storage, self._task, self._record = storage, task, record
+        self._storage, self._record = storage, record
         self._saved = 0
         self._waiting: list[RecompressedBody] = []
         self._size = 0
@@ -148,5 +146,5 @@ class _Batches:
             position=self.position,
             saved_in_all=self._record.saved_in_all + self._saved + expected,
         )
-        self._saved += self._storage.replace_bodies(self._waiting, self._task, so_far.to_json())
+        self._saved += self._storage.replace_bodies(self._waiting, TASK_NAME, so_far.to_json())
         self._waiting, self._size, self._passed = [], 0, 0

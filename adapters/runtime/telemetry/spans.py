@@ -1,7 +1,6 @@
 """Traces a compaction as a span, with a child span for each summarizer and the costs of drafts."""
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -28,32 +27,13 @@ Attributes = dict[str, AttributeValue | None]
 """Attributes whose value is None are left out."""
 
 
-class CompactionResult(StrEnum):
-    COMPACTED = "compacted"
-    PREPARED = "prepared"
-    """A boundary was recorded, and waits for its activation."""
-    DONE_BEFORE = "done_before"
-    """An earlier run had the same idempotency key."""
-    NO_NEED = "no_need"
-    NOTHING_TO_GAIN = "nothing_to_gain"
-    VETOED = "vetoed"
-    OVERTAKEN = "overtaken"
-    """Another process has decided first."""
-    LEASE_HELD = "lease_held"
-    """Another worker holds the session."""
-    LEASE_LOST = "lease_lost"
-    """Another worker has taken over; the summary is not used."""
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-
-
-_RESULT_BY_ERROR: dict[type[BaseException], CompactionResult] = {
-    NothingToCompactError: CompactionResult.NOTHING_TO_GAIN,
-    CompactionVetoedError: CompactionResult.VETOED,
-    StalePlanError: CompactionResult.OVERTAKEN,
-    LeaseHeldError: CompactionResult.LEASE_HELD,
-    LeaseLostError: CompactionResult.LEASE_LOST,
-    CompactionCancelledError: CompactionResult.CANCELLED,
+_RESULT_BY_ERROR: dict[type[BaseException], str] = {
+    NothingToCompactError: "nothing_to_gain",
+    CompactionVetoedError: "vetoed",
+    StalePlanError: "overtaken",
+    LeaseHeldError: "lease_held",
+    LeaseLostError: "lease_lost",
+    CompactionCancelledError: "cancelled",
 }
 """The errors that state a result; any other is a failure."""
 
@@ -187,7 +167,7 @@ class CompactionTelemetry(CompactionObserver):
             "cutbank.lineage": reader.lineage,
             "cutbank.limit": request.limit,
         }
-        self._result = CompactionResult.FAILED
+        self._result = "failed"
         self._was_planned = self._was_recorded = False
         self._span: CurrentSpan | None = None
         self._summary: SummarySpan | None = None
@@ -214,8 +194,8 @@ class CompactionTelemetry(CompactionObserver):
             wrong = None
             if kind is not None:
                 self._result = _find_result(kind)
-                wrong = kind.__qualname__ if self._result is CompactionResult.FAILED else None
-            result: Attributes = {"cutbank.compaction.outcome": self._result.value}
+                wrong = kind.__qualname__ if self._result == "failed" else None
+            result: Attributes = {"cutbank.compaction.outcome": self._result}
             self._span.add(result)
             try:
                 # While the span is current, so that exemplars link to it.
@@ -232,15 +212,11 @@ class CompactionTelemetry(CompactionObserver):
 
     def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
         if self._was_recorded:
-            self._result = (
-                CompactionResult.COMPACTED if self._request.activate else CompactionResult.PREPARED
-            )
+            self._result = "compacted" if self._request.activate else "prepared"
         elif outcome.compacted:
-            self._result = CompactionResult.DONE_BEFORE
+            self._result = "done_before"  # by an earlier run with the same idempotency key
         else:
-            self._result = (
-                CompactionResult.OVERTAKEN if self._was_planned else CompactionResult.NO_NEED
-            )
+            self._result = "overtaken" if self._was_planned else "no_need"
         return outcome
 
     def _record_event(self, span: CurrentSpan, event: CompactionEvent) -> None:
@@ -248,12 +224,8 @@ class CompactionTelemetry(CompactionObserver):
         match event.moment:
             case CompactionEventKind.PRE_COMPACT if before:
                 self._was_planned = True
-                span.add(
-                    {
-                        "cutbank.tokens.before": before.tokens,
-                        "cutbank.blocks.before": before.blocks,
-                    }
-                )
+                counts: Attributes = {"cutbank.tokens.before": before.tokens}
+                span.add(counts | {"cutbank.blocks.before": before.blocks})
             case CompactionEventKind.SUMMARIZING:
                 self._end_summary()
                 self._summary = SummarySpan(self._tracer, self._instruments, event.summarizer)
@@ -284,6 +256,6 @@ class CompactionTelemetry(CompactionObserver):
                 summary.end()
 
 
-def _find_result(kind: type[BaseException]) -> CompactionResult:
+def _find_result(kind: type[BaseException]) -> str:
     found = (result for error, result in _RESULT_BY_ERROR.items() if issubclass(kind, error))
-    return next(found, CompactionResult.FAILED)
+    return next(found, "failed")

@@ -1,7 +1,7 @@
 """Maps positions to streams when one stream continues another, as forks and lineages do."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from ....domain.ranges import Ranges, Run
@@ -32,13 +32,9 @@ class Chain:
         """Return the part that a stream which leaves this one at `position` shares."""
         return Chain(
             tuple(
-                StreamSegment(
-                    segment.originator_id,
-                    segment.first,
-                    position if segment.last is None else min(position, segment.last),
-                )
-                for segment in self.segments
-                if segment.first <= position
+                replace(one, last=position if one.last is None else min(position, one.last))
+                for one in self.segments
+                if one.first <= position
             )
         )
 

@@ -54,7 +54,6 @@ class Recorder(ApplicationRecorder):
         self.names = LogNames(datastore)
         self.subscriptions: list[LogSubscription] = []
 
-    @abstractmethod
     def insert_events(  # type: ignore[override]  # a row has all that a StoredEvent has
         self,
         stored_events: Sequence[StoredRow],
@@ -68,14 +67,27 @@ class Recorder(ApplicationRecorder):
 
         Raises IntegrityError if a position, a key or a stream's name is taken.
         """
+        batch = Batch(list(stored_events), list(keys), list(streams), list(imports))
+        ids = self.insert_batch(batch)
+        self.wake_subscriptions()
+        return ids
 
-    @abstractmethod
     def insert_all(self, batches: Iterable[Batch]) -> None:
         """Store all batches in one transaction, or nothing, with one batch in memory at a time.
 
         Topics and subjects must have been added before. Raises IntegrityError as `insert_events`
         does.
         """
+        self.insert_batches(batches)
+        self.wake_subscriptions()
+
+    @abstractmethod
+    def insert_batch(self, batch: Batch) -> Sequence[int]:
+        """Do as `insert_events` does, without waking anybody."""
+
+    @abstractmethod
+    def insert_batches(self, batches: Iterable[Batch]) -> None:
+        """Do as `insert_all` does, without waking anybody."""
 
     @abstractmethod
     def encode_id(self, id: UUID) -> Any:

@@ -2,30 +2,13 @@
 
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from uuid import UUID
 
 from eventsourcing.persistence import Notification
 
 DIGEST_SIZE = 16
 ADDRESS_SIZE = 20
-
-
-class StoredEventLike(Protocol):
-    """What an event can be read from: a row of the log, or a notification."""
-
-    @property
-    def originator_id(self) -> UUID | str: ...
-    @property
-    def originator_version(self) -> int: ...
-    @property
-    def topic(self) -> str: ...
-    @property
-    def state(self) -> bytes: ...
-    @property
-    def subject(self) -> str: ...
-    @property
-    def key_id(self) -> str | None: ...
 
 
 class StoredContent(NamedTuple):
@@ -88,9 +71,9 @@ class ImportRow(NamedTuple):
     """The file's stamp, to detect changes; None forces the file to be read again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch:
-    """A part of what `insert_all` stores."""
+    """What is stored together, or a part of it."""
 
     rows: list[StoredRow] = field(default_factory=list)
     keys: list[AppendKey] = field(default_factory=list)
@@ -100,15 +83,16 @@ class Batch:
 
 @dataclass(frozen=True)
 class LogNotification(Notification):
-    """One event in log order, with cutbank's own columns.
-
-    The mapper can read it like a StoredRow.
-    """
+    """One event in log order, with cutbank's own columns."""
 
     subject: str
     key_id: str | None
     tokens: int
     carried: bytes
+
+
+StoredEventLike = StoredRow | LogNotification
+"""What an event can be read from."""
 
 
 def compute_keyed_hash(content: bytes, secret: bytes, size: int = DIGEST_SIZE) -> bytes:

@@ -17,6 +17,7 @@ from ..event_log.event_store import EventStore
 from ..event_log.stored_row import LogNotification
 from ..private_files import make_file
 from ..process_forks import reopen_in_children
+from ..sqlite.database_file import immediate_transaction
 from ..sqlite.wal_mode import enable_wal
 from . import schema
 
@@ -78,16 +79,8 @@ class ReadModelDatabase:
         """Run one batch, which is stored whole or not at all, excluding other processes."""
         with self.writing:
             self._reopen_after_fork()
-            db = self.writer
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                # A full disk may have ended the transaction already.
-                if db.conn.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+            with immediate_transaction(self.writer.conn):
+                yield self.writer
 
     def execute(self, statement: str, parameters: Sequence[Any]) -> None:
         """Run one statement as a batch."""

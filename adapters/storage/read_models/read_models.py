@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from threading import Condition, Event, Thread
 from time import monotonic
-from types import TracebackType
 from typing import NamedTuple, ParamSpec, Self, TypeVar
 from uuid import UUID
 
@@ -115,12 +114,6 @@ class ReadModels:
                     )
                 with self._advanced:
                     self._advanced.wait(min(_POLL_SECONDS, left))
-
-    def wait_for_follower(self, position: int, timeout: float = 10.0) -> None:
-        """Wait as `wait_for` does, but leave the storing to a follower of this process."""
-        with self._advanced:
-            if not self._advanced.wait_for(lambda: self.position >= position, timeout):
-                raise TimeoutError(f"{self.name} did not reach {position} within {timeout:g} s")
 
     def search(
         self,
@@ -294,12 +287,7 @@ class ReadModelFollower:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _follow(self) -> None:

@@ -23,6 +23,8 @@ from ..event_log.stored_row import LogNotification
 from .read_model_file import ReadModelDatabase
 
 _TEXT_TOPICS = {event.TOPIC for event in SEARCHABLE_EVENTS}
+SessionPart = tuple[int, int | None]
+"""A session, and the position up to which a fork shares it; None for all of it."""
 _BATCH_CHARACTERS = 4_000_000
 """The approximate text indexed in one transaction."""
 INSERT_BLOCKS = (
@@ -68,14 +70,6 @@ class SearchHit:
         return None if self.position is None else f"#{self.position}"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionPart:
-    """A session, or the part up to `last` that a fork shares."""
-
-    session: int
-    last: int | None = None
-
-
 class SearchIndex:
     """Searches the index, and shows matches with the log's text."""
 
@@ -100,7 +94,7 @@ class SearchIndex:
         order = RANK_ORDER if self._is_rare(query) else NEWEST_ORDER
         if parts and order is NEWEST_ORDER:
             # The index itself restricts the search to a session, fast even for frequent words.
-            words = " OR ".join(make_session_word(part.session) for part in parts)
+            words = " OR ".join(make_session_word(session) for session, _ in parts)
             expression += f" AND {{session_id}} : ({words})"
         where, parameters = _restrict_parts(parts, namespace)
         found = self.file.fetch_rows(
@@ -108,10 +102,10 @@ class SearchIndex:
         )
         return [self._make_hit(row, query) for row in found]
 
-    def _find_parts(self, streams: list[tuple[str, int | None]]) -> tuple[SessionPart, ...]:
+    def _find_parts(self, streams: list[tuple[str, int | None]]) -> list[SessionPart]:
         query = "SELECT id FROM sessions WHERE stream = ?"
         found = [(self.file.fetch_rows(query, (stream,)), last) for stream, last in streams]
-        return tuple(SessionPart(rows[0][0], last) for rows, last in found if rows)
+        return [(rows[0][0], last) for rows, last in found if rows]
 
     def _is_rare(self, query: SearchQuery) -> bool:
         return all(self._count(term) <= MAX_RANKED for term in query.required_terms)
@@ -147,9 +141,7 @@ class SearchIndex:
         return said.text if said else ""
 
 
-def _restrict_parts(
-    parts: tuple[SessionPart, ...], namespace: str | None
-) -> tuple[str, list[str | int]]:
+def _restrict_parts(parts: list[SessionPart], namespace: str | None) -> tuple[str, list[str | int]]:
     where = ""
     parameters: list[str | int] = []
     if namespace is not None:
@@ -157,14 +149,14 @@ def _restrict_parts(
         parameters.append(namespace)
     if parts:
         either = []
-        for part in parts:
-            if part.last is None:
+        for session, last in parts:
+            if last is None:
                 either.append("blocks.session_id = ?")
-                parameters.append(part.session)
+                parameters.append(session)
             else:
                 # A parent's summaries are not the fork's own.
                 either.append("(blocks.session_id = ? AND blocks.position <= ?)")
-                parameters += [part.session, part.last]
+                parameters += [session, last]
         where += f" AND ({' OR '.join(either)})"
     return where, parameters
 

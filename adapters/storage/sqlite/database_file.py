@@ -6,6 +6,8 @@ in a copy. The device number may change at a restart and is not used.
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from uuid import uuid4
@@ -107,14 +109,22 @@ def accept_copy(connection: sqlite3.Connection, path: Path, *, had_log: bool) ->
 
 def check_and_save_identity(connection: sqlite3.Connection, path: Path) -> None:
     """Check the pages once for consistency, and store the new inode."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with immediate_transaction(connection):
         # Another process may have been faster.
         if read_identity(connection) != read_inode(path):
             refuse_damaged(connection, path)
             save_identity(connection, path)
+
+
+@contextmanager
+def immediate_transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run one writing transaction, stored whole or not at all, excluding other processes."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
         connection.execute("COMMIT")
     except BaseException:
+        # A full disk may have ended the transaction already.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

@@ -20,6 +20,7 @@ from .database_file import (
     accept_copy,
     creates_file,
     find_database_path,
+    immediate_transaction,
     make_sqlite_address,
     read_inode,
     save_identity,
@@ -61,7 +62,7 @@ class SQLiteLogDatastore:
         self.synchronous = synchronous
         self.writing = threading.RLock()
         self._address = make_sqlite_address(db_name)
-        self._path = find_database_path(db_name)
+        self.path = find_database_path(db_name)
         self._inode: str | None = None
         self._process = os.getpid()
         self._looks_again = 0.0
@@ -80,7 +81,7 @@ class SQLiteLogDatastore:
 
     def _open(self) -> None:
         """Refuse another program's database before anything is changed in it."""
-        path = self._path
+        path = self.path
         if path is None:
             sqlite_schema.migrate_database(self.reader, self.db_name)
             return
@@ -119,10 +120,6 @@ class SQLiteLogDatastore:
                 connection.close()
                 raise
             return connection
-
-    @property
-    def path(self) -> Path | None:
-        return self._path
 
     @property
     def reader(self) -> sqlite3.Connection:
@@ -174,7 +171,7 @@ class SQLiteLogDatastore:
         try:
             writer.execute(f"PRAGMA synchronous = {self.synchronous}")
             writer.execute("PRAGMA foreign_keys = ON")
-            if self._path is not None:
+            if self.path is not None:
                 enable_wal(writer, LOCK_TIMEOUT_SECONDS)
                 writer.set_authorizer(_make_format_guard(ref(self), sqlite_schema.SCHEMA_VERSION))
         except BaseException:
@@ -187,15 +184,8 @@ class SQLiteLogDatastore:
         """Run one transaction of this process's writer, stored whole or not at all."""
         with self.writing:
             self._refuse_moved()
-            self.writer.execute("BEGIN IMMEDIATE")
-            try:
+            with immediate_transaction(self.writer):
                 yield self.writer
-                self.writer.execute("COMMIT")
-            except BaseException:
-                # A full disk may have ended the transaction already.
-                if self.writer.in_transaction:
-                    self.writer.execute("ROLLBACK")
-                raise
 
     def backup(self, target: Path) -> None:
         """Copy the present database into a new file, while others go on writing."""
@@ -224,7 +214,7 @@ class SQLiteLogDatastore:
         """Close what was inherited, or SQLite would take the parent's locks for the child's."""
         writing, self.writing = self.writing, threading.RLock()
         self._listing = threading.Lock()
-        if self._path is None:
+        if self.path is None:
             return  # in memory, or read without locks: all of it is this process's own
         for reader in self._readers:
             if reader.lock in held:
@@ -258,8 +248,8 @@ class SQLiteLogDatastore:
             connections.append(self.writer)
         is_moved = self._is_moved()
         self._close_connections(connections, is_moved=is_moved)
-        if is_moved and has_written:
-            raise StorageError(self._describe_moved())
+        if has_written:
+            self._refuse_moved()
 
     def __del__(self) -> None:
         self.close()
@@ -269,8 +259,8 @@ class SQLiteLogDatastore:
             connection.close()
         for last in connections[-1:]:
             # A refused database stays as it was, and so does a forked parent's.
-            if self._path and self._inode and not is_moved and self._process == os.getpid():
-                with leave_wal(last, self._path):
+            if self.path and self._inode and not is_moved and self._process == os.getpid():
+                with leave_wal(last, self.path):
                     last.close()
             last.close()
 
@@ -285,18 +275,15 @@ class SQLiteLogDatastore:
             raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
 
     def _refuse_moved(self) -> None:
-        """SQLite would go on writing to a deleted file, and that data would be lost."""
+        """Raise StorageError, as SQLite would go on writing to a deleted file, and lose that."""
         if self._is_moved():
-            raise StorageError(self._describe_moved())
+            raise StorageError(
+                f"{self.db_name} was moved, deleted or replaced while it was open: what was stored "
+                f"since then is not in it; put the file back, or open the one that is there now"
+            )
 
     def _is_moved(self) -> bool:
-        return bool(self._inode and self._path and read_inode(self._path) != self._inode)
-
-    def _describe_moved(self) -> str:
-        return (
-            f"{self.db_name} was moved, deleted or replaced while it was open: what was stored "
-            f"since then is not in it; put the file back, or open the one that is there now"
-        )
+        return bool(self._inode and self.path and read_inode(self.path) != self._inode)
 
 
 def _make_format_guard(owner: "ref[SQLiteLogDatastore]", version: int) -> Callable[..., int]:

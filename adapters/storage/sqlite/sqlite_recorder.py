@@ -1,20 +1,148 @@
-"""Writes the log to an SQLite file."""
+"""Writes the log to an SQLite file; concurrent appends share a commit and its wait for the disk."""
 
 import json
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
-from eventsourcing.persistence import IntegrityError
+from eventsourcing.persistence import IntegrityError, OperationalError
 
 from ....domain.ranges import Run
 from ..event_log.recorder import ROW_COLUMNS, Recorder
-from ..event_log.stored_row import AppendKey, Batch, ImportRow, StoredRow, Stream
-from .group_commit import GroupCommit, PendingWrite
+from ..event_log.stored_row import Batch
 from .sqlite_datastore import SQLiteLogDatastore
 from .sqlite_storage import SQLiteStorage
+
+INSERT_EVENT = (
+    "INSERT INTO stored_events (originator_id, originator_version, topic, subject, key_id,"
+    " tokens, digest, carried, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_BODY = "INSERT OR IGNORE INTO bodies (subject, hash, content) VALUES (?, ?, ?)"
+INSERT_KEY = "INSERT INTO append_keys (originator_id, key, first, last) VALUES (?, ?, ?, ?)"
+INSERT_STREAM = (
+    "INSERT INTO streams (originator_id, namespace, session, lineage) VALUES (?, ?, ?, ?)"
+)
+INSERT_IMPORT = (
+    "INSERT OR REPLACE INTO imports (namespace, source, format, session, bytes, complete, stamp)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class PendingWrite:
+    """What one call stores, and its result."""
+
+    __slots__ = ("batch", "error", "ids", "is_done", "parameters")
+
+    def __init__(self, batch: Batch, parameters: list[tuple[Any, ...]]) -> None:
+        self.batch = batch
+        self.parameters = parameters
+        """The values of each row, in the order of `INSERT_EVENT`."""
+        self.ids: Sequence[int] = ()
+        self.error: Exception | None = None
+        self.is_done = False
+
+    @property
+    def is_one_row(self) -> bool:
+        it = self.batch
+        return len(it.rows) == 1 and not (it.keys or it.streams or it.imports or it.rows[0].bodies)
+
+    def fail(self, error: Exception) -> None:
+        if isinstance(error, sqlite3.IntegrityError):
+            self.error = IntegrityError(error)
+        elif isinstance(error, sqlite3.OperationalError):
+            self.error = OperationalError(error)
+        else:
+            self.error = error
+
+    def insert_alone(self, writer: sqlite3.Connection) -> None:
+        """Insert a single row, which commits by itself without BEGIN and COMMIT."""
+        self.ids = (cast(int, writer.execute(INSERT_EVENT, self.parameters[0]).lastrowid),)
+
+    def insert(self, writer: sqlite3.Connection) -> None:
+        """Insert within a transaction."""
+        it = self.batch
+        for stream in it.streams:
+            id = stream.originator_id.bytes
+            writer.execute(INSERT_STREAM, (id, stream.namespace, stream.session, stream.lineage))
+        for row, values in zip(it.rows, self.parameters, strict=True):
+            for body in row.bodies:
+                writer.execute(INSERT_BODY, (values[3], body.hash, body.content))
+        writer.executemany(INSERT_EVENT, self.parameters)
+        # One transaction's ids are consecutive, as there is only one writer at a time.
+        count = len(it.rows)
+        newest = writer.execute("SELECT last_insert_rowid()").fetchone()[0] if count else 0
+        self.ids = range(newest - count + 1, newest + 1)
+        for key in it.keys:
+            writer.execute(INSERT_KEY, (key.originator_id.bytes, key.key, key.first, key.last))
+        writer.executemany(INSERT_IMPORT, it.imports)
+
+
+class GroupCommit:
+    """The first thread to commit stores the writes of all waiting threads."""
+
+    def __init__(self, datastore: SQLiteLogDatastore) -> None:
+        self.datastore = datastore
+        self.waiting: deque[PendingWrite] = deque()
+
+    def store(self, write: PendingWrite) -> None:
+        """Store the write, in this thread or another; raise its error if it is refused."""
+        self.waiting.append(write)
+        with self.datastore.writing:
+            if not write.is_done:
+                self._commit_waiting(write)
+        if write.error is not None:
+            raise write.error
+
+    def _commit_waiting(self, own: PendingWrite) -> None:
+        writes = []
+        while self.waiting:
+            writes.append(self.waiting.popleft())
+        try:
+            self._insert(writes)
+        except Exception as error:  # noqa: BLE001 - raised again by the thread whose write it is
+            if len(writes) == 1:
+                writes[0].fail(error)
+            else:
+                self._insert_each(writes)
+        except BaseException:
+            # Only this thread was interrupted.
+            others = [write for write in writes if write is not own]
+            self.waiting.extend(write for write in others if not self._is_stored(write))
+            raise
+        for write in writes:
+            write.is_done = True
+
+    def _insert_each(self, writes: list[PendingWrite]) -> None:
+        """Store the writes one by one, since at least one of them will be refused."""
+        for write in writes:
+            try:
+                self._insert([write])
+            except Exception as error:  # noqa: BLE001 - as above
+                write.fail(error)
+
+    def _insert(self, writes: list[PendingWrite]) -> None:
+        """Store all of these in one transaction, or nothing."""
+        if len(writes) == 1 and writes[0].is_one_row:
+            self.datastore.check_file()
+            writes[0].insert_alone(self.datastore.writer)
+            return
+        with self.datastore.writing_transaction() as writer:
+            for write in writes:
+                write.insert(writer)
+
+    def _is_stored(self, write: PendingWrite) -> bool:
+        """Return whether the commit succeeded just before the interrupt."""
+        for row in write.batch.rows[:1]:
+            found = self.datastore.writer.execute(
+                "SELECT digest FROM stored_events"
+                " WHERE originator_id = ? AND originator_version = ?",
+                (row.originator_id.bytes, row.originator_version),
+            ).fetchone()
+            write.is_done = found == (row.digest,)
+        return write.is_done
 
 
 def open_sqlite(name: str, synchronous: str) -> "SQLiteRecorder":
@@ -41,30 +169,18 @@ class SQLiteRecorder(Recorder):
         super().__init__(datastore)
         self.group_commit = GroupCommit(datastore)
 
-    def insert_events(  # type: ignore[override]  # a row has all that a StoredEvent has
-        self,
-        stored_events: Sequence[StoredRow],
-        *,
-        keys: Sequence[AppendKey] = (),
-        streams: Sequence[Stream] = (),
-        imports: Sequence[ImportRow] = (),
-        **_: Any,
-    ) -> Sequence[int]:
-        values = [self.make_values(row) for row in stored_events]
-        write = PendingWrite(stored_events, values, keys, streams, imports)
+    def insert_batch(self, batch: Batch) -> Sequence[int]:
+        write = PendingWrite(batch, [self.make_values(row) for row in batch.rows])
         self.group_commit.store(write)
-        self.wake_subscriptions()
         return write.ids
 
-    def insert_all(self, batches: Iterable[Batch]) -> None:
+    def insert_batches(self, batches: Iterable[Batch]) -> None:
         try:
             with self.datastore.writing_transaction() as writer:
                 for it in batches:
-                    values = [self.make_values(row) for row in it.rows]
-                    PendingWrite(it.rows, values, it.keys, it.streams, it.imports).insert(writer)
+                    PendingWrite(it, [self.make_values(row) for row in it.rows]).insert(writer)
         except sqlite3.IntegrityError as error:
             raise IntegrityError(error) from error
-        self.wake_subscriptions()
 
     def encode_id(self, id: UUID) -> bytes:
         return id.bytes

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 
 from ....domain.errors import StorageError
-from .database_file import IDENTITY_TABLE
+from .database_file import IDENTITY_TABLE, immediate_transaction
 
 LOG_APPLICATION_ID = 0x63757462
 """`cutb`, in the file's header, distinguishes it from other programs' databases."""
@@ -136,8 +136,7 @@ def migrate_database(
     """
     if is_current_schema(connection, name):
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with immediate_transaction(connection):
         # Another process may have been faster.
         if not is_current_schema(connection, name):
             version = read_version(connection)
@@ -146,12 +145,6 @@ def migrate_database(
             remember(connection)
             connection.execute(f"PRAGMA application_id = {LOG_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        # A full disk may have ended the transaction already.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def is_current_schema(connection: sqlite3.Connection, name: str) -> bool:

@@ -18,9 +18,6 @@ class ReserveWalk(NamedTuple):
 
     oversized_position: int | None = None
     """The block or message that reaches the budget by itself, if there is one."""
-    reached_position: int | None = None
-    """Where the walk ends: at that message, or the nearest earlier one that is not a tool result.
-    """
     first_kept: int | None = None
     """Where the kept window begins; None if nothing would leave."""
 
@@ -48,7 +45,6 @@ def walk_back(
         cut = _move_off_developer(items, cut, base)
     return ReserveWalk(
         None if giant is None else items[giant].position,
-        None if ends is None else items[ends].position,
         items[cut].position if cut > base else None,
     )
 

@@ -14,12 +14,12 @@ from worked_live import STEPS, Agent, Time
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item, order_for_view
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
@@ -111,7 +111,7 @@ def test_results_of_a_view_that_begins_anew_are_looked_at_anew(session: StoredSe
     recording = read_recording(session)
     often = {"prune_over": 100, "prune_to": 10, "preserve_recent": 2, "max_output_tokens": 0}
 
-    decider = Looking(CompactionTerms(build_policy("preserve-zone", often), 100_000), recording)
+    decider = Looking(CompactionTerms(get_policy("preserve-zone", **often), 100_000), recording)
     drawn = [one for call in replay_recording(recording, decider) for one in call.compactions]
 
     assert 2 < len(drawn) < len(recording.calls) - 2

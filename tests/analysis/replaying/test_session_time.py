@@ -9,11 +9,11 @@ from typing import Any
 import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction_events import CompactBoundary, Trigger
 from cutbank.domain.compaction_terms import CompactionTerms
-from cutbank.domain.policies.catalog import build_policy
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording, SessionTime
 from cutbank.projections.replay.replay import replay_recording
@@ -36,7 +36,7 @@ def told(session: StoredSession, minutes: list[float | None]) -> Recording:
 
 
 def boundaries(recording: Recording) -> list[CompactBoundary]:
-    terms = CompactionTerms(build_policy("scored-pruning", COOLED), LIMIT)
+    terms = CompactionTerms(get_policy("scored-pruning", **COOLED), LIMIT)
     decider = PolicyDecider(terms, recording)
     list(replay_recording(recording, decider))
     return [one for one in decider.events if isinstance(one, CompactBoundary)]

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fidelity_sessions import Talk, dropping
+from fidelity_sessions import Talk, measure, score_summary
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.file_touches import RepeatedRead
-from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
-from cutbank.domain.fidelity.scores import Scores
 
 
 def called(
@@ -34,15 +32,11 @@ def touched(*calls: tuple[str, Mapping[str, Any]]) -> Talk:
 def at_end(talk: Talk) -> FidelityMeasure:
     """Measured at a boundary that hides all of it."""
     talk.says("well").says("well")
-    return FidelityMeasure(talk.read(), (RowBoundary(talk.calls, len(talk.rows)),))
-
-
-def scored(measure: FidelityMeasure, summary: str) -> Scores:
-    return measure.score(dropping(measure.reading, measure.boundaries, summary))
+    return measure(talk, (talk.calls, len(talk.rows)))
 
 
 def test_a_file_that_was_modified_is_none_that_was_only_read() -> None:
-    measure = at_end(
+    found = at_end(
         touched(
             ("read_file", {"path": "/home/me/zone/src/river.py"}),
             ("read_file", {"path": "src/bank.py"}),
@@ -51,7 +45,7 @@ def test_a_file_that_was_modified_is_none_that_was_only_read() -> None:
         )
     )
 
-    (at,) = measure.beside.hidden_files
+    (at,) = found.beside.hidden_files
     assert at.modified == {"src/river.py", "docs/gate.md"}
     assert at.read == {"src/bank.py"}
 
@@ -82,34 +76,31 @@ def test_shell_commands_read_what_they_print_and_modify_what_they_write() -> Non
         "tail run.log 2>/dev/null",
         "python src/run.py; echo src/said.py; cat src",
     )
-    measure = at_end(touched(*(("bash", {"command": command}) for command in commands)))
+    found = at_end(touched(*(("bash", {"command": command}) for command in commands)))
 
-    (at,) = measure.beside.hidden_files
+    (at,) = found.beside.hidden_files
     assert at.modified == {"src/edited.py", "src/written.py"}
     assert at.read == {"bank.py", "src/gate.py", "src/hinge.rs", "run.log"}
 
 
 def test_a_view_names_a_file_by_its_path_or_by_a_longer_one() -> None:
-    measure = at_end(
-        touched(
-            ("edit_file", {"path": "src/river.py"}),
-            ("read_file", {"path": "src/bank.py"}),
-        )
+    found = at_end(
+        touched(("edit_file", {"path": "src/river.py"}), ("read_file", {"path": "src/bank.py"}))
     )
 
-    assert scored(measure, "river.py and bank.py").modified_named == 0
-    assert scored(measure, "src/river.py").modified_named == 1
-    assert scored(measure, "/home/me/zone/src/river.py, at core/src/bank.py").read_named == 1
-    everything = measure.score([WHOLE_HISTORY])
+    assert score_summary(found, "river.py and bank.py").modified_named == 0
+    assert score_summary(found, "src/river.py").modified_named == 1
+    assert score_summary(found, "/home/me/zone/src/river.py, at core/src/bank.py").read_named == 1
+    everything = found.score([WHOLE_HISTORY])
     assert (everything.modified, everything.modified_named) == (1, 1)
     assert (everything.read, everything.read_named) == (1, 1)
 
 
 def test_the_kept_window_names_files_too() -> None:
     talk = touched(("edit_file", {"path": "src/river.py"})).says("well").user("see src/river.py")
-    measure = FidelityMeasure(talk.says("well").read(), (RowBoundary(3, 5),))
+    found = measure(talk.says("well"), (3, 5))
 
-    assert scored(measure, "").modified_named == 1
+    assert score_summary(found, "").modified_named == 1
 
 
 def test_each_boundary_counts_all_files_that_are_hidden_by_then() -> None:
@@ -118,10 +109,10 @@ def test_each_boundary_counts_all_files_that_are_hidden_by_then() -> None:
         ("edit_file", {"path": "src/bank.py"}),
         ("edit_file", {"path": "src/river.py"}),
     ).says("well")
-    measure = FidelityMeasure(talk.read(), (RowBoundary(2, 4), RowBoundary(4, 8)))
+    found = measure(talk, (2, 4), (4, 8))
 
-    assert [len(at.modified) for at in measure.beside.hidden_files] == [1, 2]
-    assert scored(measure, "src/river.py").modified_named == 2
+    assert [len(at.modified) for at in found.beside.hidden_files] == [1, 2]
+    assert score_summary(found, "src/river.py").modified_named == 2
 
 
 READ = ("read_file", {"path": "src/river.py"})
@@ -129,34 +120,32 @@ READ = ("read_file", {"path": "src/river.py"})
 
 def test_a_file_is_read_again_whose_readings_are_all_hidden() -> None:
     talk = touched(READ, READ, READ)
-    measure = FidelityMeasure(talk.read(), (RowBoundary(2, 4),))
+    found = measure(talk, (2, 4))
 
     # The third reading could see the second; a first reading, after a change too, is none again.
-    assert measure.beside.repeated_reads == (RepeatedRead(2, "src/river.py", 2),)
-    assert scored(measure, "src/river.py").rereads_named == 1
-    assert scored(measure, "river.py").rereads_named == 0
-    assert (
-        measure.score([WHOLE_HISTORY]).rereads_named == measure.score([WHOLE_HISTORY]).rereads == 1
-    )
+    assert found.beside.repeated_reads == (RepeatedRead(2, "src/river.py", 2),)
+    assert score_summary(found, "src/river.py").rereads_named == 1
+    assert score_summary(found, "river.py").rereads_named == 0
+    assert found.score([WHOLE_HISTORY]).rereads_named == found.score([WHOLE_HISTORY]).rereads == 1
     once = touched(("edit_file", {"path": "src/river.py"}), READ)
-    assert FidelityMeasure(once.read(), (RowBoundary(2, 4),)).beside.repeated_reads == ()
+    assert measure(once, (2, 4)).beside.repeated_reads == ()
 
 
 def test_two_readings_of_one_answer_are_one_reading_again() -> None:
     talk = touched(READ)
     talk.calls_tool("read_file", "src/river.py").calls_tool("read_file", "src/river.py", more=True)
     talk.rows[-2:] = [replace(row, arguments=READ[1]) for row in talk.rows[-2:]]
-    measure = FidelityMeasure(talk.read(), (RowBoundary(2, 4),))
+    found = measure(talk, (2, 4))
 
-    assert [again.call for again in measure.beside.repeated_reads] == [2]
+    assert [again.call for again in found.beside.repeated_reads] == [2]
     # Without the reading before them neither could see the other.
     talk.rows[1] = replace(talk.rows[1], arguments={"path": "src/bank.py"})
-    assert FidelityMeasure(talk.read(), (RowBoundary(2, 4),)).beside.repeated_reads == ()
-    assert FidelityMeasure(talk.read(), (RowBoundary(2, 6),)).beside.repeated_reads == ()
+    assert measure(talk, (2, 4)).beside.repeated_reads == ()
+    assert measure(talk, (2, 6)).beside.repeated_reads == ()
 
 
 def test_what_is_still_in_the_kept_window_is_not_read_again() -> None:
     talk = touched(READ, ("look", {}), READ)
 
-    assert FidelityMeasure(talk.read(), (RowBoundary(3, 2),)).beside.repeated_reads == ()
-    assert len(FidelityMeasure(talk.read(), (RowBoundary(3, 4),)).beside.repeated_reads) == 1
+    assert measure(talk, (3, 2)).beside.repeated_reads == ()
+    assert len(measure(talk, (3, 4)).beside.repeated_reads) == 1

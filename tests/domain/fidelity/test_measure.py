@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fidelity_sessions import TEXTS, Talk, cut_talks, dropping, talks
+from fidelity_sessions import TEXTS, Talk, cut_talks, dropping, measure, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,12 +26,12 @@ TALK = (
     .says("zone_of rows.toml")
     .says("4711 ms zone.py zone_of")
 )
-BOUNDARIES = (RowBoundary(3, 4),)
-MEASURE = FidelityMeasure(TALK.read(), BOUNDARIES)
+MEASURE = measure(TALK, (3, 4))
 
 
 def hits(*spells: ViewSegment) -> list[str]:
-    return [stake.key for stake in MEASURE.find_hits(spells)]
+    lost = {one.key for one in MEASURE.find_lost_keys(spells)}
+    return [stake.key for stake in MEASURE.stakes if stake.key not in lost]
 
 
 def test_the_view_of_the_call_that_needed_it_counts() -> None:
@@ -62,9 +62,7 @@ def test_counts_are_kept_apart_by_kind_and_use() -> None:
 
 def test_generic_facts_are_counted_with_the_others_in_a_count_of_their_own() -> None:
     talk = Talk().user("README.md zone_of").says("a").says("README.md zone_of")
-    measure = FidelityMeasure(talk.read(), [RowBoundary(2, 2)])
-
-    scores = measure.score([replace(NOTHING, summary="README.md")])
+    scores = measure(talk, (2, 2)).score([replace(NOTHING, summary="README.md")])
 
     assert (scores.stakes, scores.hits) == (1, 0)
     assert (scores.generic_stakes, scores.generic_hits) == (2, 1)
@@ -74,11 +72,10 @@ def test_what_a_tool_said_again_counts_loosely_and_lifts_nothing_there() -> None
     talk = (
         Talk().user("zone_of").says("a").calls_tool("run", "b").returns("zone_of").says("zone_of")
     )
-    measure = FidelityMeasure(talk.read(), [RowBoundary(2, 2)])
     trimmed = ViewSegment(call=3, after=4, kept=Ranges.span(4, 4), shown={4: "zone_of"})
 
     def loose(*spells: ViewSegment) -> tuple[int, int, int]:
-        scores = measure.score(spells)
+        scores = measure(talk, (2, 2)).score(spells)
         return scores.stakes, scores.loose_stakes, scores.loose_hits
 
     assert loose(ViewSegment(call=1, after=1, kept=Ranges())) == (0, 1, 0)
@@ -98,24 +95,24 @@ def test_what_was_lost_is_named_with_its_handle() -> None:
 
 @given(cut_talks())
 def test_the_full_history_scores_all_and_a_drop_nothing(cut: Cut) -> None:
-    measure = FidelityMeasure(*cut)
+    of = FidelityMeasure(*cut)
 
-    full, none = measure.score([WHOLE_HISTORY]), measure.score(dropping(*cut))
+    full, none = of.score([WHOLE_HISTORY]), of.score(dropping(*cut))
 
-    assert full.stakes == full.hits == len(measure.stakes)
+    assert full.stakes == full.hits == len(of.stakes)
     assert full.hard_hits == full.hard_stakes
     assert full.uses_hit == full.uses
     assert full.generic_hits == full.generic_stakes
     assert full.loose_hits == full.loose_stakes
     assert none.hits == none.hard_hits == none.uses_hit == none.loose_hits == none.generic_hits == 0
-    assert measure.find_lost_keys([WHOLE_HISTORY]) == ()
-    assert len(measure.find_lost_keys(dropping(*cut))) == none.stakes
+    assert of.find_lost_keys([WHOLE_HISTORY]) == ()
+    assert len(of.find_lost_keys(dropping(*cut))) == none.stakes
 
 
 @given(cut_talks(), st.data())
 def test_a_hit_is_what_stands_in_the_text_that_was_sent(cut: Cut, data: st.DataObject) -> None:
     reading, boundaries = cut
-    measure = FidelityMeasure(reading, boundaries)
+    of = FidelityMeasure(reading, boundaries)
     positions = st.sets(st.sampled_from([row.position for row in reading.rows.rows]))
     spells = [
         ViewSegment(
@@ -132,11 +129,12 @@ def test_a_hit_is_what_stands_in_the_text_that_was_sent(cut: Cut, data: st.DataO
         for one in spells
     ]
 
-    carried = set(measure.find_hits(spells))
+    lost = {(one.key, one.call) for one in of.find_lost_keys(spells)}
 
-    for stake in measure.stakes:
+    for stake in of.stakes:
         sent = sent_at(reading, spells[stake.segment], stake.call)
-        assert (stake in carried) == (stake.key in reading.words.find_carried_keys(sent))
+        is_sent = stake.key in reading.words.find_carried_keys(sent)
+        assert ((stake.key, stake.call) in lost) is not is_sent
 
 
 def sent_at(reading: SessionReading, spell: ViewSegment, call: int) -> str:

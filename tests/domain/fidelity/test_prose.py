@@ -3,35 +3,26 @@
 import itertools
 from dataclasses import replace
 
-from fidelity_sessions import Talk, cut_talks, dropping
+from fidelity_sessions import Talk, cut_talks, dropping, measure, score_summary
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, PairReference
 from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.rows import AGENT_KINDS, WHOLE_HISTORY, RowKind
-from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 
-CUT = (RowBoundary(3, 4),)
-
-
-def measure(talk: Talk, boundaries: tuple[RowBoundary, ...] = CUT) -> FidelityMeasure:
-    return FidelityMeasure(talk.read(), boundaries)
-
 
 def pairs(talk: Talk) -> list[str]:
-    return [" ".join(stake.pair) for stake in measure(talk).beside.pair_references]
+    return [" ".join(stake.pair) for stake in measure(talk, (3, 4)).beside.pair_references]
 
 
 def story(hidden: str, later: str) -> Talk:
     return Talk().user(hidden).says("first").says("second").says("third").says(later)
 
 
-def scored(summary: str, hidden: str = "harbour gate", later: str = "harbour gate") -> Scores:
-    of = measure(story(hidden, later))
-    return of.score(dropping(of.reading, CUT, summary))
+GATES = measure(story("harbour gate", "harbour gate"), (3, 4))
 
 
 def test_a_pair_is_at_stake_that_later_prose_has_again() -> None:
@@ -45,39 +36,25 @@ def test_a_pair_is_at_stake_that_later_prose_has_again() -> None:
     assert {said: pairs(story(*said)) for said in found} == found
 
 
-def test_only_prose_is_asked_and_only_prose_answers() -> None:
-    talk = (
-        Talk().calls_tool("look", "harbour gate").returns("harbour gate").attached("harbour gate")
-    )
-    late = Talk().user("harbour gate").says("first").says("second").says("third")
-
-    assert pairs(talk.says("second").says("third").says("harbour gate")) == []
-    assert pairs(late.calls_tool("look", "harbour gate").returns("harbour gate")) == []
-    assert pairs(late.user("harbour gate").thinks("nothing")) == []
-
-
-def test_what_an_answer_says_twice_it_has_from_below() -> None:
-    talk = Talk().user("harbour gate").thinks("harbour gate").says("harbour gate", more=True)
-
-    assert [(one.call, one.newest) for one in talk.read().pairs.repeated] == [(1, 1), (1, 1)]
-
-
 def test_the_summary_has_a_pair_within_three_words_in_a_line() -> None:
-    assert scored("gate and deep brown harbour").pair_hits == 1
-    assert scored("gate deep grey brown harbour").pair_hits == 0
-    assert scored("gate\nharbour").pair_hits == 0
-    assert scored("").pair_hits == 0
-    assert scored("gate harbour").prose == 1.0
+    hits = {
+        "gate and deep brown harbour": 1,
+        "gate deep grey brown harbour": 0,
+        "gate\nharbour": 0,
+        "": 0,
+    }
+
+    assert {text: score_summary(GATES, text).pair_hits for text in hits} == hits
+    assert score_summary(GATES, "gate harbour").prose == 1.0
 
 
 def test_prose_that_still_shows_has_its_pairs() -> None:
-    of = measure(story("harbour gate", "harbour gate"))
-    (dropped,) = dropping(of.reading, CUT)
+    (dropped,) = dropping(GATES.reading, GATES.boundaries)
     kept = replace(dropped, kept=Ranges.span(1, 1))
 
-    assert of.score([kept]).pair_hits == 1
-    assert of.score([replace(kept, shown={1: "gate"})]).pair_hits == 0
-    assert of.score([replace(kept, shown={1: "harbour of gate"})]).pair_hits == 1
+    for shown, hits in [(None, 1), ("gate", 0), ("harbour of gate", 1)]:
+        segment = replace(kept, shown={1: shown} if shown else {})
+        assert GATES.score([segment]).pair_hits == hits, shown
 
 
 PROSE = st.lists(st.sampled_from(["river", "bank", "deep", "gate"]), max_size=5).map(" ".join)

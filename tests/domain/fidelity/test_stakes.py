@@ -1,28 +1,24 @@
 """What is at stake: facts that only hidden history had when the agent wrote them down."""
 
-from fidelity_sessions import Talk, cut_talks
+from fidelity_sessions import Talk, cut_talks, measure
 from hypothesis import given
 
 from cutbank.domain.fidelity.anchors import AnchorKind
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.generic_keys import GENERIC_KEYS, GENERIC_PAIRS
-from cutbank.domain.fidelity.later_references import (
-    LaterReference,
-    RowBoundary,
-    list_candidate_stakes,
-    list_stakes,
-)
+from cutbank.domain.fidelity.later_references import LaterReference, RowBoundary
 from cutbank.domain.fidelity.rows import AGENT_KINDS, RowKind
 from cutbank.domain.fidelity.session_reading import SessionReading, find_first_call
 
 
-def staked(talk: Talk, *boundaries: RowBoundary) -> list[str]:
-    return [stake.key for stake in list_stakes(talk.read(), boundaries)]
+def keys(measure: FidelityMeasure) -> list[str]:
+    return [stake.key for stake in measure.stakes]
 
 
 def test_a_fact_that_only_hidden_rows_have_is_at_stake_when_the_agent_writes_it() -> None:
     talk = Talk().user("see src/zone.py").says("well").user("go").says("src/zone.py it is")
 
-    (stake,) = list_stakes(talk.read(), [RowBoundary(2, 3)])
+    (stake,) = measure(talk, (2, 3)).stakes
 
     assert stake == LaterReference(
         "src/zone.py", AnchorKind.PATH, segment=0, call=2, used_in=4, hidden_in=1, uses=1
@@ -34,59 +30,52 @@ def test_the_arguments_of_a_tool_are_written_down_but_never_names_of_tools() -> 
     talk = Talk().user("load_rows zone_of").says("well").calls_tool("app:load_rows", "zone_of")
     named = Talk().user("zone_of").calls_tool("look_up", "x").returns("").says("a")
 
-    assert staked(talk, RowBoundary(2, 2)) == ["zone_of"]
-    assert staked(named.says("look_up, zone_of"), RowBoundary(3, 4)) == ["zone_of"]
+    assert keys(measure(talk, (2, 2))) == ["zone_of"]
+    assert keys(measure(named.says("look_up, zone_of"), (3, 4))) == ["zone_of"]
 
 
 def test_a_fact_is_at_stake_once_until_the_next_boundary() -> None:
     talk = Talk().user("zone_of").says("a").says("zone_of").says("zone_of").thinks("zone_of")
     talk.calls_tool("run", "b", more=True)
 
-    one = list_candidate_stakes(talk.read(), [RowBoundary(2, 2)])
-    two = list_candidate_stakes(talk.read(), [RowBoundary(2, 2), RowBoundary(4, 5)])
+    one, two = measure(talk, (2, 2)).candidates, measure(talk, (2, 2), (4, 5)).candidates
 
     assert [(stake.segment, stake.call, stake.uses) for stake in one] == [(0, 2, 3)]
     assert [(stake.segment, stake.call, stake.uses) for stake in two] == [(0, 2, 2), (1, 4, 1)]
     assert two[1].hidden_in == 4
     # Within one answer the first row is the use.
     answer = Talk().user("zone_of").says("a").thinks("zone_of")
-    answer.calls_tool("run", "zone_of", more=True)
-    (stake,) = list_stakes(answer.read(), [RowBoundary(2, 2)])
+    (stake,) = measure(answer.calls_tool("run", "zone_of", more=True), (2, 2)).stakes
     assert (stake.used_in, stake.uses) == (3, 2)
 
 
 def test_generic_facts_are_counted_apart() -> None:
     talk = Talk().user("README.md src/zone.py").says("a").says("README.md src/zone.py")
-    reading = talk.read()
+    found = measure(talk, (2, 2))
 
-    both = list_candidate_stakes(reading, [RowBoundary(2, 2)])
-
-    assert {stake.key: stake.is_generic for stake in both} == {
-        "README.md": True,
-        "src/zone.py": False,
-    }
-    assert staked(talk, RowBoundary(2, 2)) == ["src/zone.py"]
+    generic = {stake.key: stake.is_generic for stake in found.candidates}
+    assert generic == {"README.md": True, "src/zone.py": False}
+    assert keys(found) == ["src/zone.py"]
 
 
 def test_what_a_tool_says_again_behind_the_boundary_is_at_stake_loosely() -> None:
-    talk = (
-        Talk().user("zone_of").says("a").calls_tool("run", "b").returns("zone_of").says("zone_of")
+    again = measure(
+        Talk().user("zone_of").says("a").calls_tool("run", "b").returns("zone_of").says("zone_of"),
+        (2, 2),
     )
-
-    loosely = list_candidate_stakes(talk.read(), [RowBoundary(2, 2)])
-
-    assert [(stake.key, stake.call, stake.is_lifted) for stake in loosely] == [("zone_of", 3, True)]
-    assert staked(talk, RowBoundary(2, 2)) == []
     # What it said in the kept window is not, even loosely.
     kept = Talk().user("zone_of").calls_tool("run", "b").returns("zone_of").says("zone_of")
-    assert list_candidate_stakes(kept.read(), [RowBoundary(2, 2)]) == ()
+
+    loosely = [(stake.key, stake.call, stake.is_lifted) for stake in again.candidates]
+    assert loosely == [("zone_of", 3, True)]
+    assert again.stakes == measure(kept, (2, 2)).candidates == ()
 
 
 def test_hard_kinds_are_those_that_nobody_makes_up() -> None:
     said = "src/zone.py https://z.example 1a2b3c4 ZoneError 4711 ms --zone zone_of"
     talk = Talk().user(said).says("a").says(said)
 
-    stakes = list_stakes(talk.read(), [RowBoundary(2, 2)])
+    stakes = measure(talk, (2, 2)).stakes
 
     assert [stake.key for stake in stakes if not stake.is_hard] == ["--zone", "zone_of"]
     assert len(stakes) == 7
@@ -99,7 +88,7 @@ def test_what_is_at_stake_is_seen_in_hidden_rows_only(
     reading, boundaries = cut
     rows = reading.rows.rows
 
-    stakes = list_stakes(reading, boundaries)
+    stakes = FidelityMeasure(reading, boundaries).stakes
 
     assert len({(stake.segment, stake.key) for stake in stakes}) == len(stakes)
     for stake in stakes:
@@ -125,7 +114,7 @@ def test_no_fact_is_left_out_that_only_hidden_rows_had(
     cut: tuple[SessionReading, tuple[RowBoundary, ...]],
 ) -> None:
     reading, boundaries = cut
-    staked = {(stake.segment, stake.key) for stake in list_stakes(reading, boundaries)}
+    staked = {(stake.segment, stake.key) for stake in FidelityMeasure(reading, boundaries).stakes}
 
     for segment, boundary in enumerate(boundaries):
         ends = boundaries[segment + 1].call if segment + 1 < len(boundaries) else 10**9

@@ -1,16 +1,21 @@
-"""The program as it is called: its words in, its code and what it said out."""
+"""The program as it is called: its words in, its code and its output out."""
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 import cutbank
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.runtime.sessions.session_store import open_store
+
+PROGRAM = [sys.executable, "-m", "cutbank"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ Run = Callable[..., Answer]
 
 @pytest.fixture
 def address(database: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the environment says of where the database is; not made yet."""
+    """The address of the database, which the environment names; it does not exist yet."""
     monkeypatch.setenv("CUTBANK_DB", database)
     return database
 
@@ -40,9 +45,8 @@ def address(database: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def file(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The database's file, which is never made where the database is a server's."""
     # Whatever a test forgets to name must not end up in the home of who runs it.
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("DATA", "STATE", "CONFIG", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "100")
     return tmp_path / "test.db"
@@ -53,7 +57,8 @@ def run(file: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run one command line in this process."""
 
     def running(*words: str | Path) -> Answer:
-        with pytest.raises(SystemExit) as exited:
+        # A program may change its environment, which ends with it.
+        with patch.dict(os.environ), pytest.raises(SystemExit) as exited:
             main([str(word) for word in words])
         said = capsys.readouterr()
         assert isinstance(exited.value.code, int)
@@ -90,6 +95,12 @@ def long_talk(address: str, file: Path) -> Path:
                 cutbank.Block.assistant(f"Answer {turn}: " + "silt, silt and more silt. " * 140),
             )
     return file
+
+
+def act_as_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the program take its output for a terminal without colors."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
 
 
 Refusals = list[tuple[list[str], str]]

@@ -1,30 +1,28 @@
-"""`cutbank backtest`: what it takes, what it says, and how it ends."""
+"""`cutbank backtest` and `replay`: what they take, what they say, and how they end."""
 
 import json
+import shlex
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from claude_code_talk import Talk, text
 
-from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.adapters.runtime.sessions.stored_session import StoredSession
+from cutbank.adapters.analysis.replaying.run_replay import Replay, ReplayCallResult
+from cutbank.adapters.interfaces.commands.replay import print_replay
 from cutbank.domain.backtest.cell import BacktestResult
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.context_limit import LimitSource
+from cutbank.projections.replay.replay import FutileCompaction
 
-from .conftest import Refusals, Run, answered_wrongly
+from .conftest import PROGRAM, Refusals, Run, answered_wrongly
 
-pytestmark = pytest.mark.usefixtures("long_talk", "_own_cache")
+pytestmark = pytest.mark.usefixtures("long_talk")
 POLICIES = ("--policies", "none,pi", "--limits", "4000", "--jobs", "1")
-PROGRAM = [sys.executable, "-m", "cutbank"]
-
-
-@pytest.fixture
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
 
 
 def test_a_session_is_measured_and_all_are(run: Run) -> None:
@@ -38,9 +36,7 @@ def test_a_session_is_measured_and_all_are(run: Run) -> None:
     assert [cell.compactions > 0 for cell in measured.cells] == [False, True]
 
 
-def test_transcripts_are_measured_in_a_database_of_their_own(
-    run: Run, tmp_path: Path, file: Path
-) -> None:
+def test_transcripts_are_measured_in_a_database_of_their_own(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "talks"
     folder.mkdir()
     for name in ("one", "two"):
@@ -50,19 +46,14 @@ def test_transcripts_are_measured_in_a_database_of_their_own(
         lines = [json.dumps(entry) for entry in talk.entries]
         (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (folder / "broken.jsonl").write_text('{"type": "user", "sessionId": ', encoding="utf-8")
-    before = [session.key for session in _sessions(file)]
+    before = run("sessions", "--json").json
 
     answer = run("backtest", folder, *POLICIES, "--json")
     again = run("backtest", folder, *POLICIES, "--json")
 
     assert {cell["session"] for cell in answer.json["cells"]} == {"one", "two"}
     assert again.json == answer.json, "and that from the cache"
-    assert [session.key for session in _sessions(file)] == before
-
-
-def _sessions(file: Path) -> list[StoredSession]:
-    with open_store(file) as store:
-        return list(store.sessions())
+    assert run("sessions", "--json").json == before
 
 
 WRONG: Refusals = [
@@ -110,44 +101,113 @@ def test_an_answer_is_said_though_its_report_cannot_be_written(run: Run, tmp_pat
 
     assert answer.code == as_json.code == 2
     assert "limit 4,000 tokens" in answer.out
-    assert "pi" in answer.out
     assert f"{report}: cannot be written" in answer.err
     assert len(as_json.json["cells"]) == 2
 
 
-def test_rows_that_failed_end_in_1(run: Run, tmp_path: Path) -> None:
+def test_rows_that_failed_end_in_1(run: Run) -> None:
     answer = run("backtest", "long", *POLICIES, "--timeout", "0.000001", "--json")
 
     assert answer.code == 1
     assert {cell["outcome"] for cell in answer.json["cells"]} == {"timed-out"}
 
 
-def test_an_interrupt_leaves_what_is_done(run: Run, address: str, tmp_path: Path) -> None:
+def test_an_interrupt_leaves_what_is_done(run: Run, tmp_path: Path) -> None:
     """The real program, interrupted as a terminal does it."""
     limits = ",".join(str(4_000 + number) for number in range(30))
     words = ["backtest", "long", "--policies", "none,pi", "--limits", limits, "--jobs", "1"]
-    cache = tmp_path / "caches" / "cutbank" / "backtests.db"
+    cache = tmp_path / "cache" / "cutbank" / "backtests.db"
     with subprocess.Popen([*PROGRAM, *words], stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and not (cache.exists() and _rows(cache)):
+        while process.poll() is None and not (cache.exists() and count_rows(cache)):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
 
     assert process.returncode == 130
     assert "Traceback" not in said
-    kept = _rows(cache)
+    kept = count_rows(cache)
     assert 0 < kept < 90
     told = f"{kept} of 90 measurements are kept in {cache}: begin it again to go on"
     assert said.splitlines()[0] == told
     answer = run(*words, "--json")
-    assert (answer.code, len(json.loads(answer.out)["cells"])) == (0, 60)
+    assert (answer.code, len(answer.json["cells"])) == (0, 60)
 
 
-def _rows(cache: Path) -> int:
-    connection = sqlite3.connect(f"file:{cache}?mode=ro", uri=True)
-    try:
-        return int(connection.execute("select count(*) from kept").fetchone()[0])
-    except sqlite3.OperationalError:
-        return 0  # it is being made
-    finally:
-        connection.close()
+def count_rows(cache: Path) -> int:
+    with closing(sqlite3.connect(f"file:{cache}?mode=ro", uri=True)) as connection:
+        try:
+            return int(connection.execute("select count(*) from kept").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0  # it is being made
+
+
+PI = ["replay", "long", "--policy", "pi", "--set", "keep_tokens=1000", "--limit", "9000"]
+
+
+def test_each_compaction_has_its_lines_and_nothing_is_left_behind(
+    run: Run, long_talk: Path
+) -> None:
+    before = run("sessions", "--json").json
+
+    answer = run(*PI)
+    whole = run(*PI, "--json").json
+
+    sent = whole["sent"]
+    assert (answer.code, answer.err) == (0, "")
+    assert whole["compactions"] == sum(len(one["compacted"]) for one in sent) > 0
+    lines = answer.out.count("threshold at #") + answer.out.count("overflow at #")
+    assert lines == whole["compactions"]
+    assert f"{whole['tokens']:,} tokens in all, the largest {whole['peak']:,}" in answer.out
+    assert [one["call"] for one in sent] == list(range(1, whole["calls"] + 1))
+    assert whole["tokens"] == sum(one["tokens"] for one in sent)
+    assert run("sessions", "--json").json == before
+
+
+def test_calls_in_a_row_that_came_to_the_same_share_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def sent(call: int, reason: str) -> ReplayCallResult:
+        futile = (FutileCompaction(Trigger.OVERFLOW, reason),)
+        return ReplayCallResult(call, 3 * call, 9_000, 0, futile=futile, is_refused=True)
+
+    calls = [sent(n, f"no room: {9_000 + n:,} tokens; the largest is #{n}") for n in range(2, 9)]
+    calls.append(sent(9, "nobody answers (after 3 s)"))
+    print_replay(Replay("s", "default", "pi", 8_000, LimitSource.ARGUMENT, "extractive", (*calls,)))
+
+    assert capsys.readouterr().out.splitlines()[:4] == [
+        "calls 2-8: overflow: no room: 9,002 tokens",
+        "          refused: the prompt is larger than the limit",
+        "call 9: overflow: nobody answers",
+        "          refused: the prompt is larger than the limit",
+    ]
+
+
+def test_a_lineage_and_a_file_are_there_when_asked_for(
+    run: Run, long_talk: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "views.jsonl"
+
+    answer = run(*PI, "--lineage", "what if", "--dump-views", file)
+
+    assert answer.code == 0
+    assert "as the lineage what if" in answer.out
+    program, *words = shlex.split(answer.out.splitlines()[-1])
+    assert (program, run(*words).code, run("verify").code) == ("cutbank", 0, 0)
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    sent = run(*PI, "--json").json["sent"]
+    assert [line["tokens"] for line in lines] == [one["tokens"] for one in sent]
+    again = run(*PI, "--lineage", "what if")
+    assert (again.code, again.err.count("\n")) == (1, 1)
+    assert "has a lineage 'what if' already" in again.err
+
+
+def test_missing_summaries_are_counted_in_one_line(
+    run: Run, long_talk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUTBANK_SUMMARY_MODEL", "anthropic:claude-haiku-4-5")
+
+    answer = run(*PI, "--summarizer", "llm", "--cache", tmp_path / "summaries.db")
+
+    assert (answer.code, answer.out, answer.err.count("\n")) == (1, "", 1)
+    assert "not in the cache" in answer.err
+    assert "`replay --allow-llm` asks it" in answer.err

@@ -1,8 +1,10 @@
-"""The program as a whole: its options, its exit codes, its streams, and its reference page."""
+"""The program as a whole: its options, its exit codes, its streams and its demo."""
 
 import io
 import json
 import os
+import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,48 +14,30 @@ from platformdirs import user_data_path
 
 import cutbank
 from cutbank.adapters.interfaces.command_line.verbs import VERBS
+from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.runtime.sessions.session_store import open_store
 
-from .conftest import Run
+from .conftest import PROGRAM, Run
 
-PROGRAM = [sys.executable, "-m", "cutbank"]
-
-CALLS = {
-    "demo": ["demo"],
-    "import": ["import", "small.jsonl"],
-    "export": ["export", "long", "--to", "openai-chat", "--out", "out.json"],
-    "formats": ["formats"],
-    "sessions": ["sessions"],
-    "costs": ["costs"],
-    "show": ["show", "long"],
-    "view": ["view", "long"],
-    "diff": ["diff", "long"],
-    "lineage": ["lineage", "long"],
-    "recall": ["recall", "long", "3"],
-    "search": ["search", "river"],
-    "audit": ["audit", "long"],
-    "append": ["append", "long", "hi"],
-    "pin": ["pin", "long", "3"],
-    "unpin": ["unpin", "long", "3"],
-    "hide": ["hide", "long", "3"],
-    "retract": ["retract", "long", "3"],
-    "fork": ["fork", "long", "branch"],
-    "prepare": ["prepare", "long"],
-    "record-call": ["record-call", "long", "--at", "3", "--lineage-version", "0"],
-    "overflowed": ["overflowed", "long", "prompt is too long: 9000 tokens > 8000 maximum"],
-    "meter": ["meter", "long"],
-    "compact": ["compact", "long", "--set", "keep_tokens=1000"],
-    "activate": ["activate", "long"],
-    "revert": ["revert", "long"],
-    "replay": ["replay", "long", "--policy", "pi", "--limit", "9000"],
-    "idle": ["idle", "--status"],
-    "wake": ["wake", "long", "--in", "20m"],
-    "backtest": ["backtest", "long", "--policies", "none,pi", "--limits", "4000", "--no-cache"],
-    "policies": ["policies"],
-    "settings": ["settings"],
-    "verify": ["verify"],
-    "backup": ["backup", "copy.db"],
-    "rebuild": ["rebuild"],
+ARGUMENTS = {
+    **dict.fromkeys(("demo", "formats", "sessions", "costs", "policies", "settings"), ""),
+    **dict.fromkeys(("verify", "rebuild"), ""),
+    **dict.fromkeys(("show", "view", "diff", "lineage", "audit", "prepare"), "long"),
+    **dict.fromkeys(("meter", "activate", "revert"), "long"),
+    **dict.fromkeys(("recall", "pin", "unpin", "hide", "retract"), "long 3"),
+    "import": "small.jsonl",
+    "export": "long --to openai-chat --out out.json",
+    "search": "river",
+    "append": "long hi",
+    "fork": "long branch",
+    "record-call": "long --at 3 --lineage-version 0",
+    "overflowed": "long 'prompt is too long: 9000 tokens > 8000 maximum'",
+    "compact": "long --set keep_tokens=1000",
+    "replay": "long --policy pi --limit 9000",
+    "idle": "--status",
+    "wake": "long --in 20m",
+    "backtest": "long --policies none,pi --limits 4000 --no-cache",
+    "backup": "copy.db",
 }
 
 
@@ -73,37 +57,29 @@ def test_every_verb_answers_in_json(
     monkeypatch.chdir(long_talk.parent)
     monkeypatch.setattr("tempfile.tempdir", str(long_talk.parent))
     Path("small.jsonl").write_text("\n", encoding="utf-8")
-    calls = [CALLS["compact"], *CALLS.values(), [*CALLS["compact"], "--prepare"]]
+    calls = [(verb, *shlex.split(ARGUMENTS[verb]), "--json") for verb in ("compact", *VERBS)]
+    calls += [("compact", "long", "--prepare", "--json"), ("activate", "long", "--json")]
 
-    answers = {words[0]: run(*words, "--json") for words in [*calls, CALLS["activate"]]}
+    answers = [run(*words) for words in calls]
 
-    assert answers.keys() == set(VERBS)
-    assert not [answer for answer in answers.values() if not answer.json or answer.code > 1]
+    assert not [answer for answer in answers if not answer.json or answer.code > 1]
 
 
-def test_the_database_and_json_are_taken_before_a_verb_and_after_it(
-    run: Run, tmp_path: Path
+def test_the_database_is_named_before_a_verb_or_after_it_or_in_the_data_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = tmp_path / "one.db", tmp_path / "two.db"
 
     before = run("--db", one, "--json", "append", "s", "hi")
     after = run("append", "s", "hi", "--db", two, "--json")
+    run("append", "s", "ho", "--db", two)
     both = run("--db", two, "sessions", "--db", one, "--json")
 
     assert before.json == after.json
-    assert one.exists()
-    assert two.exists()
-    assert both.json[0]["blocks"] == 1
-
-
-def test_without_a_name_the_database_is_in_the_data_folder(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    assert (one.exists(), two.exists(), both.json[0]["blocks"]) == (True, True, 1)
     monkeypatch.delenv("CUTBANK_DB")
-
     assert run("sessions", "--json").json == []
     run("append", "s", "hi")
-
     assert (user_data_path("cutbank", appauthor=False) / "cutbank.db").is_file()
 
 
@@ -122,8 +98,8 @@ def test_the_version_needs_no_database_and_loads_nothing_heavy(
     )
 
     assert done.stdout.startswith("cutbank ")
-    for module in ("pydantic", "eventsourcing", "rich", "sqlite3"):
-        assert f"'{module}'" not in done.stdout
+    heavy = ("pydantic", "eventsourcing", "rich", "sqlite3")
+    assert not [module for module in heavy if f"'{module}'" in done.stdout]
     assert "version" in run("--version", "--json").json
     assert not file.exists()
 
@@ -141,8 +117,7 @@ def test_a_reader_that_goes_away_is_no_error(address: str) -> None:
         program.stdout.close()
         complaint = program.stderr.read()
 
-    assert complaint == b""
-    assert program.returncode == 141
+    assert (program.returncode, complaint) == (141, b"")
 
 
 def test_an_interrupt_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +129,7 @@ def test_an_interrupt_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 
     answer = run("append", "s", "-")
 
-    assert answer.code == 130
-    assert answer.err == "cutbank: interrupted\n"
+    assert (answer.code, answer.err) == (130, "cutbank: interrupted\n")
 
 
 @pytest.mark.slow
@@ -167,11 +141,70 @@ def test_any_text_survives_any_terminal(run: Run, tmp_path: Path) -> None:
 
     for encoding in ("ascii", "utf-8", "cp1252"):
         environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
-        said = [
+        shown, recalled = [
             subprocess.run(
                 [*PROGRAM, *words], capture_output=True, check=True, env=environment
             ).stdout
             for words in (["show", "s"], ["recall", "s", "last", "--json"])
         ]
-        assert b"\\x1b[2J" in said[0]
-        assert json.loads(said[1].decode(encoding))["recalled"][0]["text"] == text
+        assert b"\\x1b[2J" in shown
+        assert json.loads(recalled.decode(encoding))["recalled"][0]["text"] == text
+
+
+@pytest.fixture(autouse=True)
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the demo leaves behind goes where the tests clean up."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def test_the_demo_answers_in_json(run: Run, tmp_path: Path) -> None:
+    answer = run("demo", "--json", "--db", tmp_path / "x.db")
+
+    tour = answer.json
+    assert (answer.code, tour["errors"]) == (0, 0)
+    assert tour["database"] == str(tmp_path / "x.db")
+    assert tour["before"]["tokens"] > 150_000 > tour["after"]["tokens"]
+    assert tour["compaction"]["compacted"]
+    assert sum(kind["blocks"] for kind in tour["left"]["kinds"].values()) > 100
+    assert tour["recalled"]
+    assert all(one["original"] for one in tour["recalled"])
+    assert tour["verify"]["ok"]
+    with open_store(tmp_path / "x.db") as store:
+        session = store.session(tour["session"], create=False)
+        assert session.view().tokens == tour["after"]["tokens"]
+        assert not session.log.state.open_calls
+        assert len(session.recall(search="never touch the migrations folder")) > 0
+
+
+def test_the_demo_compacts_recalls_and_verifies_and_a_second_one_says_what_there_is(
+    run: Run, file: Path, tmp_path: Path
+) -> None:
+    answer = run("demo", "--db", tmp_path / "x.db")
+    again = run("demo", "--db", tmp_path / "x.db")
+
+    assert answer.code == again.code == 0
+    assert len(answer.out.splitlines()) <= 80
+    for word in ("before", "after", "recall", "as before it left", "Verify", "sha256"):
+        assert word in answer.out
+    assert "NOT" not in answer.out
+    assert "since the last compaction" in again.out
+    assert not file.exists(), "the demo has a database of its own"
+
+
+def test_the_shipped_file_is_what_the_script_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, scripts = tmp_path / "session.jsonl", Path(__file__).parents[3] / "scripts"
+    monkeypatch.syspath_prepend(scripts)
+
+    write_sample(path)
+
+    content = path.read_bytes()
+    assert content == runpy.run_path(str(scripts / "make_sample.py"))["make_sample"]()
+    assert b"\r" not in content
+    entries = [json.loads(line) for line in content.splitlines()]
+    seen = [None]
+    for entry in entries:
+        if "uuid" in entry:
+            assert entry["parentUuid"] in seen
+            seen.append(entry["uuid"])

@@ -1,5 +1,6 @@
-"""A session can be compacted, tried out, priced, explained and reverted, by any policy."""
+"""Sessions are compacted, tried out, priced and reverted; and the verbs of an agent's loop."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,34 +12,31 @@ from cutbank.domain.session_events import Usage
 
 from .conftest import Run
 
-KEEP = ("--set", "keep_tokens=1000")
+COMPACT = ("compact", "long", "--set", "keep_tokens=1000")
+DRY = (*COMPACT, "--dry-run")
 
 
-def test_compact_says_what_it_did(run: Run, long_talk: Path) -> None:
-    said = run("compact", "long", *KEEP, "--lineage", "people").out
-    answer = run("compact", "long", *KEEP, "--json")
+def count_handles(ranges: list[list[int]]) -> int:
+    return sum(last - first + 1 for first, last in ranges)
+
+
+def test_a_dry_run_records_nothing_and_compact_says_what_it_did(run: Run, long_talk: Path) -> None:
+    before = run("view", "long", "--json").json
+    tried = run(*DRY, "--json")
+    assert "dry run" in run(*DRY).out
+    assert run("view", "long", "--json").json == before
+
+    said = run(*COMPACT, "--lineage", "people").out
+    answer = run(*COMPACT, "--json")
 
     outcome = answer.json
-    assert answer.code == 0
-    assert outcome["compacted"]
-    assert outcome["policy"] == DEFAULT_POLICY
+    assert (tried.code, tried.json["boundary"], answer.code) == (0, None, 0)
+    assert (outcome["compacted"], outcome["policy"]) == (True, DEFAULT_POLICY)
     assert outcome["post_tokens"] < outcome["pre_tokens"]
     assert outcome["left"][0][0] == 4  # after the first prompt, which says the goal
-    assert outcome["summary"]
+    assert outcome["summary"] == tried.json["summary"] != ""
     assert "compaction 1 on people" in said
     assert "recall" in said
-
-
-def test_a_dry_run_records_nothing(run: Run, long_talk: Path) -> None:
-    before = run("view", "long", "--json").json
-
-    answer = run("compact", "long", *KEEP, "--dry-run", "--json")
-
-    assert answer.code == 0
-    assert answer.json["summary"]
-    assert answer.json["boundary"] is None
-    assert run("view", "long", "--json").json == before
-    assert "dry run" in run("compact", "long", *KEEP, "--dry-run").out
 
 
 def test_nothing_to_compact_is_answered_with_no(run: Run, talk: Path) -> None:
@@ -50,24 +48,12 @@ def test_nothing_to_compact_is_answered_with_no(run: Run, talk: Path) -> None:
     assert run("revert", "talk").code == 1
 
 
-def test_revert_brings_the_view_back(run: Run, long_talk: Path) -> None:
-    before = run("view", "long", "--json").json
-    outcome = run("compact", "long", *KEEP, "--json").json
-
-    reverted = run("revert", "long", "--json").json
-
-    assert reverted["reverted"] == outcome["boundary"]
-    assert reverted["boundary"] is None
-    assert reverted["tokens"] == before["tokens"] > reverted["tokens_before"]
-    assert run("view", "long", "--json").json["fingerprint"] == before["fingerprint"]
-
-
-def test_what_is_prepared_is_shown_and_served_when_it_is_asked_for(
+def test_what_is_prepared_is_served_when_it_is_asked_for_and_reverted(
     run: Run, long_talk: Path
 ) -> None:
     before = run("view", "long", "--json").json
 
-    outcome = run("compact", "long", *KEEP, "--prepare", "--json").json
+    outcome = run(*COMPACT, "--prepare", "--json").json
 
     assert run("view", "long", "--json").json["fingerprint"] == before["fingerprint"]
     assert run("sessions", "--json").json[0]["prepared"] == outcome["boundary"]
@@ -77,85 +63,72 @@ def test_what_is_prepared_is_shown_and_served_when_it_is_asked_for(
     assert served["tokens"] < served["tokens_before"] == before["tokens"]
     assert run("sessions", "--json").json[0]["prepared"] is None
     assert run("activate", "long").code == 1
-
-
-DRY = ("compact", "long", "--set", "keep_tokens=1000", "--dry-run")
+    reverted = run("revert", "long", "--json").json
+    assert (reverted["reverted"], reverted["boundary"]) == (outcome["boundary"], None)
+    assert reverted["tokens"] == before["tokens"] > reverted["tokens_before"]
+    assert run("view", "long", "--json").json["fingerprint"] == before["fingerprint"]
 
 
 def test_the_threshold_is_the_fewest_tokens_at_which_it_fires(run: Run, long_talk: Path) -> None:
     found = run(*DRY, "--json").json["explanation"]
-    reserve = found["limit"] - (found["used"] - 1)
+    used = found["used"]
+    reserve = found["limit"] - (used - 1)
 
-    at = ("--set", f"reserve_tokens={reserve}")
-    below = ("--set", f"reserve_tokens={reserve - 1}")
-
-    fired, not_fired = (run(*DRY, *words, "--json").json["explanation"] for words in (at, below))
-    assert fired["fires"]
-    assert fired["threshold"] == found["used"]
-    assert not not_fired["fires"]
-    assert not_fired["threshold"] == found["used"] + 1
+    for reserved, threshold in ((reserve, used), (reserve - 1, used + 1)):
+        words = (*DRY, "--set", f"reserve_tokens={reserved}", "--json")
+        explained = run(*words).json["explanation"]
+        assert (explained["fires"], explained["threshold"]) == (threshold == used, threshold)
 
 
 def test_if_due_compacts_at_the_threshold_and_not_before(run: Run, long_talk: Path) -> None:
-    words = ("compact", "long", "--set", "keep_tokens=1000", "--if-due")
-
-    early = run(*words, "--json")
-    asked = run(*words, "--dry-run")
-    due = run(*words, "--limit", "8000", "--json")
+    early = run(*COMPACT, "--if-due", "--json")
+    asked = run(*DRY, "--if-due")
+    due = run(*COMPACT, "--if-due", "--limit", "8000", "--json")
 
     assert (early.code, early.json["compacted"]) == (1, False)
     assert "sees no need" in early.json["reason"]
     assert "it would not fire by itself" in asked.out
     assert (due.code, due.json["compacted"]) == (0, True)
-    assert due.json["explanation"] is None
-    assert due.json["pricing"] is None
+    assert (due.json["explanation"], due.json["pricing"]) == (None, None)
 
 
 def test_what_leaves_and_what_stays_is_all_of_the_view(run: Run, long_talk: Path) -> None:
     before = run("view", "long", "--json").json
     outcome = run(*DRY, "--json").json
-    explained = outcome["explanation"]
-
-    leaves, stays = explained["leaves"], explained["stays"]
-
-    assert sum(share["blocks"] for share in leaves) == handles(outcome["left"])
-    assert {share["kind"] for share in leaves} == {"user", "assistant"}
-    tokens = sum(share["tokens"] for share in [*leaves, *stays])
-    assert tokens == before["tokens"]
-    assert explained["wanted"]["cut"] == outcome["first_kept"]
-    assert explained["stands_in"] == "summary"
-    assert explained["writers"] == ["extractive"]
     said = run(*DRY).out
+
+    explained = outcome["explanation"]
+    leaves, stays = explained["leaves"], explained["stays"]
+    assert sum(share["blocks"] for share in leaves) == count_handles(outcome["left"])
+    assert {share["kind"] for share in leaves} == {"user", "assistant"}
+    assert sum(share["tokens"] for share in [*leaves, *stays]) == before["tokens"]
+    assert explained["wanted"]["cut"] == outcome["first_kept"]
+    assert (explained["stands_in"], explained["writers"]) == ("summary", ["extractive"])
     assert f"to keep what begins at #{outcome['first_kept']}" in said
     assert "a summary of what leaves" in said
     assert "by extractive; if no summarizer can, rules write it" in said
 
 
-@pytest.fixture
-def parallel(address: str, file: Path) -> Path:
-    """A session `reads` whose newest turn is a message of two calls, and their large results."""
+def test_each_repair_is_told_with_its_rule(run: Run, address: str) -> None:
     with open_store(address) as store:
         session = store.session("reads")
         session.append(cutbank.Block.user("Read both. " * 300))
+        # The newest turn is a message of two calls, and their large results.
+        calls = [cutbank.ToolCall(tool_call_id=id, name="read", message_id="m") for id in "ab"]
         session.append(
-            cutbank.ToolCall(tool_call_id="a", name="read", message_id="m"),
-            cutbank.ToolCall(tool_call_id="b", name="read", message_id="m"),
+            *calls,
             cutbank.ToolResult(tool_call_id="a", content="silt " * 30_000),
             cutbank.ToolResult(tool_call_id="b", content="clay " * 200),
         )
-    return file
-
-
-def test_each_repair_is_told_with_its_rule(run: Run, parallel: Path) -> None:
     words = ("compact", "reads", "--set", "keep_tokens=100", "--limit", "9000", "--dry-run")
 
     outcome = run(*words, "--json").json
+    said = run(*words).out
 
     (repair,) = [one for one in outcome["repairs"] if one["trimmed"]]
-    assert handles(repair["trimmed"]) == len(outcome["explanation"]["shortened"]) == 1
     (shorter,) = outcome["explanation"]["shortened"]
+    assert count_handles(repair["trimmed"]) == 1
     assert shorter["shown"] < shorter["tokens"]
-    said = run(*words).out
     assert f"{repair['rule']}: shown shortened: {shorter['handle']}" in said
     assert f"{shorter['tokens']:,} -> {shorter['shown']:,} tokens are shown" in said
     assert "None" not in said
@@ -165,69 +138,125 @@ def test_where_no_summary_is_written_it_is_said(run: Run, long_talk: Path) -> No
     words = ("compact", "long", "--policy", "scored-pruning", "--limit", "14000", "--dry-run")
 
     outcome = run(*words, "--json").json
-    explained = outcome["explanation"]
+    said = run(*words).out
 
-    assert explained["stands_in"] == "notice"
-    assert explained["writers"] == []
+    explained = outcome["explanation"]
+    assert (explained["stands_in"], explained["writers"]) == ("notice", [])
     assert explained["wanted"]["cut"] is None
-    # The policy is shown that the first prompt is pinned, and does not want it to leave.
+    # The policy sees that the first prompt is pinned, and does not want it to leave.
     assert outcome["repairs"] == []
     leaves = sum(share["blocks"] for share in explained["leaves"])
-    assert handles(explained["wanted"]["drops"]) == leaves
-    said = run(*words).out
+    assert count_handles(explained["wanted"]["drops"]) == leaves
     assert "a notice that blocks left, and no summary" in said
     assert "to drop" in said
     tunacode = (*words[:3], "tunacode", "--set", "keep_recent_tokens=1000", "--dry-run")
-    explained = run(*tunacode, "--json").json["explanation"]
-    assert explained["wanted"]["on_failure"] == "unchanged"
+    assert run(*tunacode, "--json").json["explanation"]["wanted"]["on_failure"] == "unchanged"
     assert "if no summarizer can, nothing changes" in run(*tunacode).out
 
 
-def handles(ranges: list[list[int]]) -> int:
-    return sum(last - first + 1 for first, last in ranges)
-
-
-@pytest.fixture
-def called(address: str, long_talk: Path) -> None:
-    """The session `long`, whose newest call was one of Opus, with all of it in the cache."""
+def test_a_dry_run_is_priced_by_the_model_of_the_newest_call(
+    run: Run, address: str, long_talk: Path
+) -> None:
+    of_none = run(*DRY).out
+    unheard_of = run(*DRY, "--model", "nobody/heard-of-it", "--json").json["pricing"]
+    usage = Usage(input=3, cache_read=12_000, cache_write=1_000, output=300)
     with open_store(address) as store:
         session = store.session("long")
-        usage = Usage(input=3, cache_read=12_000, cache_write=1_000, output=300)
-        session.record_call(
-            session.view(), call_id="c1", model="claude-opus-4-5-20251101", usage=usage
-        )
+        model = "claude-opus-4-5-20251101"
+        session.record_call(session.view(), call_id="c1", model=model, usage=usage)
 
-
-def test_a_dry_run_is_priced_by_the_model_of_the_newest_call(run: Run, called: None) -> None:
     pricing = run(*DRY, "--calls", "50", "--json").json["pricing"]
+    named = run(*DRY, "--model", "openai:gpt-5.4", "--calls", "1", "--json").json["pricing"]
 
     assert (pricing["model"], pricing["provider"]) == ("claude-opus-4-5", "anthropic")
-    assert pricing["expected_calls"] == 50
     # Opus 4.5: $0.50 a million tokens read from the cache, $6.25 written to it.
     assert pricing["saves_per_call_usd"] == round(pricing["saves_tokens"] * 0.5 / 1e6, 6)
     assert pricing["breaks_cache_usd"] == round(pricing["breaks_cache_tokens"] * 5.75 / 1e6, 6)
-    assert pricing["summary_usd"] == 0
-    assert pricing["is_worthwhile"]
-    assert 0 < pricing["pays_after"] <= 50
-    named = run(*DRY, "--model", "openai:gpt-5.4", "--calls", "1", "--json").json["pricing"]
+    assert (pricing["expected_calls"], pricing["is_worthwhile"]) == (50, True)
     assert (named["model"], named["provider"]) == ("gpt-5.4", "openai")
     assert named["saves_usd"] == named["saves_per_call_usd"]
-
-
-def test_without_a_known_model_there_are_tokens_and_no_money(run: Run, long_talk: Path) -> None:
-    of_none = run(*DRY)
-    unheard_of = run(*DRY, "--model", "nobody/heard-of-it", "--json").json["pricing"]
-
-    assert "no model is known" in of_none.out
-    assert "$" not in of_none.out.partition("price")[2]
+    # Without a known model there are tokens and no money.
+    assert "no model is known" in of_none
+    assert "$" not in of_none.partition("price")[2]
+    known = {name for name, value in unheard_of.items() if value is not None}
+    assert not [name for name in known if name.endswith("_usd") and name != "summary_usd"]
     assert unheard_of["model"] == "nobody/heard-of-it"
     assert unheard_of["saves_tokens"] > 0
-    assert {name for name, value in unheard_of.items() if value is None} == {
-        "provider",
-        "saves_per_call_usd",
-        "saves_usd",
-        "breaks_cache_usd",
-        "net_usd",
-        "pays_after",
-        "is_worthwhile",
-    }
+    assert not known & {"provider", "pays_after", "is_worthwhile"}
+
+
+def test_prepare_gives_the_request_and_compacts_where_it_must(run: Run, long_talk: Path) -> None:
+    roomy = run("prepare", "long", "--as", "anthropic")
+    tight = run("prepare", "long", "--limit", "9000", "--as", "anthropic")
+
+    assert roomy.code == tight.code == 0
+    assert (roomy.json["boundary"], tight.json["boundary"]) == (None, 3)
+    assert tight.json["tokens"] < roomy.json["tokens"]
+    assert tight.json["body"]["messages"][0]["role"] == "user"
+
+
+def test_a_recorded_call_is_counted_upon(run: Run, long_talk: Path) -> None:
+    seen = run("prepare", "long", "--json").json
+    where = ("--at", str(seen["at"]), "--lineage-version", str(seen["lineage_version"]))
+
+    answer = run("record-call", "long", *where, "--input", "17000", "--output", "5", "--json")
+
+    assert (answer.code, answer.json["context"]) == (0, 17_000)
+    assert answer.json["fingerprint"] == seen["fingerprint"]
+    # By its own estimate the view is far below the threshold, 20,000 less a quarter.
+    assert seen["tokens"] < 14_000
+    assert run("prepare", "long", "--limit", "20000", "--json").json["boundary"] is not None
+
+
+def test_an_overflow_is_compacted_once(run: Run, long_talk: Path) -> None:
+    message = "prompt is too long: 13000 tokens > 12000 maximum"
+    refusal = json.dumps({"error": {"type": "invalid_request_error", "message": message}})
+
+    first = run("overflowed", "long", refusal, "--json")
+    second = run("overflowed", "long", refusal, "--json")
+
+    assert (first.code, second.code) == (0, 1)
+    assert first.json["boundary"] is not None
+    assert "too long for its model (13,000 of 12,000 tokens)" in second.json["error"]
+
+
+LEVELS = [
+    (0.4, "green", "Normal"),
+    (0.6, "yellow", "Normal"),
+    (0.76, "orange", "Warning"),
+    (0.84, "orange", "Alert"),
+    (0.95, "red", "Critical"),
+]
+
+
+def test_the_meter_says_how_full_a_context_is(run: Run, long_talk: Path) -> None:
+    whole = run("meter", "long", "--json").json
+    tokens = whole["tokens"]
+    assert whole["user_tokens"] + whole["assistant_tokens"] == tokens
+    assert (whole["tool_result_tokens"], whole["notice"]) == (0, None)
+    for part, color, level in LEVELS:
+        limit = int(tokens / part)
+
+        lines = run("meter", "long", "--limit", str(limit)).out.splitlines()
+        found = run("meter", "long", "--limit", str(limit), "--json").json
+
+        assert (found["level"], found["colour"]) == (level, color)
+        assert found["utilisation"] == pytest.approx(tokens / limit, abs=1e-3)
+        assert lines[0].endswith(f"{tokens / limit:.1%}, {level}")
+        assert lines[0].count("#") == int(40 * tokens / limit)
+        assert lines[1] == f"{tokens:,} of {limit:,} tokens are in use (limit as given)"
+
+
+@pytest.mark.claim("S1.29")
+def test_after_a_pruning_it_says_how_much_left(run: Run, long_talk: Path) -> None:
+    before = run("view", "long", "--json").json
+    reserves = ("--set", "reserved_system_tokens=0", "--set", "reserved_response_tokens=0")
+
+    done = run("compact", "long", "--policy", "qbit", "--limit", "12000", *reserves)
+
+    assert done.code == 0
+    # One message of the view is the one that says so.
+    removed = len(before["messages"]) - (len(run("view", "long", "--json").json["messages"]) - 1)
+    notice = run("meter", "long", "--json").json["notice"]
+    assert notice == f"Context Pruned: Removed {removed} old messages to stay within context limits"
+    assert run("meter", "long").out.splitlines()[-1] == notice

@@ -1,10 +1,9 @@
-"""A shell that asks what a word may become is told: verbs, options, sessions, policies."""
+"""A shell that asks what a word may become is answered: verbs, options, sessions, policies."""
 
 import os
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,49 +11,37 @@ import pytest
 
 import cutbank
 from cutbank.adapters.interfaces.command_line.cli import main
-from cutbank.adapters.interfaces.command_line.completion import WordStart, join_broken_words
+from cutbank.adapters.interfaces.command_line.completion import join_broken_words
 from cutbank.adapters.interfaces.command_line.verbs import VERBS
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES
 from cutbank.domain.policies.policy import get_presets, list_settings
 
-PROGRAM = [sys.executable, "-m", "cutbank"]
-PRESET = next(
-    f"{name}@{preset}" for name, policy in POLICIES.items() for preset in get_presets(policy)
-)
+from .conftest import PROGRAM
 
-
-Offered = Callable[..., list[str]]
-
-
-@pytest.fixture
-def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """What a shell is told that asks by these variables."""
-
-    def telling(**environ: str) -> str:
-        with monkeypatch.context() as patch:
-            patch.setenv("COLUMNS", "40")
-            for name, value in environ.items():
-                patch.setenv(name, value)
-            with pytest.raises(SystemExit) as exited:
-                main([])
-        assert not exited.value.code
-        said = capsys.readouterr()
-        assert said.err == ""
-        return said.out
-
-    return telling
+NAMES = [*POLICIES, *ALIASES]
+PRESETS = [
+    f"{name}@{preset}"
+    for name in NAMES
+    for preset in get_presets(POLICIES[ALIASES.get(name, name)])
+]
+Offered = Callable[[str], list[str]]
 
 
 @pytest.fixture
-def offered(told: Callable[..., str]) -> Offered:
-    """What zsh is told at the end of a line, but for the help beside it."""
+def offered(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Offered:
+    """What zsh is offered at the end of a line, without the help for each word."""
 
     def offering(line: str) -> list[str]:
-        said = told(_CUTBANK_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=line)
-        if said == "_files\n":
-            return []
-        words = said.partition("((")[2].rpartition("))")[0].splitlines()
+        with monkeypatch.context() as patch:
+            patch.setenv("COLUMNS", "40")
+            patch.setenv("_CUTBANK_COMPLETE", "complete_zsh")
+            patch.setenv("_TYPER_COMPLETE_ARGS", line)
+            with pytest.raises(SystemExit) as exited:
+                main([])
+        said = capsys.readouterr()
+        assert (exited.value.code or 0, said.err) == (0, "")
+        words = said.out.partition("((")[2].rpartition("))")[0].splitlines()
         return [word.split('"')[1] for word in words]
 
     return offering
@@ -66,30 +53,16 @@ def test_verbs_and_options_are_completed(offered: Offered) -> None:
     assert offered("cutbank comp") == ["compact"]
     assert offered("cutbank --json re") == [verb for verb in VERBS if verb.startswith("re")]
     assert offered("cutbank basalt") == []
-    assert {"--policy", "--set", "--dry-run", "--db", "--json"} <= set(
-        offered("cutbank compact s --")
-    )
+    options = {"--policy", "--set", "--dry-run", "--db", "--json"}
+    assert options <= set(offered("cutbank compact s --"))
     assert offered("cutbank compact s --dry") == ["--dry-run"]
 
 
-def test_policies_are_completed_with_their_presets(offered: Offered) -> None:
-    every = [
-        *POLICIES,
-        *ALIASES,
-        *(
-            f"{name}@{preset}"
-            for policy in POLICIES.values()
-            for preset in get_presets(policy)
-            for name in (policy.name, *(a for a, meant in ALIASES.items() if meant == policy.name))
-        ),
-    ]
-
-    assert sorted(offered("cutbank compact s --policy ")) == sorted(every)
-    assert offered(f"cutbank compact s --policy {PRESET[:-1]}") == [PRESET]
-    assert offered(f"cutbank compact s --policy={PRESET[:-1]}") == [PRESET]
-
-
-def test_settings_are_completed_for_the_policy_that_is_named(offered: Offered) -> None:
+def test_policies_are_completed_with_their_presets_and_settings(offered: Offered) -> None:
+    begun = PRESETS[0][:-1]
+    assert sorted(offered("cutbank compact s --policy ")) == sorted([*NAMES, *PRESETS])
+    assert offered(f"cutbank compact s --policy {begun}") == [PRESETS[0]]
+    assert offered(f"cutbank compact s --policy={begun}") == [PRESETS[0]]
     for name, policy in POLICIES.items():
         known = [f"{setting.name}=" for setting in list_settings(policy)]
         found = offered(f"cutbank compact s --policy {name} --set ")
@@ -102,13 +75,13 @@ def test_settings_are_completed_for_the_policy_that_is_named(offered: Offered) -
 def test_sessions_are_completed_from_the_database_that_is_named(
     offered: Offered, address: str, talk: Path, tmp_path: Path
 ) -> None:
-    with open_store(address) as store:
-        store.session("table").append(cutbank.Block.user("hi"))
-        store.session("tab stop").append(cutbank.Block.user("hi"))
-        store.session("tall", namespace="elsewhere").append(cutbank.Block.user("hi"))
     other = tmp_path / "other.db"
-    with open_store(str(other)) as store:
-        store.session("tarn").append(cutbank.Block.user("hi"))
+    with open_store(address) as store, open_store(str(other)) as another:
+        for session in (
+            *(store.session("table"), store.session("tab stop"), another.session("tarn")),
+            store.session("tall", namespace="elsewhere"),
+        ):
+            session.append(cutbank.Block.user("hi"))
 
     assert offered("cutbank compact ta") == ["table", "talk"]
     assert offered("cutbank show --namespace elsewhere ta") == ["tall"]
@@ -130,15 +103,16 @@ BROKEN = [
 ]
 
 
-def test_words_that_bash_breaks_are_joined() -> None:
-    wrong = []
-    for words, current, (line, at, before) in BROKEN:
-        typed, found, begun = join_broken_words(words.split(), current)
-        joined = [word or "|" for word in typed], found, begun
-        if joined != (line.split(), at, WordStart(before)):
-            wrong.append((words, current, joined))
+@pytest.mark.parametrize(("words", "current", "expected"), BROKEN)
+def test_words_that_bash_breaks_are_joined(
+    words: str, current: int, expected: tuple[str, int, str]
+) -> None:
+    line, at, before = expected
 
-    assert not wrong
+    typed, found, begun = join_broken_words(words.split(), current)
+
+    assert [word or "|" for word in typed] == line.split()
+    assert (found, begun) == (at, before)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not on this machine")
@@ -154,13 +128,11 @@ def test_bash_completes_what_it_breaks(tmp_path: Path) -> None:
         env=os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
         text=True,
     ).stdout
+    name, _, preset = PRESETS[0].partition("@")
+    asked = f"COMP_WORDS=(cutbank compact s --policy {name} @ {preset[:-1]}); COMP_CWORD=6"
+    reply = f'_cutbank_completion {program}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    bash = ["bash", "--norc", "-c", f"{script}\n{asked}\n{reply}"]
 
-    def completed(*words: str) -> list[str]:
-        quoted = " ".join(f"'{word}'" for word in words)
-        asked = f"COMP_WORDS=(cutbank {quoted}); COMP_CWORD={len(words)}\n"
-        reply = f'_cutbank_completion {program}; printf "%s\\n" "${{COMPREPLY[@]}}"'
-        bash = ["bash", "--norc", "-c", f"{script}\n{asked}{reply}"]
-        return subprocess.run(bash, capture_output=True, check=True, text=True).stdout.split()
+    done = subprocess.run(bash, capture_output=True, check=True, text=True)
 
-    name, _, preset = PRESET.partition("@")
-    assert completed("compact", "s", "--policy", name, "@", preset[:-1]) == [preset]
+    assert done.stdout.split() == [preset]

@@ -16,28 +16,35 @@ from cutbank.domain.session_events import Parent
 from .conftest import Answer, Refusals, Run, answered_wrongly
 
 LONG = "the clay under the river bank slid in the night and nobody had seen it coming " * 160
+KINDS = {
+    "rests": "resting",
+    "small": "small",
+    "calls": "waiting",
+    "sleeps": "asleep",
+    "closed": "closed",
+    "helps": "sub-agent",
+    "forked": "small",
+    "compacted": "compacted",
+}
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions are due as soon as somebody looks."""
+def work(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+    """Work once on sessions that are due as soon as somebody looks."""
     monkeypatch.setenv("CUTBANK_IDLE_LEAST_UTILIZATION", "0.05")
     monkeypatch.setenv("CUTBANK_PINS_FIRST_PROMPT", "false")
-
-
-@pytest.fixture
-def work(run: Run, at_once: None) -> Callable[..., Answer]:
     return lambda *words: run("idle", "--once", "--idle-time", "0", "--concurrency", "7", *words)
 
 
 def rest(address: str, *keys: str, namespace: str = "default") -> None:
+    blocks = [cutbank.Block.user(f"{turn}: {LONG}") for turn in range(12)]
     with open_store(address) as store:
         for key in keys:
-            session = store.session(key, namespace=namespace)
-            for turn in range(12):
-                session.append(
-                    cutbank.Block.user(f"{turn}: {LONG}"), cutbank.Block.assistant("So be it.")
-                )
+            store.session(key, namespace=namespace).append(*blocks)
+
+
+def read_idle_states(run: Run) -> dict[str, str | None]:
+    return {one["session"]: one["idle"] for one in run("sessions", "--json").json}
 
 
 def test_what_is_due_in_the_named_namespaces_is_done_once_and_shown(
@@ -50,7 +57,6 @@ def test_what_is_due_in_the_named_namespaces_is_done_once_and_shown(
     done = work(*ours, "--json")
     again = work(*ours)
     status = run("idle", "--status", *ours, "--json").json
-    settings = {one["name"]: one["value"] for one in run("settings", "--json").json["settings"]}
 
     assert (done.code, done.json["done"], done.json["failed"]) == (0, 2, 0)
     assert len(done.json["workers"]) == 1
@@ -61,8 +67,6 @@ def test_what_is_due_in_the_named_namespaces_is_done_once_and_shown(
     assert {one["session"] for one in status["done_lately"]} == {"one", "two"}
     assert len(run("idle", "--status", "--json", "--last", "1").json["done_lately"]) == 1
     assert "tokens by extractive" in run("idle", "--status").out
-    # What was said on a command line stays there.
-    assert (settings["idle.concurrency"], settings["idle.time"]) == (2, 300.0)
 
 
 def test_the_log_is_lines_for_people_or_one_json_object_each(
@@ -73,14 +77,12 @@ def test_the_log_is_lines_for_people_or_one_json_object_each(
     rest(address, "two")
     objects = [json.loads(line) for line in work("--log", "json").err.splitlines()]
     rest(address, "three")
-    quiet = work("--quiet").err
 
     assert any(" INFO " in line and "compacted one: " in line for line in lines)
     assert any(" DEBUG " in line and "begins one, attempt 1" in line for line in lines)
-    assert [said["about"] for said in objects] == ["done", "stopping", "stopped"]
-    assert objects[0]["session"] == "two"
-    assert objects[0]["level"] == "info"
-    assert quiet == ""
+    assert [line["about"] for line in objects] == ["done", "stopping", "stopped"]
+    assert (objects[0]["session"], objects[0]["level"]) == ("two", "info")
+    assert work("--quiet").err == ""
 
 
 def test_wrong_options_are_refused_in_one_line(run: Run, address: str) -> None:
@@ -99,57 +101,35 @@ def test_wrong_options_are_refused_in_one_line(run: Run, address: str) -> None:
 @pytest.fixture
 def all_kinds(address: str, file: Path) -> str:
     """A session of each kind that idle work tells from others."""
-    rest(address, "rests")
+    rest(address, "rests", "compacted")
     with open_store(address) as store:
-        store.session("small").append(cutbank.Block.user("hello"))
-        store.session("calls", title="It calls").append(
-            cutbank.Block.user("hello"), cutbank.ToolCall(tool_call_id="c1", name="make")
-        )
-        store.session("sleeps").append(cutbank.Block.user("hello"))
+        for key in ("small", "calls", "sleeps", "closed"):
+            store.session(key).append(cutbank.Block.user("hello"))
+        store.session("calls").append(cutbank.ToolCall(tool_call_id="c1", name="make"))
         store.session("sleeps").schedule_wake(datetime.now(UTC) + timedelta(hours=5))
-        store.session("closed").append(cutbank.Block.user("hello"))
         store.session("closed").close()
         store.session("helps", parent=Parent(namespace="default", key="small"))
-        forked = store.session("rests").fork("forked", at=9)
-        forked.append(cutbank.Block.user("and now?"))
-        store.session("compacted").append(
-            *(cutbank.Block.user(f"{turn}: {LONG}") for turn in range(12))
-        )
-        store.session("compacted").compact(
-            options=CompactionOptions(settings={"keep_tokens": "1000"})
-        )
-        store.session("compacted").log.compactor("a what-if")
+        store.session("rests").fork("forked", at=4).append(cutbank.Block.user("and now?"))
+        compacted = store.session("compacted")
+        compacted.compact(options=CompactionOptions(settings={"keep_tokens": "1000"}))
+        compacted.log.compactor("a what-if")
     return address
 
 
-def test_the_list_of_sessions_is_the_same_from_the_index_as_from_the_log(
-    run: Run, all_kinds: str
+def test_sessions_are_listed_from_the_index_as_from_the_log_with_their_idle_state(
+    run: Run, all_kinds: str, work: Callable[..., Answer]
 ) -> None:
     with open_store(all_kinds) as store:
         known = [session_to_json(session) for session in store.sessions()]
+    run("idle", "--once")  # by the settings nothing is at rest yet
 
     listed = run("sessions", "--json").json
 
     assert [{name: one[name] for name in known[0]} for one in listed] == known
-
-
-def test_sessions_say_what_idle_work_makes_of_them(run: Run, all_kinds: str, at_once: None) -> None:
-    run("idle", "--once")  # it goes by the settings, and finds nothing at rest yet
-
-    listed = {one["session"]: one for one in run("sessions", "--json").json}
-
-    assert {key: one["idle"] for key, one in listed.items()} == {
-        "rests": "resting",
-        "small": "small",
-        "calls": "waiting",
-        "sleeps": "asleep",
-        "closed": "closed",
-        "helps": "sub-agent",
-        "forked": "small",
-        "compacted": "compacted",
-    }
-    assert listed["rests"]["idle_until"] is not None
-    assert listed["small"]["idle_until"] is None
+    assert read_idle_states(run) == KINDS
+    until = {one["session"]: one["idle_until"] for one in listed}
+    assert until["rests"] is not None
+    assert until["small"] is None
 
 
 def test_where_no_index_can_be_kept_sessions_are_read_from_the_log(
@@ -169,16 +149,14 @@ def test_where_no_index_can_be_kept_sessions_are_read_from_the_log(
     assert set(answer.json[0]) == set(whole[0])
 
 
-def test_an_agent_says_when_it_goes_on_and_takes_it_back(run: Run, all_kinds: str) -> None:
-    slept = run("wake", "small", "--in", "20m", "--reason", "the build", "--json").json
-    asleep = {one["session"]: one["idle"] for one in run("sessions", "--json").json}
-    at = run("wake", "small", "--at", "2999-01-31T09:00+02:00", "--json").json
-    back = run("wake", "small", "--cancel", "--json").json
-    awake = {one["session"]: one["idle"] for one in run("sessions", "--json").json}
+def test_an_agent_says_when_it_goes_on_and_takes_it_back(run: Run, long_talk: Path) -> None:
+    slept = run("wake", "long", "--in", "20m", "--reason", "the build", "--json").json
+    assert read_idle_states(run) == {"long": "asleep"}
+    at = run("wake", "long", "--at", "2999-01-31T09:00+02:00", "--json").json
+    back = run("wake", "long", "--cancel", "--json").json
 
     wakes = datetime.fromisoformat(slept["wake_at"])
     assert timedelta(minutes=15) < wakes - datetime.now(UTC) <= timedelta(minutes=20)
-    assert (asleep["small"], awake["small"]) == ("asleep", "small")
-    assert at["wake_at"] == "2999-01-31T07:00:00+00:00"
-    assert back["wake_at"] is None
-    assert "goes on at" in run("wake", "small", "--in", "1d").out
+    assert read_idle_states(run) == {"long": "small"}
+    assert (at["wake_at"], back["wake_at"]) == ("2999-01-31T07:00:00+00:00", None)
+    assert "goes on at" in run("wake", "long", "--in", "1d").out

@@ -5,55 +5,38 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutbank import Block
-from cutbank.adapters.interfaces.command_line.handles import parse_handle, parse_handles
+from cutbank.adapters.interfaces.command_line.blocks import parse_handle, parse_handles
 from cutbank.adapters.interfaces.command_line.sessions import _match_keys, shorten_names
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.errors import InvalidPositionError
 from cutbank.domain.ranges import Ranges
 
-from .conftest import Run
+from .conftest import Run, answered_wrongly
 
 FIRST = "062a51f0-0000-4000-8000-000000000001"
 SECOND = "062b51f0-0000-4000-8000-000000000002"
+NAMES = {
+    FIRST: FIRST,
+    "062a": FIRST,
+    "agent-7": f"{FIRST}/agent-77",
+    "fix the cart": FIRST,
+    "Tidy": SECOND,
+    "last": SECOND,
+}
 
 
-@pytest.fixture
-def talks(run: Run, address: str) -> None:
+def test_a_word_that_means_one_session_is_enough(run: Run, address: str) -> None:
     with open_store(address) as store:
         store.session(FIRST, title="Fix the cart").append(Block.user("Why is it wrong?"))
         store.session(f"{FIRST}/agent-77").append(Block.user("Look for vouchers."))
         store.session(SECOND).append(Block.user("Tidy the harbour"))
 
-
-def test_a_word_that_means_one_session_is_enough(run: Run, talks: None) -> None:
-    rows = {
-        FIRST: FIRST,
-        "062a": FIRST,
-        "agent-7": f"{FIRST}/agent-77",
-        "fix the cart": FIRST,
-        "Tidy": SECOND,
-        "last": SECOND,
-    }
-
-    assert {word: run("view", word, "--json").json["session"] for word in rows} == rows
-
-
-def test_a_word_that_means_several_sessions_is_refused_in_one_line_with_all_of_them(
-    run: Run, talks: None
-) -> None:
-    answer = run("view", "062")
-
-    assert answer.code == 2
-    assert answer.err.count("\n") == 1
-    assert (
-        f"'062' fits 2 sessions: {FIRST} (Fix the cart), {SECOND} (Tidy the harbour)" in answer.err
-    )
-
-
-def test_a_name_that_is_begun_opens_a_session_of_its_own(run: Run, talks: None) -> None:
+    assert {word: run("view", word, "--json").json["session"] for word in NAMES} == NAMES
+    both = f"'062' fits 2 sessions: {FIRST} (Fix the cart), {SECOND} (Tidy the harbour)"
+    assert not answered_wrongly(run, [(["view", "062"], both)])
+    # A name that is only begun opens a session of its own.
     run("append", "062a", "hi")
     run("append", "last", "ho")
-
     assert run("view", "062a", "--json").json["session"] == "062a"
     assert len(run("show", "062a", "--json").json["log"]) == 2
 
@@ -71,26 +54,23 @@ def newest(back: int) -> int:
     return 100 - back
 
 
-def test_a_handle_is_read_as_people_write_it() -> None:
-    rows = [
-        (["12"], [(12, 12)]),
-        (["#12"], [(12, 12)]),
-        (["3-9"], [(3, 9)]),
-        (["#3-9"], [(3, 9)]),
-        (["#3-#9"], [(3, 9)]),
-        (["3..9"], [(3, 9)]),
-        (["3-9,12"], [(3, 9), (12, 12)]),
-        (["3-9, 12 #15"], [(3, 9), (12, 12), (15, 15)]),
-        (["12", "3-9"], [(3, 9), (12, 12)]),
-        (["last"], [(100, 100)]),
-        (["LAST"], [(100, 100)]),
-        (["last-3"], [(97, 97)]),
-        (["last-3..last"], [(97, 100)]),
-        (["90..last"], [(90, 100)]),
-        (["7,"], [(7, 7)]),
-    ]
+HANDLES = [
+    ("12", [(12, 12)]),
+    ("#3-9", [(3, 9)]),
+    ("#3-#9", [(3, 9)]),
+    ("3..9", [(3, 9)]),
+    ("3-9, 12 #15", [(3, 9), (12, 12), (15, 15)]),
+    ("LAST", [(100, 100)]),
+    ("last-3", [(97, 97)]),
+    ("last-3..last", [(97, 100)]),
+    ("90..last", [(90, 100)]),
+    ("7,", [(7, 7)]),
+]
 
-    assert not [row for row in rows if parse_handles(row[0], newest).runs != tuple(row[1])]
+
+def test_a_handle_is_read_as_people_write_it() -> None:
+    assert not [row for row in HANDLES if parse_handles([row[0]], newest).runs != tuple(row[1])]
+    assert parse_handles(["12", "3-9"], newest) == parse_handles(["3-9,12"], newest)
     positions = [parse_handle(word, newest) for word in ("12", " #12 ", "last-1")]
     assert positions == [12, 12, 99]
 
@@ -101,9 +81,6 @@ def test_what_is_no_handle_is_refused() -> None:
     for word in words:
         with pytest.raises(InvalidPositionError):
             pytest.fail(f"{word!r} is read as {parse_handles([word], newest)}")
-
-
-def test_a_range_is_no_position() -> None:
     with pytest.raises(InvalidPositionError):
         parse_handle("3-9", newest)
 

@@ -1,40 +1,57 @@
 """An archive holds sessions whole, and gives them back as they were stored."""
 
 import gzip
+import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from clock import Clock
 from databases import asked
-from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows, talk
+from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows, talk, tell
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore
 from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.interfaces.command_line.cli import main
+from cutbank.adapters.storage.event_log.stored_row import ImportRow
 from cutbank.domain.errors import ExportError
+
+
+@pytest.fixture
+def told(store: SessionStore) -> SessionStore:
+    tell(store)
+    return store
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, clock: Clock) -> Iterator[SessionStore]:
+    with cutbank.open(tmp_path / "elsewhere.db", clock=clock) as store:
+        yield store
+
+
+EVERY = ["agent", "alone", "main", "main/branch", "twig"]
 
 
 def test_what_is_restored_equals_what_was_stored(
     told: SessionStore, elsewhere: SessionStore, tmp_path: Path
 ) -> None:
-    before = rows(told)
+    path, before = archived(told, tmp_path / "all.cutbank"), rows(told)
 
-    report = restored(elsewhere, archived(told, tmp_path / "all.cutbank"))
+    report = restored(elsewhere, path)
+    again, at_home = restored(elsewhere, path), restored(told, path)
 
-    assert report.errors == []
-    assert report.complete
+    assert (report.errors, report.complete) == ([], True)
+    assert (again.added, again.errors, at_home.added, at_home.errors) == (0, [], 0, [])
     assert rows(elsewhere) == before
     assert everything(elsewhere) == everything(told)
     assert verify(elsewhere).is_ok
-    assert sorted(report.sessions) == ["agent", "alone", "main", "main/branch", "twig"]
-    assert (
-        report.entries
-        == report.imported
-        == sum(
-            len(elsewhere.events.recorder.select_events(one.originator_id))
-            for one in elsewhere.events.recorder.select_streams()
-        )
-    )
+    assert sorted(report.sessions) == EVERY
+    recorder = elsewhere.events.recorder
+    events = [recorder.select_events(one.originator_id) for one in recorder.select_streams()]
+    assert report.entries == report.imported == sum(map(len, events))
 
 
 def test_an_archive_goes_from_one_database_to_the_other_and_back(
@@ -51,9 +68,12 @@ def test_an_archive_goes_from_one_database_to_the_other_and_back(
 
 
 def test_a_database_of_an_earlier_version_is_restored_as_it_was(
-    golden: Path, elsewhere: SessionStore, tmp_path: Path
+    elsewhere: SessionStore, tmp_path: Path
 ) -> None:
-    with cutbank.open(golden) as old:
+    dump = max(Path(__file__).parents[2].glob("storage/golden/*.sql"))
+    with closing(sqlite3.connect(tmp_path / "golden.db")) as connection:
+        connection.executescript(dump.read_text(encoding="utf-8"))
+    with cutbank.open(tmp_path / "golden.db") as old:
         before = rows(old)
         path = archived(old, tmp_path / "old.cutbank")
 
@@ -76,20 +96,6 @@ def test_what_is_compressed_stays_compressed(elsewhere: SessionStore, tmp_path: 
     assert rows(elsewhere) == before
 
 
-def test_importing_it_again_adds_nothing(
-    told: SessionStore, elsewhere: SessionStore, tmp_path: Path
-) -> None:
-    path = archived(told, tmp_path / "all.cutbank")
-    restored(elsewhere, path)
-    before = everything(elsewhere)
-
-    again = restored(elsewhere, path)
-    at_home = restored(told, path)
-
-    assert (again.added, again.errors, at_home.added, at_home.errors) == (0, [], 0, [])
-    assert everything(elsewhere) == before
-
-
 # What goes along
 
 
@@ -98,9 +104,7 @@ def test_a_session_takes_its_forks_along_and_no_other_session(
 ) -> None:
     restored(elsewhere, archived(told, tmp_path / "main.cutbank", "main"))
 
-    keys = ("main", "main/branch", "twig")
-    assert [one.key for one in elsewhere.sessions()] == sorted(keys)
-    assert rows(elsewhere) == rows(told, *keys)
+    assert rows(elsewhere) == rows(told, "main", "main/branch", "twig")
 
 
 def test_a_fork_takes_along_what_it_shares_of_its_parents_and_no_more(
@@ -150,40 +154,11 @@ def test_a_longer_archive_extends_a_shorter_session(
     assert verify(elsewhere).is_ok
 
 
-def test_another_session_of_that_name_is_refused_in_one_line(
-    told: SessionStore, elsewhere: SessionStore, tmp_path: Path
-) -> None:
-    elsewhere.session("alone", subject="me").append(Block.user("mine"))
-    before = everything(elsewhere)
-
-    report = restored(elsewhere, archived(told, tmp_path / "all.cutbank"))
-
-    (line,) = report.errors
-    assert "'alone' is there already and is another one from #1 on" in line
-    assert "--namespace" in line
-    assert (report.complete, report.sessions, report.added) == (False, [], 0)
-    assert everything(elsewhere) == before
-
-
-def test_a_session_that_went_on_in_both_places_is_refused(
-    told: SessionStore, elsewhere: SessionStore, tmp_path: Path
-) -> None:
-    restored(elsewhere, archived(told, tmp_path / "early.cutbank"))
-    talk(told.session("main"), 3)
-    elsewhere.session("main").compact(
-        KEEPS_LITTLE, limit=LIMIT, options=CompactionOptions(lineage="of mine")
-    )
-
-    report = restored(elsewhere, archived(told, tmp_path / "late.cutbank"))
-
-    (line,) = report.errors
-    assert "'main' is there already and went on both there and in the archive" in line
-
-
 def test_sessions_can_be_restored_into_another_namespace(
     told: SessionStore, elsewhere: SessionStore, tmp_path: Path
 ) -> None:
     elsewhere.session("main").append(Block.user("mine"))
+    told.events.save(imports=[ImportRow("default", "a source", "codex", "alone", 7, True)])
     path = archived(told, tmp_path / "all.cutbank")
 
     report = restored(elsewhere, path, "theirs")
@@ -199,21 +174,45 @@ def test_sessions_can_be_restored_into_another_namespace(
     agent = elsewhere.session("agent", namespace="theirs", create=False)
     assert agent.log.parent
     assert agent.log.parent.namespace == "theirs"
+    (row,) = elsewhere.events.recorder.select_imports("theirs", "alone")
+    assert (row.source, row.bytes) == ("a source", 7)
     subjects = {name for (name,) in asked(elsewhere, "SELECT name FROM subjects")}
     assert {"theirs/main", "somebody", "default/main"} <= subjects
 
 
-def test_a_subject_that_is_known_by_another_secret_is_refused(
-    told: SessionStore, elsewhere: SessionStore, tmp_path: Path
+def test_what_differs_from_what_is_there_is_refused_in_one_line(
+    told: SessionStore, tmp_path: Path
 ) -> None:
-    elsewhere.session("another", subject="somebody").append(Block.user("mine"))
-    before = everything(elsewhere)
+    def another(here: SessionStore) -> None:
+        here.session("alone", subject="me").append(Block.user("mine"))
 
-    report = restored(elsewhere, archived(told, tmp_path / "all.cutbank"))
+    def secret(here: SessionStore) -> None:
+        here.session("another", subject="somebody").append(Block.user("mine"))
 
-    (line,) = report.errors
-    assert "'somebody' is known here by another secret" in line
-    assert everything(elsewhere) == before
+    def went_on(here: SessionStore) -> None:
+        restored(here, early)
+        main, options = here.session("main"), CompactionOptions(lineage="of mine")
+        main.compact(KEEPS_LITTLE, limit=LIMIT, options=options)
+
+    early = archived(told, tmp_path / "early.cutbank")
+    talk(told.session("main"), 3)
+    late = archived(told, tmp_path / "late.cutbank")
+    for prepare, words in (
+        (another, "'alone' is there already and is another one from #1 on"),
+        (secret, "'somebody' is known here by another secret"),
+        (went_on, "'main' is there already and went on both there and in the archive"),
+    ):
+        with cutbank.open(":memory:") as here:
+            prepare(here)
+            before = everything(here)
+
+            report = restored(here, late)
+
+            (line,) = report.errors
+            assert words in line
+            assert "restore " in line
+            assert (report.complete, report.sessions, report.added) == (False, [], 0)
+            assert everything(here) == before
 
 
 # Writing
@@ -231,11 +230,10 @@ def test_a_file_that_is_there_is_not_written_over(told: SessionStore, tmp_path: 
 
 def test_a_damaged_log_is_not_archived(told: SessionStore, tmp_path: Path) -> None:
     assert told.name
-    connection = sqlite3.connect(told.name)
-    connection.execute("DROP TRIGGER stored_events_are_kept")
-    connection.execute("DELETE FROM stored_events WHERE originator_version = 7")
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(told.name)) as connection:
+        connection.execute("DROP TRIGGER stored_events_are_kept")
+        connection.execute("DELETE FROM stored_events WHERE originator_version = 7")
+        connection.commit()
 
     with pytest.raises(ExportError, match="#7 is missing"):
         archived(told, tmp_path / "all.cutbank")
@@ -262,3 +260,35 @@ def test_what_packs_very_well_is_restored_all_the_same(
 
     assert report.errors == []
     assert rows(elsewhere) == rows(store)
+
+
+# Verbs
+
+
+def test_the_verbs_export_and_import_it(
+    told: SessionStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, copy, here = tmp_path / "all.cutbank", str(tmp_path / "copy.db"), ["--db", told.name]
+
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main([*words])
+        said = capsys.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+    for words in (
+        ("main", "--all", "--to", "cutbank-archive"),
+        ("main", "alone", "--to", "claude-code"),
+        ("nobody", "--to", "cutbank-archive"),
+    ):
+        code, _, err = run("export", *words, "--out", str(path), *here)
+        assert (code != 0, len(err.strip().splitlines()), path.exists()) == (True, 1, False)
+    some = ("main", "alone", "--sub-agents", "--out", str(tmp_path / "some.cutbank"))
+    for named in (some, ("--all", "--out", str(path))):
+        code, out, _ = run("export", *named, "--to", "cutbank-archive", "--json", *here)
+        assert (code, sorted(json.loads(out)["sessions"])) == (0, EVERY)
+    assert json.loads(out)["bytes"] == path.stat().st_size
+    code, out, _ = run("import", str(path), "--json", "--db", copy)
+    assert (code, sorted(json.loads(out)[0]["sessions"])) == (0, EVERY)
+    with cutbank.open(copy) as other:
+        assert rows(other) == rows(told)

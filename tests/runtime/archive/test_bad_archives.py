@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
@@ -29,7 +29,6 @@ Change = Callable[[dict[str, Any], tuple[bytes, ...]], Record | None]
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A good one."""
     with cutbank.open(":memory:") as store:
         tell(store)
         path = tmp_path_factory.mktemp("archive") / "good.cutbank"
@@ -97,36 +96,35 @@ def test_packing_again_what_was_read_gives_the_same_archive(archive: bytes) -> N
     assert packed(parts(archive)) == archive
 
 
-# Damaged
+TRUNCATED, POSSIBLE = "truncated", "the sizes of its contents are not possible"
 
 
-def test_a_truncated_archive_is_refused(
-    empty: SessionStore, archive: bytes, tmp_path: Path
-) -> None:
+def damaged(archive: bytes) -> Iterator[tuple[bytes, str]]:
+    """Yield files that are no archives, and why they are refused."""
     text = gzip.decompress(archive)
-    ends = (text.rindex(b'["end"'), text.rindex(b'["event"'), len(text) - 1)
-    files = [archive[: int(len(archive) * share)] for share in (0.01, 0.3, 0.7, 0.999)]
+    for share in (0.01, 0.3, 0.7, 0.999):
+        yield archive[: int(len(archive) * share)], TRUNCATED
+    for end in (text.rindex(b'["end"'), text.rindex(b'["event"'), len(text) - 1):
+        yield gzip.compress(text[:end]), TRUNCATED
+    questions = [text.index(b"question", int(len(text) * share)) for share in (0.1, 0.3, 0.5)]
+    for at, reason in (*((at, "changed") for at in questions), (text.index(b"a title"), "digest")):
+        changed = bytearray(text)
+        changed[at] ^= 1
+        yield gzip.compress(changed), reason
+    yield archive + gzip.compress(b"more"), "something follows its end"
+    for other in (b"", b"words", b'{"type": "user"}\n', b"[1, 2, 3]\n", b'["a", {}, []]\n\n'):
+        yield gzip.compress(other), ""
+    begin = text.split(b"\n")[0] + b"\n\n"
+    zeros = b'["body",{},[1000000000]]\n' + b"0" * 100_000_000
+    yield gzip.compress(begin + zeros), "200 times its size"
+    for size in (-1, 1 << 40, 1.5, True, "1", None):
+        odd = json.dumps(["family", {"sessions": 1}, [size]]).encode()
+        yield gzip.compress(begin + odd + b"\n"), POSSIBLE
 
-    for cut in (*files, *(gzip.compress(text[:end]) for end in ends)):
-        assert "truncated" in refusal(empty, cut, tmp_path)
 
-
-def test_a_byte_that_changed_is_seen(empty: SessionStore, archive: bytes, tmp_path: Path) -> None:
-    whole = gzip.decompress(archive)
-    questions = [whole.index(b"question", int(len(whole) * share)) for share in (0.1, 0.3, 0.5)]
-    for at, reason in (*((at, "changed") for at in questions), (whole.index(b"a title"), "digest")):
-        text = bytearray(whole)
-        text[at] ^= 1
-
-        assert reason in refusal(empty, gzip.compress(text), tmp_path)
-
-
-def test_what_follows_the_end_is_refused(
-    empty: SessionStore, archive: bytes, tmp_path: Path
-) -> None:
-    line = refusal(empty, archive + gzip.compress(b"more"), tmp_path)
-
-    assert "something follows its end" in line
+def test_a_damaged_file_is_refused(empty: SessionStore, archive: bytes, tmp_path: Path) -> None:
+    for content, words in damaged(archive):
+        assert words in refusal(empty, content, tmp_path)
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -150,42 +148,11 @@ def test_any_byte_of_the_file_may_be_wrong(
         assert report.entries == sum(kind == "event" for kind, _, _ in parts(archive))
 
 
-def test_another_file_in_gzip_is_no_archive(empty: SessionStore, tmp_path: Path) -> None:
-    for content in (b"", b"words", b'{"type": "user"}\n', b"[1, 2, 3]\n", b'["a", {}, []]\n\n'):
-        refusal(empty, gzip.compress(content), tmp_path)
-
-
-# Made to do harm
-
-
-def test_a_bomb_is_refused(empty: SessionStore, archive: bytes, tmp_path: Path) -> None:
-    header = gzip.decompress(archive).split(b"\n")[0]
-    zeros = gzip.compress(header + b"\n\n" + b'["body",{},[1000000000]]\n' + b"0" * 100_000_000)
-
-    assert "200 times its size" in refusal(empty, zeros, tmp_path)
-
-
-def test_sizes_that_cannot_be_are_refused(
-    empty: SessionStore, archive: bytes, tmp_path: Path
-) -> None:
-    header = gzip.decompress(archive).split(b"\n")[0]
-    for size in (-1, 1 << 40, 1.5, True, "1", None):
-        odd = json.dumps(["family", {"sessions": 1}, [size]]).encode()
-
-        line = refusal(empty, gzip.compress(header + b"\n\n" + odd + b"\n"), tmp_path)
-
-        assert "the sizes of its contents are not possible" in line
-
-
 BOMB = ZstdCompressor().compress(b"[" * 100_000_000)
 UNKNOWN = "is not an event that this cutbank knows"
+NEWER = "newer cutbank (archive version 2, this one reads up to 1)"
 FORGED: list[tuple[str, Change, int, str]] = [
-    (
-        "cutbank-archive",
-        fields(version=2),
-        0,
-        "newer cutbank (archive version 2, this one reads up to 1)",
-    ),
+    ("cutbank-archive", fields(version=2), 0, NEWER),
     ("event", fields(topic="cutbank:OfTheFuture"), 5, UNKNOWN),
     ("event", fields(topic="os:system"), 5, UNKNOWN),
     ("event", fields(topic="cutbank:Event"), 5, UNKNOWN),
@@ -241,7 +208,7 @@ def test_an_event_whose_fields_are_wrong_is_refused_whatever_its_digest_says(
 def test_any_field_may_hold_anything(
     empty: SessionStore, archive: bytes, tmp_path: Path, data: st.DataObject
 ) -> None:
-    """Refused in one line, or all of it stored: where the field says nothing, as the version."""
+    """Refused in one line, or all of it stored, where the field says nothing."""
     records = parts(archive)
     at = data.draw(st.integers(0, len(records) - 1))
     kind, fields, blobs = records[at]

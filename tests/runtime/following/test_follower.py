@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -14,13 +14,10 @@ from typing import Any
 
 import pytest
 from claude_code_talk import SESSION, Talk, text
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from idle_processes import PROGRAM
 from planted import SECRETS
 from transcripts import SAMPLES
 
-import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.runtime.following import transcript_follower
 from cutbank.adapters.runtime.following.live_file import FileNews
@@ -32,32 +29,43 @@ from cutbank.domain.errors import ImportFileError
 WAITS_S = 60.0
 
 
-class Heard:
-    """What a follower told, to be waited for."""
-
-    def __init__(self) -> None:
-        self.queue: Queue[FileNews] = Queue()
-        self.all: list[FileNews] = []
-
-    def until(self, added: int) -> None:
-        """Wait until so many blocks were added in all."""
-        while sum(news.added for news in self.all) < added:
-            self.all.append(self.queue.get(timeout=WAITS_S))
-
-
 @contextmanager
-def followed(store: SessionStore, *paths: Path) -> Iterator[Heard]:
-    heard, stop, ready = Heard(), Event(), Event()
-    one = TranscriptFollower(store, paths, heard=heard.queue.put)
+def followed(store: SessionStore, *paths: Path) -> Iterator[Callable[[int], None]]:
+    """Follow in a thread; yield what waits until so many blocks were added in all."""
+    queue, stop, ready = Queue[FileNews](), Event(), Event()
+    added = 0
+
+    def wait_until(count: int) -> None:
+        nonlocal added
+        while added < count:
+            news = queue.get(timeout=WAITS_S)
+            assert news.format == "claude-code"
+            added += news.added
+
+    one = TranscriptFollower(store, paths, heard=queue.put)
     thread = Thread(target=one.follow, args=(stop, ready.set))
     thread.start()
     try:
         assert ready.wait(WAITS_S)
-        yield heard
+        yield wait_until
     finally:
         stop.set()
         thread.join(WAITS_S)
     assert not thread.is_alive()
+
+
+def follower(store: SessionStore, folder: Path, **how: Any) -> TranscriptFollower:
+    """A follower that is told of changes by its test, with `change`."""
+    return TranscriptFollower(store, [folder], **{"heard": lambda _: None} | how)
+
+
+def change(one: TranscriptFollower, path: Path) -> None:
+    one.handle_changes([(2, str(path))])  # type: ignore[list-item]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / f"{SESSION}.jsonl"
 
 
 def lines(count: int, session: str = SESSION, **fields: Any) -> list[bytes]:
@@ -76,49 +84,30 @@ def append(path: Path, raw: bytes) -> None:
         file.write(raw)
 
 
-def test_what_is_there_is_imported_and_then_what_is_written(
-    store: SessionStore, tmp_path: Path
-) -> None:
-    path = tmp_path / f"{SESSION}.jsonl"
-    first, second, third = lines(3)
-    path.write_bytes(first)
-
-    with followed(store, tmp_path) as heard:
-        heard.until(1)
-        append(path, second + third[:20])
-        heard.until(2)
-        append(path, third[20:])
-        heard.until(3)
-
-    assert texts(store) == ["say 0", "say 1", "say 2"]
-    assert {news.format for news in heard.all} == {"claude-code"}
-
-
-def test_new_files_and_the_sub_agents_in_new_folders_are_found(
-    store: SessionStore, tmp_path: Path
+def test_new_files_and_the_sub_agents_in_new_folders_are_found_and_what_is_written_later(
+    store: SessionStore, tmp_path: Path, path: Path
 ) -> None:
     agent = lines(2, isSidechain=True, agentId="a1")
 
-    with followed(store, tmp_path) as heard:
-        (tmp_path / f"{SESSION}.jsonl").write_bytes(b"".join(lines(1)))
-        heard.until(1)
+    with followed(store, tmp_path) as wait_until:
+        append(path, lines(1)[0])
+        wait_until(1)
         below = tmp_path / SESSION / "subagents"
         below.mkdir(parents=True)
         (below / "agent-a1.jsonl").write_bytes(agent[0])
-        heard.until(2)
+        wait_until(2)
         append(below / "agent-a1.jsonl", agent[1])
-        heard.until(3)
+        wait_until(3)
 
     assert texts(store, f"{SESSION}/agent-a1") == ["say 0", "say 1"]
 
 
 def test_what_was_imported_to_its_end_is_not_read_again_until_it_changes(
-    store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SessionStore, path: Path
 ) -> None:
-    path = tmp_path / f"{SESSION}.jsonl"
-    path.write_bytes(b"".join(lines(2)))
+    append(path, b"".join(lines(2)))
     list(import_path(store, path))
-    one = TranscriptFollower(store, [tmp_path], heard=lambda _: None)
+    one = follower(store, path.parent)
 
     one.begin()
     assert not one.live
@@ -131,23 +120,22 @@ def test_what_was_imported_to_its_end_is_not_read_again_until_it_changes(
 
 
 def test_files_that_rest_while_others_are_written_are_read_to_their_end(
-    store: SessionStore, tmp_path: Path
+    store: SessionStore, tmp_path: Path, path: Path
 ) -> None:
     now = [1_000.0]
     talk = Talk()
     talk.user("go")
     talk.says("m1", text("gone"), output=7)
-    path = tmp_path / f"{SESSION}.jsonl"
-    one = TranscriptFollower(store, [tmp_path], heard=lambda _: None, clock=lambda: now[0])
+    one = follower(store, tmp_path, clock=lambda: now[0])
     one.begin()
     path.write_bytes(talk.raw())
-    one.handle_changes([(1, str(path))])  # type: ignore[list-item]
+    change(one, path)
     assert one.changed
 
     now[0] += 2
     other = tmp_path / "other.jsonl"
-    other.write_bytes(b"".join(lines(1, session="other")))
-    one.handle_changes([(1, str(other))])  # type: ignore[list-item]
+    append(other, lines(1, session="other")[0])
+    change(one, other)
 
     assert not set(one.changed) & {path.resolve()}
     one.end()
@@ -160,14 +148,14 @@ def test_only_so_many_files_are_held_open(
     keys = [f"{number}1111111-2222-3333-4444-555555555555" for number in range(4)]
     for key in keys:
         (tmp_path / f"{key}.jsonl").write_bytes(lines(2, session=key)[0])
-    one = TranscriptFollower(store, [tmp_path], heard=lambda _: None)
+    one = follower(store, tmp_path)
 
     one.begin()
     assert len(one.live) == 2
     for key in keys:
         path = tmp_path / f"{key}.jsonl"
         append(path, lines(2, session=key)[1])
-        one.handle_changes([(2, str(path))])  # type: ignore[list-item]
+        change(one, path)
     one.end()
 
     assert [texts(store, key) for key in keys] == [["say 0", "say 1"]] * 4
@@ -181,7 +169,7 @@ def test_what_is_read_as_a_whole_is_imported_once(store: SessionStore, tmp_path:
 
     for _ in range(2):
         imported: list[FileReport] = []
-        one = TranscriptFollower(store, [tmp_path], heard=lambda _: None, imported=imported.append)
+        one = follower(store, tmp_path, imported=imported.append)
         one.begin()
         one.end()
         rounds.append(imported)
@@ -192,82 +180,55 @@ def test_what_is_read_as_a_whole_is_imported_once(store: SessionStore, tmp_path:
     assert [report.path for report in rounds[1]] == wrong  # what is wrong is said each time
 
 
-def test_what_was_left_out_is_told_file_by_file(store: SessionStore, tmp_path: Path) -> None:
+def test_what_was_left_out_is_told_file_by_file(store: SessionStore, path: Path) -> None:
     pytest.importorskip("detect_secrets", reason="the extra redact is not installed")
-    path = tmp_path / f"{SESSION}.jsonl"
     talk = Talk()
     talk.user(f"use {SECRETS['GitHub Token']}")
     path.write_bytes(talk.raw())
 
-    one = TranscriptFollower(store, [tmp_path], heard=lambda _: None, redacts=True)
+    one = follower(store, path.parent, redacts=True)
     one.begin()
     talk.user(f"or {SECRETS['GitHub Token']}")
     path.write_bytes(talk.raw())
-    one.handle_changes([(2, str(path))])  # type: ignore[list-item]
+    change(one, path)
     one.end()
 
     (report,) = one.reports.values()
     assert report.redacted == {"GitHub Token": [f"{path}:1", f"{path}:2"]}
     assert texts(store) == [f"{word} [redacted: GitHub Token 1]" for word in ("use", "or")]
-    again = TranscriptFollower(store, [tmp_path], heard=lambda _: None, redacts=True)
+    again = follower(store, path.parent, redacts=True)
     again.begin()
     assert not again.live
 
 
-def test_a_file_is_let_go_whatever_stops_its_reading(store: SessionStore, tmp_path: Path) -> None:
+def test_a_file_is_let_go_whatever_stops_its_reading(store: SessionStore, path: Path) -> None:
     def refuse(news: FileNews) -> None:
         raise RuntimeError(news.path)
 
-    (tmp_path / f"{SESSION}.jsonl").write_bytes(b"".join(lines(1)))
-    one = TranscriptFollower(store, [tmp_path], heard=refuse)
+    append(path, lines(1)[0])
+    one = follower(store, path.parent, heard=refuse)
 
     with pytest.raises(RuntimeError):
         one.follow(Event())
     assert all(file.report is None for file in one.live.values())
 
 
-def test_nothing_at_a_path_is_said_at_once(store: SessionStore, tmp_path: Path) -> None:
-    with pytest.raises(ImportFileError, match="does not exist"):
-        TranscriptFollower(store, [tmp_path / "none"], heard=lambda _: None)
-
-
-def test_without_watchfiles_it_is_said_what_brings_it(
+def test_what_keeps_it_from_following_is_said(
     store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with pytest.raises(ImportFileError, match="does not exist"):
+        follower(store, tmp_path / "none")
     monkeypatch.setitem(sys.modules, "watchfiles", None)
-
     with pytest.raises(ImportFileError, match=r"cutbank\[follow\]"):
-        TranscriptFollower(store, [tmp_path], heard=lambda _: None).follow(Event())
+        follower(store, tmp_path).follow(Event())
 
 
 # As a process
 
 
-class Following:
-    """`cutbank import --follow --json` at work."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self.process = process
-
-    def until_ready(self) -> None:
-        assert self.process.stderr
-        said = self.process.stderr.readline()
-        assert said.startswith("following"), said + self.process.stderr.read()
-
-    def until(self, added: int) -> None:
-        """Wait until so many blocks were added in all."""
-        assert self.process.stdout
-        while added > 0:
-            added -= json.loads(self.process.stdout.readline())["added"]
-
-    def end(self, number: signal.Signals) -> tuple[int, str]:
-        self.process.send_signal(number)
-        _, said = self.process.communicate()
-        return self.process.returncode, said
-
-
 @contextmanager
-def following(database: Path, *paths: Path) -> Iterator[Following]:
+def following(database: Path, *paths: Path) -> Iterator["subprocess.Popen[str]"]:
+    """`cutbank import --follow --json` at work."""
     process = subprocess.Popen(
         [*PROGRAM, "--db", str(database), "import", "--json", "--follow", *map(str, paths)],
         stdout=subprocess.PIPE,
@@ -277,62 +238,46 @@ def following(database: Path, *paths: Path) -> Iterator[Following]:
     guard = Timer(WAITS_S, process.kill)
     guard.start()
     try:
-        yield Following(process)
+        yield process
     finally:
         guard.cancel()
         process.kill()
         process.communicate()
 
 
-def test_interrupted_it_ends_with_a_total(tmp_path: Path) -> None:
-    path = tmp_path / f"{SESSION}.jsonl"
+def wait_until_ready(process: "subprocess.Popen[str]") -> None:
+    assert process.stderr
+    said = process.stderr.readline()
+    assert said.startswith("following"), said + process.stderr.read()
+
+
+def end(process: "subprocess.Popen[str]", *numbers: signal.Signals) -> tuple[int, str]:
+    for number in numbers:
+        process.send_signal(number)
+    _, said = process.communicate()
+    return process.returncode, said
+
+
+def test_interrupted_it_ends_with_a_total(tmp_path: Path, path: Path) -> None:
     first, second = lines(2)
-    path.write_bytes(first)
+    append(path, first)
 
     with following(tmp_path / "log.db", path) as one:
-        one.until_ready()
+        wait_until_ready(one)
         append(path, second)
-        one.until(2)
-        code, said = one.end(signal.SIGINT)
+        assert one.stdout
+        assert sum(json.loads(one.stdout.readline())["added"] for _ in range(2)) == 2
+        code, said = end(one, signal.SIGINT)
 
     assert code == 0
     assert said.splitlines()[-1] == "2 new blocks in 1 session, 0 errors"
 
 
-def test_two_signals_at_once_end_it_without_a_traceback(tmp_path: Path) -> None:
-    (tmp_path / f"{SESSION}.jsonl").write_bytes(b"".join(lines(1)))
-
+def test_two_signals_at_once_end_it_without_a_traceback(tmp_path: Path, path: Path) -> None:
+    append(path, lines(1)[0])
     with following(tmp_path / "log.db", tmp_path) as one:
-        one.until_ready()
-        one.process.send_signal(signal.SIGINT)
-        code, said = one.end(signal.SIGTERM)
+        wait_until_ready(one)
+        code, said = end(one, signal.SIGINT, signal.SIGTERM)
 
     assert code in {0, 143, -signal.SIGTERM, 130}
     assert "Traceback" not in said
-
-
-@pytest.mark.slow
-@settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.integers(1, 400), st.booleans()), min_size=1, max_size=4))
-def test_killed_and_started_again_it_ends_with_what_one_import_would_have_stored(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, bool]]
-) -> None:
-    folder = tmp_path_factory.mktemp("killed")
-    path = folder / f"{SESSION}.jsonl"
-    raw = b"".join(lines(8))
-    path.write_bytes(b"")
-    at = 0
-    for size, waits in steps:
-        with following(folder / "log.db", folder) as one:
-            if waits:
-                one.until_ready()
-            append(path, raw[at : at + size])
-            at += size
-            assert one.end(signal.SIGKILL)[0] == -signal.SIGKILL
-    append(path, raw[at:])
-    with following(folder / "log.db", folder) as last:
-        last.until_ready()
-        assert last.end(signal.SIGTERM)[0] == 0
-
-    with cutbank.open(folder / "log.db") as store:
-        assert texts(store) == [f"say {number}" for number in range(8)]

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,6 @@ from cutbank.adapters.transcripts.formats.outgoing import (
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / f"{SESSION}.jsonl"
-
-
-@pytest.fixture
-def file(store: SessionStore, path: Path) -> Iterator[LiveFile]:
-    with closing(LiveFile(store, path)) as file:
-        yield file
-
-
 def talk() -> Talk:
     """A talk with calls, a message on several lines, a compaction and a title."""
     told = Talk()
@@ -56,227 +46,212 @@ def talk() -> Talk:
     return told
 
 
+RAW = talk().raw()
+LINES = RAW.splitlines(keepends=True)
+TEXTS = ["go", "I look", '{"command":"ls"}', "a.txt", "done \u00e9", "on"]
+
+
 def stored(store: SessionStore) -> dict[str, Any]:
     """All that the store holds of each session, but the order of what models were asked."""
     held: dict[str, Any] = {}
     for stream in store.events.recorder.select_streams("default"):
         session = store.session(stream.session, create=False)
         parts = list(make_outgoing(session, lineage="recorded").read_parts())
-        calls = {part.call.call_id: part.call for part in parts if isinstance(part, OutgoingCall)}
+        calls = [part.call for part in parts if isinstance(part, OutgoingCall)]
+        blocks = [part for part in parts if isinstance(part, OutgoingBlock)]
         held[session.key] = (
             session.log.title,
-            [
-                part.block
-                for part in parts
-                if isinstance(part, OutgoingBlock) and not part.is_retracted
-            ],
+            [part.block for part in blocks if not part.is_retracted],
             [
                 (part.summary.text, len(part.boundary.kept))
                 for part in parts
                 if isinstance(part, OutgoingCompaction) and part.summary
             ],
-            {id: (call.usage, call.stop_reason, call.model) for id, call in calls.items()},
+            {call.call_id: (call.usage, call.stop_reason, call.model) for call in calls},
         )
     return held
 
 
-def news(file: LiveFile) -> list[FileNews]:
-    return [*file.advance(), *file.settle()]
+@dataclass
+class Live:
+    """A file that grows, and the store into which it is read."""
+
+    store: SessionStore
+    path: Path
+    file: LiveFile
+
+    def write(self, *lines: bytes) -> None:
+        self.path.write_bytes(b"".join(lines))
+
+    def append(self, *lines: bytes) -> None:
+        with self.path.open("ab") as more:
+            more.writelines(lines)
+
+    def news(self) -> list[FileNews]:
+        return [*self.file.advance(), *self.file.settle()]
+
+    def stored(self) -> Any:
+        return stored(self.store)[SESSION]
+
+    def texts(self) -> list[str]:
+        return [block.text for block in self.stored()[1] if block.kind != "note"]
+
+    def lines(self) -> list[int | None]:
+        return [block.origin and block.origin.line for block in self.stored()[1]]
 
 
-def texts(store: SessionStore) -> list[str]:
-    blocks = stored(store)[SESSION][1]
-    return [block.text for block in blocks if block.kind != "note"]
+@pytest.fixture
+def live(store: SessionStore, tmp_path: Path) -> Iterator[Live]:
+    path = tmp_path / f"{SESSION}.jsonl"
+    with closing(LiveFile(store, path)) as file:
+        yield Live(store, path, file)
 
 
-def test_a_last_line_that_lacks_only_its_end_is_read_where_the_file_rests(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    raw = talk().raw()
-    path.write_bytes(raw[:-1])
-    news(file)
-    with path.open("ab") as more:
-        more.write(b"\n" + json.dumps(talk().entries[0] | {"uuid": "u99"}).encode() + b"\n")
-    news(file)
+def test_a_last_line_that_lacks_only_its_end_is_read_where_the_file_rests(live: Live) -> None:
+    live.write(RAW[:-1])
+    live.news()
+    live.append(b"\n", json.dumps(talk().entries[0] | {"uuid": "u99"}).encode(), b"\n")
+    live.news()
 
-    assert stored(store)[SESSION][0] == "Going on"
-    blocks = stored(store)[SESSION][1]
-    assert blocks[-1].origin
-    assert blocks[-1].origin.line == len(talk().entries) + 1
+    assert live.stored()[0] == "Going on"
+    assert live.lines()[-1] == len(LINES) + 1
 
 
-def test_the_last_calls_usage_arrives_where_the_file_rests(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    path.write_bytes(talk().raw())
-    list(file.advance())
-    assert "m3" not in stored(store)[SESSION][3]
-    list(file.settle())
+def test_a_line_that_was_ended_just_before_the_file_came_to_rest_is_one_line(live: Live) -> None:
+    live.write(LINES[0])
+    list(live.file.advance())
+    live.write(*LINES[:2])
+    list(live.file.settle())
+    live.write(*LINES)
+    list(live.file.end())
 
-    assert stored(store)[SESSION][3]["m3"][0].output == 6
+    assert live.lines()[-1] == len(LINES)
 
 
-def test_a_compaction_without_its_summary_yet_is_nothing_wrong(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    lines = talk().raw().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:6]))
-    told = news(file)
-    path.write_bytes(b"".join(lines))
-    told += news(file)
+def test_the_last_calls_usage_arrives_where_the_file_rests(live: Live) -> None:
+    live.write(RAW)
+    list(live.file.advance())
+    assert "m3" not in live.stored()[3]
+    list(live.file.settle())
+
+    assert live.stored()[3]["m3"][0].output == 6
+
+
+def test_a_compaction_without_its_summary_yet_is_nothing_wrong(live: Live) -> None:
+    live.write(*LINES[:6])
+    told = live.news()
+    live.write(RAW)
+    told += live.news()
 
     assert [error for one in told for error in one.errors] == []
-    assert stored(store)[SESSION][2] == [("what was said so far", 0)]
+    assert live.stored()[2] == [("what was said so far", 0)]
 
 
 def test_a_file_that_was_replaced_is_read_to_its_end_and_the_new_one_from_its_beginning(
-    store: SessionStore, path: Path, file: LiveFile
+    live: Live,
 ) -> None:
-    lines = talk().raw().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:2]))
-    news(file)
+    live.write(*LINES[:2])
+    live.news()
 
-    with path.open("ab") as more:
-        more.write(lines[2])
-    path.rename(path.with_suffix(".old"))
-    path.write_bytes(b"".join(lines[3:5]))
-    told = news(file)
+    live.append(LINES[2])
+    live.path.rename(live.path.with_suffix(".old"))
+    live.write(*LINES[3:5])
+    told = live.news()
 
-    assert texts(store) == ["go", "I look", '{"command":"ls"}', "a.txt", "done \u00e9"]
+    assert live.texts() == TEXTS[:5]
     assert told[-1].again
 
 
 @pytest.mark.parametrize("keeps", [0, 3])
-def test_a_file_that_was_cut_off_and_written_on_is_read_again(
-    store: SessionStore, path: Path, file: LiveFile, keeps: int
-) -> None:
-    lines = talk().raw().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:5]))
-    news(file)
+def test_a_file_that_was_cut_off_and_written_on_is_read_again(live: Live, keeps: int) -> None:
+    live.write(*LINES[:5])
+    live.news()
 
-    os.truncate(path, sum(len(line) for line in lines[:keeps]))
-    news(file)
-    with path.open("ab") as more:
-        more.write(b"".join(lines[keeps:8]))
-    news(file)
+    os.truncate(live.path, sum(len(line) for line in LINES[:keeps]))
+    live.news()
+    live.append(*LINES[keeps:8])
+    live.news()
 
-    assert texts(store) == ["go", "I look", '{"command":"ls"}', "a.txt", "done \u00e9", "on"]
+    assert live.texts() == TEXTS
 
 
-def test_a_file_that_was_written_anew_at_its_full_length_is_read_again(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    path.write_bytes(talk().raw())
-    news(file)
+def test_a_file_that_was_written_anew_at_its_full_length_is_read_again(live: Live) -> None:
+    live.write(RAW)
+    live.news()
     other = talk()
     other.entries[0] |= {"uuid": "x1", "message": {"role": "user", "content": "no"}}
-    more = other.raw()
 
-    with path.open("r+b") as same:
-        same.write(more)
-    (told,) = news(file)
+    with live.path.open("r+b") as same:
+        same.write(other.raw())
+    (told,) = live.news()
 
     assert told.again
-    assert "no" in texts(store)
-    assert texts(store).count("done \u00e9") == 1
+    assert "no" in live.texts()
+    assert live.texts().count("done \u00e9") == 1
 
 
-def test_a_file_that_is_gone_is_let_go_and_may_come_again(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
-    lines = talk().raw().splitlines(keepends=True)
-    path.write_bytes(lines[0])
-    news(file)
+def test_a_file_that_is_gone_or_cannot_be_followed_is_let_go_and_may_come_again(live: Live) -> None:
+    live.write(b'{"nothing": "known"}\n')
+    assert (live.news(), live.file.report) == ([], None)
+    live.write(LINES[0])
+    live.news()
+    live.path.unlink()
+    assert (live.news(), live.file.report) == ([], None)
+    live.write(*LINES[:2])
+    live.news()
 
-    path.unlink()
-    assert not news(file)
-    assert not file.is_read
-    path.write_bytes(b"".join(lines[:2]))
-    news(file)
-
-    assert texts(store) == ["go", "I look"]
-
-
-def test_a_file_that_cannot_be_followed_is_left_alone(path: Path, file: LiveFile) -> None:
-    path.write_bytes(b'{"nothing": "known"}\n')
-    assert not news(file)
-    assert not file.is_read
+    assert live.texts() == TEXTS[:2]
 
 
 def test_a_line_that_is_too_long_is_passed_over_once_it_has_ended(
-    store: SessionStore, path: Path, file: LiveFile, monkeypatch: pytest.MonkeyPatch
+    live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_file, "MAX_LINE_BYTES", 1_000)
-    lines = talk().raw().splitlines(keepends=True)
-    path.write_bytes(lines[0])
-    news(file)
+    live.write(LINES[0])
+    live.news()
 
-    with path.open("ab") as more:
-        more.write(b'"' + b"x" * 1_100)
-    assert not news(file)
-    with path.open("ab") as more:
-        more.write(b'"\n' + lines[1])
-    (told,) = news(file)
+    live.append(b'"', b"x" * 1_100)
+    assert not live.news()
+    live.append(b'"\n', LINES[1])
+    (told,) = live.news()
 
-    assert texts(store) == ["go", "I look"]
+    assert live.texts() == TEXTS[:2]
     assert [error.rpartition(": ")[2] for error in told.errors] == ["longer than 1,000 bytes"]
 
 
-def test_a_result_waits_for_its_call_though_the_file_rests_before_it(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
+def test_a_result_waits_for_its_call_though_the_file_rests_before_it(live: Live) -> None:
     told = Talk()
     told.user("go")
     told.calls("m1", "t1")
     told.result("t1", "early")
     told.says("m2", text("done"))
-    call, result = told.raw().splitlines(keepends=True)[1:3]
-    path.write_bytes(told.raw().replace(call + result, result + call))
+    first, call, result, *rest = told.raw().splitlines(keepends=True)
 
-    with path.open("r+b") as grown:
-        whole = grown.read()
-        grown.truncate(whole.index(call))
-    news(file)
-    assert texts(store) == ["go"]
-    path.write_bytes(whole)
-    news(file)
+    live.write(first, result)
+    live.news()
+    assert live.texts() == ["go"]
+    live.append(call, *rest)
+    live.news()
 
-    assert texts(store)[2:] == ["early", "done"]
-    assert not store.search("refused")
+    assert live.texts()[2:] == ["early", "done"]
+    assert not live.store.search("refused")
 
 
-def test_a_call_is_closed_once_a_model_went_on_without_its_result(
-    store: SessionStore, path: Path, file: LiveFile
-) -> None:
+def test_a_call_is_closed_once_a_model_went_on_without_its_result(live: Live) -> None:
     told = Talk()
     told.user("go")
     told.calls("m1", "t1")
     told.user("and hurry")
-    path.write_bytes(told.raw())
-    news(file)
-    assert list(store.session(SESSION).log.state.open_calls) == ["t1"]  # it may still be at work
+    live.write(told.raw())
+    live.news()
+    assert list(live.store.session(SESSION).log.state.open_calls) == [
+        "t1"
+    ]  # it may still be at work
 
     told.says("m2", text("I stopped it"))
-    path.write_bytes(told.raw())
-    news(file)
-    assert not store.session(SESSION).log.state.open_calls
-
-
-def test_a_line_that_was_ended_just_before_the_file_came_to_rest_is_one_line(
-    store: SessionStore, tmp_path: Path
-) -> None:
-    first, second, rest = talk().raw().split(b"\n", 2)
-    path = tmp_path / f"{SESSION}.jsonl"
-    path.write_bytes(first + b"\n")
-    file = LiveFile(store, path)
-    list(file.advance())
-    path.write_bytes(first + b"\n" + second + b"\n")
-    list(file.settle())
-    path.write_bytes(b"\n".join([first, second, rest]))
-    list(file.end())
-
-    shown = store.session(SESSION).view().entries
-    assert [one.block.origin.line for one in shown if one.block.origin] == [8, 9]
+    live.write(told.raw())
+    live.news()
+    assert not live.store.session(SESSION).log.state.open_calls
 
 
 @settings(max_examples=25)
@@ -284,17 +259,15 @@ def test_a_line_that_was_ended_just_before_the_file_came_to_rest_is_one_line(
 def test_following_with_restarts_ends_with_what_one_import_would_have_stored(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    folder = tmp_path_factory.mktemp("followed")
-    path = folder / f"{SESSION}.jsonl"
-    raw = talk().raw()
-    ends = sorted(data.draw(st.sets(st.integers(1, len(raw) - 1), max_size=12)))
+    path = tmp_path_factory.mktemp("followed") / f"{SESSION}.jsonl"
+    ends = [*sorted(data.draw(st.sets(st.integers(1, len(RAW) - 1), max_size=12))), len(RAW)]
     with cutbank.open(":memory:") as store, cutbank.open(":memory:") as once:
         # Drawn before a file is open: whoever draws too much is stopped right there.
         happen = st.sampled_from(["go on", "rest", "restart", "write anew"])
-        events = [data.draw(happen) for _ in [*ends, len(raw)]]
+        events = [data.draw(happen) for _ in ends]
         file = LiveFile(store, path)
-        for end, event in zip([*ends, len(raw)], events, strict=True):
-            path.write_bytes(raw[:end])
+        for end, event in zip(ends, events, strict=True):
+            path.write_bytes(RAW[:end])
             match event:
                 case "rest":
                     list(file.settle())
@@ -302,7 +275,7 @@ def test_following_with_restarts_ends_with_what_one_import_would_have_stored(
                     file.close()  # whoever followed was killed
                     file = LiveFile(store, path)
                 case "write anew":
-                    path.with_suffix(".new").write_bytes(raw[:end])
+                    path.with_suffix(".new").write_bytes(RAW[:end])
                     path.with_suffix(".new").rename(path)
                 case _:
                     pass
@@ -317,23 +290,21 @@ def test_following_with_restarts_ends_with_what_one_import_would_have_stored(
 def test_every_sample_that_grows_ends_as_one_import_of_it(tmp_path: Path) -> None:
     for sample in samples():
         found = recognize_format(TranscriptSource(sample))
-        if found and found.begin_reading:
-            check_growing(sample, tmp_path / name_of(sample).replace("/", "-"))
+        if not (found and found.begin_reading):
+            continue
+        folder = tmp_path / name_of(sample).replace("/", "-")
+        folder.mkdir()
+        path, raw = folder / sample.name, sample.read_bytes()
+        with cutbank.open(":memory:") as store, cutbank.open(":memory:") as once:
+            file = LiveFile(store, path)
+            for end in [*range(150, len(raw), 700), len(raw)]:
+                path.write_bytes(raw[:end])
+                list(file.advance())
+                if end % 3 == 0:
+                    list(file.settle())
+            list(file.end())
+            list(import_path(once, path))
+            list(import_path(store, path))  # which closes the calls that nobody will answer
 
-
-def check_growing(sample: Path, folder: Path) -> None:
-    folder.mkdir()
-    path, raw = folder / sample.name, sample.read_bytes()
-    with cutbank.open(":memory:") as store, cutbank.open(":memory:") as once:
-        file = LiveFile(store, path)
-        for end in [*range(150, len(raw), 700), len(raw)]:
-            path.write_bytes(raw[:end])
-            list(file.advance())
-            if end % 3 == 0:
-                list(file.settle())
-        list(file.end())
-        list(import_path(once, path))
-        list(import_path(store, path))  # which closes the calls that nobody will answer
-
-        assert stored(store) == stored(once)
-        assert verify(store).is_ok
+            assert stored(store) == stored(once), sample
+            assert verify(store).is_ok

@@ -1,27 +1,25 @@
 """Whoever holds the lease compacts; whoever lost it records what it cost, and no more."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from databases import each_database
-from opened_stores import store_of
 from resting import (
     GUARD_S,
     PRICE,
     RULES,
     Held,
-    SetClock,
-    Told,
-    Working,
+    Idle,
     decisions,
     look,
-    pass_time,
     recorded,
     request_by_another,
     talk,
 )
 
-from cutbank import Block, SessionStore, StoredSession
+from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.idle.due_sessions import DueSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
@@ -36,222 +34,194 @@ from cutbank.domain.compaction_events import (
 REST = RULES.idle_time_s
 LEASE = 60.0
 LEASED = replace(RULES, lease_s=LEASE, hourly_usd=None)
+ENDS = (NoticeKind.DONE, NoticeKind.LOST)
 
 
-def begun(session: StoredSession, worker: IdleWorker, held: Held, clock: SetClock) -> None:
+def begun(idle: Idle, worker: IdleWorker, held: Held) -> None:
     """The session rests, and the worker waits for its summary."""
-    talk(session)
-    pass_time(clock, REST)
+    talk(idle.session)
+    idle.pass_time(REST)
     worker.look()
     held.wait_for_call()
 
 
-def found(worker: IdleWorker, clock: SetClock) -> DueSession:
-    worker.store.read_models.catch_up()
-    (due,) = worker.due.find_due(clock.now, 10)
+def found(idle: Idle, worker: IdleWorker) -> DueSession:
+    idle.store.read_models.catch_up()
+    (due,) = worker.due.find_due(idle.clock.now, 10)
     return due
 
 
-def done_once(session: StoredSession) -> None:
-    """One boundary, no open request, a sound log."""
-    assert len(recorded(session, CompactBoundary)) == 1
-    assert session.log.compactor().decisions.read_state().requested == 0
-    assert verify(store_of(session)).violations == []
+def done_once(idle: Idle) -> None:
+    assert len(recorded(idle.session, CompactBoundary)) == 1
+    sound(idle)
+
+
+def sound(idle: Idle) -> None:
+    """No open request, a sound log."""
+    assert idle.session.log.compactor().decisions.read_state().requested == 0
+    assert verify(idle.store).violations == []
 
 
 @each_database
-def test_a_lease_that_is_held_keeps_others_away_whatever_they_know(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    one, other = working(LEASED, name="one"), working(LEASED, name="other")
-    talk(session)
-    pass_time(clock, REST)
-    due = found(other, clock)
+def test_a_lease_that_is_held_keeps_others_away_whatever_they_know(idle: Idle, held: Held) -> None:
+    one, other = idle.worker(LEASED, name="one"), idle.worker(LEASED, name="other")
+    talk(idle.session)
+    idle.pass_time(REST)
+    due = found(idle, other)
     one.look()
     held.wait_for_call()
 
     other.look()
     assert other.running_attempts == []
-    other._begin_attempt(due, clock.now)  # it has looked before the lease was there
+    other._begin_attempt(due, idle.clock.now)  # it has looked before the lease was there
     assert other.wait()
 
-    (passed,) = told.about(NoticeKind.PASSED_OVER)
+    (passed,) = idle.told.about(NoticeKind.PASSED_OVER)
     assert passed.worker == "other"
     assert str(passed.reason).startswith("one is compacting it, until ")
     held.let_go()
     assert one.wait()
     assert held.calls == 1
-    done_once(session)
+    done_once(idle)
 
 
 def test_a_lease_that_ran_out_is_taken_over_and_the_late_summary_s_cost_is_recorded(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
+    idle: Idle, held: Held
 ) -> None:
-    one, other = working(LEASED, name="one"), working(LEASED, name="other")
-    begun(session, one, held, clock)
-    pass_time(clock, LEASE)
+    one, other = idle.worker(LEASED, name="one"), idle.worker(LEASED, name="other")
+    begun(idle, one, held)
+    idle.pass_time(LEASE)
 
     look(other)
     held.let_go()
     assert one.wait()
 
-    assert [notice.worker for notice in told.about(NoticeKind.DONE)] == ["other"]
-    assert [notice.worker for notice in told.about(NoticeKind.LOST)] == ["one"]
-    (rejected,) = recorded(session, CompactionRejected)
+    assert [(notice.about, notice.worker) for notice in idle.told.about(*ENDS)] == [
+        (NoticeKind.DONE, "other"),
+        (NoticeKind.LOST, "one"),
+    ]
+    (rejected,) = recorded(idle.session, CompactionRejected)
     assert (rejected.rule, rejected.cost_usd) == ("lost-lease", PRICE)
-    assert [request.by for request in recorded(session, CompactionRequested)] == ["one", "other"]
-    done_once(session)
+    assert [request.by for request in recorded(idle.session, CompactionRequested)] == [
+        "one",
+        "other",
+    ]
+    done_once(idle)
 
 
-def test_a_lease_that_ran_out_and_that_nobody_took_is_still_good(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
+@pytest.mark.parametrize(
+    ("happens", "end"),
+    [
+        (lambda idle: idle.pass_time(100 * LEASE), NoticeKind.DONE),  # nobody took it
+        (lambda idle: idle.session.compact(), NoticeKind.LOST),
+        (lambda idle: idle.session.append(Block.user("are you there?")), NoticeKind.DONE),
+    ],
+)
+def test_a_lease_ends_by_what_happened_meanwhile(
+    idle: Idle, held: Held, happens: Callable[[Idle], object], end: NoticeKind
 ) -> None:
-    worker = working(LEASED)
-    begun(session, worker, held, clock)
-    pass_time(clock, 100 * LEASE)
+    worker = idle.worker(LEASED)
+    begun(idle, worker, held)
 
+    happens(idle)
+    said = idle.session.view().entries[-1].text
     held.let_go()
     assert worker.wait()
 
-    assert told.keys(NoticeKind.DONE) == [session.key]
-    done_once(session)
+    assert [notice.about for notice in idle.told.about(*ENDS)] == [end]
+    assert idle.session.view().entries[-1].text == said
+    done_once(idle)
 
 
-def test_an_agent_that_compacts_meanwhile_wins(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    worker = working(LEASED)
-    begun(session, worker, held, clock)
+def test_whatever_becomes_of_the_session_meanwhile_is_kept(idle: Idle, held: Held) -> None:
+    worker = idle.worker(LEASED)
+    begun(idle, worker, held)
 
-    assert session.compact().compacted
+    fork = idle.session.fork("another way")
+    idle.session.log.compactor().decisions.record_failure("a policy of somebody else's")
+    idle.session.rewind(20)
+    idle.session.pin(3)
+    idle.session.close()
+    state, shown = idle.session.log.state, fork.view().fingerprint
     held.let_go()
     assert worker.wait()
 
-    assert told.keys(NoticeKind.LOST) == [session.key]
-    assert [rejected.rule for rejected in recorded(session, CompactionRejected)] == ["lost-lease"]
-    done_once(session)
-
-
-# What happens to the session meanwhile
-
-
-def test_what_is_said_while_a_summary_is_written_stays_in_view(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    worker = working(LEASED)
-    begun(session, worker, held, clock)
-
-    session.append(Block.user("are you there?"), Block.assistant("I am."))
-    held.let_go()
-    assert worker.wait()
-
-    assert told.keys(NoticeKind.DONE) == [session.key]
-    view = session.view()
-    assert view.boundary is not None
-    assert [entry.text for entry in view.entries[-2:]] == ["are you there?", "I am."]
-    done_once(session)
-
-
-def test_whatever_becomes_of_the_session_meanwhile_is_kept(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    worker = working(LEASED)
-    begun(session, worker, held, clock)
-
-    fork = session.fork("another way")
-    session.log.compactor().decisions.record_failure("a policy of somebody else's")
-    session.rewind(20)
-    session.pin(3)
-    session.close()
-    state, shown = session.log.state, fork.view().fingerprint
-    held.let_go()
-    assert worker.wait()
-
-    assert session.log.state == state
+    assert idle.session.log.state == state
     assert fork.view().fingerprint == shown
-    assert session.log.compactor().decisions.read_state().requested == 0
-    assert verify(store_of(session)).violations == []
+    sound(idle)
 
 
-# What is an attempt
-
-
-def test_what_is_found_due_on_old_news_is_not_tried_again(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    one, other = working(LEASED, name="one"), working(LEASED, name="other")
-    talk(session)
-    pass_time(clock, REST)
-    due = found(other, clock)
+def test_what_is_found_due_on_old_news_is_not_tried_again(idle: Idle, held: Held) -> None:
+    one, other = idle.worker(LEASED, name="one"), idle.worker(LEASED, name="other")
+    talk(idle.session)
+    idle.pass_time(REST)
+    due = found(idle, other)
     held.holds = 0
     look(one)
 
-    other._begin_attempt(due, clock.now)
+    other._begin_attempt(due, idle.clock.now)
     assert other.wait()
 
-    (passed,) = told.about(NoticeKind.PASSED_OVER)
+    (passed,) = idle.told.about(NoticeKind.PASSED_OVER)
     assert passed.reason == "it was compacted, or tried, since it was found due"
-    done_once(session)
+    done_once(idle)
 
 
-def test_a_worker_that_is_stopped_leaves_no_lease_and_no_attempt(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
-) -> None:
-    one, other = working(LEASED), working(LEASED)
-    begun(session, one, held, clock)
+def test_a_worker_that_is_stopped_leaves_no_lease_and_no_attempt(idle: Idle, held: Held) -> None:
+    one, other = idle.worker(LEASED), idle.worker(LEASED)
+    begun(idle, one, held)
 
     assert one.stop(GUARD_S)
-    (failed,) = recorded(session, CompactionFailed)
+    (failed,) = recorded(idle.session, CompactionFailed)
     assert failed.cancelled
     look(other)
 
-    assert [notice.attempt for notice in told.about(NoticeKind.BEGAN)] == [1, 1]
-    assert told.keys(NoticeKind.DONE) == [session.key]
-    done_once(session)
+    assert [notice.attempt for notice in idle.told.about(NoticeKind.BEGAN)] == [1, 1]
+    assert idle.told.keys(NoticeKind.DONE) == [idle.session.key]
+    done_once(idle)
 
 
 def test_a_session_that_kills_whoever_compacts_it_is_given_up_until_more_is_said(
-    session: StoredSession, working: Working, told: Told, held: Held, clock: SetClock
+    idle: Idle, held: Held
 ) -> None:
     held.holds = 0
-    worker = working(LEASED)
-    talk(session)
+    worker = idle.worker(LEASED)
+    talk(idle.session)
     for _ in range(RULES.attempts):
-        pass_time(clock, REST + 3_600)
-        assert found(worker, clock)
-        request_by_another(session, "a worker that died", LEASE)
+        idle.pass_time(REST + 3_600)
+        assert found(idle, worker)
+        request_by_another(idle.session, "a worker that died", LEASE)
 
-    pass_time(clock, timedelta(days=9).total_seconds())
+    idle.pass_time(timedelta(days=9).total_seconds())
     look(worker)
-    assert told.keys(NoticeKind.BEGAN) == []
+    assert idle.told.keys(NoticeKind.BEGAN) == []
 
-    session.append(Block.user("once more"))
-    pass_time(clock, REST)
+    idle.session.append(Block.user("once more"))
+    idle.pass_time(REST)
     look(worker)
-    assert told.keys(NoticeKind.BEGAN) == [session.key]
-    assert told.keys(NoticeKind.DONE) == [session.key]
-    done_once(session)
+    assert idle.told.keys(NoticeKind.BEGAN) == [idle.session.key]
+    assert idle.told.keys(NoticeKind.DONE) == [idle.session.key]
+    done_once(idle)
 
 
-# Sessions of another kind
-
-
-def test_forks_and_what_was_decided_before_them_are_compacted_once(
-    session: StoredSession, store: SessionStore, working: Working, told: Told, clock: SetClock
-) -> None:
-    worker = working(LEASED)
-    talk(session)
-    pass_time(clock, REST)
+def test_forks_and_what_was_decided_before_them_are_compacted_once(idle: Idle) -> None:
+    worker = idle.worker(LEASED)
+    talk(idle.session)
+    idle.pass_time(REST)
     look(worker)
-    fork = session.fork("a fork")
+    fork = idle.session.fork("a fork")
     talk(fork)
-    early = session.fork("an early fork", at=5)
+    early = idle.session.fork("an early fork", at=5)
     talk(early)
-    pass_time(clock, REST)
+    idle.pass_time(REST)
 
     for _ in range(3):
         look(worker)
 
-    assert sorted(map(str, told.keys(NoticeKind.DONE))) == ["a fork", "a session", "an early fork"]
-    assert told.about(NoticeKind.PASSED_OVER) == []
-    assert len(decisions(fork)) == len(decisions(early)) == len(decisions(session))
+    assert sorted(map(str, idle.told.keys(NoticeKind.DONE))) == [
+        "a fork",
+        "a session",
+        "an early fork",
+    ]
+    assert idle.told.about(NoticeKind.PASSED_OVER) == []
+    assert len(decisions(fork)) == len(decisions(early)) == len(decisions(idle.session))

@@ -1,10 +1,10 @@
 """However workers, agents and time take turns: a rest is compacted once, what was paid is told."""
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Event
+from time import monotonic, sleep
 from typing import Any, ClassVar
 
 import pytest
@@ -15,19 +15,14 @@ from resting import GUARD_S, PRICE, RULES, WORDS, decisions, pass_time, recorded
 from unpinned import UNPINNED
 
 import cutbank
-from cutbank import Block, CompactionOptions, StoredSession
+from cutbank import Block, CompactionOptions
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.due_sessions import DueSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.compaction_events import (
-    CompactBoundary,
-    CompactionRejected,
-    Summary,
-    Trigger,
-)
+from cutbank.domain.compaction_events import CompactBoundary, CompactionRejected, Summary, Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -68,38 +63,25 @@ class Halves:
         return Plan(items[len(items) // 2].position, reason="half of it", summary_tokens=400)
 
 
-class Stepwise:
-    """A summariser with a price, each of whose summaries waits to be let go."""
+class Leases:
+    """One step at a time; between two of them everybody waits for a summary, or for nothing.
+
+    It is the summarizer as well, each of whose summaries waits for its gate, and has a price.
+    """
 
     name = "stepwise"
 
-    def __init__(self) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.gates: list[Event] = []
-        self.on_call: Callable[[], None] = lambda: None
-
-    def summarize(self, material: Material) -> Draft:
-        gate = Event()
-        self.gates.append(gate)
-        self.on_call()
-        assert gate.wait(GUARD_S)
-        text = ExtractiveSummarizer().summarize(material).text
-        return Draft(text=text, model="test/stepwise", cost_usd=PRICE)
-
-
-class Leases:
-    """One step at a time; between two of them everybody waits for a summary, or for nothing."""
-
-    def __init__(self) -> None:
-        self.patch = pytest.MonkeyPatch()
-        self.clock = Clock()
-        self.store = cutbank.open(":memory:", clock=self.clock, settings=UNPINNED)
-        self.writer = Stepwise()
-        self.patch.setattr(
+        self.are_gates_open = False
+        patch.setattr(
             from_settings,
             "make_summary_chain",
-            lambda _, __, first=None: SummaryChain(first or (self.writer,), retries=0),
+            lambda _, __, first=None: SummaryChain(first or (self,), retries=0),
         )
-        self.patch.setattr(Settings, "make_policy", lambda *_: Halves())
+        patch.setattr(Settings, "make_policy", lambda *_: Halves())
+        self.clock = Clock()
+        self.store = cutbank.open(":memory:", clock=self.clock, settings=UNPINNED)
         self.workers = [self._new_worker(number) for number in range(3)]
         self.found: dict[int, list[DueSession]] = {number: [] for number in range(3)}
         self.writing: list[tuple[int, Future[None], Event]] = []
@@ -107,14 +89,18 @@ class Leases:
         self.before: dict[str, int] = {}
         """How many decisions there were when something was said last."""
 
+    def summarize(self, material: Material) -> Draft:
+        gate = Event()
+        self.gates.append(gate)
+        assert self.are_gates_open or gate.wait(GUARD_S)
+        text = ExtractiveSummarizer().summarize(material).text
+        return Draft(text=text, model="test/stepwise", cost_usd=PRICE)
+
     def _new_worker(self, number: int) -> IdleWorker:
         return IdleWorker(self.store, WORKED, name=f"w{number}")
 
-    def _session(self, key: str) -> StoredSession:
-        return self.store.session(key)
-
     def much_is_said_and_then_nothing(self, key: str) -> None:
-        session = self._session(key)
+        session = self.store.session(key)
         session.append(*(Block.user(f"{turn}: {WORDS * 60}") for turn in range(16)))
         self.before[key] = len(decisions(session))
         pass_time(self.clock, RULES.idle_time_s)
@@ -129,21 +115,25 @@ class Leases:
 
     def a_worker_begins_what_it_found(self, number: int, which: int) -> None:
         worker = self.workers[number]
-        known = {one.due.id for one in worker.running_attempts}
-        if found := [due for due in self.found[number] if due.id not in known]:
-            due = found[which % len(found)]
-            self._until_it_waits(number, lambda: _begun(worker, due, self.clock))
+        at_work = {one.due.id for one in worker.running_attempts}
+        if found := [due for due in self.found[number] if due.id not in at_work]:
+            known, due = len(self.gates), found[which % len(found)]
+            worker._begin_attempt(due, self.clock.now)
+            for one in worker.running_attempts:
+                if one.due.id == due.id:
+                    self._until_it_waits(number, one.work, known)
 
     def a_summary_is_done(self, which: int) -> None:
         if self.writing:
             number, work, gate = self.writing.pop(which % len(self.writing))
-            self._until_it_waits(number, lambda: _let_go(gate, work))
+            known = len(self.gates)
+            gate.set()
+            self._until_it_waits(number, work, known)
 
     def an_agent_compacts(self, key: str) -> None:
+        options = CompactionOptions(summarizers=[ExtractiveSummarizer()])
         with suppress(NothingToCompactError):
-            self._session(key).compact(
-                options=CompactionOptions(summarizers=[ExtractiveSummarizer()])
-            )
+            self.store.session(key).compact(options=options)
 
     def a_worker_is_stopped_and_another_comes(self, number: int) -> None:
         assert self.workers[number].stop(GUARD_S)
@@ -152,45 +142,26 @@ class Leases:
         self.workers[number] = self._new_worker(number)
         self.found[number] = []
 
-    def _until_it_waits(self, number: int, step: Callable[[], Future[None]]) -> None:
-        """Until the step's work is over, or waits for a summary."""
-        waits = Event()
-        known = len(self.writer.gates)
-        self.writer.on_call = waits.set
-        work = step()
-        work.add_done_callback(lambda _: waits.set())
-        assert waits.wait(GUARD_S)
-        for gate in self.writer.gates[known:]:
-            self.writing.append((number, work, gate))
-
-    def _let_newest_go(self) -> None:
-        self.writer.gates[-1].set()
+    def _until_it_waits(self, number: int, work: "Future[None]", known: int) -> None:
+        """Wait until the work is over, or waits for another summary than those known."""
+        deadline = monotonic() + GUARD_S
+        while not work.done() and len(self.gates) == known:
+            assert monotonic() < deadline
+            sleep(0.001)
+        self.writing += [(number, work, gate) for gate in self.gates[known:]]
 
     def no_rest_is_compacted_again(self) -> None:
         for key, before in self.before.items():
-            since = decisions(self._session(key))[before:]
+            since = decisions(self.store.session(key))[before:]
             boundaries = [event for event in since if isinstance(event, CompactBoundary)]
             assert Trigger.IDLE not in [boundary.trigger for boundary in boundaries[1:]], key
 
-    def run(self, steps: list[tuple[Any, ...]]) -> None:
-        try:
-            for step, *arguments in steps:
-                getattr(self, step)(*arguments)
-                self.no_rest_is_compacted_again()
-            self._come_to_rest()
-        finally:
-            for gate in self.writer.gates:
-                gate.set()
-            self.store.close()
-            self.patch.undo()
-
-    def _come_to_rest(self) -> None:
+    def come_to_rest(self) -> None:
         while self.writing:
-            number, work, gate = self.writing.pop()
-            self._until_it_waits(number, lambda gate=gate, work=work: _let_go(gate, work))  # type: ignore[misc]
+            self.a_summary_is_done(0)
         self.no_rest_is_compacted_again()
+        self.are_gates_open = True
         last = self._new_worker(9)
-        self.writer.on_call = self._let_newest_go
         for _ in range(WORKED.attempts + 1):
             pass_time(self.clock, 3_600)
             last.look()
@@ -198,37 +169,14 @@ class Leases:
         assert last.stop(GUARD_S)
         self.no_rest_is_compacted_again()
         assert last.due.count_due(self.clock.now) == 0
+        paid = 0
         for session in self.store.sessions():
             assert session.log.compactor().decisions.read_state().requested == 0, session
-        paid = sum(
-            event.cost_usd == PRICE
-            for session in self.store.sessions()
-            for kind in (Summary, CompactionRejected)
-            for event in _all(session, kind)
-        )
-        assert paid == len(self.writer.gates) - self.cancelled
+            costs = [event.cost_usd for event in recorded(session, Summary)]
+            costs += [event.cost_usd for event in recorded(session, CompactionRejected)]
+            paid += costs.count(PRICE)
+        assert paid == len(self.gates) - self.cancelled
         assert verify(self.store).violations == []
-
-
-def _all(session: StoredSession, kind: type[Any]) -> list[Any]:
-    return recorded(session, kind)
-
-
-def _begun(worker: IdleWorker, due: DueSession, clock: Clock) -> "Future[None]":
-    worker._begin_attempt(due, clock.now)
-    found = [one.work for one in worker.running_attempts if one.due.id == due.id]
-    return found[0] if found else _over()
-
-
-def _let_go(gate: Event, work: "Future[None]") -> "Future[None]":
-    gate.set()
-    return work
-
-
-def _over() -> "Future[None]":
-    over: Future[None] = Future()
-    over.set_result(None)
-    return over
 
 
 @pytest.mark.slow
@@ -238,4 +186,14 @@ def test_whoever_s_turn_it_is_a_rest_is_compacted_once_and_no_lease_is_left(
     steps: list[tuple[Any, ...]],
 ) -> None:
     begins = [("much_is_said_and_then_nothing", "s0"), ("all_look_what_is_due",)]
-    Leases().run([*begins, *steps])
+    with pytest.MonkeyPatch.context() as patch:
+        leases = Leases(patch)
+        try:
+            for step, *arguments in [*begins, *steps]:
+                getattr(leases, step)(*arguments)
+                leases.no_rest_is_compacted_again()
+            leases.come_to_rest()
+        finally:
+            for gate in leases.gates:
+                gate.set()
+            leases.store.close()

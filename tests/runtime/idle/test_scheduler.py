@@ -1,6 +1,5 @@
 """One job comes when its worker said, whatever clocks and looks do, and leaves no thread behind."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from threading import Event, Semaphore, Thread
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_EXECUTED, EVENT_JOB_MISSED
-from resting import RULES, SETTINGS, SetClock, Told, pass_time, talk
+from resting import GUARD_S, RULES, SETTINGS, SetClock, Told, pass_time, talk
 
 import cutbank
 from cutbank import SessionStore
@@ -20,12 +19,9 @@ from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import CompactionEvent
 
-GUARD = 60.0
-"""Seconds after which something hangs."""
-
 
 class Looks:
-    """What a worker does at each look, and that it was done and the next one set."""
+    """Looks of a scheduler's worker that do nothing else than these tests say."""
 
     def __init__(self, scheduler: IdleScheduler) -> None:
         self.count = 0
@@ -44,7 +40,7 @@ class Looks:
     def reach(self, count: int) -> None:
         """Wait for so many looks."""
         for _ in range(self.reached, count):
-            assert self.over.acquire(timeout=GUARD)
+            assert self.over.acquire(timeout=GUARD_S)
         self.reached = count
 
 
@@ -54,7 +50,7 @@ def _no_thread_is_left() -> Iterator[None]:
     yield
     left = [thread for thread in threads() if thread not in before]
     for thread in left:
-        thread.join(GUARD)
+        thread.join(GUARD_S)
     assert not [thread for thread in left if thread.is_alive()]
 
 
@@ -65,13 +61,6 @@ def scheduler(store: SessionStore, told: Told) -> Iterator[IdleScheduler]:
     scheduler.stop()
 
 
-def next_run(scheduler: IdleScheduler) -> datetime:
-    job = scheduler._scheduler.get_job(JOB_NAME)
-    assert job is not None
-    found: datetime = job.next_run_time
-    return found
-
-
 def test_many_wishes_at_once_are_one_look_or_two(scheduler: IdleScheduler) -> None:
     looks = Looks(scheduler)
     is_at_it, go_on = Event(), Event()
@@ -79,17 +68,17 @@ def test_many_wishes_at_once_are_one_look_or_two(scheduler: IdleScheduler) -> No
 
     def held() -> datetime:
         is_at_it.set()
-        assert go_on.wait(GUARD)
+        assert go_on.wait(GUARD_S)
         return plain()
 
     looks.does = held
     scheduler.start()
-    assert is_at_it.wait(GUARD)
+    assert is_at_it.wait(GUARD_S)
     asking = [Thread(target=scheduler.look_now) for _ in range(20)]
     for thread in asking:
         thread.start()
     for thread in asking:
-        thread.join(GUARD)
+        thread.join(GUARD_S)
     go_on.set()
     looks.reach(2)
 
@@ -113,7 +102,8 @@ def test_a_look_that_raises_is_followed_by_the_next(
     scheduler.look_now()
     looks.reach(2)
 
-    assert next_run(scheduler) <= datetime.now(UTC) + MAX_LOOK_INTERVAL
+    next_run = scheduler._scheduler.get_job(JOB_NAME).next_run_time
+    assert next_run <= datetime.now(UTC) + MAX_LOOK_INTERVAL
     assert "out of order" in caplog.text
 
 
@@ -163,33 +153,8 @@ def test_a_process_that_slept_looks_once_and_not_for_each_look_that_it_missed(
     assert missed_looks == []
 
 
-def test_in_a_running_loop_the_loop_stays_free(
-    store: SessionStore, clock: SetClock, told: Told
-) -> None:
-    talk(store.session("s"))
-    pass_time(clock, RULES.idle_time_s)
-
-    async def runs() -> None:
-        done = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def hear(notice: WorkerNotice) -> None:
-            told(notice)
-            if notice.about is NoticeKind.DONE:
-                loop.call_soon_threadsafe(done.set)
-
-        scheduler = cutbank.start_scheduler(store, RULES, kind="asyncio", listeners=[hear])
-        await asyncio.wait_for(done.wait(), GUARD)
-        assert await asyncio.to_thread(scheduler.stop)
-
-    asyncio.run(runs())
-
-    assert told.keys(NoticeKind.DONE) == ["s"]
-
-
 def test_a_second_one_on_the_same_store_is_refused(store: SessionStore) -> None:
     first = cutbank.start_scheduler(store, RULES)
-
     with pytest.raises(InvalidSettingError, match="running already in this process"):
         cutbank.start_scheduler(store, RULES)
 
@@ -204,7 +169,7 @@ def test_a_store_that_is_closed_ends_the_summary_that_runs(
 
     def hold(happening: CompactionEvent) -> None:
         is_asked.set()
-        assert is_stopping.wait(GUARD)
+        assert is_stopping.wait(GUARD_S)
 
     def hear(notice: WorkerNotice) -> None:
         told(notice)
@@ -216,7 +181,7 @@ def test_a_store_that_is_closed_ends_the_summary_that_runs(
     pass_time(clock, RULES.idle_time_s)
     store.listeners.append(hold)
     scheduler = cutbank.start_scheduler(store, RULES, listeners=[hear])
-    assert is_asked.wait(GUARD)
+    assert is_asked.wait(GUARD_S)
 
     store.close()
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import time, timedelta
 from itertools import cycle
-from typing import get_args
+from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
 from hypothesis import example, given, settings
@@ -29,21 +29,27 @@ actions = st.lists(
 few = settings(max_examples=5)
 
 
-@few
-@given(actions=actions)
-@example(actions=[Action("a", 1, "say", 2 * FULL), Action("a", 1, "wake", 30)])
-def test_whatever_rests_is_compacted_when_it_is_due_and_once(actions: list[Action]) -> None:
-    with Simulation() as simulation:
-        simulation.run(actions)
-        simulation.check_all_done()
+worlds = st.one_of(
+    st.fixed_dictionaries({"workers": st.just(2), "own_files": st.booleans()}),
+    st.fixed_dictionaries(
+        {"failures": st.dictionaries(st.sampled_from(KEYS), st.integers(1, 7), max_size=3)}
+    ),
+)
 
 
-@few
-@given(actions=actions, late=st.lists(st.sampled_from([-20, -1, 0, 5, 29, 400]), min_size=1))
-def test_looks_that_come_late_early_or_twice_change_nothing(
-    actions: list[Action], late: list[int]
+@settings(max_examples=15)
+@given(
+    actions=actions,
+    world=worlds,
+    late=st.lists(st.sampled_from([-20, -1, 0, 5, 29, 400]), min_size=1),
+    attempts=st.integers(1, 4),
+)
+@example([Action("a", 1, "say", 2 * FULL), Action("a", 1, "wake", 30)], {}, [0], 3)
+def test_whatever_rests_is_compacted_when_it_is_due_and_once(
+    actions: list[Action], world: dict[str, Any], late: list[int], attempts: int
 ) -> None:
-    with Simulation() as simulation:
+    """Looks come late, early or twice; what fails is tried again, and written by rules at last."""
+    with Simulation(replace(RULES, attempts=attempts), **world) as simulation:
         turns = cycle(late)
         simulation.late = lambda: next(turns)
         for action in actions:
@@ -111,21 +117,6 @@ def test_an_hour_costs_no_more_than_it_may_and_what_ran_when_that_was_reached(
         assert len(simulation.summariser.spent) == len(keys)
 
 
-@few
-@given(
-    actions=actions,
-    failures=st.dictionaries(st.sampled_from(KEYS), st.integers(1, 7)),
-    attempts=st.integers(1, 4),
-)
-def test_what_fails_is_tried_again_after_a_pause_and_in_the_end_written_by_rules(
-    actions: list[Action], failures: dict[str, int], attempts: int
-) -> None:
-    rules = replace(RULES, attempts=attempts)
-    with Simulation(rules, failures=failures) as simulation:
-        simulation.run(actions)
-        simulation.check_all_done()
-
-
 @settings(max_examples=3)
 @given(
     actions=actions,
@@ -151,12 +142,3 @@ def test_restarts_and_new_read_models_change_nothing(
             done.append(sorted(simulation.done, key=lambda one: (one[1], one[0])))
 
     assert done[0] == done[1]
-
-
-@few
-@given(actions=actions, own_files=st.booleans(), late=st.sampled_from([0, 1, 31]))
-def test_two_workers_do_no_more_than_one(actions: list[Action], own_files: bool, late: int) -> None:
-    with Simulation(workers=2, own_files=own_files) as simulation:
-        simulation.looks[1] += timedelta(seconds=late)
-        simulation.run(actions)
-        simulation.check_all_done()

@@ -5,9 +5,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from fcntl import LOCK_EX, flock
 from itertools import pairwise
@@ -18,7 +17,7 @@ from typing import Any
 
 import pytest
 from databases import each_database
-from idle_processes import AT_ONCE, LONG, idling
+from idle_processes import AT_ONCE, LONG, IdleProcess, idling
 from processes import Killed
 from resting import WORDS, recorded, talk
 
@@ -46,6 +45,21 @@ def waiting(database: str) -> str:
     return database
 
 
+def both_done(worker: IdleProcess) -> bool:
+    """Wait until both sessions were compacted."""
+    done = {worker.until(NoticeKind.DONE)["session"] for _ in range(2)}
+    return done == {"one", "two"}
+
+
+def stopped(worker: IdleProcess, by: signal.Signals = signal.SIGTERM) -> dict[str, Any]:
+    """End the process; return the document that it wrote."""
+    worker.process.send_signal(by)
+    code, document = worker.ended()
+    assert code == 0
+    assert document is not None
+    return document
+
+
 def status(database: str) -> IdleStatus:
     with cutbank.open(database) as store:
         return cutbank.get_idle_status(store)
@@ -55,9 +69,11 @@ Held = tuple[Path, int]
 """A settings file with a program that never ends, and what to read to know that it runs."""
 
 
-def settings_that_hang(folder: Path, written: str) -> Iterator[Held]:
-    """Settings whose program says that it runs, and then waits for a lock."""
-    pipe, lock, file = folder / "at it", folder / "lock", folder / "settings.toml"
+@pytest.fixture
+def held(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Held]:
+    """A summarizer that never ends, or what the test's parameter says."""
+    written = getattr(request, "param", "idle.concurrency = 1\n[summary]\nchain = ['command']\n")
+    pipe, lock, file = tmp_path / "at it", tmp_path / "lock", tmp_path / "settings.toml"
     os.mkfifo(pipe)
     code = (
         f"import fcntl; open({str(pipe)!r}, 'w').write('x'); "
@@ -74,21 +90,6 @@ def settings_that_hang(folder: Path, written: str) -> Iterator[Held]:
     os.close(read)
 
 
-@pytest.fixture
-def held(tmp_path: Path) -> Iterator[Held]:
-    """A summarizer that never ends."""
-    yield from settings_that_hang(
-        tmp_path, "idle.concurrency = 1\n[summary]\nchain = ['command']\n"
-    )
-
-
-@pytest.fixture
-def hanging_hook(tmp_path: Path) -> Iterator[Held]:
-    """A hook that no cancellation reaches."""
-    hook = "[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"
-    yield from settings_that_hang(tmp_path, hook)
-
-
 def is_at_it(read: int) -> bool:
     """Wait until something was written there."""
     found, _, _ = select([read], [], [], LONG)
@@ -97,13 +98,9 @@ def is_at_it(read: int) -> bool:
 
 def test_what_is_due_is_compacted_until_the_process_is_told_to_stop(waiting: str) -> None:
     with idling(waiting) as worker:
-        done = {worker.until(NoticeKind.DONE)["session"], worker.until(NoticeKind.DONE)["session"]}
-        worker.process.send_signal(signal.SIGTERM)
-        code, document = worker.ended()
+        assert both_done(worker)
+        document = stopped(worker)
 
-    assert done == {"one", "two"}
-    assert code == 0
-    assert document is not None
     assert (document["done"], document["failed"], document["trouble"]) == (2, 0, None)
     ends = {NoticeKind.STOPPING, NoticeKind.STOPPED}
     assert [about for about in worker.abouts() if about in ends] == ["stopping", "stopped"]
@@ -117,16 +114,18 @@ def test_a_signal_cancels_what_runs_and_gives_its_lease_up(waiting: str, held: H
         worker.until(NoticeKind.BEGAN)
         assert is_at_it(at_it)
         assert len(status(waiting).running) == 1
-        worker.process.send_signal(signal.SIGINT)
-        code, _ = worker.ended()
+        stopped(worker, signal.SIGINT)
 
-    assert code == 0
-    assert status(waiting).running == ()
-    assert status(waiting).failing == 0
+    assert (status(waiting).running, status(waiting).failing) == ((), 0)
 
 
-def test_a_second_signal_ends_the_process_at_once(waiting: str, hanging_hook: Held) -> None:
-    settings, at_it = hanging_hook
+@pytest.mark.parametrize(
+    "held", ["[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"], indirect=True
+)
+def test_a_second_signal_ends_the_process_though_no_cancellation_reaches_what_runs(
+    waiting: str, held: Held
+) -> None:
+    settings, at_it = held
     with idling(waiting, "--settings", settings, "--grace", "600") as worker:
         worker.until(NoticeKind.BEGAN)
         assert is_at_it(at_it)
@@ -144,39 +143,33 @@ def test_the_health_file_says_what_the_worker_does_and_what_trouble_there_is(
     for name, value in AT_ONCE.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(foreground, "BEAT_INTERVAL_S", 0.05)
-    file, read, deadline = tmp_path / "health.json", list[dict[str, Any]](), monotonic() + LONG
-    with cutbank.open(waiting) as store, ThreadPoolExecutor(1) as watching:
+    file, deadline, beat = tmp_path / "h.json", monotonic() + LONG, Health.beat
+    read: list[dict[str, Any]] = [{}]
+    with cutbank.open(waiting) as store:
         catch_up = store.read_models.catch_up
 
-        def wait_for(is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-            while not (read and is_wanted(read[-1])):
-                assert monotonic() < deadline, read[-1:]
-                sleep(0.01)
-                with suppress(FileNotFoundError):
-                    read.append(json.loads(file.read_text()))
-            return read[-1]
-
-        def watch() -> None:
-            try:
-                wait_for(lambda said: said["trouble"] == "the disk is full")
+        def beat_and_read(health: Health, state: dict[str, Any]) -> bool:
+            assert monotonic() < deadline, read[-1]
+            assert beat(health, state)
+            read.append(json.loads(file.read_text()))
+            if read[-1]["trouble"] == "the disk is full":
                 monkeypatch.setattr(store.read_models, "catch_up", catch_up)
-                done = wait_for(lambda said: said["done"] == 2 and not said["trouble"])
-                wait_for(lambda said: said["at"] > done["at"] and said["running"] == 0)
-            finally:
+            elif read[-1]["done"] == 2 and read[-1]["running"] == 0:
                 os.kill(os.getpid(), signal.SIGTERM)
+            return True
 
         def fails(**_: object) -> int:
             raise StorageError("the disk is full")
 
+        monkeypatch.setattr(Health, "beat", beat_and_read)
         monkeypatch.setattr(store.read_models, "catch_up", fails)
-        watched = watching.submit(watch)
         ended = foreground.run_until_stopped(store, health=file)
-        watched.result(LONG)
 
     assert (ended.counts["done"], ended.trouble, ended.has_succeeded) == (2, None, True)
+    assert "the disk is full" in {said.get("trouble") for said in read}
     assert (read[-1]["pid"], read[-1]["failed"]) == (os.getpid(), 0)
     assert read[-1]["looked_at"] <= read[-1]["next_look"]
-    assert list(tmp_path.glob("*health*")) == []
+    assert list(tmp_path.glob("*h.json*")) == []
 
 
 def test_a_worker_that_makes_no_progress_lets_its_health_file_grow_old(tmp_path: Path) -> None:
@@ -211,41 +204,22 @@ def test_the_service_manager_hears_that_the_worker_is_ready_lives_and_stops(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_hanging_up_restarts_a_worker_with_its_settings_as_they_are_then(
-    waiting: str, tmp_path: Path, processes: str
+@pytest.mark.parametrize("processes", [1, 2])
+def test_hanging_up_restarts_workers_with_their_settings_as_they_are_then(
+    waiting: str, tmp_path: Path, processes: int
 ) -> None:
-    settings = tmp_path / "settings.toml"
+    settings, health = tmp_path / "settings.toml", tmp_path / "health.json"
+    words = ("--processes", str(processes), "--settings", settings, "--health", health)
     settings.write_text("[idle]\nquiet_hours = '00:00-23:59'\n")
-    with idling(waiting, "--processes", processes, "--settings", settings) as worker:
+    with idling(waiting, *words) as worker:
         worker.until(NoticeKind.WAITING, NoticeKind.LOOKED)
         settings.write_text("")
         worker.process.send_signal(signal.SIGHUP)
-        done = {worker.until(NoticeKind.DONE)["session"], worker.until(NoticeKind.DONE)["session"]}
-        worker.process.send_signal(signal.SIGTERM)
-        code, document = worker.ended()
+        assert both_done(worker)
+        document = stopped(worker)
 
-    assert (code, done) == (0, {"one", "two"})
-    assert document is not None
-    assert document["done"] == 2
-
-
-@pytest.mark.slow
-def test_several_processes_share_the_work_and_end_together(waiting: str, tmp_path: Path) -> None:
-    file = tmp_path / "health.json"
-    with idling(waiting, "--processes", "2", "--health", file) as crew:
-        done = {crew.until(NoticeKind.DONE)["session"], crew.until(NoticeKind.DONE)["session"]}
-        said = crew.until_file(file, lambda said: all(said["workers"]))
-        crew.process.send_signal(signal.SIGTERM)
-        code, document = crew.ended()
-
-    assert done == {"one", "two"}
-    assert code == 0
-    assert document is not None
-    assert len(document["workers"]) == 2
-    assert document["done"] == 2
-    assert len({worker["pid"] for worker in said["workers"]}) == 2
-    assert not file.exists()
+    assert (document["done"], len(document.get("workers", [1]))) == (2, processes)
+    assert not health.exists()
 
 
 @pytest.mark.slow
@@ -289,12 +263,8 @@ def test_eight_workers_of_which_one_is_killed_compact_each_session_once(
         while status(database).done < 24:
             assert monotonic() < deadline
             sleep(1)
-        for worker in workers:
-            worker.process.send_signal(signal.SIGTERM)
-        ended = [worker.ended() for worker in workers]
+        documents = [stopped(worker) for worker in workers]
 
-    assert {code for code, _ in ended} == {0}
-    documents = [document for _, document in ended if document]
     assert sum(document["done"] for document in documents) == 24
     assert len([document for document in documents if document["done"]]) > 1
     assert not any(document["lost"] or document["failed"] for document in documents)

@@ -1,13 +1,10 @@
 """Transcripts of several sessions, with sub-agents, in a folder."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from claude_code_talk import Talk, text
-
-Written = Callable[[str, Talk], Path]
 
 
 def talk_of(key: str, turns: int = 3, size: int = 40) -> Talk:

@@ -45,45 +45,24 @@ def test_files_sessions_and_sizes_are_counted(home: Path) -> None:
     assert found.newest == max(file.stat().st_mtime for file in files)
 
 
-def test_a_folder_that_a_variable_names_is_looked_into_first(
+def test_a_folder_that_a_variable_names_is_looked_into_first_and_a_file_found_once(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = left(home / ".claude" / "projects" / "a", "s-1.jsonl")
     moved = left(tmp_path / "els*where" / "projects" / "a", "s-2.jsonl")
+    (moved.parent / "s-3.jsonl").symlink_to(usual)
+    chat = left(tmp_path / "else" / ".gemini" / "tmp" / "p" / "chats", "session-1.json")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "els*where"))
-
-    (found,) = find_installed_transcripts()
-
-    assert found.files == [moved, usual]
-
-
-def test_a_file_that_two_ways_lead_to_is_found_once(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left(home / ".claude" / "projects" / "a", "s-1.jsonl")
-    (tmp_path / "link").symlink_to(home / ".claude")
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "link"))
-
-    (found,) = find_installed_transcripts()
-
-    assert len(found.files) == 1
-
-
-@pytest.mark.parametrize("name", [name for name, one in FORMATS.items() if one.home_patterns])
-def test_every_home_is_a_place_that_one_can_look_into(name: str, home: Path) -> None:
-    assert all(Path(pattern).is_absolute() for pattern in find_home_patterns(FORMATS[name]))
-
-
-def test_the_home_of_gemini_is_below_what_its_variable_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chats = tmp_path / "else" / ".gemini" / "tmp" / "p" / "chats"
-    file = left(chats, "session-1.json")
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "else"))
 
-    (found,) = find_installed_transcripts()
+    found = {one.format: one.files for one in find_installed_transcripts()}
 
-    assert (found.format, found.files) == ("gemini-cli", [file])
+    assert found == {"claude-code": [moved, moved.parent / "s-3.jsonl"], "gemini-cli": [chat]}
+
+
+def test_every_home_is_a_place_that_one_can_look_into(home: Path) -> None:
+    for one in FORMATS.values():
+        assert all(Path(pattern).is_absolute() for pattern in find_home_patterns(one)), one.name
 
 
 def test_what_an_agent_has_to_export_is_not_found_but_said(home: Path) -> None:

@@ -5,14 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
 import pytest
 from claude_code_talk import Talk, text
-from databases import on_sqlite
 
 import cutbank
 from cutbank import SessionStore
@@ -25,8 +24,7 @@ from cutbank.domain.session_events import Parent
 
 from .conftest import talk_of, write
 
-CODE = "from cutbank.adapters.interfaces.command_line.cli import main; main()"
-PROGRAM = [sys.executable, "-P", "-u", "-c", CODE]
+PROGRAM = [sys.executable, "-P", "-u", "-m", "cutbank"]
 """Says each line when it is due."""
 
 
@@ -45,13 +43,9 @@ def said(store: SessionStore) -> dict[str, list[str]]:
     }
 
 
-@pytest.fixture
-def deadly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
-    """Makes workers do this to the file named `deadly` in place of importing it."""
-
-    def deadly(words: str) -> None:
-        # Each worker is a new interpreter, which loads this module first.
-        script = f"""
+def make_deadly(monkeypatch: pytest.MonkeyPatch, folder: Path, words: str) -> Path:
+    """Make workers do this to the file that is returned, in place of importing it."""
+    script = f"""
 import os, signal
 from cutbank.adapters.runtime.importing import file_import
 from cutbank.domain.errors import StorageError
@@ -62,10 +56,10 @@ def instead(self):
     return run(self)
 file_import.FileImport.run = instead
 """
-        (tmp_path / "sitecustomize.py").write_text(script)
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-
-    return deadly
+    # Each worker is a new interpreter, which loads this module first.
+    (folder.parent / "sitecustomize.py").write_text(script)
+    monkeypatch.setenv("PYTHONPATH", str(folder.parent))
+    return write(folder, "deadly.jsonl", talk_of("deadly"))
 
 
 @pytest.fixture
@@ -75,20 +69,54 @@ def many(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_the_same_is_stored_whatever_the_number_of_processes(
     store: SessionStore, many: Path, tmp_path: Path
 ) -> None:
+    heard: list[tuple[int, int]] = []
     with cutbank.open(tmp_path / "alone.db") as alone:
         expected = list(import_path(alone, many))
         stored = said(alone)
 
-    reports = list(import_path(store, many, jobs=3))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which processes inherit
+    try:
+        reports = list(import_path(store, many, jobs=3, progress=lambda *told: heard.append(told)))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
+    assert not active_children()
     assert reports == expected
     assert said(store) == stored
     assert verify(store).is_ok
+    total = sum(file.stat().st_size for file in many.iterdir())
+    assert heard == sorted(heard)
+    assert heard[-1] == (total, total)
     assert [one.added for one in import_path(store, many, jobs=3)] == [0] * 8
+
+
+def parent_of(agents: int) -> Talk:
+    """A talk that calls so many agents, each of which answers."""
+    talk = Talk()
+    talk.user("go")
+    for number in range(agents):
+        talk.calls("m", f"t{number}")
+    for number in range(agents):
+        talk.result(f"t{number}", "done", toolUseResult={"agentId": f"a{number}"})
+    for entry in talk.entries:
+        entry["sessionId"] = "home"
+    return talk
+
+
+def agent_of(number: int) -> Talk:
+    talk = Talk()
+    told: dict[str, Any] = {"isSidechain": True, "agentId": f"a{number}", "sessionId": "home"}
+    talk.user("do it", **told)
+    talk.says("m", text("done"), **told)
+    return talk
+
+
+def check_parent(store: SessionStore, number: int) -> None:
+    parent = store.session(f"home/agent-a{number}", create=False).log.parent
+    assert parent == Parent(namespace="default", key="home", tool_call_id=f"t{number}")
 
 
 @pytest.mark.slow
@@ -97,54 +125,29 @@ def test_the_same_is_stored_whatever_the_number_of_processes(
 def test_sub_agents_know_their_call_whichever_file_comes_first(
     store: SessionStore, folder: Path, jobs: int, first: str
 ) -> None:
-    parent = Talk()
-    parent.user("go")
+    write(folder, "b.jsonl" if first == "parent" else "z.jsonl", parent_of(4))
     for number in range(4):
-        parent.calls("m", f"t{number}")
-    for number in range(4):
-        parent.result(f"t{number}", "done", toolUseResult={"agentId": f"a{number}"})
-    for entry in parent.entries:
-        entry["sessionId"] = "home"
-    write(folder, "b.jsonl" if first == "parent" else "z.jsonl", parent)
-    for number in range(4):
-        agent = Talk()
-        told: dict[str, Any] = {"isSidechain": True, "agentId": f"a{number}", "sessionId": "home"}
-        agent.user("do it", **told)
-        agent.says("m", text("done"), **told)
-        write(folder, f"{'c' if first == 'parent' else 'a'}{number}.jsonl", agent)
+        name = f"{'c' if first == 'parent' else 'a'}{number}.jsonl"
+        write(folder, name, agent_of(number))
 
     list(import_path(store, folder, jobs=jobs))
 
-    assert {
-        number: store.session(f"home/agent-a{number}", create=False).log.parent
-        for number in range(4)
-    } == {
-        number: Parent(namespace="default", key="home", tool_call_id=f"t{number}")
-        for number in range(4)
-    }
+    for number in range(4):
+        check_parent(store, number)
 
 
-@on_sqlite
 def test_a_sub_agent_is_told_its_call_after_an_import_that_was_interrupted(
     store: SessionStore, folder: Path
 ) -> None:
-    parent = Talk()
-    parent.user("go", sessionId="home")
-    parent.calls("m", "t0", sessionId="home")
-    parent.result("t0", "done", toolUseResult={"agentId": "a0"}, sessionId="home")
-    write(folder, "home.jsonl", parent)
-    agent = Talk()
-    agent.user("do it", isSidechain=True, agentId="a0", sessionId="home")
-    write(folder, "later.jsonl", agent)
+    write(folder, "home.jsonl", parent_of(1))
+    write(folder, "later.jsonl", agent_of(0))
 
     reports = import_path(store, folder, skip_unchanged=True)
     next(reports)
     reports.close()
     list(import_path(store, folder, skip_unchanged=True))
 
-    assert store.session("home/agent-a0", create=False).log.parent == Parent(
-        namespace="default", key="home", tool_call_id="t0"
-    )
+    check_parent(store, 0)
     again = list(import_path(store, folder, skip_unchanged=True))
     assert [one.passed for one in again] == ["unchanged", "unchanged"]
 
@@ -170,34 +173,11 @@ def test_files_of_one_session_are_stored_one_after_the_other(
     assert order == [name for name in dict.fromkeys(order) for _ in range(200)]
 
 
-@on_sqlite
-def test_progress_ends_at_all_bytes_and_processes_end_though_interrupts_are_ignored(
-    store: SessionStore, many: Path
-) -> None:
-    heard: list[tuple[int, int]] = []
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        progress = lambda *told: heard.append(told)  # noqa: E731
-        reports = list(import_path(store, many, jobs=2, progress=progress))
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-    assert [one.complete for one in reports] == [True] * 8
-    assert not active_children()
-    total = sum(file.stat().st_size for file in many.iterdir())
-    assert heard[-1] == (total, total)
-    assert heard == sorted(heard)
-
-
 @pytest.mark.slow
 def test_a_process_that_is_killed_loses_its_file_and_no_other(
-    store: SessionStore,
-    many: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    deadly: Callable[[str], None],
+    store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = write(many, "deadly.jsonl", talk_of("deadly"))
-    deadly("os.kill(os.getpid(), signal.SIGKILL)")
+    file = make_deadly(monkeypatch, many, "os.kill(os.getpid(), signal.SIGKILL)")
 
     reports = {one.path: one for one in import_path(store, many, jobs=2)}
 
@@ -211,18 +191,15 @@ def test_a_process_that_is_killed_loses_its_file_and_no_other(
     assert len(said(store)) == 9
 
 
-@on_sqlite
 def test_what_the_database_refuses_ends_the_import(
-    store: SessionStore, many: Path, deadly: Callable[[str], None]
+    store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(many, "deadly.jsonl", talk_of("deadly"))
-    deadly("raise StorageError('the disk is full')")
+    make_deadly(monkeypatch, many, "raise StorageError('the disk is full')")
 
     with pytest.raises(StorageError, match="the disk is full"):
         list(import_path(store, many, jobs=2))
 
 
-@on_sqlite
 def test_whoever_stops_listening_leaves_no_process_behind(store: SessionStore, many: Path) -> None:
     reports = import_path(store, many, jobs=2)
     next(reports)
@@ -234,50 +211,32 @@ def test_whoever_stops_listening_leaves_no_process_behind(store: SessionStore, m
     assert not active_children()
 
 
-def test_one_file_and_a_database_in_memory_need_no_processes(
-    many: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(import_pool, "ImportPool", None)
-    with cutbank.open(":memory:") as store:
-        assert len(list(import_path(store, many, jobs=4))) == 8
-        assert len(list(import_path(store, many / "s-1.jsonl", jobs=4))) == 1
-
-
-@on_sqlite
-def test_by_itself_it_starts_no_more_processes_than_pay(
+def test_it_starts_no_processes_that_do_not_pay(
     store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_pool, "ImportPool", None)
+    with cutbank.open(":memory:") as memory:
+        assert len(list(import_path(memory, many, jobs=4))) == 8
+    assert len(list(import_path(store, many / "s-1.jsonl", jobs=4))) == 1
+    assert all(one.complete for one in import_path(store, many, jobs=None))
 
-    reports = list(import_path(store, many, jobs=None))
-
-    assert all(one.complete for one in reports)
     monkeypatch.setattr(importer, "MIN_BYTES_PER_PROCESS", 1)
     monkeypatch.setattr(importer, "_count_cores", lambda: 2)
     with pytest.raises(TypeError):
         list(import_path(store, many, jobs=None))
 
 
-@pytest.fixture
-def long(folder: Path) -> Path:
-    """Enough to be in the middle of it when the end comes."""
-    for number in range(6):
-        write(folder, f"s-{number}.jsonl", talk_of(f"s-{number}", turns=60, size=2_000))
-    return folder
-
-
-ENDS = [(0, 0), (1, 20_000), (4, 2_000_000)]
-"""How many lines are waited for, and how far is counted then."""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize(("lines", "lag"), ENDS)
+@pytest.mark.parametrize(("lines", "lag"), [(0, 0), (1, 20_000), (4, 2_000_000)])
 def test_an_import_that_is_killed_at_any_moment_goes_on_where_it_was(
-    database: str, long: Path, tmp_path: Path, *, jobs: int, lines: int, lag: int, by: int
+    database: str, folder: Path, tmp_path: Path, *, jobs: int, lines: int, lag: int, by: int
 ) -> None:
-    words = [*PROGRAM, "import", str(long), "--db", database, "--jobs", str(jobs)]
+    """The end comes after so many lines, and after counting so far."""
+    for number in range(6):
+        write(folder, f"s-{number}.jsonl", talk_of(f"s-{number}", turns=60, size=2_000))
+    words = [*PROGRAM, "import", str(folder), "--db", database, "--jobs", str(jobs)]
     with cutbank.open(database):
         pass  # what making the tables does to whoever is killed is tested elsewhere
     first = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -293,8 +252,8 @@ def test_an_import_that_is_killed_at_any_moment_goes_on_where_it_was(
 
     reports = [FileReport(**one) for one in json.loads(again.stdout)]
     with cutbank.open(database) as store, cutbank.open(tmp_path / "whole.db") as whole:
-        list(import_path(whole, long))
+        list(import_path(whole, folder))
         assert all(one.complete and not one.errors for one in reports)
         assert said(store) == said(whole)
         assert verify(store).is_ok
-        assert not any(one.added for one in import_path(store, long))
+        assert not any(one.added for one in import_path(store, folder))

@@ -1,6 +1,6 @@
 """What tests of chores share: a clock, chores by settings, and bodies that can be recompressed."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from databases import asked
 
-from cutbank import Block, SessionStore
+from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
+from cutbank.adapters.storage.event_log.storage_tasks import Storage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,27 +42,22 @@ def clock() -> StillClock:
     return StillClock()
 
 
-Make = Callable[..., Maintenance]
-
-
-@pytest.fixture
-def make(store: SessionStore, clock: StillClock) -> Make:
-    """Chores of the store by these settings; nobody has to rest unless a test says so."""
-    assert store.read_models.position == 0  # the file is there
-
-    def made(**settings: Any) -> Maintenance:
-        return Maintenance(
-            store, MaintenanceSettings.model_validate({"rest": 0.0} | settings), clock
-        )
-
-    return made
-
-
-def tell(store: SessionStore, first: int, last: int, key: str = "a session") -> None:
+def tell(store: SessionStore, first: int, last: int) -> None:
     """Append blocks whose text is a body each."""
-    session = store.session(key)
+    session = store.session("a session")
     for number in range(first, last):
         session.append(Block.user(text_of(number)))
+
+
+def of(name: str, reports: list[TaskReport]) -> TaskReport:
+    """The report of that chore."""
+    return next(report for report in reports if report.chore == name)
+
+
+def storage_of(store: SessionStore) -> Storage:
+    storage = store.events.recorder.get_storage()
+    assert storage
+    return storage
 
 
 def text_of(number: int) -> str:
@@ -75,3 +71,41 @@ def sizes(store: SessionStore) -> list[int]:
 
 def outcomes(reports: list[TaskReport]) -> dict[str, TaskOutcome]:
     return {report.chore: report.outcome for report in reports}
+
+
+@dataclass
+class Site:
+    """A store to maintain, with read models, and its clock."""
+
+    store: SessionStore
+    clock: StillClock
+
+    def __post_init__(self) -> None:
+        assert self.store.read_models.position == 0  # the file is there
+
+    @property
+    def session(self) -> StoredSession:
+        return self.store.session("a session")
+
+    def make(self, **settings: Any) -> Maintenance:
+        """Chores of the store by these settings; nobody has to rest unless a test says so."""
+        known = MaintenanceSettings.model_validate({"rest": 0.0} | settings)
+        return Maintenance(self.store, known, self.clock)
+
+    def say(self) -> None:
+        self.session.append(Block.user("words"))
+
+    def tell(self, first: int, last: int) -> None:
+        tell(self.store, first, last)
+
+    def sizes(self) -> list[int]:
+        return sizes(self.store)
+
+    @property
+    def storage(self) -> Storage:
+        return storage_of(self.store)
+
+
+@pytest.fixture
+def site(store: SessionStore, clock: StillClock) -> Site:
+    return Site(store, clock)

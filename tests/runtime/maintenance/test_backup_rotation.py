@@ -1,8 +1,7 @@
 """Backups are whole before they have their name, and nothing goes but what is superfluous."""
 
 import shutil
-import subprocess
-from collections.abc import Iterator
+import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cutbank
-from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance.backups import UNFINISHED, BackupNames
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
-from .conftest import Make, StillClock, tell, text_of
+from .conftest import Site, StillClock, of, outcomes, tell, text_of
 
 DONE, FAILED = TaskOutcome.DONE, TaskOutcome.FAILED
 
@@ -31,35 +29,22 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def backup(reports: list[TaskReport]) -> TaskReport:
-    return next(report for report in reports if report.chore == "backup")
-
-
-def backup_is_not_due(reports: list[TaskReport]) -> bool:
-    return "backup" not in {report.chore for report in reports}
-
-
 def files(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-# The rotation
+def test_the_newest_backups_are_kept_and_each_opens(site: Site, folder: Path) -> None:
+    chores = site.make(backup_folder=str(folder), backup_every=6.0, backup_keep=3)
 
-
-def test_the_newest_backups_are_kept_and_each_opens(
-    store: SessionStore, clock: StillClock, make: Make, folder: Path
-) -> None:
-    chores = make(backup_folder=str(folder), backup_every=6.0, backup_keep=3)
-
-    assert backup(chores.run_due(clock.now)).reason == "the log is empty"
+    assert of("backup", chores.run_due(site.clock.now)).reason == "the log is empty"
     assert files(folder) == []
-    clock.advance(hours=6)
+    site.clock.advance(hours=6)
     for number in range(5):
-        tell(store, number, number + 1)
-        assert backup(chores.run_due(clock.now)).outcome is DONE
+        site.tell(number, number + 1)
+        assert of("backup", chores.run_due(site.clock.now)).outcome is DONE
         assert len(files(folder)) == min(number + 1, 3)
-        assert backup_is_not_due(chores.run_due(clock.advance(hours=5, minutes=59)))
-        clock.advance(minutes=1)
+        assert "backup" not in outcomes(chores.run_due(site.clock.advance(hours=5, minutes=59)))
+        site.clock.advance(minutes=1)
 
     assert [file.rpartition("-")[2] for file in files(folder)] == [
         "20260101T180000Z.db",
@@ -69,7 +54,7 @@ def test_the_newest_backups_are_kept_and_each_opens(
     for number, file in enumerate(files(folder), 3):
         # Opened elsewhere, so that nothing is added here.
         shutil.copy(folder / file, folder.parent / "copy.db")
-        with cutbank.open(folder.parent / "copy.db", clock=clock) as copy:
+        with cutbank.open(folder.parent / "copy.db", clock=site.clock) as copy:
             assert texts(copy.session("a session", create=False)) == [
                 text_of(one) for one in range(number)
             ]
@@ -79,42 +64,34 @@ def test_the_newest_backups_are_kept_and_each_opens(
 
 def test_two_logs_may_share_a_folder(tmp_path: Path, clock: StillClock, folder: Path) -> None:
     """Even if their files have one name, and one is a copy of the other."""
-    stores = list[SessionStore]()
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        if name == "two":
-            stores[0].close()
-            shutil.copy(tmp_path / "one" / "log.db", tmp_path / "two" / "log.db")
-        stores.append(cutbank.open(tmp_path / name / "log.db", clock=clock))
-        if name == "one":
-            tell(stores[0], 0, 1)
-    stores[0] = cutbank.open(tmp_path / "one" / "log.db", clock=clock)
+    paths = [tmp_path / name / "log.db" for name in ("one", "two")]
+    for path in paths:
+        path.parent.mkdir()
+    with cutbank.open(paths[0], clock=clock) as store:
+        tell(store, 0, 1)
+    shutil.copy(*paths)
     settings = MaintenanceSettings(rest=0.0, backup_folder=str(folder), backup_keep=2)
 
     for _ in range(4):
-        for store in stores:
-            assert backup(Maintenance(store, settings, clock).run_due(clock.now)).outcome is DONE
+        for path in paths:
+            with cutbank.open(path, clock=clock) as store:
+                chores = Maintenance(store, settings, clock)
+                assert of("backup", chores.run_due(clock.now)).outcome is DONE
         clock.advance(days=1)
 
     marks = [name.split("-")[1] for name in files(folder)]
     assert sorted(marks.count(mark) for mark in set(marks)) == [2, 2]
-    for store in stores:
-        store.close()
 
 
-def test_no_backup_takes_the_place_of_another(
-    store: SessionStore, clock: StillClock, make: Make, folder: Path
-) -> None:
-    tell(store, 0, 1)
-    chores = make(backup_folder=str(folder))
-    chores.run_due(clock.now)
+def test_no_backup_takes_the_place_of_another(site: Site, folder: Path) -> None:
+    site.tell(0, 1)
+    chores = site.make(backup_folder=str(folder))
+    chores.run_due(site.clock.now)
     (first,) = files(folder)
     before = (folder / first).read_bytes()
-    storage = store.events.recorder.get_storage()
-    assert storage
-    storage.save_record("backup", "{}")
+    site.storage.save_record("backup", "{}")
 
-    chores.run_due(clock.now)
+    chores.run_due(site.clock.now)
 
     assert len(files(folder)) == 2
     assert (folder / first).read_bytes() == before
@@ -171,12 +148,12 @@ def test_what_only_resembles_a_backup_is_none() -> None:
     assert not [name for name in names if NAMES.parse_moment(name)]
 
 
-def test_what_others_keep_in_the_folder_stays(
-    store: SessionStore, clock: StillClock, make: Make, folder: Path
+def test_what_others_keep_in_the_folder_stays_and_what_was_left_unfinished_goes(
+    site: Site, folder: Path
 ) -> None:
-    tell(store, 0, 1)
-    chores = make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
-    chores.run_due(clock.now)
+    site.tell(0, 1)
+    chores = site.make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
+    chores.run_due(site.clock.now)
     (first,) = files(folder)
     old = first.replace("2026", "2019")
     for name in ("notes.txt", f"{first}.bak", f"{first} (copy).db", f"my {old}{UNFINISHED}"):
@@ -184,29 +161,25 @@ def test_what_others_keep_in_the_folder_stays(
     (folder / old).mkdir()
     (folder / first.replace("2026", "2018")).symlink_to(folder / "notes.txt")
     mine = set(files(folder)) - {first}
+    for end in ("", "-wal", "-shm", "-journal"):
+        (folder / f"{first}{UNFINISHED}{end}").write_bytes(b"half of it")
 
-    chores.run_due(clock.advance(hours=1))
+    chores.run_due(site.clock.advance(hours=1))
 
     assert first not in files(folder)
     assert set(files(folder)) > mine
     assert len(files(folder)) == len(mine) + 1
 
 
-# What goes wrong
-
-
 def test_a_backup_that_is_not_whole_never_gets_its_name(
-    store: SessionStore,
-    clock: StillClock,
-    make: Make,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell(store, 0, 30)
-    chores = make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
-    chores.run_due(clock.now)
-    before = files(folder)
-    whole = store.backup
+    site.tell(0, 30)
+    chores = site.make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
+    chores.run_due(site.clock.now)
+    (before,) = files(folder)
+    site.tell(30, 31)
+    whole = site.store.backup
 
     def damaged(target: str | Path) -> None:
         whole(target)
@@ -214,83 +187,26 @@ def test_a_backup_that_is_not_whole_never_gets_its_name(
             file.seek(4_096)
             file.write(b"\0" * 8_192)
 
-    monkeypatch.setattr(store, "backup", damaged)
-    report = backup(chores.run_due(clock.advance(hours=1)))
-    assert report.outcome is FAILED
-    assert "\n" not in str(report.reason)
-    assert files(folder) == before
-
     def outdated(target: str | Path) -> None:
-        shutil.copy(folder / before[0], target)
+        shutil.copy(folder / before, target)
 
-    tell(store, 30, 31)
-    monkeypatch.setattr(store, "backup", outdated)
-    report = backup(chores.run_due(clock.advance(hours=1)))
-    assert report.outcome is FAILED
-    assert "is not whole (it ends at" in str(report.reason)
-    assert files(folder) == before
+    def full(target: str | Path) -> None:
+        Path(target).write_bytes(b"half of it")
+        raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(store, "backup", whole)
-    assert backup(chores.run_due(clock.advance(hours=1))).outcome is DONE
-    assert len(files(folder)) == 1
-    assert files(folder) != before
+    for fails, words in (
+        (damaged, ""),
+        (outdated, "is not whole (it ends at"),
+        (full, "the disk is full"),
+    ):
+        monkeypatch.setattr(site.store, "backup", fails)
+        report = of("backup", chores.run_due(site.clock.advance(hours=1)))
+        assert report.outcome is FAILED
+        assert words in str(report.reason)
+        assert "\n" not in str(report.reason)
+        assert files(folder) == [before]
 
-
-def test_what_a_killed_run_left_unfinished_is_swept_by_the_next(
-    store: SessionStore, clock: StillClock, make: Make, folder: Path
-) -> None:
-    tell(store, 0, 1)
-    chores = make(backup_folder=str(folder), backup_every=1.0)
-    chores.run_due(clock.now)
-    (first,) = files(folder)
-    for end in ("", "-wal", "-shm", "-journal"):
-        (folder / f"{first}{UNFINISHED}{end}").write_bytes(b"half of it")
-
-    chores.run_due(clock.advance(hours=1))
-
-    assert [file for file in files(folder) if UNFINISHED in file] == []
-    assert len(files(folder)) == 2
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a megabyte."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if made.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)  # noqa: S607
-
-
-def test_a_full_folder_is_told_in_one_line_and_keeps_what_it_has(
-    store: SessionStore, clock: StillClock, make: Make, small_disk: Path
-) -> None:
-    tell(store, 0, 3)
-    chores = make(backup_folder=str(small_disk), backup_every=1.0, backup_keep=1)
-    assert backup(chores.run_due(clock.now)).outcome is DONE
-    before = files(small_disk)
-    room = small_disk / "something else"
-    room.write_bytes(b"x" * (900_000 - sum(f.stat().st_size for f in small_disk.iterdir())))
-
-    tell(store, 3, 20)
-    report = backup(chores.run_due(clock.advance(hours=1)))
-
-    assert report.outcome is FAILED
-    assert "the disk is full" in str(report.reason)
-    assert "\n" not in str(report.reason)
-    assert files(small_disk) == sorted([*before, room.name])
-
-    room.unlink()
-    assert report.next_at
-    clock.now = report.next_at
-    assert backup(chores.run_due(clock.now)).outcome is DONE
-    assert len(files(small_disk)) == 1
+    monkeypatch.setattr(site.store, "backup", whole)
+    assert of("backup", chores.run_due(site.clock.advance(hours=1))).outcome is DONE
+    (after,) = files(folder)
+    assert after != before

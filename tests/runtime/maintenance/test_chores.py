@@ -5,27 +5,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import each_database
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block, SessionStore
+from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
-from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import (
     TaskOutcome,
     TaskRecord,
     TaskResult,
 )
-from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelMaintenance
+from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelFile
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
-from .conftest import START, Make, StillClock, outcomes, sizes, tell
+from .conftest import START, Site, StillClock, of, outcomes, storage_of, tell
 
 DONE, STOPPED, FAILED = TaskOutcome.DONE, TaskOutcome.STOPPED, TaskOutcome.FAILED
-
-
 ALL = {"bodies", "read-models", "checkpoint"}
 
 
@@ -33,53 +30,46 @@ def is_past(moment: datetime | None, now: datetime) -> bool:
     return moment is not None and moment <= now
 
 
-# When
+def test_each_chore_is_done_when_it_is_due(site: Site) -> None:
+    site.say()
+    site.clock.advance(minutes=1)
+    chores = site.make(every=24.0, checkpoint_every=1.0)
+    assert is_past(chores.find_next_time(), site.clock.now)
 
+    assert outcomes(chores.run_due(site.clock.now)) == dict.fromkeys(ALL, DONE)
 
-def test_each_chore_is_done_when_it_is_due(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    store.session("a session").append(Block.user("words"))
-    clock.advance(minutes=1)
-    chores = make(every=24.0, checkpoint_every=1.0)
-    assert is_past(chores.find_next_time(), clock.now)
-
-    assert outcomes(chores.run_due(clock.now)) == dict.fromkeys(ALL, DONE)
-
-    assert chores.find_next_time() == clock.now + timedelta(hours=1)
-    assert chores.run_due(clock.advance(minutes=59)) == []
-    assert outcomes(chores.run_due(clock.advance(minutes=1))) == {"checkpoint": DONE}
-    assert outcomes(chores.run_due(clock.advance(hours=23))) == dict.fromkeys(ALL, DONE)
+    assert chores.find_next_time() == site.clock.now + timedelta(hours=1)
+    assert chores.run_due(site.clock.advance(minutes=59)) == []
+    assert outcomes(chores.run_due(site.clock.advance(minutes=1))) == {"checkpoint": DONE}
+    assert outcomes(chores.run_due(site.clock.advance(hours=23))) == dict.fromkeys(ALL, DONE)
 
 
 def test_what_was_done_and_what_it_saved_is_known_to_every_process(
-    store: SessionStore, database: str, clock: StillClock, make: Make
+    site: Site, database: str
 ) -> None:
-    tell(store, 0, 3)
-    made = make()
+    site.tell(0, 3)
+    made = site.make()
     assert {(status.last_run, status.next_at) for status in made.read_status()} == {(None, None)}
-    (report, *_) = made.run_due(clock.advance(days=8))
-    clock.advance(hours=2)
+    (report, *_) = made.run_due(site.clock.advance(days=8))
+    site.clock.advance(hours=2)
 
     (status, *_) = made.read_status()
     assert (status.chore, status.outcome, status.failures) == ("bodies", DONE, 0)
     assert status.last_run == START + timedelta(days=8)
     assert status.next_at == report.next_at == START + timedelta(days=9)
     assert status.saved == status.saved_in_all == report.saved > 0
-    with cutbank.open(database, clock=clock) as other:
-        others = Maintenance(other, MaintenanceSettings(rest=0.0), clock)
+    with cutbank.open(database, clock=site.clock) as other:
+        others = Maintenance(other, MaintenanceSettings(rest=0.0), site.clock)
         assert others.find_next_time() == made.find_next_time()
         assert others.read_status() == made.read_status()
 
 
-def test_nothing_is_done_where_chores_are_turned_off_or_nothing_is_kept(
-    clock: StillClock, make: Make
-) -> None:
-    assert make(enabled=False).find_next_time() is None
-    assert make(enabled=False).run_due(clock.now) == []
-    with cutbank.open(":memory:", clock=clock) as store:
-        chores = Maintenance(store, MaintenanceSettings(), clock)
-        assert (chores.find_next_time(), chores.read_status(), chores.run_due(clock.now)) == (
+def test_nothing_is_done_where_chores_are_turned_off_or_nothing_is_kept(site: Site) -> None:
+    assert site.make(enabled=False).find_next_time() is None
+    assert site.make(enabled=False).run_due(site.clock.now) == []
+    with cutbank.open(":memory:", clock=site.clock) as store:
+        chores = Maintenance(store, MaintenanceSettings(), site.clock)
+        assert (chores.find_next_time(), chores.read_status(), chores.run_due(site.clock.now)) == (
             None,
             [],
             [],
@@ -101,18 +91,14 @@ def test_looking_whether_something_is_due_changes_nothing(tmp_path: Path) -> Non
     assert path.read_bytes() == before
 
 
-def test_a_record_that_is_lost_means_only_that_it_is_done_again(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 3)
-    make().run_due(clock.advance(days=8))
-    storage = store.events.recorder.get_storage()
-    assert storage
+def test_a_record_that_is_lost_means_only_that_it_is_done_again(site: Site) -> None:
+    site.tell(0, 3)
+    site.make().run_due(site.clock.advance(days=8))
     record = TaskRecord(began_at=START, outcome=DONE, position=7)
     for text in ("", "{}", "[]", "no json", '{"began_at": 7}', '{"outcome": "x"}'):
-        storage.save_record("bodies", text)
+        site.storage.save_record("bodies", text)
 
-        reports = make().run_due(clock.now)
+        reports = site.make().run_due(site.clock.now)
 
         assert (text, outcomes(reports)) == (text, {"bodies": DONE})
         assert reports[0].saved == 0
@@ -120,257 +106,183 @@ def test_a_record_that_is_lost_means_only_that_it_is_done_again(
     assert TaskRecord.parse(later) == record
 
 
-# Clocks
+def test_a_clock_that_was_wrong_neither_doubles_the_work_nor_ends_it(site: Site) -> None:
+    chores = site.make(checkpoint_every=24.0)
+    site.tell(0, 1)
+    chores.run_due(site.clock.advance(hours=1))
+    assert chores.run_due(site.clock.advance(hours=-1)) == []  # elsewhere it is an hour earlier
+    assert chores.run_due(site.clock.advance(hours=24)) == []
+    assert set(outcomes(chores.run_due(site.clock.advance(hours=1)))) == ALL
+
+    chores.run_due(site.clock.advance(days=365))
+    site.clock.advance(days=-360)  # what was done in a time to come is done again
+    assert is_past(chores.find_next_time(), site.clock.now)
+    assert DONE in outcomes(chores.run_due(site.clock.now)).values()
 
 
-def test_a_chore_that_was_done_in_a_time_to_come_is_done_again(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    """A clock that was a year ahead when it was done, and was set right."""
-    tell(store, 0, 1)
-    chores = make()
-    chores.run_due(clock.advance(days=365))
+def test_chores_wait_until_nobody_has_written_for_a_while(site: Site) -> None:
+    chores = site.make(rest=60.0)
+    site.say()
+    site.clock.advance(seconds=20)
 
-    clock.advance(days=-360)
-
-    assert is_past(chores.find_next_time(), clock.now)
-    assert DONE in outcomes(chores.run_due(clock.now)).values()
-
-
-def test_a_clock_that_is_an_hour_ahead_elsewhere_does_not_double_the_work(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    chores = make(checkpoint_every=24.0)
-    tell(store, 0, 1)
-    chores.run_due(clock.advance(hours=1))
-
-    assert chores.run_due(clock.advance(hours=-1)) == []
-    assert chores.run_due(clock.advance(hours=24)) == []
-    assert set(outcomes(chores.run_due(clock.advance(hours=1)))) == ALL
-
-
-# Among writers
-
-
-def test_chores_wait_until_nobody_has_written_for_a_while(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    chores = make(rest=60.0)
-    store.session("a session").append(Block.user("words"))
-    clock.advance(seconds=20)
-
-    assert chores.run_due(clock.now) == []
+    assert chores.run_due(site.clock.now) == []
     assert chores.find_next_time() == START + timedelta(seconds=60)
-    store.session("a session").append(Block.user("more words"))
-    clock.advance(seconds=40)
-    assert chores.run_due(clock.now) == []
+    site.store.session("a session").append(Block.user("more words"))
+    site.clock.advance(seconds=40)
+    assert chores.run_due(site.clock.now) == []
     assert chores.find_next_time() == START + timedelta(seconds=80)
 
-    clock.advance(seconds=20)
-    assert set(outcomes(chores.run_due(clock.now))) == ALL
+    site.clock.advance(seconds=20)
+    assert set(outcomes(chores.run_due(site.clock.now))) == ALL
 
-    clock.advance(days=2)
-    store.session("a session").append(Block.user("said by a clock that was ahead"))
-    clock.advance(days=-1)
-    assert set(outcomes(chores.run_due(clock.now))) == ALL
+    site.clock.advance(days=2)
+    site.store.session("a session").append(Block.user("said by a clock that was ahead"))
+    site.clock.advance(days=-1)
+    assert set(outcomes(chores.run_due(site.clock.now))) == ALL
 
 
-def test_a_chore_waits_for_writers_no_longer_than_its_patience(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    chores = make(rest=60.0, patience=2.0)
+def test_a_chore_waits_for_writers_no_longer_than_its_patience(site: Site) -> None:
+    chores = site.make(rest=60.0, patience=2.0)
     done = []
 
     for _ in range(13):
-        store.session("a session").append(Block.user("words"))
-        done.append(set(outcomes(chores.run_due(clock.now))))
-        clock.advance(minutes=10)
+        site.say()
+        done.append(set(outcomes(chores.run_due(site.clock.now))))
+        site.clock.advance(minutes=10)
 
     assert done == [set()] * 12 + [ALL]
 
 
-def test_what_somebody_else_did_meanwhile_is_not_waited_for_any_more(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    chores = make(rest=60.0, patience=2.0)
-    store.session("a session").append(Block.user("words"))
-    assert chores.run_due(clock.now) == []
-    make().run_due(clock.now)
+def test_what_somebody_else_did_meanwhile_is_not_waited_for_any_more(site: Site) -> None:
+    chores = site.make(rest=60.0, patience=2.0)
+    site.say()
+    assert chores.run_due(site.clock.now) == []
+    site.make().run_due(site.clock.now)
 
-    clock.advance(hours=1, minutes=1)
-    chores.run_due(clock.now)
-    clock.advance(hours=23)
-    store.session("a session").append(Block.user("words"))
+    site.clock.advance(hours=1, minutes=1)
+    chores.run_due(site.clock.now)
+    site.clock.advance(hours=23)
+    site.say()
 
-    assert chores.run_due(clock.now) == []
+    assert chores.run_due(site.clock.now) == []
 
 
 def test_a_run_ends_when_somebody_begins_to_write_and_goes_on_later(
-    store: SessionStore, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell(store, 0, 30)
-    clock.advance(days=8)
-    before = sizes(store)
-    chores = make()
-    storage = store.events.recorder.get_storage()
-    assert storage
-    select, selected = type(storage).select_body, []
+    site.tell(0, 30)
+    site.clock.advance(days=8)
+    before = site.sizes()
+    chores = site.make()
+    storage, selected = type(site.storage), []
+    select = storage.select_body
 
     def interrupted(self: Any, subject: str, digest: bytes) -> Any:
         selected.append(digest)
         if len(selected) == 10:
-            store.session("another").append(Block.user("words"))
+            site.store.session("another").append(Block.user("words"))
         return select(self, subject, digest)
 
-    monkeypatch.setattr(type(storage), "select_body", interrupted)
+    monkeypatch.setattr(storage, "select_body", interrupted)
 
-    (report, *_) = chores.run_due(clock.now)
+    (report, *_) = chores.run_due(site.clock.now)
 
     assert (report.chore, report.outcome, len(selected)) == ("bodies", STOPPED, 10)
-    smaller = [now < then for now, then in zip(sizes(store), before, strict=True)]
+    smaller = [now < then for now, then in zip(site.sizes(), before, strict=True)]
     assert smaller == [True] * 10 + [False] * 20
 
-    (report, *_) = chores.run_due(clock.advance(minutes=5))
+    (report, *_) = chores.run_due(site.clock.advance(minutes=5))
 
     assert (report.chore, report.outcome, len(selected)) == ("bodies", DONE, 30)
 
 
-def test_a_run_ends_when_there_is_something_better_to_do(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 30)
-    clock.advance(days=8)
-    chores = make()
+def test_a_run_ends_when_there_is_something_better_to_do(site: Site) -> None:
+    site.tell(0, 30)
+    site.clock.advance(days=8)
+    chores = site.make()
 
-    assert chores.run_due(clock.now, lambda: False) == []
+    assert chores.run_due(site.clock.now, lambda: False) == []
     answers = iter([True] * 6 + [False] * 99)
-    (report,) = chores.run_due(clock.now, lambda: next(answers))
+    (report,) = chores.run_due(site.clock.now, lambda: next(answers))
 
     assert (report.chore, report.outcome) == ("bodies", STOPPED)
-    assert report.next_at == clock.now + timedelta(minutes=1)
-    assert chores.run_due(clock.now + timedelta(seconds=59)) != []  # the others
-    (report, *_) = chores.run_due(clock.advance(minutes=1))
+    assert report.next_at == site.clock.now + timedelta(minutes=1)
+    assert chores.run_due(site.clock.now + timedelta(seconds=59)) != []  # the others
+    (report, *_) = chores.run_due(site.clock.advance(minutes=1))
     assert (report.chore, report.outcome) == ("bodies", DONE)
-    assert max(sizes(store)) < 1_000
+    assert max(site.sizes()) < 1_000
 
 
-# One at a time
+@each_database
+def test_what_somebody_else_is_at_is_left_to_them(site: Site, database: str) -> None:
+    site.tell(0, 3)
+    chores = site.make(cold_after=0.0)
+    with cutbank.open(database, clock=site.clock) as other, storage_of(other).try_lock():
+        assert set(outcomes(chores.run_due(site.clock.now))) == {"read-models"}
 
-
-def test_what_somebody_else_is_at_is_left_to_them(
-    store: SessionStore, database: str, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 3)
-    chores = make(cold_after=0.0)
-    with cutbank.open(database, clock=clock) as other:
-        storage = other.events.recorder.get_storage()
-        assert storage
-        with storage.try_lock() as is_alone:
-            assert is_alone
-
-            assert set(outcomes(chores.run_due(clock.now))) == {"read-models"}
-
-            assert chores.find_next_time() == clock.now + timedelta(minutes=1)
-            assert min(sizes(store)) > 10_000
-    assert "bodies" in outcomes(chores.run_due(clock.advance(minutes=1)))
-
-
-# Failures
+        assert chores.find_next_time() == site.clock.now + timedelta(minutes=1)
+        assert min(site.sizes()) > 10_000
+    assert "bodies" in outcomes(chores.run_due(site.clock.advance(minutes=1)))
 
 
 def test_a_failure_is_one_line_and_is_tried_again_ever_later(
-    store: SessionStore, clock: StillClock, make: Make, tmp_path: Path
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell(store, 0, 1)
+    site.tell(0, 1)
     folder = tmp_path / "backups"
-    chores = make(backup_folder=str(folder))
-    reports = {report.chore: report for report in chores.run_due(clock.now)}
-    assert reports["backup"].outcome is FAILED
-    assert reports["backup"].reason == (
-        f"no backup can be kept in {folder}: No such file or directory; "
-        "check the folder, or set maintenance.backup_folder"
-    )
-    assert {report.outcome for name, report in reports.items() if name != "backup"} == {DONE}
+    chores = site.make(backup_folder=str(folder))
 
-    waits = []
-    for _ in range(7):
-        failed = next(one for one in make(backup_folder=str(folder)).read_status() if one.failures)
-        assert failed.next_at
-        waits.append((failed.next_at - clock.now) / timedelta(minutes=1))
-        assert "backup" not in outcomes(chores.run_due(failed.next_at - timedelta(seconds=1)))
-        clock.now = failed.next_at
-        assert outcomes(chores.run_due(clock.now))["backup"] is FAILED
-
-    assert waits == [15, 30, 60, 120, 240, 360, 360]
-    folder.mkdir()
-    clock.advance(hours=6)
-    assert outcomes(chores.run_due(clock.now))["backup"] is DONE
-    assert [one.failures for one in chores.read_status()] == [0] * 4
-
-
-def test_a_log_that_cannot_grow_is_told_and_nothing_is_lost(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    """Not even that it failed can be written down: then this process remembers it."""
-    tell(store, 0, 5)
-    writer = sqlite_recorder(store).datastore.writer
-    pages = writer.execute("PRAGMA page_count").fetchone()[0]
-    writer.execute(f"PRAGMA max_page_count = {pages}")
-    chores = make(cold_after=None)
-
-    reports = {report.chore: report for report in chores.run_due(clock.now)}
-
-    assert {name: report.outcome for name, report in reports.items()} == {
-        "read-models": DONE,
-        "checkpoint": FAILED,
-    }
-    assert "the disk is full: free some space" in str(reports["checkpoint"].reason)
-    assert reports["checkpoint"].next_at == clock.now + timedelta(minutes=15)
-    assert chores.find_next_time() == clock.now + timedelta(minutes=15)
-    assert chores.run_due(clock.now) == []
-    assert verify(store).violations == []
-
-    writer.execute("PRAGMA max_page_count = 1000000")
-    reports = {report.chore: report for report in chores.run_due(clock.advance(minutes=15))}
-    assert reports["checkpoint"].outcome is DONE
-
-
-def test_a_chore_that_breaks_in_its_own_way_does_not_hinder_the_others(
-    clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
     def broken(*_: object) -> TaskResult:
         raise MemoryError("of\nall things")
 
-    monkeypatch.setattr(ReadModelMaintenance, "run", broken)
+    with monkeypatch.context() as patch:
+        patch.setattr(ReadModelFile, "maintain", broken)
+        reports = chores.run_due(site.clock.now)
+    assert outcomes(reports) == {
+        "bodies": DONE,
+        "read-models": FAILED,
+        "backup": FAILED,
+        "checkpoint": DONE,
+    }
+    assert of("read-models", reports).reason == r"MemoryError('of\nall things')"
+    assert of("backup", reports).reason == (
+        f"no backup can be kept in {folder}: No such file or directory; "
+        "check the folder, or set maintenance.backup_folder"
+    )
 
-    reports = {report.chore: report for report in make().run_due(clock.now)}
+    waits = []
+    for _ in range(7):
+        status = site.make(backup_folder=str(folder)).read_status()
+        failed = next(one for one in status if one.chore == "backup")
+        assert failed.next_at
+        waits.append((failed.next_at - site.clock.now) / timedelta(minutes=1))
+        assert "backup" not in outcomes(chores.run_due(failed.next_at - timedelta(seconds=1)))
+        site.clock.now = failed.next_at
+        assert outcomes(chores.run_due(site.clock.now))["backup"] is FAILED
 
-    assert set(reports) == ALL
-    assert reports["read-models"].outcome is FAILED
-    assert reports["read-models"].reason == r"MemoryError('of\nall things')"
+    assert waits == [15, 30, 60, 120, 240, 360, 360]
+    folder.mkdir()
+    site.clock.advance(hours=6)
+    assert outcomes(chores.run_due(site.clock.now))["backup"] is DONE
+    assert [one.failures for one in chores.read_status()] == [0] * 4
 
 
-# In a worker
+def test_a_log_that_cannot_grow_is_told_and_nothing_is_lost(site: Site) -> None:
+    """Not even that it failed can be written down: then this process remembers it."""
+    site.tell(0, 5)
+    writer = sqlite_recorder(site.store).datastore.writer
+    pages = writer.execute("PRAGMA page_count").fetchone()[0]
+    writer.execute(f"PRAGMA max_page_count = {pages}")
+    chores = site.make(cold_after=None)
 
+    reports = chores.run_due(site.clock.now)
 
-def test_a_worker_does_the_chores_that_are_due_and_tells_of_each(
-    store: SessionStore, clock: StillClock
-) -> None:
-    store.session("a session").append(Block.user("words"))
-    clock.advance(minutes=2)
-    heard: list[WorkerNotice] = []
-    maintenance = Maintenance(store, MaintenanceSettings(backup_folder="/no such folder"), clock)
-    worker = IdleWorker(store, listeners=[heard.append], maintenance=maintenance)
+    assert outcomes(reports) == {"read-models": DONE, "checkpoint": FAILED}
+    assert "the disk is full: free some space" in str(of("checkpoint", reports).reason)
+    assert of("checkpoint", reports).next_at == site.clock.now + timedelta(minutes=15)
+    assert chores.find_next_time() == site.clock.now + timedelta(minutes=15)
+    assert chores.run_due(site.clock.now) == []
+    assert verify(site.store).violations == []
 
-    worker.look()
-    assert worker.wait(60)
-
-    told = {notice.chore: notice for notice in heard if notice.chore}
-    done = dict.fromkeys(ALL, NoticeKind.CHORE_DONE) | {"backup": NoticeKind.CHORE_FAILED}
-    assert {name: notice.about for name, notice in told.items()} == done
-    assert "/no such folder" in str(told["backup"].reason)
-    heard.clear()
-    worker.look()
-    assert worker.wait(60)
-    assert [notice for notice in heard if notice.chore] == []
-    assert worker.stop(60)
+    writer.execute("PRAGMA max_page_count = 1000000")
+    assert outcomes(chores.run_due(site.clock.advance(minutes=15)))["checkpoint"] is DONE

@@ -1,10 +1,12 @@
-"""The write-ahead log is cut off, and the file of read models stays quick and small."""
+"""Old bodies and files take less room, say what they said, and are in nobody's way."""
 
-import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from databases import asked
+import zstandard
+from databases import asked, connected_to, each_database
 from faulty import closing, texts
 from read_model_rows import rows_of
 from sqlite_behind import sqlite_recorder
@@ -12,90 +14,224 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance import read_model_maintenance
+from cutbank.adapters.runtime.maintenance import read_model_maintenance, recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
+from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 
-from .conftest import Make, StillClock, tell, text_of
+from .conftest import Site, StillClock, of, sizes, tell, text_of
+
+Change = Callable[[str], None]
+
+
+@pytest.fixture
+def change(engine: str, database: str, store: SessionStore) -> Change:
+    """Changes the database behind the store's back; `$` stands for the bytes `damaged`."""
+    del store  # which makes it
+
+    def changed(statement: str) -> None:
+        if engine == "sqlite":
+            with closing(Path(database)) as connection:
+                connection.execute(statement.replace("$", "x'64616d61676564'"))
+        else:
+            with connected_to(database) as server:
+                server.execute(statement.replace("$", r"'\x64616d61676564'::bytea").encode())
+
+    return changed
+
+
+@each_database
+def test_bodies_that_are_cold_become_smaller_once_and_say_the_same(
+    site: Site, change: Change
+) -> None:
+    site.tell(0, 10)
+    site.clock.advance(days=5)
+    site.tell(10, 20)
+    before = site.sizes()
+    site.clock.advance(days=2)
+
+    (report, *_) = site.make(cold_after=7.0).run_due(site.clock.now)
+
+    assert (report.chore, report.outcome, report.reason) == ("bodies", TaskOutcome.DONE, None)
+    after = site.sizes()
+    assert all(size < 1_000 for size in after[:10])
+    assert after[10:] == before[10:]
+    assert texts(site.session) == [text_of(number) for number in range(20)]
+    assert verify(site.store).violations == []
+    # Every version of cutbank reads such a frame in one piece.
+    ((content,),) = asked(site.store, "SELECT content FROM bodies ORDER BY id LIMIT 1")
+    assert zstandard.get_frame_parameters(content).content_size == len(text_of(0).encode())
+    change("DELETE FROM chores")
+    (report, *_) = site.make(cold_after=7.0).run_due(site.clock.now)
+    assert (report.saved, site.sizes()) == (0, after)
+    off = site.make(cold_after=None).run_due(site.clock.advance(days=800))
+    assert "bodies" not in {report.chore for report in off}
+    site.tell(0, 5)  # the bodies are there already
+    assert len(site.sizes()) == 20
+
+
+def test_bodies_are_stored_in_small_batches_each_with_how_far_it_goes(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, batches = type(site.storage), list[int]()
+    replace = storage.replace_bodies
+
+    def stopped_at_the_third(self: Any, smaller: Any, chore: str, record: str) -> int:
+        if chore == "bodies":
+            batches.append(len(smaller))
+            if len(batches) == 3:
+                raise KeyboardInterrupt
+        return replace(self, smaller, chore, record)
+
+    monkeypatch.setattr(recompression, "MAX_BATCH_BYTES", 400)
+    monkeypatch.setattr(storage, "replace_bodies", stopped_at_the_third)
+    site.tell(0, 30)
+    site.clock.advance(days=8)
+
+    with pytest.raises(KeyboardInterrupt):
+        site.make().run_due(site.clock.now)
+
+    stored = sum(batches[:2])
+    assert 0 < stored < 30
+    assert [size < 1_000 for size in site.sizes()] == [True] * stored + [False] * (30 - stored)
+    (report, *_) = site.make().run_due(site.clock.now)
+    assert sum(batches) - batches[2] == 30
+    assert report.saved > 0
+    assert verify(site.store).violations == []
+
+
+@each_database
+def test_what_is_damaged_or_in_cipher_stays_as_it_is_and_damage_is_told(
+    site: Site, change: Change
+) -> None:
+    site.tell(0, 4)
+    change("UPDATE bodies SET content = $ WHERE id = (SELECT min(id) FROM bodies)")
+    change("UPDATE bodies SET content = substr(content, 2) WHERE id = (SELECT max(id) FROM bodies)")
+    change(
+        "UPDATE bodies SET key_id = 'a key', content = $"
+        " WHERE id = (SELECT min(id) + 1 FROM bodies)"
+    )
+    before = site.sizes()
+
+    (report, *_) = site.make().run_due(site.clock.advance(days=8))
+
+    assert report.reason == "left alone, since damaged: 2; run cutbank verify"
+    packed = site.sizes()
+    assert (packed[0], packed[1], packed[3]) == (before[0], before[1], before[3])
+    assert packed[2] < 1_000
+
+
+@each_database
+def test_a_body_that_is_changed_while_it_is_packed_stays_as_it_is(
+    site: Site, change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody erases it, or puts it in cipher, after it was read."""
+    storage = type(site.storage)
+    replace = storage.replace_bodies
+
+    def late(self: Any, smaller: Any, chore: str, record: str) -> int:
+        if chore == "bodies":
+            change("UPDATE bodies SET content = $ WHERE id = (SELECT min(id) FROM bodies)")
+            change("UPDATE bodies SET key_id = 'k' WHERE id = (SELECT max(id) FROM bodies)")
+        return replace(self, smaller, chore, record)
+
+    monkeypatch.setattr(storage, "replace_bodies", late)
+    site.tell(0, 3)
+    before = site.sizes()
+    site.clock.advance(days=8)
+
+    site.make().run_due(site.clock.now)
+
+    erased, packed, in_cipher = site.sizes()
+    assert (erased, in_cipher) == (len(b"damaged"), before[2])
+    assert packed < 1_000
+
+
+def test_what_begins_like_a_frame_and_what_is_compressed_already_are_packed_again(
+    database: str, clock: StillClock
+) -> None:
+    said = [
+        ZstdCompressor.MAGIC.decode("latin-1") + text_of(0),
+        "".join(f"{number} {number * 7919 % 1009}\n" for number in range(9_000)),
+    ]
+    with cutbank.open(database, clock=clock, compress=True) as store:
+        session = store.session("a session")
+        for text in said:
+            session.append(Block.user(text))
+        before = sizes(store)
+        clock.advance(days=8)
+
+        settings = MaintenanceSettings(rest=0.0, level=19)
+        (report, *_) = Maintenance(store, settings, clock).run_due(clock.now)
+
+        assert report.saved > 0
+        assert sizes(store)[1] < before[1]
+        assert texts(session) == said
+        assert verify(store).violations == []
+
+
+def test_an_event_of_a_time_to_come_does_not_hold_up_those_after_it(site: Site) -> None:
+    site.clock.advance(days=4_000)
+    site.tell(0, 2)
+    site.clock.advance(days=-4_000)
+    site.tell(2, 4)
+    site.clock.advance(days=8)
+    site.tell(4, 6)
+
+    site.make().run_due(site.clock.now)
+
+    assert [size < 1_000 for size in site.sizes()] == [True] * 4 + [False] * 2
+
 
 DONE = TaskOutcome.DONE
 
 
-def of(name: str, reports: list[TaskReport]) -> TaskReport:
-    return next(report for report in reports if report.chore == name)
-
-
-# The write-ahead log
-
-
-def test_the_write_ahead_log_is_cut_off(
-    store: SessionStore, database: str, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 100)
+def test_the_write_ahead_log_is_cut_off(site: Site, database: str) -> None:
+    site.tell(0, 100)
     log = Path(f"{database}-wal")
     before = log.stat().st_size
     assert before > 1_000_000
 
-    report = of("checkpoint", make(cold_after=None).run_due(clock.now))
+    report = of("checkpoint", site.make(cold_after=None).run_due(site.clock.now))
 
     assert (report.outcome, report.reason) == (DONE, None)
     assert report.saved > 1_000_000
+    # A copy with an empty log beside it would look as if it had lost its newest events.
     assert 0 < log.stat().st_size < 50_000
-    assert texts(store.session("a session")) == [text_of(number) for number in range(100)]
+    assert texts(site.session) == [text_of(number) for number in range(100)]
 
 
-def test_a_copy_that_is_made_after_a_checkpoint_is_whole(
-    store: SessionStore, database: str, clock: StillClock, make: Make, tmp_path: Path
-) -> None:
-    """With an empty log beside it, it would be taken for one that has lost its newest events."""
-    tell(store, 0, 100)
-    make().run_due(clock.now)
-    (tmp_path / "copy").mkdir()
-    for end in ("", "-wal"):
-        shutil.copy(f"{database}{end}", tmp_path / "copy" / f"log.db{end}")
-
-    with cutbank.open(tmp_path / "copy" / "log.db") as copy:
-        assert len(texts(copy.session("a session", create=False))) == 100
-        assert verify(copy).violations == []
-
-
-def test_a_checkpoint_waits_for_no_reader(
-    store: SessionStore, database: str, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 10)
-    chores = make(cold_after=None)
+def test_a_checkpoint_waits_for_no_reader(site: Site, database: str) -> None:
+    site.tell(0, 10)
+    chores = site.make(cold_after=None)
     with closing(Path(database)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM stored_events").fetchone()
-        tell(store, 10, 100)
+        site.tell(10, 100)
 
-        report = of("checkpoint", chores.run_due(clock.now))
+        report = of("checkpoint", chores.run_due(site.clock.now))
 
         assert (report.outcome, report.saved) == (DONE, 0)
         assert str(report.reason).startswith("a reader holds on to ")
         assert reader.execute("SELECT count(*) FROM bodies").fetchone() == (10,)
         reader.execute("COMMIT")
-    assert of("checkpoint", chores.run_due(clock.advance(hours=1))).saved > 1_000_000
+    assert of("checkpoint", chores.run_due(site.clock.advance(hours=1))).saved > 1_000_000
 
 
-def test_a_checkpoint_waits_for_no_writer(
-    store: SessionStore, database: str, clock: StillClock
-) -> None:
-    tell(store, 0, 100)
-    storage = store.events.recorder.get_storage()
-    assert storage
+def test_a_checkpoint_waits_for_no_writer(site: Site, database: str) -> None:
+    site.tell(0, 100)
     with closing(Path(database)) as writer:
         writer.execute("BEGIN IMMEDIATE")
 
         said: list[str] = []
-        sqlite_recorder(store).datastore.reader.set_trace_callback(said.append)
-        assert storage.run_database_task() == (0, "somebody reads or writes")
+        sqlite_recorder(site.store).datastore.reader.set_trace_callback(said.append)
+        assert site.storage.run_database_task() == (0, "somebody reads or writes")
 
     last = said.index("PRAGMA wal_checkpoint(TRUNCATE)")
     assert [line for line in said[:last] if "busy_timeout" in line][-1].endswith("= 0")
     # And this thread waits for others as before.
-    assert asked(store, "PRAGMA busy_timeout") == [(30_000,)]
+    assert asked(site.store, "PRAGMA busy_timeout") == [(30_000,)]
 
 
 def test_a_store_that_did_chores_leaves_one_file_behind(
@@ -112,27 +248,19 @@ def test_a_store_that_did_chores_leaves_one_file_behind(
         assert verify(store).violations == []
 
 
-# Statistics
-
-
 @pytest.mark.parametrize("engine", ["postgres"])
-def test_the_planner_of_a_server_learns_what_the_tables_hold(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
-    tell(store, 0, 3)
+def test_the_planner_of_a_server_learns_what_the_tables_hold(site: Site) -> None:
+    site.tell(0, 3)
 
-    report = of("statistics", make().run_due(clock.now))
+    report = of("statistics", site.make().run_due(site.clock.now))
 
     assert report.outcome is DONE
     known = asked(
-        store,
+        site.store,
         "SELECT count(DISTINCT tablename) FROM pg_stats WHERE schemaname = current_schema()"
         " AND tablename IN ('stored_events', 'bodies', 'streams')",
     )
     assert known == [(3,)]
-
-
-# Read models
 
 
 def pieces(store: SessionStore) -> int:
@@ -142,34 +270,30 @@ def pieces(store: SessionStore) -> int:
     )
 
 
-def test_the_index_of_words_is_merged_and_finds_the_same(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
+def test_the_index_of_words_is_merged_and_finds_the_same(site: Site) -> None:
     for number in range(12):
-        tell(store, number, number + 1)
-        store.read_models.catch_up()
-    before, rows = pieces(store), rows_of(store.read_models)
-    found = store.search("said")
+        site.tell(number, number + 1)
+        site.store.read_models.catch_up()
+    before, rows = pieces(site.store), rows_of(site.store.read_models)
+    found = site.store.search("said")
     assert before >= 8
 
-    report = of("read-models", make().run_due(clock.now))
+    report = of("read-models", site.make().run_due(site.clock.now))
 
     assert report.outcome is DONE
-    assert pieces(store) < before / 2
-    assert store.search("said") == found
-    after = rows_of(store.read_models)
+    assert pieces(site.store) < before / 2
+    assert site.store.search("said") == found
+    after = rows_of(site.store.read_models)
     assert {name: after[name] for name in rows} == rows
     assert after.keys() - rows.keys() == {"chores", "sqlite_stat1", "sqlite_stat4"} & after.keys()
-    (integrity,) = store.read_models.file.fetch_rows("PRAGMA integrity_check")
+    (integrity,) = site.store.read_models.file.fetch_rows("PRAGMA integrity_check")
     assert integrity == ("ok",)
 
 
-def test_merging_stops_between_two_steps(
-    store: SessionStore, clock: StillClock, make: Make
-) -> None:
+def test_merging_stops_between_two_steps(site: Site) -> None:
     for number in range(12):
-        tell(store, number, number + 1)
-        store.read_models.catch_up()
+        site.tell(number, number + 1)
+        site.store.read_models.catch_up()
     asked_so_far = 0
 
     def go_on() -> bool:
@@ -177,18 +301,18 @@ def test_merging_stops_between_two_steps(
         asked_so_far += 1
         return asked_so_far < 3  # before the chore, and before its first step
 
-    report = of("read-models", make(cold_after=None).run_due(clock.now, go_on))
+    report = of("read-models", site.make(cold_after=None).run_due(site.clock.now, go_on))
 
     assert report.outcome is TaskOutcome.STOPPED
-    chores = make(cold_after=None)
-    assert of("read-models", chores.run_due(clock.now)).outcome is DONE
+    chores = site.make(cold_after=None)
+    assert of("read-models", chores.run_due(site.clock.now)).outcome is DONE
 
 
 def test_read_models_are_written_anew_when_much_of_them_is_free(
-    store: SessionStore, clock: StillClock, make: Make
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell(store, 0, 20)
-    models = store.read_models
+    site.tell(0, 20)
+    models = site.store.read_models
     models.catch_up()
     path = Path(models.name)
 
@@ -200,35 +324,23 @@ def test_read_models_are_written_anew_when_much_of_them_is_free(
             db.execute("DROP TABLE padding")
 
     padded(900_000)
-    chores = make()
-    assert of("read-models", chores.run_due(clock.now)).saved == 0
+    chores = site.make()
+    assert of("read-models", chores.run_due(site.clock.now)).saved == 0
 
     padded(3_000_000)
-    found = store.search("said")
-    report = of("read-models", chores.run_due(clock.advance(days=1)))
+    found = site.store.search("said")
+    with monkeypatch.context() as patch:
+        patch.setattr(read_model_maintenance, "MAX_REWRITTEN_FILE_BYTES", 10_000)
+        report = of("read-models", chores.run_due(site.clock.advance(days=1)))
+    assert (report.outcome, report.saved) == (DONE, 0)
+    assert "are free: they are used as it grows" in str(report.reason)
+    report = of("read-models", chores.run_due(site.clock.advance(days=1)))
 
     assert report.saved > 2_900_000
     assert path.stat().st_size < 2_000_000
-    assert store.search("said") == found
-    tell(store, 20, 21)
-    assert len(store.search("said", limit=99)) == 21
-
-
-def test_read_models_that_are_very_large_are_not_written_anew(
-    store: SessionStore, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(read_model_maintenance, "MAX_REWRITTEN_FILE_BYTES", 10_000)
-    chores = make()
-    with store.read_models.file.transaction() as db:
-        db.execute("CREATE TABLE padding (content)")
-        db.execute("INSERT INTO padding VALUES (zeroblob(3000000))")
-    with store.read_models.file.transaction() as db:
-        db.execute("DROP TABLE padding")
-
-    report = of("read-models", chores.run_due(clock.now))
-
-    assert (report.outcome, report.saved) == (DONE, 0)
-    assert "are free: they are used as it grows" in str(report.reason)
+    assert site.store.search("said") == found
+    site.tell(20, 21)
+    assert len(site.store.search("said", limit=99)) == 21
 
 
 def test_where_there_are_no_read_models_none_are_made(database: str, clock: StillClock) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import victims
 from databases import connected_to, each_database
 from faulty import texts
 from kill_steps import ANY
-from processes import Processes, processes
+from processes import processes
 from psycopg.sql import SQL, Identifier
 
 import cutbank
@@ -26,37 +26,18 @@ from cutbank.adapters.storage.read_models.location import find_read_models
 
 from .conftest import StillClock, sizes
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
-
 MOST = 20
 """Kills of all chores, spread over their steps."""
-
-
-@pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tmp_path_factory.mktemp("state"))
-
-
-@pytest.fixture(autouse=True)
-def state_folder(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same for this process and for those that are killed."""
-    monkeypatch.setenv("XDG_STATE_HOME", state)
-
-
-@pytest.fixture(scope="module")
-def run(state: str) -> Iterator[Processes]:
-    with processes({"XDG_STATE_HOME": state}) as run:
-        yield run
 
 
 class Ground:
     """A log with large bodies, read models, and two backups; made for each kill."""
 
-    def __init__(self, address: str, folder: Path, run: Processes) -> None:
-        self.address, self.folder, self.run = address, folder, run
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address, self.folder = address, folder
         self.backups = folder / "backups"
 
-    def fresh(self) -> None:
+    def make(self) -> None:
         self.clear()
         self.backups.mkdir()
         with cutbank.open(self.address) as store:
@@ -72,7 +53,7 @@ class Ground:
                 Maintenance(store, settings, clock).run_due(clock.now)
             self.texts = texts(store.session("session"))
             self.large = max(sizes(store))
-        assert len(self.whole()) == 2
+        assert self.count_whole() == 2
 
     def clear(self) -> None:
         shutil.rmtree(self.backups, ignore_errors=True)
@@ -80,15 +61,14 @@ class Ground:
             schema = PostgresAddress.parse(self.address).schema
             with connected_to(self.address) as server:
                 server.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(schema)))
-        else:
-            for file in self.folder.glob("log.*"):
-                file.unlink()
-        for end in ("", "-wal", "-shm", "-chores"):
-            Path(find_read_models(self.address) + end).unlink(missing_ok=True)
+        for name in (self.address, find_read_models(self.address)):
+            for end in ("", "-wal", "-shm", "-chores"):
+                with suppress(OSError):
+                    Path(name + end).unlink()
 
-    def whole(self) -> list[str]:
-        """The backups that have their name; each has to hold everything."""
-        found = [file for file in self.backups.iterdir() if file.name.endswith("Z.db")]
+    def count_whole(self) -> int:
+        """How many backups have their name; each has to hold everything."""
+        found = list(self.backups.glob("*Z.db"))
         for file in found:
             copy = self.folder / "copied.db"
             shutil.copy(file, copy)
@@ -96,19 +76,7 @@ class Ground:
                 assert len(texts(store.session("session", create=False))) > 40
                 assert verify(store).violations == []
             copy.unlink()
-        return [file.name for file in found]
-
-    def kill(self, pattern: str, nth: int) -> bool:
-        self.fresh()
-        ended = self.run.killed_at(
-            pattern, nth, "steps", "chores", self.address, 0, "", self.backups
-        )
-        assert ended.was_killed or ended.codes == [0], ended
-        assert len(self.whole()) >= 2
-        self.check()
-        self.run.run("chores", self.address, self.backups)
-        self.check_done()
-        return ended.was_killed
+        return len(found)
 
     def check(self) -> None:
         with cutbank.open(self.address) as store:
@@ -117,54 +85,39 @@ class Ground:
 
     def check_done(self) -> None:
         self.check()
-        assert len(self.whole()) == 2
-        assert [file.name for file in self.backups.iterdir() if UNFINISHED in file.name] == []
+        assert self.count_whole() == 2
+        assert list(self.backups.glob(f"*{UNFINISHED}*")) == []
         with cutbank.open(self.address) as store:
             assert max(sizes(store)) < self.large / 10
             settings = MaintenanceSettings(backup_folder=str(self.backups))
             status = Maintenance(store, settings, store.events.clock).read_status()
-            assert {one.outcome for one in status} == {TaskOutcome.DONE}
-            assert len(status) == 4
-            found = store.search("says", limit=99)
-            assert len(found) == 12
+            assert [one.outcome for one in status] == [TaskOutcome.DONE] * 4
+            assert len(store.search("says", limit=99)) == 12
             session = store.session("session")
             assert session.append(Block.user("goes on")).last == session.position
 
 
-@pytest.fixture
-def ground(engine: str, tmp_path: Path, run: Processes, request: pytest.FixtureRequest) -> Ground:
-    if engine == "sqlite":
-        return Ground(str(tmp_path / "log.db"), tmp_path, run)
-    return Ground(request.getfixturevalue("postgres_database"), tmp_path, run)
-
-
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 @each_database
 @pytest.mark.slow
-def test_a_kill_at_any_step_leaves_everything_whole(ground: Ground) -> None:
-    ground.fresh()
-    ended = ground.run.killed_at(ANY, 0, "counted", "chores", ground.address, 0, "", ground.backups)
-    assert ended.codes == [0], ended
-    ((count,),) = ended.told("steps")
-    steps = int(count)
-    spread = sorted({1 + number * (steps - 1) // (MOST - 1) for number in range(MOST)})
-
-    kills = [ground.kill(ANY, step) for step in spread]
+def test_a_kill_at_any_step_leaves_everything_whole(database: str, tmp_path: Path) -> None:
+    ground = Ground(database, tmp_path)
+    words = ("chores", database, 0, "", ground.backups)
+    kills = []
+    with processes() as run:
+        ground.make()
+        ended = run.killed_at(ANY, 0, "counted", *words)
+        assert ended.codes == [0], ended
+        steps = int(ended.told("steps")[0][0])
+        for step in sorted({1 + number * (steps - 1) // (MOST - 1) for number in range(MOST)}):
+            ground.make()
+            ended = run.killed_at(ANY, step, "steps", *words)
+            assert ended.was_killed or ended.codes == [0], ended
+            kills.append(ended.was_killed)
+            assert ground.count_whole() >= 2
+            ground.check()
+            run.run("chores", database, ground.backups)
+            ground.check_done()
 
     assert all(kills[:-1])  # at the very end, the last step of all may be another one
     assert len(kills) >= MOST // 2
-
-
-@each_database
-def test_of_many_at_once_one_does_each_chore(ground: Ground) -> None:
-    ground.fresh()
-
-    ended = ground.run.run_together(6, "chores", ground.address, ground.backups)
-
-    # Who finds another one at it leaves a chore for later, and all may have: then it is done now.
-    later = ground.run.run_together(1, "chores", ground.address, ground.backups)
-    told = [*ended.told("chore"), *later.told("chore")]
-    done = sorted(chore for chore, outcome, _ in told if outcome == "done")
-    routine = "statistics" if ground.address.startswith("postgresql:") else "checkpoint"
-    assert done == sorted(["backup", "bodies", "read-models", routine])
-    assert {outcome for _, outcome, _ in told} == {"done"}
-    ground.check_done()

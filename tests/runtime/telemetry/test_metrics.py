@@ -1,9 +1,8 @@
 """What is counted and measured, and by which few words."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,41 +19,31 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import StorageError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summarizer import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 
 WHY = {"cutbank.trigger": "manual", "cutbank.policy": "reserve-headroom"}
+POLICY = ReserveHeadroom(reserve_tokens=7_000, keep_tokens=500)
 DRAFT = Draft("A summary.", model="small", usage=Usage(input=900, output=50), cost_usd=0.002)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NOTICE = WorkerNotice(NoticeKind.LOOKED, worker="w", at=NOW, session="secret", namespace="secret")
 
 
-class Writes:
-    name = "writes"
+def writes(name: str, draft: Draft | None) -> Summarizer:
+    """Return a summarizer that gives this draft, or fails."""
 
-    def __init__(self, draft: Draft = DRAFT) -> None:
-        self.draft = draft
+    def summarize(material: Material) -> Draft:
+        if draft is None:
+            raise ValueError
+        return draft
 
-    def summarize(self, material: Material) -> Draft:
-        return self.draft
-
-
-class Fails:
-    name = "fails"
-
-    def summarize(self, material: Material) -> Draft:
-        raise ValueError
-
-
-@pytest.fixture
-def policy() -> ReserveHeadroom:
-    return ReserveHeadroom(reserve_tokens=7_000, keep_tokens=500)
+    return SimpleNamespace(name=name, summarize=summarize)
 
 
 def test_compactions_are_counted_by_what_set_them_off_and_became_of_them(
-    talk: StoredSession, policy: ReserveHeadroom, seen: Seen
+    talk: StoredSession, seen: Seen
 ) -> None:
-    done = talk.compact(policy, limit=8_000)
-    talk.compact(policy, limit=80_000, options=CompactionOptions(trigger=Trigger.THRESHOLD))
+    done = talk.compact(POLICY, limit=8_000)
+    talk.compact(POLICY, limit=80_000, options=CompactionOptions(trigger=Trigger.THRESHOLD))
 
     measured = seen.measured()
     assert measured["cutbank.compaction.duration"] == [
@@ -70,13 +59,12 @@ def test_compactions_are_counted_by_what_set_them_off_and_became_of_them(
 
 
 def test_what_drafts_took_is_counted_whether_they_were_taken_or_not(
-    talk: StoredSession, policy: ReserveHeadroom, seen: Seen
+    talk: StoredSession, seen: Seen
 ) -> None:
-    refused = Writes(replace(DRAFT, was_truncated=True))
-    refused.name = "breaks off"
-    chain = SummaryChain((Fails(), refused, Writes()))
+    cut_off = writes("breaks off", replace(DRAFT, was_truncated=True))
+    chain = SummaryChain((writes("fails", None), cut_off, writes("writes", DRAFT)))
 
-    talk.compact(policy, limit=8_000, options=CompactionOptions(chain=chain))
+    talk.compact(POLICY, limit=8_000, options=CompactionOptions(chain=chain))
 
     measured = seen.measured()
     off: dict[str, Any] = {"cutbank.summariser": "breaks off", "gen_ai.response.model": "small"}
@@ -99,9 +87,9 @@ def test_what_drafts_took_is_counted_whether_they_were_taken_or_not(
 
 
 def test_how_long_an_agent_waits_is_measured_by_what_it_waited_for(
-    store: SessionStore, talk: StoredSession, policy: ReserveHeadroom, seen: Seen
+    store: SessionStore, talk: StoredSession, seen: Seen
 ) -> None:
-    loop = talk.loop(policy=policy, limit=8_000)
+    loop = talk.loop(policy=POLICY, limit=8_000)
     for _ in range(3):
         loop.prepare()
     store.close()
@@ -118,13 +106,8 @@ def test_how_long_an_agent_waits_is_measured_by_what_it_waited_for(
 def test_what_an_idle_worker_tells_is_counted_and_names_no_session(seen: Seen) -> None:
     record_notice(replace(NOTICE, due=7, running=2, next_at=NOW + timedelta(seconds=90)))
     record_notice(replace(NOTICE, due=5, running=3, next_at=NOW - timedelta(seconds=1)))
-    for about in (
-        NoticeKind.DONE,
-        NoticeKind.DONE,
-        NoticeKind.PASSED_OVER,
-        NoticeKind.FAILED,
-        NoticeKind.LOST,
-    ):
+    kinds = NoticeKind
+    for about in (kinds.DONE, kinds.DONE, kinds.PASSED_OVER, kinds.FAILED, kinds.LOST):
         record_notice(replace(NOTICE, about=NoticeKind.BEGAN))
         record_notice(replace(NOTICE, about=about, reason="secret", next_at=NOW))
     record_notice(replace(NOTICE, about=NoticeKind.BEGAN))
@@ -155,32 +138,19 @@ def test_what_an_idle_worker_tells_is_counted_and_names_no_session(seen: Seen) -
     assert "secret" not in str(seen.measured())
 
 
-@pytest.fixture
-def idle_store(database: str, clock: SetClock) -> Iterator[SessionStore]:
-    with cutbank.open(database, clock=clock, settings=SETTINGS) as store:
-        yield store
-
-
-@pytest.fixture
-def worker(idle_store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> IdleWorker:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    worker = IdleWorker(idle_store, RULES)
-    worker.listeners = [record_notice]
-    return worker
-
-
 def test_what_it_does_is_measured_and_each_session_is_a_trace_of_its_own(
-    idle_store: SessionStore, worker: IdleWorker, clock: SetClock, seen: Seen
+    database: str, clock: SetClock, seen: Seen
 ) -> None:
-    for key in ("first", "second"):
-        talk(idle_store.session(key))
-    pass_time(clock, RULES.idle_time_s)
-
-    with seen.tracers.get_tracer("a scheduler").start_as_current_span("a look"):
-        worker.look()
-        worker.wait()
-        worker.look()
-    worker.stop()
+    with cutbank.open(database, clock=clock, settings=SETTINGS) as store:
+        for key in ("first", "second"):
+            talk(store.session(key))
+        pass_time(clock, RULES.idle_time_s)
+        worker = IdleWorker(store, RULES)
+        with seen.tracers.get_tracer("a scheduler").start_as_current_span("a look"):
+            worker.look()
+            worker.wait()
+            worker.look()
+        worker.stop()
 
     compaction: Branch = ("cutbank.compact", [("cutbank.summarise", [])])
     assert sorted(seen.tree()) == [("a look", []), compaction, compaction]

@@ -21,12 +21,6 @@ def recorder(store: SessionStore) -> Recorder:
     return store.events.recorder
 
 
-@pytest.fixture(autouse=True)
-def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep a server's read models out of the home of the user who runs the tests."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @pytest.fixture
 def change(engine: str, database: str, store: SessionStore) -> Change:
     """Run a statement in the database behind the store's back."""

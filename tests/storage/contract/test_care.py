@@ -9,8 +9,10 @@ from log_rows import ONE, Change, row
 import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.storage.event_log.recorder import Recorder
-from cutbank.adapters.storage.event_log.storage_tasks import RecompressedBody, Storage
+from cutbank.adapters.storage.event_log.storage_tasks import RecompressedBody, Storage, StoredBody
 from cutbank.adapters.storage.event_log.stored_row import StoredContent
+
+LONG = b"long " * 900
 
 
 @pytest.fixture
@@ -23,22 +25,26 @@ def storage(recorder: Recorder) -> Storage:
 @pytest.fixture
 def elsewhere(store: SessionStore, database: str) -> Any:
     """The same storage, as another process has it."""
+    del store  # which is opened first
     with cutbank.open(database) as other:
         yield other.events.recorder.get_storage()
 
 
-def test_records_are_kept_for_every_process(storage: Storage, elsewhere: Storage) -> None:
-    assert storage.read_records() == {}
+@pytest.fixture
+def body(recorder: Recorder, storage: Storage) -> StoredBody:
+    recorder.insert_events([row(ONE, 1, bodies=(StoredContent(b"hash", LONG),))])
+    found = storage.select_body("a subject", b"hash")
+    assert found
+    return found
 
-    storage.save_record("bodies", "first")
-    storage.save_record("bodies", "second")
+
+def test_records_are_kept_for_every_process(storage: Storage, elsewhere: Storage) -> None:
+    for chore, record in (("bodies", "first"), ("bodies", "second")):
+        storage.save_record(chore, record)
     elsewhere.save_record("backup", "its record")
 
-    assert (
-        storage.read_records()
-        == elsewhere.read_records()
-        == {"bodies": "second", "backup": "its record"}
-    )
+    for one in (storage, elsewhere):
+        assert one.read_records() == {"bodies": "second", "backup": "its record"}
 
 
 def test_one_at_a_time_looks_after_a_log(storage: Storage, elsewhere: Storage) -> None:
@@ -67,11 +73,12 @@ def test_logs_are_looked_after_apart(storage: Storage, database: str) -> None:
 def test_a_body_is_replaced_only_if_it_is_still_what_was_read(
     recorder: Recorder, storage: Storage, elsewhere: Storage
 ) -> None:
-    bodies = [StoredContent(b"hash %d" % number, b"long " * 900) for number in range(3)]
+    bodies = [StoredContent(b"hash %d" % number, LONG) for number in range(3)]
     recorder.insert_events([row(ONE, 1, bodies=tuple(bodies))])
-    found = [storage.select_body("a subject", body.hash) for body in bodies]
-    read = [body for body in found if body]
-    assert [body.content for body in read] == [b"long " * 900] * 3
+    read = [
+        body for one in bodies if (body := storage.select_body("a subject", one.hash)) is not None
+    ]
+    assert [body.content for body in read] == [LONG] * 3
     elsewhere.replace_bodies([RecompressedBody(read[1], b"of another")], "bodies", "theirs")
 
     saved = storage.replace_bodies(
@@ -85,41 +92,23 @@ def test_a_body_is_replaced_only_if_it_is_still_what_was_read(
 
 
 def test_bodies_and_their_record_are_stored_together_or_not_at_all(
-    recorder: Recorder, storage: Storage
+    recorder: Recorder, storage: Storage, body: StoredBody
 ) -> None:
-    recorder.insert_events([row(ONE, 1, bodies=(StoredContent(b"hash", b"long " * 900),))])
-    body = storage.select_body("a subject", b"hash")
-    assert body
     storage.save_record("bodies", "before")
 
     with pytest.raises(Exception, match=r".+"):  # each database has an error of its own
         storage.replace_bodies([RecompressedBody(body, b"short")], "bodies", None)  # type: ignore[arg-type]
 
-    assert recorder.select_body("a subject", b"hash") == b"long " * 900
+    assert recorder.select_body("a subject", b"hash") == LONG
     assert storage.read_records() == {"bodies": "before"}
 
 
 def test_what_is_in_cipher_is_not_looked_after(
-    recorder: Recorder, storage: Storage, change: Change
+    recorder: Recorder, storage: Storage, body: StoredBody, change: Change
 ) -> None:
-    recorder.insert_events([row(ONE, 1, bodies=(StoredContent(b"hash", b"long " * 900),))])
-    body = storage.select_body("a subject", b"hash")
-    assert body
     change("UPDATE bodies SET key_id = 'k'")
 
     assert storage.select_body("a subject", b"hash") is None
     assert storage.replace_bodies([RecompressedBody(body, b"short")], "bodies", "r") == 0
-    assert recorder.select_body("a subject", b"hash") == b"long " * 900
+    assert recorder.select_body("a subject", b"hash") == LONG
     assert storage.select_body("a subject", b"no such hash") is None
-
-
-def test_the_routine_of_a_database_changes_no_row(
-    store: SessionStore, recorder: Recorder, storage: Storage, engine: str
-) -> None:
-    recorder.insert_events([row(ONE, at) for at in range(1, 30)])
-
-    done = storage.run_database_task()
-
-    assert storage.task_name == {"sqlite": "checkpoint", "postgres": "statistics"}[engine]
-    assert done.note is None
-    assert len(recorder.select_events(ONE)) == 29

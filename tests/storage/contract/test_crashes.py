@@ -1,6 +1,8 @@
-"""A process that is killed at any moment loses nothing that it was told is stored."""
+"""A process that is killed at any moment, forked or overtaken loses nothing that is stored."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,16 +11,17 @@ import pytest
 import victims
 from acknowledged import Acknowledged
 from claude_code_talk import Talk, text
+from faulty import check_log, texts
 from processes import Processes
 
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
+FORKS = Path(__file__).parents[2] / "support" / "forks_while_writing.py"
 SEED = 20260310
 LAG = 100_000
 """Up to some milliseconds, which is longer than an append takes."""
@@ -34,46 +37,26 @@ def dice(part: int, number: int) -> Random:
     return Random(SEED + 100 * part + number)  # noqa: S311 - nothing here is secret
 
 
-@rounds(2, 140)
+@rounds(2, 120)
+@pytest.mark.parametrize("work", ["appends", "compacts"])
 def test_what_was_acknowledged_survives_a_kill(
-    database: str, run: Processes, part: int, kills: int
+    database: str, run: Processes, part: int, kills: int, work: str
 ) -> None:
     random, acknowledged = dice(part, 0), Acknowledged()
 
     for _ in range(kills):
         # It begins a little earlier than it was told, as if acknowledgements had been lost.
         first = max(0, acknowledged.turns - random.randint(1, 3))
-        lines, lag = random.randint(0, 30), random.randint(0, LAG)
-        ended = run.killed_after(lines, lag, "appends", database, first)
-
-        acknowledged.take(ended)
-        with cutbank.open(database) as store:
-            acknowledged.check(store)
-
-    assert acknowledged.turns > kills
-    with cutbank.open(database) as store:
-        done = store.session("session").append(Block.user("goes on"))
-        assert store.session("session").recall(done.last)[0].block.text == "goes on"
-        assert verify(store).is_ok
-
-
-@rounds(2, 120)
-def test_a_compaction_that_is_killed_leaves_all_or_nothing_of_it(
-    database: str, run: Processes, part: int, kills: int
-) -> None:
-    random, acknowledged = dice(part, 1), Acknowledged()
-
-    for _ in range(kills):
-        first = max(0, acknowledged.turns - random.randint(1, 3))
         lines, lag = random.randint(0, 40), random.randint(0, LAG)
-        ended = run.killed_after(lines, lag, "compacts", database, first)
+        ended = run.killed_after(lines, lag, work, database, first)
 
         acknowledged.take(ended)
         with cutbank.open(database) as store:
             acknowledged.check(store)
             acknowledged.check_boundaries(store.session("session"))
 
-    assert len(acknowledged.boundaries) >= kills
+    assert acknowledged.turns > kills
+    assert len(acknowledged.boundaries) >= (kills if work == "compacts" else 0)
     with cutbank.open(database) as store:
         session = store.session("session")
         session.append(*(Block.user("goes on. " * 900) for _ in range(4)))
@@ -105,34 +88,27 @@ def transcript(path: Path) -> None:
 
 def content(store: SessionStore) -> dict[str, list[Any]]:
     """All events of all streams, but for when they were stored."""
-    events = store.events
+    mapper, recorder = store.events.mapper, store.events.recorder
     return {
         f"{stream.session} {stream.lineage}": [
-            events.mapper.to_domain_event(row).model_dump(exclude={"timestamp"})
-            for row in events.recorder.select_events(stream.originator_id)
+            mapper.to_domain_event(row).model_dump(exclude={"timestamp"})
+            for row in recorder.select_events(stream.originator_id)
         ]
-        for stream in events.recorder.select_streams()
+        for stream in recorder.select_streams()
     }
 
 
 @rounds(2, 60)
-@pytest.mark.parametrize(
-    "write",
-    [pytest.param(write_sample, marks=pytest.mark.slow), transcript],
-    ids=["sample", "rewinds"],
-)
 def test_an_import_that_is_killed_is_completed_by_the_next(
-    tmp_path: Path, run: Processes, part: int, kills: int, write: Any
+    tmp_path: Path, run: Processes, part: int, kills: int
 ) -> None:
     file = tmp_path / "5e551011-0000-4000-8000-000000000000.jsonl"
     random = dice(part, 2)
-    write(file)
+    transcript(file)
     with cutbank.open(tmp_path / "whole.db") as store:
         (report,) = import_path(store, file)
-        assert report.complete
-        assert report.errors == []
+        assert (report.complete, report.errors) == (True, [])
         whole, entries = content(store), report.entries
-        views = [session.view().entries for session in store.sessions()]
     stopped_inside = 0
 
     for kill in range(kills):
@@ -148,15 +124,44 @@ def test_an_import_that_is_killed_is_completed_by_the_next(
                 assert events == whole[stream][: len(events)]
             stopped_inside += 0 < sum(map(len, before.values())) < sum(map(len, whole.values()))
 
-            (report,) = import_path(store, file)
+            (completed,) = import_path(store, file)
+            (repeated,) = import_path(store, file)
 
-            assert report.complete
+            assert (completed.complete, repeated.added) == (True, 0)
             assert content(store) == whole
             assert verify(store).violations == []
-            assert [len(session.view().entries) for session in store.sessions()] == [
-                len(entries) for entries in views
-            ]
-            (report,) = import_path(store, file)
-            assert report.added == 0
 
     assert stopped_inside > 0
+
+
+# Not killed
+
+
+def check_forks(name: str, database: str) -> None:
+    """Run a check in a process of its own, which holds nothing that other tests have left."""
+    program = [sys.executable, str(FORKS), name, database]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_child_that_is_forked_while_threads_write_goes_on_at_once(database: str) -> None:
+    check_forks("forks", database)
+
+
+def test_a_forked_child_does_not_end_the_sessions_of_its_parents_threads(
+    postgres_database: str,
+) -> None:
+    check_forks("waiting", postgres_database)
+
+
+def test_processes_that_begin_together_on_a_new_database_all_get_in(
+    database: str, run: Processes
+) -> None:
+    ended = run.run_together(8, "joins", database, "NUMBER")
+
+    assert len(ended.told("ack")) == 8
+    with cutbank.open(database) as store:
+        assert [session.key for session in store.sessions()] == ["joined"]
+        assert sorted(texts(store.session("joined"))) == [f"{n} was here" for n in range(8)]
+        check_log(store)

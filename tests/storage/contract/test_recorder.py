@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from random import Random
 from threading import Barrier
 from typing import Any
@@ -57,33 +58,20 @@ def test_rows_come_back_as_they_were_stored(recorder: Recorder, number: int) -> 
         )
         for version in range(1, number + 1)
     ]
+    fields = attrgetter(
+        "originator_id", "originator_version", "topic", "state", "subject", "key_id", "tokens"
+    )
 
     ids = recorder.insert_events(rows)
 
     assert list(ids) == list(range(ids[0], ids[0] + number))
     assert recorder.select_events(ONE) == [one._replace(bodies=()) for one in rows]
     log = recorder.select_notifications(ids[0], 100)
-    assert [
-        (one.id, one.originator_id, one.originator_version, one.topic, one.subject, one.key_id)
-        for one in log
-    ] == [
-        (id, ONE, one.originator_version, one.topic, one.subject, one.key_id)
-        for id, one in zip(ids, rows, strict=True)
-    ]
-    assert [(one.tokens, one.state, one.carried) for one in log] == [
-        (one.tokens, one.state, one.carried) for one in rows
-    ]
+    assert [one.id for one in log] == list(ids)
+    assert list(map(fields, log)) == list(map(fields, rows))
+    assert [one.carried for one in log] == [one.carried for one in rows]
     for one in rows:
         assert recorder.select_body(one.subject, one.bodies[0].hash) == one.bodies[0].content
-
-
-def test_what_blocks_hold_comes_back_word_for_word(store: SessionStore, database: str) -> None:
-    said = ["a\0b", "half a \ud83d character", ODD, "", "large \0 \ud800 " * 5_000, "1e999"]
-    store.session("s").append(*map(Block.user, said))
-
-    with cutbank.open(database) as other:
-        assert [block.block.text for block in other.session("s").recall(search="")] == said
-        assert verify(other).violations == []
 
 
 def test_events_are_selected_by_position(recorder: Recorder) -> None:
@@ -170,29 +158,33 @@ def test_batches_are_stored_together_or_not_at_all(store: SessionStore, recorder
 
     with pytest.raises(IntegrityError):
         recorder.insert_all([*good, Batch([row(ONE, 8), row(ONE, 1)])])
-    refused = number_of_rows(store)
+    assert number_of_rows(store) == before
     recorder.insert_all(iter(good))
 
-    assert refused == before
-    assert len(recorder.select_events(ONE)) == 7
     assert recorder.select_import("space", "source") == imported
-    assert [one.originator_id for one in recorder.select_notifications(1, 99)][-8:] == [
-        *[ONE] * 7,
-        TWO,
-    ]
+    log = recorder.select_notifications(1, 99)
+    assert [one.originator_id for one in log] == [*[ONE] * 7, TWO]
 
 
 def test_an_event_is_never_changed_or_deleted(
     store: SessionStore, session: StoredSession, engine: str, change: Change
 ) -> None:
     session.append(Block.user("stays"))
-
-    for statement in (
+    statements = [
         "DELETE FROM stored_events",
         "DELETE FROM stored_events WHERE notification_id = 1",
         "UPDATE stored_events SET tokens = 9",
         "UPDATE stored_events SET notification_id = notification_id + 100",
-    ):
+    ]
+    if engine == "postgres":
+        statements += [
+            "TRUNCATE stored_events",
+            "DELETE FROM topics",
+            "UPDATE topics SET topic = 'x'",
+            "DELETE FROM subjects",
+        ]
+
+    for statement in statements:
         with pytest.raises(Exception, match=r"the log is immutable|never deleted"):
             change(statement)
 
@@ -253,7 +245,7 @@ def test_an_import_is_written_down_once_and_brought_up_to_date(recorder: Recorde
 
 
 def test_a_subject_has_one_secret_whoever_names_it_first(recorder: Recorder, database: str) -> None:
-    starting = Barrier(4)
+    starting, names = Barrier(4), recorder.names
 
     def name(_: int) -> tuple[int, bytes]:
         with cutbank.open(database) as store:
@@ -263,19 +255,22 @@ def test_a_subject_has_one_secret_whoever_names_it_first(recorder: Recorder, dat
     with ThreadPoolExecutor(4) as threads:
         found = set(threads.map(name, range(4)))
 
-    assert len(found) == 1
-    assert recorder.names.subject("shared") in found
-    assert recorder.names.secret_of("shared") == recorder.names.subject("shared")[1]
-    assert recorder.names.secret_of("unknown") is None
-    assert recorder.names.adopt("brought", b"a secret") == b"a secret"
-    assert recorder.names.adopt("brought", b"another") == b"a secret"
-    assert recorder.names.secret_of("brought") == b"a secret"
+    assert found == {names.subject("shared")}
+    assert names.secret_of("shared") == names.subject("shared")[1]
+    assert names.secret_of("unknown") is None
+    assert [names.adopt("brought", secret) for secret in (b"a secret", b"another")] == [
+        b"a secret",
+        b"a secret",
+    ]
+    assert names.secret_of("brought") == b"a secret"
 
 
 # The log as one
 
 
 def test_the_log_is_read_in_pages_and_by_topic(recorder: Recorder) -> None:
+    assert recorder.max_notification_id() == 0
+    assert recorder.select_notifications(None, 10) == []
     first = recorder.insert_events(
         [row(ONE, at, topic="even" if at % 2 == 0 else "odd") for at in range(1, 10)]
     )[0]
@@ -294,12 +289,6 @@ def test_the_log_is_read_in_pages_and_by_topic(recorder: Recorder) -> None:
     assert recorder.max_notification_id() == first + 8
 
 
-def test_an_empty_log_is_at_zero(recorder: Recorder) -> None:
-    assert recorder.max_notification_id() == 0
-    assert recorder.select_notifications(None, 10) == []
-    assert recorder.select_streams() == []
-
-
 def test_a_clock_that_is_wrong_is_set_right_by_the_server_where_there_is_one(
     recorder: Recorder, engine: str
 ) -> None:
@@ -309,9 +298,8 @@ def test_a_clock_that_is_wrong_is_set_right_by_the_server_where_there_is_one(
     off = ahead.compare()
 
     assert right.compare() == timedelta()
-    if engine == "sqlite":
-        assert off == timedelta()
-    else:
+    assert (off == timedelta()) == (engine == "sqlite")
+    if engine == "postgres":
         assert abs(ahead() - datetime.now(UTC)) < timedelta(minutes=1)
 
 
@@ -356,7 +344,6 @@ def test_a_database_that_is_read_only_is_read_and_says_so(
 
 
 def test_a_closed_store_says_so_and_is_not_opened_again(session: StoredSession) -> None:
-    session.append(Block.user("words"))
     store = store_of(session)
     store.close()
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from read_model_rows import rows_of
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
@@ -25,10 +26,11 @@ def talk(store: SessionStore, key: str, turns: int, words: str = "clay and silt"
         )
 
 
-@pytest.fixture(autouse=True)
-def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a server's read models go must not be the home of who runs the tests."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def check_whole(models: ReadModels, opening: Opening) -> None:
+    """The file holds what a new one does that takes in the log at once."""
+    whole = opening("whole.db")
+    whole.catch_up()
+    assert rows_of(models) == rows_of(whole)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -20,9 +20,6 @@ from read_model_rows import rows_of, table
 
 import cutbank
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.auditing import call_index
-from cutbank.adapters.analysis.auditing.call_index import find_calls
-from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction import derive_lineage_id
@@ -89,27 +86,29 @@ class Histories(RuleBasedStateMachine):
         rows = {row["key"]: row for row in table(self.models, "sessions")}
         assert set(rows) == {session.key for session in self.store.sessions()}
         for session in self.store.sessions():
-            row, state, view = rows[session.key], session.log.state, session.view()
-            assert row["view_tokens"] == view.tokens
-            assert row["position"] == session.position
-            assert (row["turns"], row["blocks"]) == (state.turn, state.blocks)
-            assert row["tokens"] == state.tokens
-            assert row["open_calls"] == len(state.open_calls)
-            assert bool(row["closed"]) == state.closed
+            row, state, log = rows[session.key], session.log.state, session.log
+            expected = {
+                "view_tokens": session.view().tokens,
+                "position": session.position,
+                "turns": state.turn,
+                "blocks": state.blocks,
+                "tokens": state.tokens,
+                "open_calls": len(state.open_calls),
+                "closed": state.closed,
+                "title": log.title,
+                "parent_key": log.parent and log.parent.key,
+                "parent_id": log.parent and rows[log.parent.key]["id"],
+                "forked_from_id": log.forked_from and rows[log.forked_from.key]["id"],
+            }
+            assert {name: row[name] for name in expected} == expected
             assert (row["due_at"] is None) == self._has_nothing_to_do(session)
-            assert row["title"] == session.log.title
-            parent, fork = session.log.parent, session.log.forked_from
-            assert row["parent_key"] == (parent.key if parent else None)
-            assert row["parent_id"] == (rows[parent.key]["id"] if parent else None)
-            assert row["forked_from_id"] == (rows[fork.key]["id"] if fork else None)
             for call in table(self.models, "model_calls", f"session_id = {row['id']}"):
                 seen = session.view(
                     lineage=call["lineage"],
                     at=call["view_position"],
                     lineage_version=call["lineage_version"],
                 )
-                assert call["view_tokens"] == seen.tokens
-                assert call["fingerprint"] == seen.fingerprint
+                assert (call["view_tokens"], call["fingerprint"]) == (seen.tokens, seen.fingerprint)
             self._finds_every_block_once(session, row["id"])
 
     def _has_nothing_to_do(self, session: StoredSession) -> bool:
@@ -118,30 +117,24 @@ class Histories(RuleBasedStateMachine):
             return True
         # What was decided on its views came after all that was said.
         main = derive_lineage_id(session.namespace, session.key, "main")
-        newest: dict[bool, int] = {True: 0, False: 0}
+        decided = said = 0
         for row in self.store.events.recorder.select_notifications(1, 100_000):
-            decides = row.originator_id == main and row.topic in DECIDE
-            if decides and row.topic == CompactionFailed.TOPIC:
-                event = cast(CompactionFailed, self.store.events.mapper.to_domain_event(row))
-                decides = bool(event.after) and event.stood_in is None
-            if decides or row.originator_id == session.log.id:
-                newest[decides] = row.id
-        return newest[True] > newest[False]
+            if row.originator_id == session.log.id:
+                said = row.id
+            elif row.originator_id == main and row.topic in DECIDE:
+                event = self.store.events.mapper.to_domain_event(row)
+                if not isinstance(event, CompactionFailed) or (event.after and not event.stood_in):
+                    decided = row.id
+        return decided > said
 
     def _finds_every_block_once(self, session: StoredSession, number: int) -> None:
         fork = session.log.forked_from
-        own = (
-            [
-                block
-                for block in session.recall(search="")
-                if fork is None or block.position > fork.position
-            ]
-            if session.log.state.blocks
-            else []
-        )
+        said = session.recall(search="") if session.log.state.blocks else []
         found = table(self.models, "blocks", f"session_id = {number} AND kind != 'summary'")
         assert [(row["position"], row["kind"], row["turn"]) for row in found] == [
-            (block.position, block.block.kind, block.turn) for block in own
+            (block.position, block.block.kind, block.turn)
+            for block in said
+            if fork is None or block.position > fork.position
         ]
 
     # What is said
@@ -243,33 +236,16 @@ class Histories(RuleBasedStateMachine):
             self.models.close()
             self.models = self._opened("followed.db")
 
-    @rule(session=sessions)
-    def count_calls(self, session: StoredSession) -> None:
-        """By somebody who goes on from whatever was kept by whoever asked before."""
-        calls = find_calls(self.store.session(session.key, create=False)).read_calls()
-        told = [
-            (call.last_seen_position, call.answer, call.report)
-            for call in read_recording(session).calls
-        ]
-        assert [(call.last_seen_position, call.answer) for call in calls] == [
-            one[:2] for one in told
-        ]
-        assert [call.record and call.record.originator_version for call in calls] == [
-            reported and reported.originator_version for *_, reported in told
-        ]
-
     def _try(self, act: Any) -> None:
         with suppress(CutbankError):  # refused: nothing was recorded, and nothing is to be read
             act()
 
 
 def run(examples: int, steps: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(call_index, "MIN_CALLS_TO_SAVE", 4)
-        run_state_machine_as_test(
-            Histories,
-            settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
-        )
+    run_state_machine_as_test(
+        Histories,
+        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
+    )
 
 
 def test_followed_rows_are_rebuilt_rows() -> None:

@@ -1,7 +1,6 @@
 """What recorded calls cost, against sums by hand."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,7 @@ BY_HAND = (100 * 3 + 10_000 * 0.3 + 2_000 * 3.75 + 1_000 * 6 + 500 * 15) / 1_000
 """Dollars of READ at the prices of Sonnet 4.5."""
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SessionStore]:
-    with cutbank.open(tmp_path / "log.db") as store:
-        yield store
-
-
-def answer(session: str, number: int, message: str, model: str = SONNET, **counts: int) -> Any:
+def answer(number: int, message: str, model: str = SONNET, **counts: int) -> Any:
     counts = READ | counts
     usage = {
         "input_tokens": counts["input"],
@@ -39,14 +32,13 @@ def answer(session: str, number: int, message: str, model: str = SONNET, **count
     }
     content = [{"type": "text", "text": f"piece {number}"}]
     body = {"id": message, "role": "assistant", "model": model, "content": content}
-    return entry(session, number, "assistant", message=body | {"usage": usage})
+    return entry(number, "assistant", message=body | {"usage": usage})
 
 
-def entry(session: str, number: int, kind: str, **fields: Any) -> Any:
+def entry(number: int, kind: str, **fields: Any) -> Any:
     return {
         "parentUuid": f"u{number - 1}" if number else None,
         "isSidechain": False,
-        "sessionId": session,
         "type": kind,
         "uuid": f"u{number}",
         "requestId": f"req_{number}",
@@ -55,33 +47,25 @@ def entry(session: str, number: int, kind: str, **fields: Any) -> Any:
     } | fields
 
 
-def prompt(session: str, number: int) -> Any:
-    return entry(session, number, "user", message={"role": "user", "content": "Why is it brown?"})
-
-
-def talk(session: str) -> list[Any]:
-    """A message on three lines on one day, and another message three days later."""
-    streamed = [answer(session, at, "msg_1", output=output) for at, output in ((1, 1), (2, 1))]
-    return [
-        prompt(session, 0),
-        *streamed,
-        answer(session, 3, "msg_1"),
-        prompt(session, 11),
-        answer(session, 12, "msg_2"),
+def write(folder: Path, session: str, *more: Any) -> Path:
+    """A message on three lines on one day, another message three days later, and more."""
+    entries = [
+        entry(0, "user", message={"role": "user", "content": "Why is it brown?"}),
+        *(answer(at, "msg_1", output=output) for at, output in ((1, 1), (2, 1), (3, 500))),
+        entry(11, "user", message={"role": "user", "content": "And now?"}),
+        answer(12, "msg_2"),
+        *more,
     ]
-
-
-def write(folder: Path, session: str, entries: list[Any]) -> None:
-    lines = "".join(json.dumps(one) + "\n" for one in entries)
-    (folder / f"{session}.jsonl").write_text(lines)
+    path = folder / f"{session}.jsonl"
+    path.write_text("".join(json.dumps(one | {"sessionId": session}) + "\n" for one in entries))
+    return path
 
 
 FIRST, SECOND = (f"1111111{n}-2222-3333-4444-555555555555" for n in (1, 2))
 
 
 def test_costs_are_what_a_hand_calculation_gives(store: SessionStore, tmp_path: Path) -> None:
-    write(tmp_path, FIRST, talk(FIRST))
-    cutbank.import_transcripts(store, tmp_path / f"{FIRST}.jsonl")
+    cutbank.import_transcripts(store, write(tmp_path, FIRST))
 
     costs = store.costs()
 
@@ -100,8 +84,8 @@ def test_costs_are_what_a_hand_calculation_gives(store: SessionStore, tmp_path: 
 def test_a_message_that_a_resumed_file_repeats_counts_once(
     store: SessionStore, tmp_path: Path
 ) -> None:
-    write(tmp_path, FIRST, talk(FIRST))
-    write(tmp_path, SECOND, [*talk(SECOND), answer(SECOND, 13, "msg_3")])
+    write(tmp_path, FIRST)
+    write(tmp_path, SECOND, answer(13, "msg_3"))
 
     cutbank.import_transcripts(store, tmp_path)
 
@@ -115,9 +99,8 @@ def test_a_message_that_a_resumed_file_repeats_counts_once(
 def test_a_model_without_a_price_is_named_and_counted_apart(
     store: SessionStore, tmp_path: Path
 ) -> None:
-    other = answer(FIRST, 13, "msg_3", model="house-model-1")
-    write(tmp_path, FIRST, [*talk(FIRST), other])
-    cutbank.import_transcripts(store, tmp_path / f"{FIRST}.jsonl")
+    other = answer(13, "msg_3", model="house-model-1")
+    cutbank.import_transcripts(store, write(tmp_path, FIRST, other))
 
     costs = store.costs("session")
 

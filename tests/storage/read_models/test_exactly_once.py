@@ -17,9 +17,8 @@ import cutbank
 from cutbank import Block
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
-from .conftest import Opening, talk
+from .conftest import Opening, check_whole, talk
 
-KILLS = pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
 SEED = 20261122
 CHILD = """
 import os, sys
@@ -43,17 +42,16 @@ def child(log: str, path: Path, page: int) -> "subprocess.Popen[str]":
 @each_database
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
-@KILLS
+@pytest.mark.parametrize("kills", [4, 60])
 def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
     store: cutbank.SessionStore, database: str, opening: Opening, tmp_path: Path, kills: int
 ) -> None:
     dice = Random(SEED)  # noqa: S311 - nothing here is secret
-    path = tmp_path / "killed.db"
     stopped_inside = 0
 
     for number in range(kills):
         talk(store, f"s{number}", 12)
-        with child(database, path, dice.randint(1, 9)) as process:
+        with child(database, tmp_path / "killed.db", dice.randint(1, 9)) as process:
             assert process.stdout
             for _ in range(dice.randint(1, 12)):
                 process.stdout.readline()
@@ -63,15 +61,12 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
                 os.kill(process.pid, signal.SIGKILL)
             process.communicate()
             Killed.count += process.returncode == -signal.SIGKILL
-        killed = opening("killed.db")
         newest = store.events.recorder.max_notification_id()
-        stopped_inside += any(0 < at < newest for at in killed.positions.values())
+        stopped_inside += any(0 < at < newest for at in opening("killed.db").positions.values())
 
     killed = opening("killed.db")
     killed.catch_up()
-    whole = opening("whole.db")
-    whole.catch_up()
-    assert rows_of(killed) == rows_of(whole)
+    check_whole(killed, opening)
     assert killed.rebuild_reason is None
     assert stopped_inside > 0
 
@@ -87,13 +82,11 @@ def test_processes_that_catch_up_at_once_take_nothing_in_twice(
     said = [process.communicate()[0] for process in processes]
 
     assert [process.returncode for process in processes] == [0] * 4
-    batches = sum(text.count("batch") for text in said)
-    shared, whole = opening("shared.db"), opening("whole.db")
+    shared = opening("shared.db")
     assert shared.position == store.events.recorder.max_notification_id()
-    whole.catch_up()
-    assert rows_of(shared) == rows_of(whole)
+    check_whole(shared, opening)
     # Each batch was one process's own: seven events, of the index or of the words.
-    assert batches <= 2 * (shared.position // 7 + 2)
+    assert sum(text.count("batch") for text in said) <= 2 * (shared.position // 7 + 2)
 
 
 def test_what_another_process_took_in_meanwhile_is_not_taken_in_again(
@@ -113,9 +106,7 @@ def test_what_another_process_took_in_meanwhile_is_not_taken_in_again(
     assert models.catch_up() == 0
 
     models.file.read_position = place  # type: ignore[method-assign]
-    whole = opening("whole.db")
-    whole.catch_up()
-    assert rows_of(models) == rows_of(whole)
+    check_whole(models, opening)
 
 
 def test_a_batch_that_fails_leaves_nothing_of_itself(

@@ -1,24 +1,26 @@
 """Read models that follow: they state their position, and can be waited for."""
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from read_model_rows import rows_of, table
+from databases import each_database
+from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
-from .conftest import Opening, talk
+from .conftest import Opening, check_whole, talk
+
+pytestmark = pytest.mark.usefixtures("no_thread_is_left")
 
 
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    before = set(threading.enumerate())
-    yield
-    assert set(threading.enumerate()) <= before
+def wait_for_follower(store: SessionStore) -> None:
+    """Wait until a follower has taken in the whole log, and take in nothing here."""
+    newest, models = store.events.recorder.max_notification_id(), store.read_models
+    with models._advanced:
+        assert models._advanced.wait_for(lambda: models.position >= newest, 60)
 
 
 def test_a_follower_takes_in_what_is_there_and_then_what_comes(store: SessionStore) -> None:
@@ -26,12 +28,10 @@ def test_a_follower_takes_in_what_is_there_and_then_what_comes(store: SessionSto
     talk(store, "before", 5)
 
     with store.follow_log():  # another goes on
-        store.read_models.wait_for_follower(store.events.recorder.max_notification_id(), timeout=60)
+        wait_for_follower(store)
         for number in range(5):
             store.session("live").append(Block.user(f"pebble {number}"))
-            store.read_models.wait_for_follower(
-                store.events.recorder.max_notification_id(), timeout=60
-            )
+            wait_for_follower(store)
             (row,) = table(store.read_models, "sessions", "key = 'live'")
             assert row["blocks"] == number + 1
 
@@ -47,12 +47,8 @@ def test_whoever_waits_for_a_position_finds_it_there(
 
     models.wait_for(newest, timeout=60)
 
-    assert models.position == newest
     assert models.positions == {"index": newest, "search": newest}
     models.wait_for(1, timeout=0)  # it is there already
-    models.wait_for_follower(newest, timeout=0)
-    with pytest.raises(TimeoutError, match="did not reach"):
-        models.wait_for_follower(newest + 1, timeout=0.01)
     with pytest.raises(TimeoutError, match="did not reach 1000 within"):
         models.wait_for(1_000, timeout=0.01)
 
@@ -82,16 +78,13 @@ def test_what_goes_wrong_in_the_thread_is_said_when_it_is_stopped(
         follower.stop()
 
 
-def test_several_followers_of_one_log_share_a_file(
+@each_database
+def test_followers_of_one_log_hear_of_each_other_s_events(
     store: SessionStore, opening: Opening, database: str
 ) -> None:
     with cutbank.open(database) as another, store.follow_log(), another.follow_log():
-        talk(store, "one", 5)
-        talk(another, "two", 5)
-        newest = store.events.recorder.max_notification_id()
-        store.read_models.wait_for(newest, timeout=60)
-        another.read_models.wait_for(newest, timeout=60)
-
-    whole = opening("whole.db")
-    whole.catch_up()
-    assert rows_of(store.read_models) == rows_of(whole)
+        for one, key in ((store, "mine"), (another, "theirs")):
+            talk(one, key, 5)
+            wait_for_follower(store)
+            wait_for_follower(another)
+    check_whole(store.read_models, opening)

@@ -1,9 +1,7 @@
 """What the tables say: sessions, their digests, the meter of their calls, the ledger."""
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -15,6 +13,8 @@ import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import Kind
+from cutbank.domain.compaction import Compaction
+from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent, Usage
@@ -37,23 +37,22 @@ def digest(store: SessionStore) -> list[tuple[object, ...]]:
 def test_a_session_is_due_once_it_is_idle_and_waits_for_nothing(store: SessionStore) -> None:
     store.read_models.change_settings(least_share=0)
     session = store.session("s")
-    session.append(Block.user("hello"))
-    idle = rows(store, "sessions")[0]
+    acts: list[tuple[Callable[[], object], bool]] = [
+        (lambda: session.append(Block.user("hello")), True),
+        (lambda: session.append(ToolCall(tool_call_id="c1", name="ask")), False),
+        (lambda: session.append(ToolResult(tool_call_id="c1", content="done")), True),
+        (session.close, False),
+    ]
 
-    session.append(ToolCall(tool_call_id="c1", name="ask", arguments="{}"))
-    waiting = rows(store, "sessions")[0]
-    session.append(ToolResult(tool_call_id="c1", content="done"))
-    again = rows(store, "sessions")[0]
-    session.close()
-    closed = rows(store, "sessions")[0]
-
-    for row in (idle, again):
-        due, last = (datetime.fromisoformat(str(row[x])) for x in ("due_at", "last_activity"))
-        assert due - last == timedelta(seconds=300)
-    assert waiting["due_at"] is None
-    assert waiting["open_calls"] == 1
-    assert closed["due_at"] is None
-    assert closed["closed"] == 1
+    for act, is_due in acts:
+        act()
+        (row,) = rows(store, "sessions")
+        assert (row["due_at"] is not None) == is_due
+        assert row["open_calls"] == len(session.log.state.open_calls)
+        if is_due:
+            due, last = (datetime.fromisoformat(str(row[x])) for x in ("due_at", "last_activity"))
+            assert due - last == timedelta(seconds=300)
+    assert row["closed"] == 1
 
 
 def test_what_a_provider_counted_says_how_full_a_session_is(store: SessionStore) -> None:
@@ -87,27 +86,9 @@ def test_after_a_boundary_in_use_is_what_the_meter_estimates(store: SessionStore
     session.compact(limit=20_000)
     (row,) = rows(store, "sessions")
 
-    assert (row["in_use"], row["reported"]) == (
-        cutbank.measure_context(session).in_use.tokens,
-        None,
-    )
-    assert (
-        row["view_tokens"]
-        == session.view().tokens
-        < cutbank.measure_context(session).in_use.tokens
-        < 90_000
-    )
-
-
-def test_due_sessions_are_found_by_an_index(store: SessionStore) -> None:
-    store.read_models.catch_up()
-
-    plan = store.read_models.file.fetch_rows(
-        "EXPLAIN QUERY PLAN SELECT * FROM sessions WHERE due_at <= '2026' ORDER BY due_at"
-    )
-
-    assert "idx_sessions_due_at" in plan[0][-1]
-    assert len(plan) == 1
+    in_use = cutbank.measure_context(session).in_use.tokens
+    assert (row["in_use"], row["reported"]) == (in_use, None)
+    assert row["view_tokens"] == session.view().tokens < in_use < 90_000
 
 
 def test_a_parent_is_named_whichever_was_there_first(store: SessionStore) -> None:
@@ -120,10 +101,11 @@ def test_a_parent_is_named_whichever_was_there_first(store: SessionStore) -> Non
 
     found = {row["key"]: row for row in rows(store, "sessions")}
 
-    ids = {found[key]["parent_id"] for key in ("before", "with", "after")}
-    assert ids == {found["lead"]["id"]}
-    assert found["before"]["parent_call"] == "c7"
-    assert found["lead"]["parent_id"] is None
+    lead = found.pop("lead")
+    assert lead["parent_id"] is None
+    assert {(row["parent_id"], row["parent_call"]) for row in found.values()} == {
+        (lead["id"], "c7")
+    }
     assert (found["before"]["name"], found["before"]["title"]) == ("About the river",) * 2
     assert (found["after"]["name"], found["after"]["title"]) == ("after", None)
 
@@ -153,118 +135,75 @@ def test_the_digest_names_files_commands_and_artifacts(session: StoredSession) -
     assert touched == [("a.py",), ("b.py",)]
 
 
-def test_an_answer_that_is_taken_back_leaves_its_call_open_in_the_digest(
+def test_an_answer_that_is_taken_back_or_a_fork_s_leaves_its_call_open_in_the_digest(
     session: StoredSession,
 ) -> None:
     session.append(ToolCall(tool_call_id="c1", name="Read", arguments={"file_path": "a.py"}))
-    answered = session.append(ToolResult(tool_call_id="c1", content="no", is_error=True))
+    failure = ToolResult(tool_call_id="c1", content="no", is_error=True)
+    session.fork("fork").append(failure)
+    of_the_fork = digest(store_of(session))
+    answered = session.append(failure)
     rows(store_of(session), "digest_entries")
 
     session.retract(answered.last)
     reopened = digest(store_of(session))
     session.retract(2)
 
-    assert reopened == [(2, "read", "a.py", None)]
+    assert of_the_fork == reopened == [(2, "read", "a.py", None)]
     assert rows(store_of(session), "digest_entries")[0]["retracted"] == 1
-
-
-def test_a_fork_s_answer_says_nothing_of_its_parent_s_call(session: StoredSession) -> None:
-    session.append(ToolCall(tool_call_id="c1", name="Read", arguments={"file_path": "a.py"}))
-    fork = session.fork("fork")
-    fork.append(ToolResult(tool_call_id="c1", content="no", is_error=True))
-
-    assert digest(store_of(session)) == [(2, "read", "a.py", None)]
 
 
 def test_the_meter_says_what_each_call_saw_and_cost(session: StoredSession) -> None:
     session.append(Block.user("word " * 400_000))
     view = session.view()
     session.append(Block.assistant("said before the call was recorded"))
-    session.record_call(
-        view,
-        call_id="m1",
-        model="claude",
-        usage=Usage(input=90_000, cache_read=80_000, output=12),
-        cost_usd=0.25,
-        latency_s=1.5,
-    )
-    session.record_call(view, call_id="m1", model="claude", cost_usd=0.25)
+    usage = Usage(input=90_000, cache_read=80_000, output=12)
+    session.record_call(view, call_id="m1", usage=usage, cost_usd=0.25, latency_s=1.5)
+    session.record_call(view, call_id="m1", cost_usd=0.25)
 
     first, last = rows(store_of(session), "model_calls")
 
-    assert (first["view_tokens"], first["prompt_tokens"]) == (view.tokens, 170_000)
-    assert (first["cached_tokens"], first["output_tokens"]) == (80_000, 12)
-    assert (first["utilisation"], first["level"]) == (0.85, "high")
-    assert (first["cost_usd"], first["latency_s"]) == (0.25, 1.5)
-    assert first["fingerprint"] == view.fingerprint
-    assert (first["repeated"], last["repeated"]) == (1, 0)
-    assert last["level"] == "over"
+    expected = {
+        "view_tokens": view.tokens,
+        "fingerprint": view.fingerprint,
+        "prompt_tokens": 170_000,
+        "cached_tokens": 80_000,
+        "output_tokens": 12,
+        "utilisation": 0.85,
+        "level": "high",
+        "cost_usd": 0.25,
+        "latency_s": 1.5,
+        "repeated": 1,
+    }
+    assert {name: first[name] for name in expected} == expected
+    assert (last["repeated"], last["level"]) == (0, "over")
     assert session.log.context.read_models.file.fetch_rows("SELECT calls, cost_usd FROM costs") == [
         (1, 0.25)
     ]
 
 
-MEANWHILE: dict[str, Callable[[StoredSession], object]] = {
-    "nothing": lambda session: None,
-    "an answer": lambda session: session.append(Block.assistant("said meanwhile " * 9)),
-    "a note": lambda session: session.append(Block.note("seen by nobody " * 9)),
-    "a retraction": lambda session: session.retract(session.position),
-    "a system prompt": lambda session: session.configure(system_prompt="Be brief. " * 9),
-    "tools": lambda session: session.configure(tools=[{"name": "read"}]),
-    "a compaction": lambda session: session.compact(POLICY, limit=4_000),
-    "a revert": lambda session: session.revert(),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("meanwhile", MEANWHILE)
-@pytest.mark.parametrize(
-    ("followed", "sees"),
-    [("before", "an older view"), ("between", "the newest"), ("after", "an older view")],
-)
-def test_a_call_that_is_recorded_late_is_measured_by_what_it_saw(
-    session: StoredSession, meanwhile: str, followed: str, sees: str
-) -> None:
-    models = session.log.context.read_models
-    talk(store_of(session), session.key, 12)
-    session.compact(POLICY, limit=4_000)
-    session.append(*(Block.user(f"question {n} " * 90) for n in range(20)))
-    at = None if sees == "the newest" else session.position - 30
-    view = session.view(at=at)
-    if followed == "before":
-        models.catch_up()
-
-    MEANWHILE[meanwhile](session)
-    if followed != "after":
-        models.catch_up()
-    session.record_call(view, call_id="late")
-
-    (call,) = rows(store_of(session), "model_calls")
-    assert call["view_tokens"] == view.tokens
-    assert rows(store_of(session), "sessions")[0]["view_tokens"] == session.view().tokens
-
-
 def test_the_ledger_holds_every_boundary_and_what_became_of_it(session: StoredSession) -> None:
-    talk(store_of(session), session.key, 12)
+    store = store_of(session)
+    talk(store, session.key, 12)
     first = session.compact(
         POLICY, limit=4_000, options=CompactionOptions(instructions="keep names \ud83d")
     )
-    talk(store_of(session), session.key + " more", 1)
     session.append(*(Block.user(f"question {n} " * 90) for n in range(20)))
     second = session.compact(POLICY, limit=4_000, options=CompactionOptions(activate=False))
-    prepared = rows(store_of(session), "compactions")[1]
+    prepared = rows(store, "compactions")[1]
     session.activate()
     session.revert()
 
-    ledger = rows(store_of(session), "compactions")
-    (lineage,) = rows(store_of(session), "lineages")
+    ledger, requests = rows(store, "compactions"), rows(store, "compaction_requests")
+    (lineage,) = rows(store, "lineages")
 
-    assert [row["outcome"] for row in ledger] == ["boundary", "boundary", "reverted"]
-    assert [row["boundary"] for row in ledger] == [first.boundary, second.boundary, second.boundary]
-    assert (ledger[0]["pre_tokens"], ledger[0]["post_tokens"]) == (
-        first.pre_tokens,
-        first.post_tokens,
-    )
+    assert [(row["outcome"], row["boundary"], row["request_id"]) for row in ledger] == [
+        ("boundary", first.boundary, requests[0]["id"]),
+        ("boundary", second.boundary, requests[1]["id"]),
+        ("reverted", second.boundary, None),
+    ]
+    sizes = (ledger[0]["pre_tokens"], ledger[0]["post_tokens"])
+    assert sizes == (first.pre_tokens, first.post_tokens)
     assert ledger[0]["summariser"] == "extractive"
     assert ledger[0]["kept"] == json.dumps([list(run) for run in first.kept.runs])
     assert ledger[1]["previous"] == first.boundary
@@ -272,12 +211,9 @@ def test_the_ledger_holds_every_boundary_and_what_became_of_it(session: StoredSe
     assert ledger[1]["activated_at"] is not None
     assert ledger[1]["reverted_at"] == ledger[2]["recorded_at"]
     assert lineage["boundary"] == first.boundary
-    requests = rows(store_of(session), "compaction_requests")
-    assert [row["request_id"] for row in ledger] == [*(row["id"] for row in requests), None]
     assert requests[0]["instructions"] == "keep names \ufffd"
     view = "SELECT boundaries, activated, reverted FROM sessions_with_compactions WHERE id = ?"
-    found = session.log.context.read_models.file.fetch_rows(view, (ledger[0]["session_id"],))
-    assert found == [(2, 2, 1)]
+    assert store.read_models.file.fetch_rows(view, (ledger[0]["session_id"],)) == [(2, 2, 1)]
 
 
 def test_a_boundary_s_sizes_are_the_provider_s_once_it_has_reported_both(
@@ -315,17 +251,6 @@ def test_what_failed_is_in_the_ledger(session: StoredSession) -> None:
     assert failed["request_id"] == boundary["request_id"] is not None
 
 
-def test_a_lineage_beside_main_does_not_change_what_is_served(session: StoredSession) -> None:
-    talk(store_of(session), session.key, 12)
-    session.compact(POLICY, limit=4_000, options=CompactionOptions(lineage="what-if"))
-
-    (row,) = rows(store_of(session), "sessions")
-
-    assert row["view_tokens"] == session.view().tokens
-    assert row["served_lineage"] is None
-    assert row["utilisation"] == round(session.view().tokens / 200_000, 4)
-
-
 def test_every_reference_between_rows_resolves(session: StoredSession) -> None:
     talk(store_of(session), session.key, 12)
     session.compact(POLICY, limit=4_000)
@@ -336,12 +261,10 @@ def test_every_reference_between_rows_resolves(session: StoredSession) -> None:
     models: ReadModels = session.log.context.read_models
     models.catch_up()
 
-    with closing(sqlite3.connect(models.name)) as connection:
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        views = connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall()
-        for (name,) in views:
-            connection.execute(f"SELECT * FROM {name}").fetchall()  # noqa: S608 - our own names
+    assert models.file.fetch_rows("PRAGMA foreign_key_check") == []
+    assert models.file.fetch_rows("PRAGMA integrity_check") == [("ok",)]
+    for (name,) in models.file.fetch_rows("SELECT name FROM sqlite_master WHERE type = 'view'"):
+        models.file.fetch_rows(f"SELECT * FROM {name}")  # noqa: S608 - our own names
 
 
 def test_every_column_that_refers_is_declared_and_indexed(store: SessionStore) -> None:
@@ -362,3 +285,69 @@ def test_every_column_that_refers_is_declared_and_indexed(store: SessionStore) -
                 " JOIN pragma_index_info(list.name) AS info WHERE info.seqno = 0"
             )
             assert declared <= {column for (column,) in asked(query, (name,))}
+
+
+# What became of requests
+
+
+def request(session: StoredSession, by: str | None = None) -> int:
+    lineage = lineage_of(session)
+    version = lineage.request(
+        trigger=Trigger.IDLE, policy="p", after=session.position, by=by, lease_s=60.0
+    )
+    session.log.events.save(lineage)
+    return version
+
+
+def lineage_of(session: StoredSession) -> Compaction:
+    return session.log.events.open_compaction(session.namespace, session.key, "main")
+
+
+def test_a_request_is_open_until_it_fails(session: StoredSession) -> None:
+    store = store_of(session)
+    request(session, by="w1")
+    (open_one,) = rows(store, "compaction_requests")
+    lineage = lineage_of(session)
+    lineage.fail(reason="no luck")
+    store.events.save(lineage)
+    (ended,) = rows(store, "compaction_requests")
+
+    assert (open_one["worker"], open_one["ended_at"], open_one["outcome"]) == ("w1", None, None)
+    assert str(open_one["leased_until"]) > str(open_one["requested_at"])
+    assert (ended["outcome"], bool(ended["ended_at"])) == ("failed", True)
+
+
+def test_a_request_that_another_one_follows_was_taken_over(session: StoredSession) -> None:
+    store = store_of(session)
+    request(session, by="w1")
+    rows(store, "compaction_requests")  # in two batches
+    request(session, by="w2")
+    request(session, by="w3")
+
+    outcomes = [row["outcome"] for row in rows(store, "compaction_requests")]
+    assert outcomes == ["taken over", "taken over", None]
+
+
+def test_what_an_unused_summary_cost_belongs_to_the_request_that_it_was_written_for(
+    session: StoredSession,
+) -> None:
+    store = store_of(session)
+    late = request(session, by="w1")
+    request(session)
+    lineage = lineage_of(session)
+    how = {"reason": "late", "rule": "lost-lease", "summarizer": "llm"}
+    lineage.reject(request=late, **how, cost_usd=0.5)
+    lineage.fail(reason="no luck")
+    lineage.reject(**how, cost_usd=0.25)
+    lineage.fail(reason="nobody asked for this one")
+    store.events.save(lineage)
+    first, last = (row["id"] for row in rows(store, "compaction_requests"))
+
+    found = rows(store, "compactions")
+
+    assert [(row["outcome"], row["request_id"], row["cost_usd"]) for row in found] == [
+        ("rejected", first, 0.5),
+        ("failed", last, None),
+        ("rejected", last, 0.25),
+        ("failed", None, None),
+    ]

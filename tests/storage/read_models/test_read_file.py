@@ -1,27 +1,36 @@
 """A file that does not fit the log is disposable: it is made anew, and says so."""
 
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from faulty import one_line
-from read_model_rows import rows_of, table
+from faulty import closing, one_line
+from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.storage.read_models.location import find_read_models
 from cutbank.adapters.storage.read_models.read_models import ReadModels
-from cutbank.domain.errors import StorageError
 
-from .conftest import Opening, talk
+from .conftest import Opening, check_whole, talk
 
 
-def is_whole(models: ReadModels, opening: Opening) -> bool:
-    whole = opening("whole.db")
-    whole.catch_up()
-    return rows_of(models) == rows_of(whole)
+def check_rebuilt(models: ReadModels, opening: Opening, reason: str = "damaged") -> None:
+    assert models.rebuild_reason is not None
+    assert reason in models.rebuild_reason
+    check_whole(models, opening)
+
+
+def closed(opening: Opening) -> None:
+    """Leave a file that has taken in the log."""
+    models = opening()
+    models.catch_up()
+    models.close()
+
+
+def damage(file: Path, start: int) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[:start] + b"\xff" * (len(content) - start))
 
 
 @pytest.mark.parametrize("where", [0, 4_096])
@@ -29,60 +38,42 @@ def test_a_damaged_file_is_made_anew_and_says_so(
     store: SessionStore, opening: Opening, tmp_path: Path, where: int
 ) -> None:
     talk(store, "s", 9)
-    before = opening()
-    before.catch_up()
-    before.close()
-    with (tmp_path / "models.db").open("r+b") as file:
-        file.seek(where)
-        file.write(b"\xff" * (file.seek(0, 2) - file.seek(where)))
+    closed(opening)
+    damage(tmp_path / "models.db", where)
 
     models = opening()
     models.rebuild() if where and models.rebuild_reason is None else models.catch_up()
 
-    assert models.rebuild_reason is not None
-    assert "damaged" in models.rebuild_reason
-    assert is_whole(models, opening)
+    check_rebuilt(models, opening)
 
 
 def test_damage_that_is_met_while_it_is_used_is_no_error(
     store: SessionStore, opening: Opening, tmp_path: Path
 ) -> None:
     talk(store, "s", 9)
+    closed(opening)
     models = opening()
-    models.catch_up()
-    models.close()
-    models = opening()
-    size = (tmp_path / "models.db").stat().st_size
-    with (tmp_path / "models.db").open("r+b") as file:
-        file.seek(8_192)
-        file.write(b"\xff" * (size - 8_192))
+    damage(tmp_path / "models.db", 8_192)
     store.session("s").append(Block.user("a pebble"))
 
-    (found,) = models.search("pebble")
-
-    assert found.session == "s"
-    assert models.rebuild_reason is not None
-    assert is_whole(models, opening)
+    assert [found.session for found in models.search("pebble")] == ["s"]
+    check_rebuilt(models, opening)
 
 
 def test_a_log_that_is_damaged_is_named_and_its_read_models_are_left_as_they_are(
     tmp_path: Path,
 ) -> None:
-    with cutbank.open(tmp_path / "log.db") as store:
+    log = tmp_path / "log.db"
+    with cutbank.open(log) as store:
         talk(store, "s", 60)
         assert len(store.search("clay", limit=5)) == 5
         before = store.read_models.positions
-    size = (tmp_path / "log.db").stat().st_size
-    with (tmp_path / "log.db").open("r+b") as file:
-        file.seek(size // 2)
-        file.write(b"\xff" * (size // 2))
+    damage(log, log.stat().st_size // 2)
 
-    with cutbank.open(tmp_path / "log.db") as store:
-        with pytest.raises(StorageError, match=r"log\.db") as refused:
+    with cutbank.open(log) as store:
+        with one_line("log.db"):
             store.search("clay", limit=1_000)
 
-        assert "\n" not in str(refused.value)
-        assert "read.db" not in str(refused.value)
         assert store.read_models.rebuild_reason is None
         assert store.read_models.positions == before
 
@@ -128,29 +119,25 @@ def test_a_file_of_another_version_is_made_anew(
     store: SessionStore, opening: Opening, tmp_path: Path, change: str
 ) -> None:
     talk(store, "s", 2)
-    before = opening()
-    before.catch_up()
-    before.close()
-    with closing(sqlite3.connect(tmp_path / "models.db")) as connection, connection:
+    closed(opening)
+    with closing(tmp_path / "models.db") as connection:
         connection.execute(change)
 
     models = opening()
     models.catch_up()
 
-    assert models.rebuild_reason is not None
-    assert "another version" in models.rebuild_reason
-    assert is_whole(models, opening)
+    check_rebuilt(models, opening, "another version")
 
 
 def test_another_program_s_database_is_left_alone(opening: Opening, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "models.db")) as connection, connection:
+    with closing(tmp_path / "models.db") as connection:
         connection.execute("CREATE TABLE songs (name TEXT)")
+    before = (tmp_path / "models.db").read_bytes()
 
-    with pytest.raises(StorageError, match="another program's database: move it away"):
+    with one_line("another program's database: move it away"):
         opening()
 
-    with closing(sqlite3.connect(tmp_path / "models.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM songs").fetchone() == (0,)
+    assert (tmp_path / "models.db").read_bytes() == before
     with one_line("cannot be opened"):
         opening("missing/models.db")
 
@@ -163,24 +150,20 @@ def test_read_models_of_a_log_in_memory_are_in_memory() -> None:
         assert not Path(store.read_models.name).exists()
 
 
-def test_read_models_stand_beside_a_log_or_in_the_state_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    server = "postgresql://ada:secret@db.example:5432/log"
+def test_read_models_stand_beside_a_log_or_in_the_state_folder(tmp_path: Path) -> None:
+    log, server = f"{tmp_path}/x.db", "postgresql://ada:secret@db.example:5432/log"
     elsewhere = [
         find_read_models(address)
         for address in (
-            f"file:{tmp_path}/x.db?mode=ro",
+            f"file:{log}?mode=ro",
             server,
             server.replace("secret", "changed"),
             server.replace("/log", "/other"),
         )
     ]
 
-    assert find_read_models(str(tmp_path / "x.db")) == str(tmp_path / "x.read.db")
-    assert find_read_models(str(tmp_path / "sessions")) == str(tmp_path / "sessions.read.db")
-    assert find_read_models(f"file:{tmp_path}/x.db") == str(tmp_path / "x.read.db")
+    for address, file in ((log, "x"), (f"{tmp_path}/sessions", "sessions"), (f"file:{log}", "x")):
+        assert find_read_models(address) == f"{tmp_path}/{file}.read.db"
     assert all(Path(one).is_relative_to(tmp_path / "state") for one in elsewhere)
     assert elsewhere[1] == elsewhere[2] != elsewhere[3]
     assert "secret" not in "".join(elsewhere)

@@ -1,5 +1,7 @@
 """Search finds everything that was ever said, whatever became of it since."""
 
+from typing import Any
+
 import pytest
 from opened_stores import store_of
 from read_model_rows import table
@@ -46,44 +48,28 @@ def test_every_kind_of_block_is_found(session: StoredSession) -> None:
 
     found = store_of(session).search("pebble", limit=50)
 
-    assert {one.kind for one in found} == {
-        "user",
-        "thinking",
-        "assistant",
-        "developer",
-        "note",
-        "document",
-        "tool_call",
-        "tool_result",
-    }
     assert sorted(one.position or 0 for one in found) == [3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 15]
+    assert len({one.kind for one in found}) == 8
 
 
-def test_what_left_the_view_is_found(session: StoredSession) -> None:
+def test_what_left_the_view_is_found_and_summaries_by_their_boundary(
+    session: StoredSession,
+) -> None:
     session.append(Block.user("a hidden pebble"), Block.assistant("a retracted pebble"))
+    session.append(Block.user("Never touch the obsidian. " * 9))
     session.append(*(Block.user(f"question {n} " * 60) for n in range(20)))
     session.hide(3)
     session.retract(4)
-    session.compact(POLICY, limit=4_000)
-
-    found = store_of(session).search("pebble")
-
-    shown = {entry.position for entry in session.view().entries}
-    assert {one.position for one in found if one.kind != "summary"} == {3, 4}
-    assert not shown & {3, 4}
-
-
-def test_summaries_are_found_by_their_boundary(session: StoredSession) -> None:
-    session.append(Block.user("Never touch the obsidian. " * 9))
-    session.append(*(Block.user(f"question {n} " * 60) for n in range(20)))
     outcome = session.compact(POLICY, limit=4_000)
 
-    summaries = [one for one in store_of(session).search("obsidian") if one.kind == "summary"]
+    search = store_of(session).search
+    found = [one for one in search("pebble") if one.kind != "summary"]
+    (summary,) = [one for one in search("obsidian") if one.kind == "summary"]
 
-    assert [(one.boundary, one.lineage, one.handle) for one in summaries] == [
-        (outcome.boundary, "main", None)
-    ]
-    assert summaries[0].session == session.key
+    assert {one.position for one in found} == {3, 4}
+    assert not {entry.position for entry in session.view().entries} & {3, 4}
+    assert (summary.boundary, summary.lineage, summary.handle) == (outcome.boundary, "main", None)
+    assert summary.session == session.key
 
 
 def test_what_a_fork_shares_is_found_once_in_its_parent(session: StoredSession) -> None:
@@ -92,17 +78,13 @@ def test_what_a_fork_shares_is_found_once_in_its_parent(session: StoredSession) 
     fork.append(Block.user("the second pebble"))
     session.append(Block.user("the third pebble"))
 
-    everywhere = store_of(session).search("pebble")
-    in_fork = store_of(session).search("pebble", session="fork")
-    in_parent = store_of(session).search("pebble", session=session.key)
-
-    assert [(one.session, one.handle) for one in everywhere] == [
-        (session.key, "#4"),
-        ("fork", "#5"),
-        (session.key, "#3"),
-    ]
-    assert sorted((one.session, one.position) for one in in_fork) == [(session.key, 3), ("fork", 5)]
-    assert sorted(one.position or 0 for one in in_parent) == [3, 4]
+    for within, expected in (
+        (None, [(session.key, 3), (session.key, 4), ("fork", 5)]),
+        ("fork", [(session.key, 3), ("fork", 5)]),
+        (session.key, [(session.key, 3), (session.key, 4)]),
+    ):
+        found = store_of(session).search("pebble", session=within)
+        assert sorted((one.session, one.position) for one in found) == expected
 
 
 def test_a_find_says_where_it_stands(session: StoredSession) -> None:
@@ -130,17 +112,13 @@ def test_a_find_says_when_it_was_said_by_its_source_or_else_when_it_was_stored(
         "1e300": "2026-",
         "last Monday": "2026-",
     }
-    for number, time in enumerate(times):
+    for number, (time, said) in enumerate(times.items()):
         origin = Origin(format="claude-code", time=time)
         session.append(Block.user(f"pebble{number}", origin=origin))
 
-    found = [store_of(session).search(f"pebble{number}")[0].said_at for number in range(len(times))]
+        (found,) = store_of(session).search(f"pebble{number}")
 
-    assert [
-        (at.isoformat(), said)
-        for at, said in zip(found, times.values(), strict=True)
-        if not at.isoformat().startswith(said)
-    ] == []
+        assert found.said_at.isoformat().startswith(said), time
 
 
 def test_large_content_is_found_to_its_end(session: StoredSession) -> None:
@@ -152,8 +130,9 @@ def test_large_content_is_found_to_its_end(session: StoredSession) -> None:
     assert len(found.snippet.text) < 200
 
 
-def test_odd_text_is_found(store: SessionStore) -> None:
-    texts = [
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
         ("half a \ud83d pebble", "pebble"),
         ("a pebble\0after a NUL", "after"),
         ("a pebble\0after a NUL", "pebble"),
@@ -166,72 +145,55 @@ def test_odd_text_is_found(store: SessionStore) -> None:
         ('say "pebble" loud', '"pebble loud"'),
         ("a_pebble_name(x)", "pebble_name"),
         ("NEAR(a b) OR c", "NEAR OR"),
-        ("x" * 100_000 + " pebble", "pebble"),
+        pytest.param("x" * 100_000 + " pebble", "pebble", id="long"),
         ("50% of {excerpt} : col", "excerpt : 50%"),
-    ]
-    for number, (text, _) in enumerate(texts):
-        store.session(f"s{number}").append(Block.user(text))
+    ],
+)
+def test_odd_text_is_found(session: StoredSession, text: str, query: str) -> None:
+    session.append(Block.user(text))
 
-    missed = [
-        query
-        for number, (_, query) in enumerate(texts)
-        if handles(store.search(query, session=f"s{number}")) != ["#3"]
-    ]
-
-    assert missed == []
+    assert handles(store_of(session).search(query)) == ["#3"]
 
 
 def test_words_of_arguments_are_found_as_words_and_not_as_json(session: StoredSession) -> None:
-    session.append(
-        ToolCall(tool_call_id="c1", name="write", arguments={"text": "line\nnote\tcaf\u00e9"}),
-        ToolCall(
-            tool_call_id="c2", name="write", arguments='{"text": "\\u006eewt \\ud83d\\ude00"}'
-        ),
-        ToolCall(tool_call_id="c3", name="patch", arguments="*** not JSON\nnumpy {"),
-    )
+    arguments: list[tuple[Any, str]] = [
+        ({"text": "line\nnote\tcaf\u00e9"}, "note café"),
+        ('{"text": "\\u006eewt \\ud83d\\ude00"}', "newt"),
+        ("*** not JSON\nnumpy {", "numpy"),
+    ]
+    for number, (given, query) in enumerate(arguments):
+        session.append(ToolCall(tool_call_id=f"{number}", name="write", arguments=given))
 
-    assert handles(store_of(session).search("note café")) == ["#2"]
-    assert handles(store_of(session).search("newt")) == ["#3"]
-    assert handles(store_of(session).search("numpy")) == ["#4"]
+        assert handles(store_of(session).search(query)) == [f"#{number + 2}"]
 
 
 def test_all_words_have_to_be_there_and_none_of_the_unwanted(session: StoredSession) -> None:
     session.append(
         Block.user("clay silt"), Block.user("silt sand"), Block.user("clay sand silt river")
     )
-    search = store_of(session).search
-
-    assert sorted(handles(search("clay silt"))) == ["#3", "#5"]  # type: ignore[type-var]
-    assert handles(search('"clay silt"')) == ["#3"]
-    assert handles(search("silt -clay")) == ["#4"]
-    assert handles(search('silt -"clay sand" -sand')) == ["#3"]
-    assert handles(search("riv*")) == ["#5"]
-    assert search("clay basalt") == []
-
-
-def test_a_better_match_comes_first(session: StoredSession) -> None:
-    session.append(
-        Block.user("pebble " * 9),
-        Block.user("There is one pebble among a great many other words of no use. " + "silt " * 99),
-    )
-
-    assert handles(store_of(session).search("pebble")) == ["#3", "#4"]
+    for query, expected in (
+        ("clay silt", {"#3", "#5"}),
+        ('"clay silt"', {"#3"}),
+        ("silt -clay", {"#4"}),
+        ('silt -"clay sand" -sand', {"#3"}),
+        ("riv*", {"#5"}),
+        ("clay basalt", set()),
+    ):
+        assert set(handles(store_of(session).search(query))) == expected, query
 
 
-def test_of_very_many_the_newest_come_first(
+def test_a_better_match_comes_first_and_of_very_many_the_newest(
     session: StoredSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    session.append(Block.user("silt " * 99 + "pebble"), Block.user("pebble " * 9))
+    session.append(*(Block.user(f"pebble {n}") for n in range(9)))
+    search = store_of(session).search
+    assert handles(search("pebble", limit=20))[-1] == "#3"
     monkeypatch.setattr(searching, "MAX_RANKED", 4)
-    session.append(Block.user("pebble " * 9), *(Block.user(f"pebble {n}") for n in range(9)))
-    other = store_of(session).session("other")
-    other.append(Block.user("one pebble"))
+    store_of(session).session("other").append(Block.user("one pebble"))
 
-    assert handles(store_of(session).search("pebble", limit=3)) == ["#3", "#12", "#11"]
-    assert handles(store_of(session).search("pebble", limit=3, session=session.key)) == [
-        "#12",
-        "#11",
-        "#10",
-    ]
+    assert handles(search("pebble", limit=3)) == ["#3", "#13", "#12"]
+    assert handles(search("pebble", limit=3, session=session.key)) == ["#13", "#12", "#11"]
 
 
 def test_namespaces_are_searched_together_or_apart(store: SessionStore) -> None:
@@ -242,25 +204,10 @@ def test_namespaces_are_searched_together_or_apart(store: SessionStore) -> None:
     assert [one.namespace for one in store.search("pebble", namespace="elsewhere")] == ["elsewhere"]
     assert len(store.search("pebble", session="s", namespace="elsewhere")) == 1
     assert store.search("sessionnumber1") == []
-
-
-def test_what_is_not_there_is_said(store: SessionStore) -> None:
-    store.session("s").append(Block.user("a pebble"))
-
     with pytest.raises(NotFoundError, match="no session 'unknown'"):
         store.search("pebble", session="unknown")
     with pytest.raises(InvalidSettingError, match="nothing to search for"):
         store.search("-> !")
-
-
-def test_a_search_sees_what_was_just_said_by_anybody(store: SessionStore, database: str) -> None:
-    store.session("s").append(Block.user("a pebble"))
-    assert len(store.search("pebble")) == 1
-
-    with cutbank.open(database) as another:
-        another.session("t").append(Block.user("another pebble"))
-
-    assert len(store.search("pebble")) == 2
 
 
 def test_a_compressed_log_is_searched_as_any_other(tmp_path: object) -> None:

@@ -1,43 +1,40 @@
-"""Transcripts can be imported, and the database proved and copied."""
+"""Transcripts can be imported, sessions exported, and the database proved and copied."""
 
 import json
 import shutil
 import sqlite3
+import subprocess
 from contextlib import closing
 from dataclasses import fields
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from claude_code_talk import Talk, text
 from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.adapters.transcripts.reports import FileReport
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
+from cutbank.adapters.transcripts.reports import ExportReport, FileReport
 
-from .conftest import Refusals, Run, answered_wrongly
+from .conftest import PROGRAM, Refusals, Run, act_as_terminal, answered_wrongly
 
 
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
     path = tmp_path / "transcripts" / "one.jsonl"
     path.parent.mkdir()
-    shared = {"sessionId": "s-1", "cwd": "/srv", "version": "2.1.0", "isSidechain": False}
-    shared |= {"timestamp": "2026-01-01T00:00:00.000Z", "userType": "external"}
-    said = {"role": "user", "content": "Is the bank cut?"}
-    answered = {
-        "id": "m1",
-        "role": "assistant",
-        "type": "message",
-        "model": "m",
-        "content": [{"type": "text", "text": "By the river."}],
-    }
-    entries = [
-        {"type": "user", "uuid": "u1", "parentUuid": None, "message": said, **shared},
-        {"type": "assistant", "uuid": "u2", "parentUuid": "u1", "message": answered, **shared},
-    ]
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    talk = Talk()
+    talk.user("Is the bank cut?", sessionId="s-1")
+    talk.says("m1", text("By the river."), sessionId="s-1")
+    path.write_text("".join(json.dumps(one) + "\n" for one in talk.entries), encoding="utf-8")
     return path
+
+
+def add_lines(path: Path, *lines: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def test_import_reports_each_file_of_a_namespace(run: Run, transcript: Path) -> None:
@@ -52,20 +49,17 @@ def test_import_reports_each_file_of_a_namespace(run: Run, transcript: Path) -> 
     assert "By the river." in run("show", "s-1", "--namespace", "mine").out
 
 
-def test_an_error_in_a_file_is_answered_with_no(run: Run, transcript: Path) -> None:
-    with transcript.open("a", encoding="utf-8") as file:
-        file.write("{no json\n")
+def test_an_error_in_a_file_is_answered_with_no_each_time(run: Run, transcript: Path) -> None:
+    add_lines(transcript, "{no json")
 
-    answer = run("import", transcript)
+    for _ in range(2):
+        answer = run("import", transcript)
+        assert answer.code == 1
+        assert "one.jsonl:3" in answer.out
 
-    assert answer.code == 1
-    assert "one.jsonl:3" in answer.out
     assert "not read: not JSON" in run("show", "s-1").out
     assert "not read: not JSON" in run("recall", "s-1", "--search", "{no json").out
     assert "refused" in run("search", "no json").out
-    again = run("import", transcript)
-    assert again.code == 1
-    assert "one.jsonl:3" in again.out, "it is said each time"
 
 
 def test_one_empty_folder_does_not_keep_the_others_out_and_a_wrong_path_does(
@@ -83,18 +77,15 @@ def test_one_empty_folder_does_not_keep_the_others_out_and_a_wrong_path_does(
     assert run("import", empty).code == 2
 
 
-def test_verify_proves_what_is_stored(run: Run, long_talk: Path) -> None:
+def test_verify_proves_what_is_stored_and_finds_what_was_changed(
+    run: Run, long_talk: Path, talk: Path
+) -> None:
     run("compact", "long", "--set", "keep_tokens=1000")
-
-    verdict = run("verify", "--json").json
-
-    assert (verdict["ok"], verdict["violations"]) == (True, [])
-    assert (verdict["sessions"], verdict["boundaries"]) == (1, 1)
-    assert verdict["positions"] > 24
+    sound = run("verify", "--json").json
+    assert (sound["ok"], sound["violations"]) == (True, [])
+    assert (sound["sessions"], sound["boundaries"]) == (2, 1)
     assert "all is well" in run("verify", "long").out
 
-
-def test_a_violation_is_answered_with_no(run: Run, talk: Path) -> None:
     with closing(sqlite3.connect(talk)) as damaged, damaged:
         damaged.execute("DROP TRIGGER stored_events_are_immutable")
         damaged.execute(
@@ -102,12 +93,9 @@ def test_a_violation_is_answered_with_no(run: Run, talk: Path) -> None:
             " CAST(replace(CAST(state AS TEXT), 'sandstone', 'limestone') AS BLOB)"
             " WHERE originator_version = 7"
         )
-    damaged.close()
-
     answer = run("verify", "--json")
 
-    assert answer.code == 1
-    assert answer.json["ok"] is False
+    assert (answer.code, answer.json["ok"]) == (1, False)
     assert answer.json["violations"][0]["rule"] == "log"
     assert "violation" in run("verify").out
 
@@ -120,9 +108,7 @@ def test_a_backup_is_a_whole_database(run: Run, talk: Path, tmp_path: Path) -> N
     assert answer.json["bytes"] == copy.stat().st_size
     with open_store(copy) as store:
         assert [session.key for session in store.sessions()] == ["talk"]
-    before = copy.read_bytes()
     assert run("backup", copy).code == 2
-    assert copy.read_bytes() == before
 
 
 def test_a_file_that_has_not_changed_is_passed_over_however_it_is_named(
@@ -157,10 +143,9 @@ def test_what_is_no_transcript_is_an_error_where_it_is_named_or_has_lines(
 
 
 def test_the_report_says_what_became_of_all_entries(run: Run, transcript: Path) -> None:
-    with transcript.open("a", encoding="utf-8") as file:
-        file.write('{"type": "hologram", "uuid": "u3", "parentUuid": "u2", "sessionId": "s-1"}\n')
-        file.write('{"type": "progress", "uuid": "u4", "parentUuid": "u3", "sessionId": "s-1"}\n')
-        file.write("{no json\n")
+    common = '"parentUuid": null, "sessionId": "s-1"}'
+    unknown = f'{{"type": "hologram", "uuid": "u3", {common}'
+    add_lines(transcript, unknown, f'{{"type": "progress", "uuid": "u4", {common}', "{no json")
 
     answer = run("import", transcript, "--report")
 
@@ -169,19 +154,17 @@ def test_the_report_says_what_became_of_all_entries(run: Run, transcript: Path) 
     assert f"hologram  {transcript}:3" in answer.out
     assert f"{transcript}:5: " in answer.out.split("errors")[-1]
     (report,) = run("import", transcript, "--again", "--json").json
-    assert (report["unknown"], report["unknown_at"]) == (
-        {"hologram": 1},
-        {"hologram": f"{transcript}:3"},
-    )
+    assert report["unknown"] == {"hologram": 1}
+    assert report["unknown_at"] == {"hologram": f"{transcript}:3"}
 
 
-def test_quiet_says_the_total_and_what_is_wrong(run: Run, transcript: Path) -> None:
+def test_quiet_says_the_total_alone(run: Run, transcript: Path) -> None:
     other = transcript.with_name("two.jsonl")
     other.write_text(transcript.read_text(encoding="utf-8").replace("s-1", "s-2"), encoding="utf-8")
 
-    answer = run("import", transcript.parent, "--quiet")
+    said = run("import", transcript.parent, "--quiet").out
 
-    assert answer.out.splitlines() == ["2 files: 4 new blocks in 2 sessions, 0 errors"]
+    assert said == "2 files: 4 new blocks in 2 sessions, 0 errors\n"
 
 
 @pytest.fixture
@@ -193,31 +176,15 @@ def at_home(transcript: Path, tmp_path: Path) -> Path:
     return place
 
 
-def test_without_a_terminal_nothing_is_read_unless_told_to(
-    run: Run, at_home: Path, file: Path
-) -> None:
-    answer = run("import")
-
-    assert answer.code == 1
-    assert answer.out == ""
-    assert answer.err.count("\n") == 1
-    assert "1 transcript of claude-code" in answer.err
+def test_what_is_found_is_imported_when_told_to(run: Run, at_home: Path, file: Path) -> None:
+    refused = run("import")
+    (found,) = run("import", "--json").json
     assert not file.exists()
 
-
-def test_yes_imports_what_is_found(run: Run, at_home: Path) -> None:
     answer = run("import", "--yes")
 
-    assert answer.code == 0
-    assert f"{at_home}: claude-code, 2 new blocks" in answer.out
-    (report,) = run("import", "--json", "--yes", "--again").json
-    assert report["path"] == str(at_home)
-    assert "1 file has not changed" in run("import", "--yes").out
-
-
-def test_json_lists_what_is_found_and_reads_nothing(run: Run, at_home: Path, file: Path) -> None:
-    (found,) = run("import", "--json").json
-
+    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+    assert "1 transcript of claude-code" in refused.err
     assert found.pop("newest").startswith("20")
     assert found == {
         "format": "claude-code",
@@ -226,19 +193,19 @@ def test_json_lists_what_is_found_and_reads_nothing(run: Run, at_home: Path, fil
         "sessions": 1,
         "bytes": at_home.stat().st_size,
     }
-    assert not file.exists()
+    assert answer.code == 0
+    assert f"{at_home}: claude-code, 2 new blocks" in answer.out
+    (report,) = run("import", "--json", "--yes", "--again").json
+    assert report["path"] == str(at_home)
 
 
 def test_on_a_terminal_it_lists_and_asks(
     run: Run, at_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Terminal(StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    act_as_terminal(monkeypatch)
     for typed, code in (("\n", 1), ("n\n", 1), ("y\n", 0)):
-        monkeypatch.setattr("sys.stdin", Terminal(typed))
+        monkeypatch.setattr("sys.stdin", StringIO(typed))
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
 
         answer = run("import")
 
@@ -267,7 +234,7 @@ def test_where_nothing_is_found_it_is_said_what_to_do(run: Run, tmp_path: Path) 
 
 @pytest.fixture
 def copy(talk: Path, tmp_path: Path) -> Path:
-    """Made while somebody wrote, without the log."""
+    """A copy of the file alone, made while somebody wrote."""
     path = tmp_path / "copy.db"
     with open_store(talk) as store:
         store.session("talk").append(cutbank.Block.user("In the file."))
@@ -277,35 +244,107 @@ def copy(talk: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_copy_that_was_made_in_use_is_refused_by_every_verb_in_one_line(
+def test_a_copy_that_was_made_in_use_is_refused_until_verify_adopts_it(
     run: Run, copy: Path
 ) -> None:
+    hints = "copy.db is a copy made while the database was in use", "`cutbank verify --adopt`"
     for words in (["sessions"], ["view", "talk"], ["verify"], ["append", "talk", "x"]):
         answer = run(*words, "--db", copy)
 
-        assert answer.code != 0
-        assert answer.out == ""
-        (line,) = answer.err.splitlines()
-        assert "copy.db is a copy made while the database was in use" in line
-        assert "`cutbank backup`" in line
-        assert "`cutbank verify --adopt`" in line
+        assert (answer.code > 0, answer.out, answer.err.count("\n")) == (True, "", 1)
+        assert all(hint in answer.err for hint in hints)
 
-
-def test_verify_adopts_what_the_copy_has(run: Run, copy: Path) -> None:
     assert "all is well" in run("verify", "--adopt", "--db", copy).out
-
     said = run("recall", "talk", "--search", "In the", "--db", copy).out
     assert "In the file." in said
     assert "In the log." not in said
 
 
 def test_a_damaged_copy_is_not_adopted(run: Run, copy: Path) -> None:
-    content = bytearray(copy.read_bytes())
-    content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
-    copy.write_bytes(content)
+    content = copy.read_bytes()
+    half = len(content) // 2
+    copy.write_bytes(content[:half] + bytes(len(content) - half))
+    rows: Refusals = [(["--adopt", "--db", str(copy)], "copy.db is damaged")]
 
-    answer = run("verify", "--adopt", "--db", copy)
+    assert not answered_wrongly(run, rows, "verify")
 
-    assert answer.code != 0
-    assert "copy.db is damaged" in answer.err
-    assert len(answer.err.splitlines()) == 1
+
+FULL = Path("/dev/full")
+
+
+@pytest.fixture
+def said(run: Run) -> None:
+    run("append", "s", "Is the bank cut?")
+
+
+def test_a_session_goes_to_standard_output_and_its_report_beside_it(run: Run, said: None) -> None:
+    answer = run("export", "s", "--to", "openai-chat")
+
+    assert json.loads(answer.out) == [{"role": "user", "content": "Is the bank cut?"}]
+    assert answer.err.startswith("s: the log as openai-chat, ")
+
+
+def test_on_a_terminal_an_export_does_nothing_but_show(
+    run: Run, said: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act_as_terminal(monkeypatch)
+    run("append", "s", "Is the bank\x9b2J cut\u202e?")
+
+    assert "\\x9b2J cut\\u202e" in run("export", "s", "--to", "openai-chat").out
+
+
+def test_a_new_file_is_written_and_reported(run: Run, said: None, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+
+    answer = run("export", "s", "--to", "anthropic", "--view", "--out", out, "--json")
+
+    assert list(answer.json) == [field.name for field in fields(ExportReport)]
+    assert answer.json["bytes"] == out.stat().st_size
+    assert (answer.json["of"], answer.json["lost"]) == ("view", {})
+
+
+WRONG: Refusals = [
+    (["--to", "runes"], "the format 'runes' is not known: choose one of claude-code"),
+    (["--to", "aider-history"], "the format 'aider-history' is only read"),
+    (["--to", "codex", "--lineage", "none"], "has no lineage 'none' (there is: main)"),
+    (["--to", "openhands-v1"], "is a folder of files: name a new folder with --out"),
+    (["--to", "openai-chat", "--json"], "name a file for the session with --out"),
+    (["--to", "openai-chat", "--out", "there.json"], "there.json is there already"),
+    (["--to", "openai-chat", "--out", "no/out.json"], "no is not a folder: make it first"),
+    (["--to", "cutbank-archive", "--view"], "an archive holds the log"),
+    (["--to", "openai-chat", "--all"], "name the sessions to write, or say --all"),
+]
+
+
+def test_what_cannot_be_written_is_refused_in_a_line(
+    run: Run, said: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there.json").write_text("mine")
+
+    assert not answered_wrongly(run, WRONG, "export", "s")
+    assert Path("there.json").read_text() == "mine"
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_said_in_a_line(address: str, said: None) -> None:
+    command = [*PROGRAM, "--db", address, "export", "s", "--to", "openai-chat"]
+
+    with FULL.open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert done.returncode == 2
+    assert b"No space left on device" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_formats_are_listed_with_what_can_be_done_with_them(run: Run) -> None:
+    listed = {one["name"]: one for one in run("formats", "--json").json}
+
+    assert listed.keys() == {*FORMATS, "cutbank-archive"}
+    assert listed["aider-history"]["write"] is False
+    assert listed["openhands-v1"]["folder"] is True
+    assert listed["codex"]["follow"] is True
+    shown = run("formats").out
+    assert all(name in shown for name in listed)

@@ -1,4 +1,4 @@
-"""No number, and no file, that a source got wrong spoils anything else that is stored."""
+"""An import that is interrupted, not alone, or of odd values stores all that it can, once."""
 
 import json
 import re
@@ -6,22 +6,83 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from claude_code_talk import Talk
+from claude_code_talk import SESSION, Talk
 from opened_stores import store_of
+from transcripts import import_file
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.session_events import Usage
 
-SAMPLES = Path(__file__).parents[2] / "samples"
-NUMBERS = re.compile(r"(?<=[:\[,\s])-?\d+(?:\.\d+)?(?=\s*[,}\]\n])")
+from .conftest import talk_of
 
 
 @pytest.fixture
-def engine() -> str:
-    """How events are stored is tested on both databases elsewhere."""
-    return "sqlite"
+def talk() -> Talk:
+    """Two turns with a call each: eight entries."""
+    return talk_of(SESSION, turns=2)
+
+
+@pytest.fixture
+def file(tmp_path: Path, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the talk's transcript, of which each block is a batch of its own."""
+    monkeypatch.setattr(transcript_import, "MAX_BATCH_CHARACTERS", 10)
+    file = tmp_path / f"{SESSION}.jsonl"
+    file.write_bytes(talk.raw())
+    return file
+
+
+def test_an_interrupted_import_is_marked_and_resumes(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
+    def interrupt(done: int, _: int) -> None:
+        if done > len(talk.raw()) // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(import_path(store, file, progress=interrupt))
+    assert store.session(SESSION).log.incomplete_import == str(file)
+    partial = store.session(SESSION).log.state.blocks
+
+    report = import_file(store, file)
+
+    assert 0 < partial < 8
+    assert report.added == 8 - partial
+    assert store.session(SESSION).log.incomplete_import is None
+    assert len(store.session(SESSION).view().entries) == 8
+
+
+def test_two_that_import_the_same_file_at_once_store_it_once(
+    store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        talk.user(f"more of it, {number}" * 100)
+    file.write_bytes(talk.raw())
+    monkeypatch.setattr(transcript_import, "MAX_BATCH_CHARACTERS", 20_000)
+    finished: list[FileReport] = []
+
+    def heard(done: int, total: int) -> None:
+        # The first one has stored a batch, and opened the session with it.
+        if not finished and done > total / 2:
+            with cutbank.open(store.name) as other:
+                finished.append(import_file(other, file))
+
+    (report,) = import_path(store, file, progress=heard)
+
+    assert finished[0].complete
+    assert report.complete
+    assert report.errors == []
+    assert report.added + finished[0].added == 58
+    assert len(store.session(SESSION).recall(search="more of it")) == 50
+    assert verify(store).is_ok
+
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+NUMBERS = re.compile(r"(?<=[:\[,\s])-?\d+(?:\.\d+)?(?=\s*[,}\]\n])")
 
 
 def test_a_number_that_nothing_can_hold_spoils_no_database(tmp_path: Path) -> None:

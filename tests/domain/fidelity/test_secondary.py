@@ -1,0 +1,214 @@
+"""What is measured in addition to facts: their context, users' rules, and what is novel."""
+
+from dataclasses import replace
+
+from fidelity_sessions import NAMES, Talk, cut_talks, dropping, measure, score_summary
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.later_references import RowBoundary
+from cutbank.domain.fidelity.plain_words import PlainWords, WordContexts
+from cutbank.domain.fidelity.rows import WHOLE_HISTORY
+from cutbank.domain.fidelity.session_reading import SessionReading
+from cutbank.domain.fidelity.visibility import find_novel_facts
+from cutbank.domain.ranges import Ranges
+
+# C: a fact counts in its context where two of the words stand beside it that stood there.
+
+CONTEXTS = WordContexts(PlainWords())
+IN_CONTEXT = measure(
+    Talk()
+    .user("go")
+    .calls_tool("look", "ask")
+    .returns("the harbour gate opens zone_of slowly")
+    .says("well")
+    .says("well")
+    .says("close zone_of with bronze hinges"),
+    (3, 4),
+)
+
+
+def test_a_fact_is_in_context_where_two_of_its_words_stand_near() -> None:
+    hits = {
+        "gate: zone_of, harbour": (1, 1),  # words of the last hidden row
+        "bronze close zone_of": (1, 1),  # words of the row that uses it
+        "harbour zone_of bronze": (1, 1),
+        "zone_of": (1, 0),
+        "gate gate zone_of river bank": (1, 0),
+        "harbour gate opens": (0, 0),
+        f"harbour gate {'river ' * 20}zone_of": (1, 0),
+        f"harbour gate\n{'river ' * 10}\nzone_of": (1, 1),
+    }
+    found = {summary: score_summary(IN_CONTEXT, summary) for summary in hits}
+
+    assert {text: (one.hits, one.context_hits) for text, one in found.items()} == hits
+
+
+def test_a_row_that_is_kept_keeps_the_context_and_a_shortened_one_what_shows() -> None:
+    (dropped,) = dropping(IN_CONTEXT.reading, IN_CONTEXT.boundaries)
+    kept = replace(dropped, kept=Ranges.span(3, 3))
+
+    for shown, hits in [(None, 1), ("gate zone_of", 0), ("harbour gate zone_of", 1)]:
+        segment = replace(kept, shown={3: shown} if shown else {})
+        assert IN_CONTEXT.score([segment]).context_hits == hits, shown
+
+
+def test_where_less_than_two_words_ever_stood_nothing_is_context() -> None:
+    talk = Talk().user("zone_of").says("gate").says("go on").says("zone_of gate")
+
+    scores = measure(talk, (3, 2)).score([WHOLE_HISTORY])
+    assert (scores.stakes, scores.hits, scores.context_hits) == (1, 1, 0)
+
+
+def test_words_near_are_whole_and_stand_within_reach() -> None:
+    gap = " " * 96
+
+    assert CONTEXTS.collect_words("it took 12 ms and 12ms longer", "12ms") == {"took", "longer"}
+    assert CONTEXTS.collect_words(f"bank{gap}zone_of{gap}deep", "zone_of") == {"bank", "deep"}
+    assert CONTEXTS.collect_words(f"bank {gap}zone_of {gap}deep", "zone_of") == set()
+
+
+TEXT = st.lists(
+    st.sampled_from(["river", "bank", "deep", "gate", "zone_of", "zone_of.x", ",", "\n"]),
+    max_size=60,
+)
+
+
+@given(TEXT.map(" ".join))
+def test_the_words_near_are_always_those_of_a_plain_search(text: str) -> None:
+    line = PlainWords()
+    spots, facts, start = [], [], 0
+    for part in text.split("\n"):
+        read = line.parse_line(part)
+        spots += [(spot.word, start + spot.start, start + spot.end) for spot in read.word_spots]
+        facts += [(start + fact.start, start + fact.end) for fact in read.facts]
+        start += len(part) + 1
+
+    assert CONTEXTS.list_nearby_words(text, "zone_of") == tuple(
+        frozenset(word for word, a, b in spots if a >= first - 100 and b <= last + 100)
+        for first, last in facts
+    )
+
+
+# Sentences in which users say how things must be, and whether their words survive
+
+RULE = "Never touch the harbour gate before bronze hinges arrive."
+
+
+def ruled(said: str = RULE) -> FidelityMeasure:
+    return measure(Talk().user(said).says("well").says("well").says("well"), (3, 4))
+
+
+def sentences(measure: FidelityMeasure) -> list[str]:
+    return [rule.text for at in measure.beside.hidden_rules for rule in at.rules]
+
+
+def test_only_sentences_with_a_word_of_constraint_count() -> None:
+    texts = {
+        f"The river is deep. {RULE} It ran dry?\nPlease  dredge\n- keep the bank\nrivers run": [
+            *(RULE, "Please dredge", "- keep the bank")
+        ],
+        **{
+            said: [said]
+            for said in (
+                *("you must dredge", "don't dredge", "don\u2019t dredge", "only dredge rivers"),
+                *("make sure rivers run", "dredge, instead of digging", "ALWAYS dredge"),
+                "at least seven rivers",
+            )
+        },
+        "the keeper sat on the custard, mustard and lonely oyster": [],
+        "only do it": [],  # no plain word that could be followed
+        "never " + "dredge " * 100: [],  # pasted, without an end
+        # What a program put into a message is not the user's.
+        f"<system-reminder>You must dredge.</system-reminder>{RULE}": [RULE],
+    }
+
+    assert {text: sentences(ruled(text)) for text in texts} == texts
+    by_others = Talk().user("go").says(RULE).attached(RULE).says("well").says("well")
+    assert sentences(measure(by_others, (3, 4))) == []
+
+
+def test_a_sentence_survives_by_four_of_five_words() -> None:
+    rows = [
+        # Its plain words: never, touch, harbour, gate, bronze, hinges, arrive.
+        (RULE, "hinges of bronze, harbour gate; touch never", 1),
+        (RULE, "hinges of bronze, harbour gate; never", 0),
+        ("Never touch harbour gate hinges.", "touch harbour gate hinges", 1),
+        (RULE, "", 0),
+    ]
+    for rule, summary, kept in rows:
+        scores = score_summary(ruled(rule), summary)
+        assert (scores.constraints, scores.constraints_kept) == (1, kept), summary
+
+
+def test_a_message_that_still_shows_keeps_what_it_says() -> None:
+    of = ruled()
+    (dropped,) = dropping(of.reading, of.boundaries)
+    kept = replace(dropped, kept=Ranges.span(1, 1))
+
+    for shown, count in [(None, 1), ("Never touch", 0), (RULE[:-1], 1)]:
+        segment = replace(kept, shown={1: shown} if shown else {})
+        assert of.score([segment]).constraints_kept == count, shown
+    assert of.score([WHOLE_HISTORY]).constraints_kept == 1
+
+
+def test_what_the_user_says_again_in_the_kept_window_is_not_hidden() -> None:
+    talk = Talk().user(RULE).says("well").says("well").user(RULE).says("well")
+
+    assert sentences(measure(talk, (3, 4))) == []
+    assert sentences(measure(talk, (3, 5))) == [RULE]
+
+
+def test_a_sentence_counts_once_at_each_boundary() -> None:
+    talk = Talk().user(f"{RULE}\n{RULE}").user(RULE).says("well").says("well").says("well")
+
+    assert measure(talk, (2, 4), (3, 5)).score([WHOLE_HISTORY]).constraints == 2
+
+
+# What summaries carry, and what of it stands nowhere in history
+
+NAMED = (
+    Talk()
+    .system("zone_of")
+    .user("src/river.py")
+    .says("bank_of")
+    .says("gate_of")
+    .says("hinge_of")
+    .says("later_on")
+)
+
+
+def test_what_no_row_had_said_by_then_is_novel_but_for_positions_of_the_log() -> None:
+    counts = {
+        "river.py, zone_of and bank_of; made_up in src/other.py": (5, 2),
+        "gate_of": (1, 0),
+        "hinge_of later_on": (2, 2),
+        "see #4 and #1": (2, 0),  # call 3 saw positions up to 4
+        "see #5": (1, 1),
+        "see #0": (1, 1),
+        "made_up made_up": (1, 1),
+        "": (0, 0),
+    }
+    found = {summary: score_summary(measure(NAMED, (3, 4)), summary) for summary in counts}
+
+    assert {text: (one.carried, one.novel) for text, one in found.items()} == counts
+    # Each summary counts once.
+    assert score_summary(measure(NAMED, (3, 4), (4, 5)), "made_up").novel == 1
+
+
+@given(cut_talks(), st.lists(NAMES, max_size=4), st.integers(0, 12))
+def test_novel_is_always_what_no_row_below_the_call_carries(
+    cut: tuple[SessionReading, tuple[RowBoundary, ...]], facts: list[str], number: int
+) -> None:
+    reading, _ = cut
+    handle = f"#{number}"
+    for call in range(1, reading.rows.calls + 1):
+        below = reading.rows.rows[: reading.count_rows_seen(call)]
+        said = {key for row in below for key in reading.words.find_carried_keys(row.text)}
+        newest = max((row.position for row in below), default=0)
+
+        found = {*find_novel_facts([*facts, handle], reading, call)}
+
+        assert {fact for fact in facts if fact not in said and fact != handle} == found - {handle}
+        assert (handle in found) == (handle not in said and not 1 <= number <= newest)
