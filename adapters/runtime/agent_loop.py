@@ -1,13 +1,15 @@
 """Keeps one agent's session within its model's context, before and after each call."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import ceil
 from os import getpid
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
-from ...domain.compaction import MAIN_LINEAGE, derive_lineage_id
+from ...domain.compaction import derive_lineage_id
 from ...domain.compaction_events import BoundaryActivated, CompactionRequested, Trigger
 from ...domain.context_limit import LimitSource
 from ...domain.errors import (
@@ -16,9 +18,9 @@ from ...domain.errors import (
     NothingToCompactError,
     StalePlanError,
 )
-from ...domain.hooks import CompactionEvent, CompactionEventKind
+from ...domain.hooks import CompactionEventKind
 from ...domain.overflow import recognize_overflow
-from ...domain.policies.policy import Policy, find_warning, is_due
+from ...domain.policies.policy import find_warning, is_due
 from ...domain.session_events import Usage
 from ...projections.history_view import HistoryView
 from ...projections.hook_payloads import context_warning
@@ -27,56 +29,21 @@ from ..settings.policy_catalog import get_policy
 from ..storage.event_log.storage_errors import translate_storage_errors
 from .compaction.cancellation import Cancellation
 from .compaction.compactor import MAX_REPLANS
-from .compaction.from_settings import (
-    make_compaction_request,
-    make_loop_habits,
-    make_summary_chain,
-    policy_by,
-)
-from .compaction.listeners import notify_listeners
-from .compaction.options import CompactionRequest, LoopHabits, LoopOptions
-from .compaction.outcome import CompactionOutcome
-from .compaction.overflow_advice import make_overflow_error
+from .compaction.options import CompactionRequest, LoopOptions
+from .compaction.outcome import CompactionOutcome, make_overflow_error
 from .compaction.planner import SessionSnapshot
-from .compaction.prepared_boundary import PreparedBoundaries, PreparedView, prepare_boundary
+from .compaction.prepared_boundary import (
+    PreparedView,
+    prepare_boundary,
+    read_prepared_view,
+    serve_prepared,
+)
 from .compaction.summary_chain import UnwrittenError
 from .sessions.session_log import SessionLog
 from .sessions.store_context import ShadowPolicies
 from .telemetry.activation import measure_preparation
 
-
-def open_loop(
-    log: SessionLog,
-    policy: str | Policy | None = None,
-    *,
-    limit: int | None = None,
-    model: str | None = None,
-    options: LoopOptions | None = None,
-) -> "AgentLoop":
-    """Open the loop of a session; see `StoredSession.loop`."""
-    options = options or LoopOptions()
-    settings, lineage = log.settings, options.lineage
-    request = make_compaction_request(
-        settings,
-        model,
-        log.logged_context(lineage, limit),
-        policy=policy_by(settings, policy, options.settings),
-        limit=limit,
-        chain=make_summary_chain(settings, model, tuple(options.summarizers))
-        if options.summarizers is not None
-        else None,
-        pins=options.pins,
-        instructions=options.instructions,
-        tracked_files=options.tracked_files,
-    )
-    habits = make_loop_habits(settings, options)
-    if options.shadows and lineage != MAIN_LINEAGE:
-        raise InvalidSettingError(f"shadows run next to {MAIN_LINEAGE}, not next to {lineage}")
-    shadows = None
-    names = settings.shadow.policies if options.shadows is None else options.shadows
-    if names and lineage == MAIN_LINEAGE and log.context.start_shadows:
-        shadows = log.context.start_shadows(log, names, request, habits)
-    return AgentLoop(log, request, model=model, lineage=lineage, habits=habits, shadows=shadows)
+_T = TypeVar("_T")
 
 
 class AgentLoop:
@@ -92,25 +59,27 @@ class AgentLoop:
         self,
         log: SessionLog,
         request: CompactionRequest,
+        options: LoopOptions,
         *,
         model: str | None,
-        lineage: str,
-        habits: LoopHabits,
         shadows: ShadowPolicies | None = None,
     ) -> None:
         self.log = log
         self.request = request
+        self.options = options
+        """With the settings filled in, where they were None."""
         self.model = model
-        self.lineage = lineage
-        self.habits = habits
         self.shadows = shadows
         self.last: CompactionOutcome | None = None
         """The outcome of this loop's newest compaction, or why it did nothing."""
-        self._compactor = log.compactor(lineage)
-        self._lineage_id = derive_lineage_id(log.namespace, log.key, lineage)
-        self._swap = PreparedBoundaries(self._compactor)
+        self._compactor = log.compactor(options.lineage)
+        self._lineage_id = derive_lineage_id(log.namespace, log.key, options.lineage)
         self._automatic = replace(request, trigger=Trigger.THRESHOLD)
         self._running: Cancellation | None = None
+
+    @property
+    def lineage(self) -> str:
+        return self.options.lineage
 
     @measure_preparation
     def prepare(self) -> HistoryView:
@@ -121,7 +90,7 @@ class AgentLoop:
         """
         with translate_storage_errors(self.log.context.name):
             snapshot, view = self._read_snapshot()
-            if view.boundary == snapshot.view.boundary and self.habits.auto:
+            if view.boundary == snapshot.view.boundary and self.options.auto:
                 self._warn(snapshot)
             if self.shadows:
                 self.shadows.decide(view.coordinate.position)
@@ -180,13 +149,7 @@ class AgentLoop:
                 # The error gives no token count, but the request was larger than our estimate.
                 request = replace(request, usage=request.limit)
                 snapshot = self._compactor.planner.take_snapshot(request)
-            at = snapshot.view.coordinate
-            self.log.record_overflow(
-                overflow.message,
-                model=self.model,
-                lineage=at.lineage,
-                lineage_version=at.lineage_version,
-            )
+            self.log.record_overflow(overflow.message, snapshot.view, model=self.model)
             if snapshot.was_compacted_for(Trigger.OVERFLOW):
                 raise make_overflow_error(
                     snapshot.window, overflow, self.model, "after it was compacted for it"
@@ -225,11 +188,12 @@ class AgentLoop:
         snapshot = self._compactor.planner.take_snapshot(self._automatic)
         if snapshot.decided.requested and self._resume_request(snapshot):
             snapshot = self._compactor.planner.take_snapshot(self._automatic)
-        if not self.habits.auto:
+        if not self.options.auto:
             return snapshot, snapshot.view
         if not self._is_due(snapshot):
             if snapshot.decided.prepared:
-                self._swap.read_ahead(snapshot.decided.prepared)
+                # Now, so that it need not be read when it is served.
+                self._compactor.reader.read_boundary(snapshot.decided.prepared)
             else:
                 self._begin_background(snapshot)
             return snapshot, snapshot.view
@@ -254,15 +218,11 @@ class AgentLoop:
         """Notify listeners of the context in use if the policy warns about it."""
         listeners = self._compactor.listeners
         if listeners and (warning := find_warning(self.request.policy, snapshot.window)):
-            event = CompactionEvent(
+            self._compactor.notify(
                 CompactionEventKind.CONTEXT_WARNING,
-                self.log.key,
-                self.log.namespace,
-                self.lineage,
                 policy=self.request.policy.name,
                 message=context_warning(warning),
             )
-            notify_listeners(listeners, event)
 
     def _is_due(self, snapshot: SessionSnapshot) -> bool:
         """Return whether this request may compact by threshold."""
@@ -274,7 +234,7 @@ class AgentLoop:
         )
 
     def _was_this_turns(self, snapshot: SessionSnapshot) -> bool:
-        if not self.habits.once_a_turn:
+        if not self.options.once_a_turn:
             return False
         if not snapshot.was_drawn_by(Trigger.THRESHOLD) and not self._was_prepared(snapshot):
             return False
@@ -294,7 +254,7 @@ class AgentLoop:
         if snapshot.window.request_tokens < self.request.limit < snapshot.window.used_tokens:
             return False  # the provider would refuse it, and there may be more to take out
         grown = snapshot.state.tokens - snapshot.read_state_at(futile).tokens
-        return grown < self.habits.regrowth * self.request.limit
+        return grown < self.options.regrowth * self.request.limit
 
     def _serve_prepared(
         self, snapshot: SessionSnapshot, request: CompactionRequest
@@ -303,9 +263,9 @@ class AgentLoop:
         for _ in range(MAX_REPLANS):
             if not snapshot.decided.prepared:
                 return None
-            coming = self._swap.read_prepared_view(snapshot, request)
+            coming = read_prepared_view(self._compactor, snapshot, request)
             try:
-                is_served = self._swap.serve(coming)
+                is_served = serve_prepared(self._compactor, coming)
             except StalePlanError:  # another process decided at the same moment
                 snapshot = self._compactor.planner.take_snapshot(request)
                 continue
@@ -327,16 +287,16 @@ class AgentLoop:
 
     def _begin_background(self, snapshot: SessionSnapshot) -> None:
         """Start writing the next summary in the background if it is nearly due and not running."""
-        part, decided = self.habits.prepare_at, snapshot.decided
+        part, decided = self.options.prepare_at, snapshot.decided
         if (
-            part is None
+            not part
             or self._compactor.decisions.is_held(decided.requested)
             or self._is_futile(snapshot)
         ):
             return
         preparations, size = self.log.context.preparations, snapshot.state.tokens
         if preparations.is_futile(
-            self._lineage_id, size, self.habits.regrowth * self.request.limit
+            self._lineage_id, size, self.options.regrowth * self.request.limit
         ):
             return
         used = ceil(snapshot.window.used_tokens / part)
@@ -404,3 +364,31 @@ class AgentLoop:
             pass  # another process was faster, and its decision ended the request
         self._compactor.decisions.give_up(requested, why)
         return True
+
+
+class AsyncAgentLoop:
+    """An AgentLoop with awaitable calls; cancelling one stops its compaction."""
+
+    def __init__(self, loop: AgentLoop) -> None:
+        self.loop = loop
+
+    async def prepare(self) -> HistoryView:
+        return await self._run_in_thread(self.loop.prepare)
+
+    async def record_call(self, view: HistoryView, **call: Any) -> None:
+        await self._run_in_thread(lambda: self.loop.record_call(view, **call))
+
+    async def handle_overflow(self, error: object) -> HistoryView:
+        return await self._run_in_thread(lambda: self.loop.handle_overflow(error))
+
+    async def _run_in_thread(self, call: Callable[[], _T]) -> _T:
+        working = asyncio.ensure_future(asyncio.to_thread(call))
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            self.loop.cancel()
+            # The call puts everything back before it ends; only then is the task cancelled.
+            await asyncio.wait([working])
+            if not working.cancelled():
+                working.exception()  # the cancellation is the error to raise
+            raise

@@ -14,27 +14,14 @@ _STATUS = {"status_code", "statuscode", "http_status", "httpstatuscode", "raw_st
 _CODES = {"code", "type", "status", "reason", "error_type", "error_code", "__type", "errortype"}
 _WORDS = {"message", "msg", "error_message", "errormessage", "title"}
 _PARTS = {
-    "body",
-    "content",
-    "data",
-    "detail",
-    "details",
-    "error",
-    "errors",
-    "metadata",
-    "param",
-    "previous_errors",
-    "raw",
-    "response",
-    "responsemetadata",
-    "text",
-}
+    "body", "content", "data", "detail", "details", "error", "errors", "metadata", "param",
+    "previous_errors", "raw", "response", "responsemetadata", "text",
+}  # fmt: skip
 _COUNTS = {"n_prompt_tokens": "tokens", "n_ctx": "limit"}
 _ATTRIBUTES = ("status_code", "code", "status", "type", "message", "body", "details", "response")
 _RESPONSE = ("status_code", "status", "text", "content", "body")
 _STATUS_IN_TEXT = re.compile(
-    r"(?:^|error code[: ]+|status(?: code)?[:= ]+|http(?:/[\d.]+)? |\()([45]\d\d)\b",
-    re.IGNORECASE,
+    r"(?:^|error code[: ]+|status(?: code)?[:= ]+|http(?:/[\d.]+)? |\()([45]\d\d)\b", re.IGNORECASE
 )
 _JSON_BEGINS = re.compile(r"[\[{]")
 
@@ -72,7 +59,8 @@ class Evidence:
             case BaseException():
                 self._look_at_exception(thing, depth)
             case Mapping():
-                self._look_at_body(thing, depth)
+                for key, part in _list_items(thing):
+                    self._take(key, part, depth)
             case list() | tuple():
                 for part in thing[:_MAX_PARTS]:
                     self.look_at(part, depth + 1)
@@ -95,10 +83,6 @@ class Evidence:
             part = _get_part(thing, name)
             if part is not None and not callable(part):
                 self._take(name, part, depth)
-
-    def _look_at_body(self, body: Mapping[Any, Any], depth: int) -> None:
-        for key, part in _list_items(body):
-            self._take(key, part, depth)
 
     def _take(self, key: str, part: object, depth: int) -> None:
         name = key.lower()

@@ -122,7 +122,8 @@ def _make_overflow(code: str, evidence: Evidence) -> Overflow:
 def _match_wordings(text: str, wordings: tuple[OverflowWording, ...]) -> Overflow | None:
     for wording in wordings:
         if match := wording.pattern.search(text):
-            tokens, limit = _read_number(match, "tokens"), _read_number(match, "limit")
+            counts = match.groupdict()
+            tokens, limit = _parse_count(counts.get("tokens")), _parse_count(counts.get("limit"))
             answer = ANSWER_SHARE_PATTERN.search(text, match.start(), match.start() + 400)
             if tokens is not None and answer and (share := _parse_count(answer[1])) is not None:
                 tokens = tokens - share if share < tokens else tokens
@@ -134,10 +135,6 @@ def _match_wordings(text: str, wordings: tuple[OverflowWording, ...]) -> Overflo
                 limit=limit,
             )
     return None
-
-
-def _read_number(match: re.Match[str], group: str) -> int | None:
-    return _parse_count(match.groupdict().get(group))
 
 
 def _parse_count(digits: str | None) -> int | None:

@@ -39,38 +39,20 @@ OVERFLOW_CODES: Final = {
 """Codes that always mean an overflow, with the provider if only one uses it."""
 
 OTHER_STATUSES: Final = frozenset({401, 402, 403, 429, 529})
-OTHER_CODES: Final = frozenset(
-    {
-        "array_above_max_length",
-        "authentication_error",
-        "authenticationerror",
-        "billing_error",
-        "exceeded_current_quota_error",
-        "insufficient_quota",
-        "model_capacity_exhausted",
-        "modelauthenticationerror",
-        "modelquotaexceedederror",
-        "modelratelimiterror",
-        "overloaded_error",
-        "overloadederror",
-        "permission_error",
-        "permissiondeniederror",
-        "rate_limit_error",
-        "rate_limit_exceeded",
-        "rate_limit_reached_error",
-        "rate_limited",
-        "ratelimiterror",
-        "ratelimitexceeded",
-        "request_too_large",  # bytes of the body, not tokens of the context
-        "requesttoolargeerror",
-        "resource_exhausted",
-        "string_above_max_length",
-        "throttlingexception",
-        "token_quota_exceeded",
-        "toomanyrequestsexception",
-    }
-)
-"""Codes of errors about rates, money, keys, load or the size of one piece."""
+OTHER_CODES: Final = frozenset({
+    "array_above_max_length", "string_above_max_length", "request_too_large",
+    "requesttoolargeerror", "authentication_error", "authenticationerror",
+    "modelauthenticationerror", "permission_error", "permissiondeniederror", "billing_error",
+    "exceeded_current_quota_error", "insufficient_quota", "modelquotaexceedederror",
+    "token_quota_exceeded", "modelratelimiterror", "rate_limit_error", "rate_limit_exceeded",
+    "rate_limit_reached_error", "rate_limited", "ratelimiterror", "ratelimitexceeded",
+    "throttlingexception", "toomanyrequestsexception", "model_capacity_exhausted",
+    "overloaded_error", "overloadederror", "resource_exhausted",
+})  # fmt: skip
+"""Codes of errors about rates, money, keys, load or the size of one piece.
+
+`request_too_large` is about bytes of the body, not tokens of the context.
+"""
 
 
 RATE_OR_QUOTA_PATTERN: Final = re.compile(

@@ -9,7 +9,7 @@ from cutbank import CompactionOptions, LoopOptions, SessionStore, StoredSession
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.runtime.agent_loop import AgentLoop
-from cutbank.adapters.runtime.compaction.listeners import make_status_listener
+from cutbank.adapters.runtime.compaction.event_sink import make_status_listener
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import CompactionFailed

@@ -2,9 +2,10 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
+from typing import Any
 
 import pytest
 from agent_talk import TOO_LONG, Scripted, full, talk
@@ -15,11 +16,8 @@ from cutbank import AsyncAgentLoop, Block, LoopOptions, StoredSession, ToolCall,
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.errors import (
-    CompactionCancelledError,
-    ContextOverflowError,
-)
-from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto
+from cutbank.domain.errors import CompactionCancelledError, ContextOverflowError
+from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto, ViewStats
 from cutbank.domain.pins import PinRules
 from cutbank.domain.session_events import Parent, Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -29,22 +27,14 @@ from cutbank.projections.planned_compaction import PlannedCompaction
 LIMIT = 8_000
 
 
-def boundaries(session: StoredSession, told: list[CompactionEvent]) -> int:
+def boundaries(told: list[CompactionEvent]) -> int:
     return sum(happening.moment is CompactionEventKind.ACTIVATED for happening in told)
-
-
-@pytest.fixture
-def told(store: SessionStore) -> list[CompactionEvent]:
-    """All that is told of compactions in the store."""
-    heard: list[CompactionEvent] = []
-    store.listeners.append(heard.append)
-    return heard
 
 
 # Before a call
 
 
-def test_a_view_below_the_threshold_is_served_as_it_is(
+def test_a_view_below_the_threshold_stays(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
     talk(session, 2)
@@ -58,9 +48,7 @@ def test_a_view_below_the_threshold_is_served_as_it_is(
 
 
 @pytest.mark.claim("S2.20", "S2.26", "S2.32", "S2.33", "S3.12")
-def test_a_view_over_the_threshold_is_compacted_before_it_is_served(
-    session: StoredSession,
-) -> None:
+def test_a_view_over_the_threshold_is_compacted_before_a_call(session: StoredSession) -> None:
     before = full(session).view()
 
     view = session.loop(limit=LIMIT).prepare()
@@ -73,25 +61,23 @@ def test_a_view_over_the_threshold_is_compacted_before_it_is_served(
 
 
 @pytest.mark.claim("S2.27")
-def test_a_request_is_compacted_once_until_the_model_answers_or_its_call_is_recorded(
-    session: StoredSession, told: list[CompactionEvent]
-) -> None:
+def test_a_request_is_compacted_once(session: StoredSession, told: list[CompactionEvent]) -> None:
     full(session)
     first = session.loop(limit=LIMIT).prepare()
     # Under a lower limit the same view is over the threshold again.
     lower = session.loop(limit=5_000)
 
     assert [lower.prepare() for _ in range(3)] == [first] * 3
-    assert boundaries(session, told) == 1
+    assert boundaries(told) == 1
 
     lower.record_call(first, usage=Usage(input=first.tokens, output=3))
     second = lower.prepare()
-    assert boundaries(session, told) == 2
+    assert boundaries(told) == 2
     session.append(Block.assistant("done"), Block.user("next"))
     assert session.loop(limit=3_500).prepare().boundary != second.boundary
 
 
-def test_a_turn_can_be_granted_one_compaction(
+def test_a_turn_may_have_one_compaction(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
     full(session)
@@ -101,18 +87,16 @@ def test_a_turn_can_be_granted_one_compaction(
         session.append(ToolCall(tool_call_id=f"c{number}", name="read", arguments={}))
         session.append(ToolResult(tool_call_id=f"c{number}", content="r" * 400))
         loop.prepare()
-    assert boundaries(session, told) == 1
+    assert boundaries(told) == 1
 
     session.append(Block.assistant("done"), Block.user("next"))
     loop.prepare()
 
-    assert boundaries(session, told) == 2
+    assert boundaries(told) == 2
 
 
 @pytest.mark.claim("S3.14")
-def test_a_sub_agent_and_a_loop_that_is_not_automatic_compact_after_an_overflow_only(
-    store: SessionStore,
-) -> None:
+def test_sub_agents_and_loops_by_hand_compact_after_an_overflow_only(store: SessionStore) -> None:
     sub = store.session("sub", parent=Parent(namespace="default", key="main"))
     loops = (
         full(sub).loop(limit=LIMIT),
@@ -124,18 +108,13 @@ def test_a_sub_agent_and_a_loop_that_is_not_automatic_compact_after_an_overflow_
         assert loop.handle_overflow(TOO_LONG).boundary is not None
 
 
-def held_up(session: StoredSession) -> StoredSession:
-    """A session over the threshold, of which pins hold nearly all."""
-    session.pin(session.append(Block.user("x" * 26_000)).last)
-    talk(session, 2)
-    return session
-
-
 @pytest.mark.claim("S3.33")
-def test_what_cannot_become_smaller_is_tried_again_once_the_session_has_grown(
+def test_a_futile_attempt_waits_for_growth(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    loop = held_up(session).loop(limit=LIMIT, options=LoopOptions(settings={"keep_tokens": 100}))
+    session.pin(session.append(Block.user("x" * 26_000)).last)
+    talk(session, 2)
+    loop = session.loop(limit=LIMIT, options=LoopOptions(settings={"keep_tokens": 100}))
 
     views = [loop.prepare() for _ in range(5)]
 
@@ -152,7 +131,7 @@ def test_what_cannot_become_smaller_is_tried_again_once_the_session_has_grown(
     assert session.log.compactor().decisions.read_state().futile == 0
 
 
-def test_the_first_prompt_and_standing_instructions_stay_whatever_a_summary_says(
+def test_the_first_prompt_and_standing_instructions_stay_word_for_word(
     session: StoredSession,
 ) -> None:
     session.append(Block.user("Build the parser. Never touch migrations."))
@@ -176,38 +155,41 @@ def test_the_first_prompt_and_standing_instructions_stay_whatever_a_summary_says
 # Cancelling
 
 
-@pytest.mark.claim("S2.53")
-def test_cancelling_stops_a_summary_and_leaves_the_view_as_it_was(
-    session: StoredSession,
-) -> None:
-    writes, stopped = threading.Event(), threading.Event()
+class Never:
+    """A summarizer that is at it until it is cancelled."""
 
-    async def never(_: Material) -> Draft:
-        writes.set()
+    name = "never"
+
+    def __init__(self) -> None:
+        self.writes, self.stopped = threading.Event(), threading.Event()
+
+    async def summarize(self, _: Material) -> Draft:
+        self.writes.set()
         try:
             await asyncio.Event().wait()
         finally:
-            stopped.set()
+            self.stopped.set()
         raise AssertionError("unreachable")
 
-    before = full(session).view()
-    loop = session.loop(limit=LIMIT, options=LoopOptions(summarizers=[Scripted(never)]))
-    caught: list[BaseException] = []
 
-    def prepares() -> None:
-        try:
-            loop.prepare()
-        except CompactionCancelledError as error:
-            caught.append(error)
+def never_done(session: StoredSession) -> tuple[Never, AgentLoop]:
+    never = Never()
+    return never, full(session).loop(limit=LIMIT, options=LoopOptions(summarizers=[never]))
 
-    agent = threading.Thread(target=prepares)
-    agent.start()
-    assert writes.wait(30)
-    loop.cancel()
-    agent.join(30)
 
-    assert caught
-    assert stopped.is_set()
+@pytest.mark.claim("S2.53")
+def test_cancelling_leaves_the_view_as_it_was(session: StoredSession) -> None:
+    never, loop = never_done(session)
+    before = session.view()
+    with ThreadPoolExecutor() as agent:
+        preparing = agent.submit(loop.prepare)
+        assert never.writes.wait(30)
+        loop.cancel()
+
+        with pytest.raises(CompactionCancelledError):
+            preparing.result(30)
+
+    assert never.stopped.is_set()
     after = session.view()
     assert (after.entries, after.boundary) == (before.entries, None)
     assert session.log.compactor().decisions.read_state().requested == 0
@@ -216,30 +198,15 @@ def test_cancelling_stops_a_summary_and_leaves_the_view_as_it_was(
 
 
 def test_cancelling_an_awaited_call_stops_its_summary(session: StoredSession) -> None:
-    full(session)
+    never, loop = never_done(session)
 
     async def run() -> None:
-        writes = asyncio.Event()
-        mine = asyncio.get_running_loop()
-        stopped = threading.Event()
-
-        async def never(_: Material) -> Draft:
-            mine.call_soon_threadsafe(writes.set)
-            try:
-                await asyncio.Event().wait()
-            finally:
-                stopped.set()
-            raise AssertionError("unreachable")
-
-        loop = AsyncAgentLoop(
-            session.loop(limit=LIMIT, options=LoopOptions(summarizers=[Scripted(never)]))
-        )
-        preparing = asyncio.create_task(loop.prepare())
-        await asyncio.wait_for(writes.wait(), 30)
+        preparing = asyncio.create_task(AsyncAgentLoop(loop).prepare())
+        assert await asyncio.to_thread(never.writes.wait, 30)
         preparing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await preparing
-        assert stopped.is_set()
+        assert never.stopped.is_set()
 
     asyncio.run(run())
 
@@ -247,10 +214,8 @@ def test_cancelling_an_awaited_call_stops_its_summary(session: StoredSession) ->
 
 
 def test_an_awaited_loop_does_what_the_other_does(session: StoredSession) -> None:
-    full(session)
-
     async def run() -> HistoryView:
-        loop = AsyncAgentLoop(session.loop(limit=LIMIT))
+        loop = AsyncAgentLoop(full(session).loop(limit=LIMIT))
         view = await loop.prepare()
         await loop.record_call(view, usage=Usage(input=10, output=1), renderer="anthropic")
         return await loop.handle_overflow(TOO_LONG)
@@ -264,9 +229,7 @@ def test_an_awaited_loop_does_what_the_other_does(session: StoredSession) -> Non
 # What is told
 
 
-def test_every_moment_is_told_in_order_with_sizes(
-    session: StoredSession, told: list[CompactionEvent]
-) -> None:
+def test_moments_are_told_in_order(session: StoredSession, told: list[CompactionEvent]) -> None:
     before = full(session).view()
 
     view = session.loop(limit=LIMIT).prepare()
@@ -283,12 +246,9 @@ def test_every_moment_is_told_in_order_with_sizes(
         CompactionEventKind.REVERTED,
     ]
     first, done = told[0], told[5]
-    assert first.before is not None
-    assert (first.before.tokens, first.before.blocks) == (before.tokens, len(before.entries))
+    assert first.before == ViewStats(before.tokens, len(before.entries))
     assert first.after is None
-    assert done.after is not None
-    assert done.after.blocks == len(view.entries)
-    assert done.after.tokens == view.tokens
+    assert done.after == ViewStats(view.tokens, len(view.entries), summaries=1)
     assert told[6].source == "compact"
 
 
@@ -300,17 +260,10 @@ def test_a_hook_may_add_instructions(store: SessionStore, session: StoredSession
         asked.append(material.instructions)
         return Draft("A summary of it.")
 
-    def wishes(happening: CompactionEvent) -> Veto | None:
-        if happening.moment is CompactionEventKind.PRE_COMPACT:
-            return Veto(instructions="Keep the ticket's number.")
-        return None
+    store.listeners.append(lambda _: Veto(instructions="Keep the ticket's number."))
+    options = LoopOptions(summarizers=[Scripted(writes)], instructions="Be short.")
 
-    store.listeners.append(wishes)
-    loop = full(session).loop(
-        limit=LIMIT, options=LoopOptions(summarizers=[Scripted(writes)], instructions="Be short.")
-    )
-
-    loop.prepare()
+    full(session).loop(limit=LIMIT, options=options).prepare()
 
     assert asked == ["Be short.\nKeep the ticket's number."]
 
@@ -346,42 +299,40 @@ def test_a_listener_that_fails_stops_nothing(
 # After a crash
 
 
-def test_a_request_whose_process_died_is_picked_up(
-    database: str, clock: Clock, tmp_path: Path
-) -> None:
+def begin_and_die(session: StoredSession, **how: Any) -> int:
+    """Record a request whose process does no more."""
+    order = replace(session.loop(limit=LIMIT).request, **how)
+    compactor = session.log.compactor()
+    planned = compactor.planner.plan(order)
+    assert isinstance(planned, PlannedCompaction)
+    return compactor.decisions.record_request(order, planned)
+
+
+def test_a_request_whose_process_died_is_picked_up(database: str, clock: Clock) -> None:
     with cutbank.open(database, clock=clock) as store:
         session = store.session("s")
         talk(session, 26)
         session.append(Block.user("and now?"))
-        order = session.loop(limit=LIMIT).request
-        planned = session.log.compactor().planner.plan(order)
-        assert isinstance(planned, PlannedCompaction)
-        session.log.compactor().decisions.record_request(
-            order, planned
-        )  # and here its process died
+        begin_and_die(session)
 
     with cutbank.open(database, clock=clock) as store:
         session = store.session("s")
-        loop: AgentLoop = session.loop(limit=LIMIT)
+        loop = session.loop(limit=LIMIT)
+        decisions = session.log.compactor().decisions
         assert loop.prepare().boundary is None  # whoever asked may be at it still
-        assert session.log.compactor().decisions.read_state().requested
+        assert decisions.read_state().requested
 
         clock.now += timedelta(seconds=loop.request.chain.max_duration_s)
         view = loop.prepare()
 
         assert view.boundary is not None
         assert view.boundary.trigger is Trigger.MANUAL
-        assert session.log.compactor().decisions.read_state().requested == 0
+        assert decisions.read_state().requested == 0
 
 
 def test_no_agent_waits_for_what_a_dead_worker_wanted(session: StoredSession, clock: Clock) -> None:
     talk(session, 26)
-    order = replace(session.loop(limit=LIMIT).request, by="a worker", lease_s=60.0)
-    planned = session.log.compactor().planner.plan(order)
-    assert isinstance(planned, PlannedCompaction)
-    requested = session.log.compactor().decisions.record_request(
-        order, planned
-    )  # and here its process died
+    requested = begin_and_die(session, by="a worker", lease_s=60.0)
     clock.now += timedelta(hours=1)
 
     view = session.loop(limit=LIMIT).prepare()

@@ -1,7 +1,9 @@
 """Transcripts become sessions: all of it, once, and whatever is wrong is said."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from claude_code_talk import SESSION, Talk, text
@@ -20,12 +22,6 @@ from cutbank.domain.errors import ImportFileError, NothingToCompactError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.rendering.catalog import render_view
-
-
-@pytest.fixture
-def engine() -> str:
-    """How events are stored is tested on both databases elsewhere."""
-    return "sqlite"
 
 
 def texts(view: HistoryView) -> list[str]:
@@ -60,13 +56,25 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / f"{SESSION}.jsonl"
 
 
+@pytest.fixture
+def imported(store: SessionStore, file: Path) -> Callable[[Talk], StoredSession]:
+    """Import a talk, and again, which adds nothing."""
+
+    def imports(talk: Talk) -> StoredSession:
+        file.write_bytes(talk.raw())
+        import_file(store, file)
+        assert import_file(store, file).added == 0
+        return store.session(SESSION, create=False)
+
+    return imports
+
+
 def test_a_transcript_becomes_a_session(store: SessionStore, talk: Talk, file: Path) -> None:
     file.write_bytes(talk.raw())
 
     report = import_file(store, file)
 
-    view = store.session(SESSION, create=False).view()
-    assert texts(view) == [
+    assert texts(store.session(SESSION, create=False).view()) == [
         "look around", "I look", '{"command":"ls"}', '{"command":"ls"}',
         "a.txt", "b.txt", "two files", "thanks",
     ]  # fmt: skip
@@ -75,26 +83,21 @@ def test_a_transcript_becomes_a_session(store: SessionStore, talk: Talk, file: P
     assert (report.tool_calls, report.tool_results, report.errors) == (2, 2, [])
 
 
-def test_a_call_is_recorded_once_with_what_it_saw(
-    store: SessionStore, talk: Talk, file: Path
+def test_a_call_is_recorded_once(talk: Talk, imported: Callable[[Talk], StoredSession]) -> None:
+    session = imported(talk)
+
+    log = session.log.events.read(session.log.chain(), Ranges.span(1, session.position))
+    first, second = [one for one in log if isinstance(one.event, ModelCalled)]
+    call = cast(ModelCalled, second.event)
+    assert (cast(ModelCalled, first.event).call_id, call.call_id) == ("m1", "m2")
+    assert call.usage is not None
+    assert (call.usage.context, call.usage.output) == (123, 9)
+    assert texts(session.view(at=call.position))[-1] == "b.txt"
+
+
+def test_a_rewind_takes_back_the_tail(
+    store: SessionStore, imported: Callable[[Talk], StoredSession]
 ) -> None:
-    file.write_bytes(talk.raw())
-    import_file(store, file)
-    import_file(store, file)
-
-    chain = store.events.find_session_chain("default", SESSION)
-    head = store.session(SESSION).position
-    log = store.events.read(chain, Ranges.span(1, head))
-    calls = [one.event for one in log if isinstance(one.event, ModelCalled)]
-    view = store.session(SESSION).view(at=calls[1].position)
-
-    assert [call.call_id for call in calls] == ["m1", "m2"]
-    assert calls[1].usage is not None
-    assert (calls[1].usage.context, calls[1].usage.output) == (123, 9)
-    assert texts(view)[-1] == "b.txt"
-
-
-def test_a_rewind_takes_back_the_old_tail(store: SessionStore, file: Path) -> None:
     talk = Talk()
     talk.user("one")
     answer = talk.says("m1", text("two"))
@@ -102,30 +105,24 @@ def test_a_rewind_takes_back_the_old_tail(store: SessionStore, file: Path) -> No
     talk.says("m2", text("off we go"))
     talk.user("right turn", parentUuid=answer)
     talk.says("m3", text("much better"))
-    file.write_bytes(talk.raw())
 
-    import_file(store, file)
-    import_file(store, file)
+    session = imported(talk)
 
-    session = store.session(SESSION)
     assert texts(session.view()) == ["one", "two", "right turn", "much better"]
     assert [found.block.text for found in session.recall(search="off we go")] == ["off we go"]
     assert verify(store).is_ok
 
 
 def test_its_own_compactions_are_the_lineage_recorded(
-    store: SessionStore, talk: Talk, file: Path
+    store: SessionStore, talk: Talk, imported: Callable[[Talk], StoredSession]
 ) -> None:
     talk.boundary(postTokens=900)
     talk.summary("They looked around.")
     talk.says("m3", text("what next?"))
-    file.write_bytes(talk.raw())
 
-    report = import_file(store, file)
+    session = imported(talk)
 
-    session = store.session(SESSION)
     view = session.view()
-    assert report.compactions == 1
     assert session.log.lineages == ["recorded"]
     assert view.inherited_from == "recorded"
     assert view.summary is not None
@@ -137,9 +134,7 @@ def test_its_own_compactions_are_the_lineage_recorded(
     assert verify(store).is_ok
 
 
-def test_a_call_that_the_source_went_on_without_is_closed(
-    store: SessionStore, talk: Talk, file: Path
-) -> None:
+def test_a_call_that_is_left_open_is_closed(store: SessionStore, talk: Talk, file: Path) -> None:
     talk.calls("m3", "t3")
     talk.user("never mind")
     talk.calls("m4", "t4")
@@ -177,9 +172,7 @@ def side_by_side() -> Talk:
     return talk
 
 
-def test_results_pair_wherever_they_stand_and_one_without_a_call_is_kept_with_its_reason(
-    store: SessionStore, file: Path, tmp_path: Path
-) -> None:
+def test_results_pair_wherever_they_stand(store: SessionStore, file: Path, tmp_path: Path) -> None:
     file.write_bytes(side_by_side().raw())
 
     report = import_file(store, file)
@@ -208,9 +201,7 @@ def test_results_pair_wherever_they_stand_and_one_without_a_call_is_kept_with_it
     assert again == [entry["uuid"] for entry in side_by_side().entries]
 
 
-def test_a_file_that_grew_is_as_if_it_had_been_imported_at_once(
-    store: SessionStore, file: Path, tmp_path: Path
-) -> None:
+def test_a_file_may_grow_line_by_line(store: SessionStore, file: Path, tmp_path: Path) -> None:
     lines = side_by_side().raw().splitlines(keepends=True)
 
     for end in range(1, len(lines) + 1):
@@ -218,9 +209,7 @@ def test_a_file_that_grew_is_as_if_it_had_been_imported_at_once(
         import_file(store, file)
     with cutbank.open(tmp_path / "once.db") as once:
         import_file(once, file)
-        expected = texts(once.session(SESSION).view())
-
-    assert texts(store.session(SESSION).view()) == expected
+        assert texts(store.session(SESSION).view()) == texts(once.session(SESSION).view())
 
 
 def test_a_session_in_two_files_pairs_across_them(store: SessionStore, tmp_path: Path) -> None:
@@ -236,9 +225,7 @@ def test_a_session_in_two_files_pairs_across_them(store: SessionStore, tmp_path:
     assert reports[1].tool_results == 1
 
 
-def test_a_result_pairs_with_the_call_that_another_sessions_file_ended_with(
-    store: SessionStore, file: Path
-) -> None:
+def test_a_result_pairs_with_the_call_of_an_earlier_file(store: SessionStore, file: Path) -> None:
     lines = side_by_side().raw().splitlines(keepends=True)
     later = file.with_name(SESSION.replace("5", "6") + ".jsonl")
     file.write_bytes(b"".join(lines[:2]))
@@ -257,9 +244,7 @@ def test_a_result_pairs_with_the_call_that_another_sessions_file_ended_with(
     assert import_file(store, later).added == 0
 
 
-def test_a_line_that_cannot_be_read_is_kept_raw_with_its_reason_and_found(
-    store: SessionStore, talk: Talk, file: Path
-) -> None:
+def test_an_unreadable_line_is_kept_and_found(store: SessionStore, talk: Talk, file: Path) -> None:
     lines = {
         b'{"type": "user", said: "zebra"}': "not JSON",
         b'{"type": "user", "said": "zebra \0"}': "holds NUL bytes",
@@ -274,19 +259,16 @@ def test_a_line_that_cannot_be_read_is_kept_raw_with_its_reason_and_found(
     assert [one.block.text for one in notes] == [
         line.decode(errors="backslashreplace") for line in lines
     ]
-    for number, (note, error, reason) in enumerate(
-        zip(notes, report.errors, lines.values(), strict=True), start=1
-    ):
-        assert note.block.origin
-        assert str(note.block.origin.refused).startswith(reason)
-        assert error.startswith(f"{file}:{number}: {reason}")
+    for number, reason in enumerate(lines.values()):
+        origin = notes[number].block.origin
+        assert origin
+        assert str(origin.refused).startswith(reason)
+        assert report.errors[number].startswith(f"{file}:{number + 1}: {reason}")
     assert (report.entries, report.imported) == (11, 8)
     assert import_file(store, file).added == 0
 
 
-def test_a_line_that_was_cut_off_is_kept_once_however_often_it_is_read(
-    store: SessionStore, talk: Talk, file: Path
-) -> None:
+def test_a_line_that_was_cut_off_is_kept_once(store: SessionStore, talk: Talk, file: Path) -> None:
     talk.user("the last words of it")
     raw = talk.raw()
 
@@ -310,9 +292,7 @@ def test_what_cannot_stand_in_a_view_is_kept_whatever_is_in_it(session: StoredSe
     assert "answer" in batch.errors[0]
 
 
-def test_unknown_entries_are_kept_raw_and_counted(
-    store: SessionStore, talk: Talk, file: Path
-) -> None:
+def test_unknown_entries_are_kept_and_counted(store: SessionStore, talk: Talk, file: Path) -> None:
     talk.add("hologram", payload={"x": 1})
     file.write_bytes(talk.raw())
 
@@ -331,9 +311,7 @@ def test_nothing_to_import_is_said(store: SessionStore, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_shared_transcript_imports_verifies_and_compacts(
-    store: SessionStore, shared_sessions: Path
-) -> None:
+def test_shared_transcripts_import_and_compact(store: SessionStore, shared_sessions: Path) -> None:
     reports = list(import_path(store, shared_sessions / "claude-code"))
 
     assert reports
@@ -344,11 +322,9 @@ def test_every_shared_transcript_imports_verifies_and_compacts(
     assert verify(store).violations == []
     for session in store.sessions():
         assert violations(session.view()) == [], session
-        for version in range(1, 30):
-            if session.log.lineages:
-                at = session.view().coordinate
-                if version <= at.lineage_version:
-                    assert violations(session.view(lineage_version=version)) == [], session
+        at = session.view().coordinate
+        for version in range(1, at.lineage_version + 1 if session.log.lineages else 0):
+            assert violations(session.view(lineage_version=version)) == [], session
         try:
             outcome = session.compact(limit=12_000)
         except NothingToCompactError:
@@ -359,9 +335,7 @@ def test_every_shared_transcript_imports_verifies_and_compacts(
     assert all(not report.added for report in import_path(store, shared_sessions / "claude-code"))
 
 
-def test_tools_that_no_log_can_hold_are_left_out_with_a_word(
-    store: SessionStore, tmp_path: Path
-) -> None:
+def test_tools_that_no_log_can_hold_are_left_out(store: SessionStore, tmp_path: Path) -> None:
     file = tmp_path / "body.json"
     deep = "[" * 400 + "]" * 400
     said = '{"role": "user", "content": "words"}'
@@ -376,9 +350,7 @@ def test_tools_that_no_log_can_hold_are_left_out_with_a_word(
     assert verify(store).is_ok
 
 
-def test_a_result_takes_no_call_of_a_sub_agent_in_its_own_file(
-    store: SessionStore, file: Path
-) -> None:
+def test_a_result_takes_no_call_of_a_sub_agent(store: SessionStore, file: Path) -> None:
     talk = Talk()
     talk.user("go")
     talk.user("look", parentUuid=None, isSidechain=True)
@@ -386,8 +358,7 @@ def test_a_result_takes_no_call_of_a_sub_agent_in_its_own_file(
     talk.result("t1", "one", parentUuid="unknown", isSidechain=True)
     file.write_bytes(talk.raw())
 
-    first = import_file(store, file)
-    again = import_file(store, file)
+    first, again = import_file(store, file), import_file(store, file)
 
     assert first.errors == again.errors
     assert "t1 answers no open call" in first.errors[0]

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from agent_talk import full
 from opened_stores import store_of
 
 import cutbank
@@ -22,13 +23,8 @@ def settled(tmp_path: Path) -> Iterator[Settled]:
         def opens(text: str) -> cutbank.StoredSession:
             file = tmp_path / "ours.toml"
             file.write_text(text)
-            session = closing.enter_context(
-                cutbank.open(tmp_path / "log.db", settings=file)
-            ).session("s")
-            for turn in range(40):
-                session.append(Block.user(f"question {turn} " + "q" * 400))
-                session.append(Block.assistant(f"answer {turn} " + "a" * 400))
-            return session
+            store = closing.enter_context(cutbank.open(tmp_path / "log.db", settings=file))
+            return full(store.session("s"))
 
         yield opens
 
@@ -53,9 +49,7 @@ def test_what_a_call_says_goes_before_the_file(settled: Settled) -> None:
     assert session.loop(limit=100_000).prepare().boundary is None
 
 
-def test_settings_that_a_call_gives_are_those_of_the_policy_that_the_file_names(
-    settled: Settled,
-) -> None:
+def test_a_call_may_set_the_policy_that_the_file_names(settled: Settled) -> None:
     session = settled(
         '[compaction]\npolicy = "tunacode"\nsettings = {reserve_tokens = 1_000}\nlimit = 9_000\n'
     )

@@ -16,6 +16,7 @@ from cutbank import (
 )
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.domain.compaction_events import Trim
+from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Plan, Window
 
 
@@ -31,6 +32,28 @@ class CutAt:
     def plan(self, _: Window) -> Plan | None:
         trims = (Trim(position=self.shortened, head=10, tail=5),) if self.shortened else ()
         return Plan(cut=self.cut, reason="the test wants it", summary_tokens=500, trims=trims)
+
+
+@dataclass(frozen=True)
+class Prunes:
+    """A policy that drops, and shortens, the blocks that the test names."""
+
+    name: ClassVar[str] = "prunes"
+
+    drops: str = ""
+    shortens: str = ""
+
+    def plan(self, _: Window) -> Plan | None:
+        trims = tuple(Trim(position=int(at), head=100, tail=20) for at in self.shortens.split())
+        return Plan(None, "the test wants it", 0, trims, Ranges.of(map(int, self.drops.split())))
+
+
+def prunes(*drops: int) -> Prunes:
+    return Prunes(drops=" ".join(map(str, drops)))
+
+
+def shortens(position: int) -> Prunes:
+    return Prunes(shortens=str(position))
 
 
 def said(text: str) -> Block:

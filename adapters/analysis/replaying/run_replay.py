@@ -27,6 +27,7 @@ from ....projections.replay.replay import (
     replay_recording,
 )
 from ...runtime.exporting.new_file import open_new_path
+from ...runtime.sessions.context_meter import find_context_limit
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import open_new
@@ -154,7 +155,7 @@ def replay(
     with translate_storage_errors(session.log.context.name), ExitStack() as stack:
         if lineage is not None:
             check_new_lineage(session, lineage)
-        found = session.log.find_context_limit(limit=limit, model=model)
+        found = find_context_limit(session, limit=limit, model=model)
         recording, decisions = read_calibrated(session)
         decider = make_decider(
             policy,

@@ -21,8 +21,8 @@ from ....projections.replay.policy_decider import ContinuedLineage, PolicyDecide
 from ....projections.replay.recording import RecordedCall
 from ....projections.replay.replay_fold import ReplayFold
 from ....projections.view_content import RecordedEvent
-from ...runtime.compaction.listeners import notify_listeners
-from ...runtime.compaction.options import LoopHabits
+from ...runtime.compaction.event_sink import notify_listeners
+from ...runtime.compaction.options import LoopOptions
 from ...runtime.sessions.session_log import SessionLog
 from ...runtime.sessions.store_context import StoreContext
 from ...runtime.sessions.stored_session import StoredSession
@@ -202,7 +202,7 @@ class LoopShadows:
 
 
 def start_shadows(
-    log: SessionLog, policies: Sequence[str | Policy], terms: CompactionTerms, habits: LoopHabits
+    log: SessionLog, policies: Sequence[str | Policy], terms: CompactionTerms, options: LoopOptions
 ) -> LoopShadows:
     """Start a shadow for each policy, with otherwise the agent's options.
 
@@ -219,8 +219,8 @@ def start_shadows(
             StoredSession(log),
             SHADOW_PREFIX + label,
             own,
-            once_a_turn=habits.once_a_turn,
-            regrowth=habits.regrowth,
+            once_a_turn=bool(options.once_a_turn),
+            regrowth=options.regrowth,
         )
     return LoopShadows(shadow_watch_of(log.context), tuple(shadows.values()))
 

@@ -15,7 +15,7 @@ from ....domain.pricing import Pricing, describe_pricing
 from ....projections.history_view import HistoryView
 from ...analysis.auditing.diffs import find_compaction_number
 from ...models.context_limits import make_overrides
-from ...runtime.compaction.listeners import make_status_listener
+from ...runtime.compaction.event_sink import make_status_listener
 from ...runtime.compaction.options import CompactionOptions
 from ...runtime.compaction.outcome import CompactionOutcome
 from ..command_line.completion import suggest_policies

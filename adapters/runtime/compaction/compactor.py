@@ -9,6 +9,7 @@ from typing import Any
 from eventsourcing.persistence import PersistenceError
 
 from ....domain.blocks import Kind
+from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import Trigger
 from ....domain.errors import (
     CompactionCancelledError,
@@ -32,17 +33,16 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from ..telemetry.activation import make_compaction_watch
 from .cancellation import Cancellation
-from .event_sink import CompactionEventSink, CompactionObserver
+from .event_sink import CompactionEventSink, Notify, ignore_event, notify_listeners
 from .lineage_writer import LineageWriter
-from .listeners import notify_listeners
 from .options import CompactionRequest
 from .outcome import (
+    CompactionObserver,
     CompactionOutcome,
     explain_plan,
-    find_earlier_outcome,
-    make_no_need_outcome,
+    make_idle_outcome,
     make_outcome,
-    make_overtaken_outcome,
+    make_stored_outcome,
 )
 from .planner import Planner
 from .summary_chain import AcceptedDraft, SummaryChain, UnwrittenError
@@ -93,9 +93,8 @@ class Compactor:
         LeaseLostError if one has taken over.
         """
         with make_compaction_watch(self.reader, request) as watch:
-            return watch.finish(
-                self._run_compaction(request, cancellation or Cancellation(), watch)
-            )
+            outcome = self._run_compaction(request, cancellation or Cancellation(), watch)
+            return watch.finish(outcome)
 
     def _run_compaction(
         self, request: CompactionRequest, cancellation: Cancellation, watch: CompactionObserver
@@ -108,7 +107,7 @@ class Compactor:
                 self.decisions.check_free(request)
             planned = self.planner.plan(request)
             if isinstance(planned, Window):
-                return make_no_need_outcome(request, planned)
+                return make_idle_outcome(request, planned)
             sink = CompactionEventSink((watch, *self.listeners), self.reader, request, planned)
             request, planned = self._apply_hooks(sink, request, planned)
             request_version = self.decisions.record_request(request, planned)
@@ -118,7 +117,7 @@ class Compactor:
                 with suppress(PersistenceError):
                     self.decisions.record_failure(str(error) or type(error).__name__)
             raise
-        sink.note_request()
+        sink.notify(CompactionEventKind.REQUESTED)
         try:
             return self._carry_out(request, planned, request_version, sink, cancellation)
         except BaseException as error:
@@ -131,7 +130,7 @@ class Compactor:
                     futile_at=_find_futile_position(error, planned),
                     cancelled=isinstance(error, CompactionCancelledError),
                 )
-            sink.note_failure(str(error))
+            sink.notify(CompactionEventKind.FAILED, reason=str(error))
             raise
 
     def explain(self, request: CompactionRequest) -> CompactionOutcome:
@@ -139,7 +138,7 @@ class Compactor:
         planned = self.planner.plan(request)
         explanation = explain_plan(request, planned)
         if isinstance(planned, Window):
-            return replace(make_no_need_outcome(request, planned), explanation=explanation)
+            return replace(make_idle_outcome(request, planned), explanation=explanation)
         written = self._write_summary(
             replace(request, chain=SummaryChain()), planned, Cancellation()
         )
@@ -154,22 +153,24 @@ class Compactor:
         `trigger` says what set it off if no caller did; `details` go to listeners. Raises
         StalePlanError if another process has decided.
         """
-        details |= {"trigger": trigger}
+        details["trigger"] = trigger
         boundary = self.decisions.activate(prepared, trigger)
         message = of_boundary(self.reader.key, self.reader.read_boundary(boundary)[0])
-        self._notify(CompactionEventKind.ACTIVATED, boundary, message=message, **details)
-        self._notify(CompactionEventKind.SESSION_START, boundary, source="compact", **details)
+        self.notify(CompactionEventKind.ACTIVATED, boundary=boundary, message=message, **details)
+        self.notify(
+            CompactionEventKind.SESSION_START, boundary=boundary, source="compact", **details
+        )
         return boundary
 
     def drop(self, prepared: int, reason: str, **details: Any) -> None:
         """Give up a prepared boundary unless another process has served or replaced it."""
         if self.decisions.drop(prepared, reason):
-            self._notify(CompactionEventKind.DROPPED, prepared, reason=reason, **details)
+            self.notify(CompactionEventKind.DROPPED, boundary=prepared, reason=reason, **details)
 
     def revert(self) -> int:
         """Serve the boundary beneath the active one again; return the reverted boundary."""
         reverted = self.decisions.revert()
-        self._notify(CompactionEventKind.REVERTED, reverted)
+        self.notify(CompactionEventKind.REVERTED, boundary=reverted)
         return reverted
 
     def _apply_hooks(
@@ -194,7 +195,7 @@ class Compactor:
         cancellation: Cancellation,
     ) -> CompactionOutcome:
         """Write and record; if others have decided since, check what is still valid."""
-        written = self._write_summary(request, planned, cancellation, sink, request_version)
+        written = self._write_summary(request, planned, cancellation, sink.notify, request_version)
         for attempt in range(1, MAX_REPLANS + 1):
             try:
                 post_tokens = planned.count_post_tokens(written.draft.text)
@@ -219,30 +220,31 @@ class Compactor:
                 after = ViewStats(post_tokens, planned.blocks_after, int(bool(written.draft.text)))
                 pruned = describe_pruning(request.policy, planned.window, gone)
                 sink.note_boundary(
-                    boundary, written, after, len(gone), pruned=pruned, is_served=request.activate
+                    boundary,
+                    written.summarizer,
+                    after,
+                    len(gone),
+                    pruned=pruned,
+                    is_served=request.activate,
                 )
                 return make_outcome(request, planned, written, boundary)
-            if done := self._find_earlier(request):
-                self.decisions.record_spent(
-                    request_version,
-                    written,
-                    "overtaken",
-                    "it was done under the same key meanwhile",
-                )
-                sink.note_failure(done.reason)
-                return done
-            again = self._replan(request, planned)
+            again = self._find_earlier(request) or self._replan(request, planned)
             if isinstance(again, CompactionOutcome):
-                self.decisions.record_spent(request_version, written, "overtaken", again.reason)
+                why = (
+                    "it was done under the same key meanwhile" if again.compacted else again.reason
+                )
+                self.decisions.record_spent(request_version, written, "overtaken", why)
                 self.decisions.give_up(request_version, again.reason)
-                sink.note_failure(again.reason)
+                sink.notify(CompactionEventKind.FAILED, reason=again.reason)
                 return again
             # If the other boundary did not change the material, its summary stays valid.
             if not again.is_written_from(planned.material):
                 self.decisions.record_spent(
                     request_version, written, "overtaken", "others have decided meanwhile"
                 )
-                written = self._write_summary(request, again, cancellation, sink, request_version)
+                written = self._write_summary(
+                    request, again, cancellation, sink.notify, request_version
+                )
             planned = again
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -253,34 +255,36 @@ class Compactor:
         try:
             planned = self.planner.plan(request)
         except NothingToCompactError as error:
-            return make_overtaken_outcome(
-                request, before.window, self.planner.take_snapshot(request).window, str(error)
-            )
-        if isinstance(planned, Window):
-            return make_overtaken_outcome(request, before.window, planned, "enough is free now")
-        return planned
+            now, why = self.planner.take_snapshot(request).window, str(error)
+        else:
+            if not isinstance(planned, Window):
+                return planned
+            now, why = planned, "enough is free now"
+        why = f"another compaction was decided while this one was written: {why}"
+        return make_idle_outcome(request, before.window, now, why)
 
     def _write_summary(
         self,
         request: CompactionRequest,
         planned: PlannedCompaction,
         cancellation: Cancellation,
-        sink: CompactionEventSink | None = None,
+        notify: Notify = ignore_event,
         request_version: int | None = None,
     ) -> AcceptedDraft:
         material = planned.material
         if not material.removed_items:
-            draft, summarizer = reuse_summary(planned)
-            return AcceptedDraft(draft, summarizer, 0.0, ())
+            return AcceptedDraft(*reuse_summary(planned), 0.0)
         if not planned.plan.summary_tokens:
             notice = NoticeSummarizer()
-            return AcceptedDraft(notice.summarize(material), notice.name, 0.0, ())
+            return AcceptedDraft(notice.summarize(material), notice.name, 0.0)
 
         def judge(draft: Draft) -> None:
             check_draft(draft, material, user_texts=self._find_user_texts(draft, material))
 
         try:
-            return request.chain.write(material, judge, cancellation, sink, planned.plan.on_failure)
+            return request.chain.write(
+                material, judge, cancellation, notify, planned.plan.on_failure
+            )
         except UnwrittenError as error:
             self.decisions.record_refusals(request_version, error.refusals)
             raise
@@ -300,15 +304,20 @@ class Compactor:
         return list(leaving.values())
 
     def _find_earlier(self, request: CompactionRequest) -> CompactionOutcome | None:
+        """Return what an earlier compaction with the request's key did, None if there is none."""
         if request.idempotency_key is None:
             return None
-        return find_earlier_outcome(self.store, self.reader, request.idempotency_key)
-
-    def _notify(self, moment: CompactionEventKind, boundary: int, **details: Any) -> None:
         reader = self.reader
-        event = CompactionEvent(
-            moment, reader.key, reader.namespace, reader.lineage, boundary=boundary, **details
-        )
+        id = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
+        if (done := self.store.select_key(id, request.idempotency_key)) is None:
+            return None
+        boundary, summary, _ = reader.read_boundary(done.first)
+        return make_stored_outcome(boundary, summary, "done before under the same key")
+
+    def notify(self, moment: CompactionEventKind, **details: Any) -> None:
+        """Notify listeners of what happens besides a compaction."""
+        reader = self.reader
+        event = CompactionEvent(moment, reader.key, reader.namespace, reader.lineage, **details)
         notify_listeners(self.listeners, event)
 
 

@@ -1,29 +1,68 @@
-"""Notifies listeners of the events of one compaction and collects their answers."""
+"""Notifies listeners of compactions' events, and collects their answers."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from ....domain.compaction import derive_lineage_id
+from ....domain.compaction_terms import CompactionTerms
 from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto, ViewStats
-from ....domain.utilization import PruningResult
 from ....projections.hook_payloads import compact_boundary, context_pruned
-from ....projections.planned_compaction import PlannedCompaction
-from ...storage.view_reader import ViewReader
-from .listeners import notify_listeners
-from .options import CompactionRequest
-from .outcome import CompactionOutcome
-from .summary_chain import AcceptedDraft, DraftRefusal, SummaryObserver
+
+if TYPE_CHECKING:
+    from ....domain.utilization import PruningResult
+    from ....projections.planned_compaction import PlannedCompaction
+    from ...storage.view_reader import ViewReader
+
+logger = logging.getLogger("cutbank.compaction")
+
+Notify = Callable[..., object]
+"""Passes on a `CompactionEventKind`, with the event's details by name."""
 
 
-class CompactionEventSink(SummaryObserver):
+def ignore_event(moment: CompactionEventKind, **details: object) -> None:
+    """Notify nobody."""
+
+
+def notify_listeners(listeners: Sequence[Listener], event: CompactionEvent) -> list[Veto]:
+    """Return the listeners' answers to an event; a listener that fails is logged and skipped."""
+    answers = []
+    for listener in listeners:
+        try:
+            answer = listener(event)
+        except Exception:  # a failing listener must not stop the session
+            logger.exception("a listener failed at %s of %r", event.moment, event.session)
+        else:
+            if answer is not None:
+                answers.append(answer)
+    return answers
+
+
+def make_status_listener(shows: Callable[[bool], None]) -> Listener:
+    """Return a listener that shows True when a compaction starts work, and False after it.
+
+    Each True is followed by one False, however the compaction ends.
+    """
+
+    def listens(event: CompactionEvent) -> None:
+        if event.moment is CompactionEventKind.REQUESTED:
+            shows(True)
+        elif event.moment in (CompactionEventKind.RECORDED, CompactionEventKind.FAILED):
+            shows(False)
+
+    return listens
+
+
+class CompactionEventSink:
+    """Adds what is known of one compaction to each of its events."""
+
     def __init__(
         self,
         listeners: Sequence[Listener],
-        reader: ViewReader,
-        request: CompactionRequest,
-        planned: PlannedCompaction,
+        reader: "ViewReader",
+        terms: CompactionTerms,
+        planned: "PlannedCompaction",
     ) -> None:
         self._listeners = listeners
         self._lineage = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
@@ -35,72 +74,43 @@ class CompactionEventSink(SummaryObserver):
             session=reader.key,
             namespace=reader.namespace,
             lineage=reader.lineage,
-            trigger=request.trigger,
-            policy=request.policy.name,
+            trigger=terms.trigger,
+            policy=terms.policy.name,
             before=self._before,
             compacted_blocks=len(planned.settlement.removed_items),
-            instructions=request.instructions,
+            instructions=terms.instructions,
         )
 
     def ask_hooks(self) -> Veto:
         """Return all instructions, joined, and the first veto."""
         wishes, veto = [self._so_far.instructions], None
-        for answer in self._notify(CompactionEventKind.PRE_COMPACT):
+        for answer in self.notify(CompactionEventKind.PRE_COMPACT):
             wishes.append(answer.instructions)
             veto = veto if veto is not None else answer.veto
         together = "\n".join(wish for wish in wishes if wish) or None
         self._so_far = replace(self._so_far, instructions=together)
         if veto is not None:
-            self._notify(CompactionEventKind.REJECTED, reason=f"vetoed: {veto}")
+            self.notify(CompactionEventKind.REJECTED, reason=f"vetoed: {veto}")
         return Veto(instructions=together, veto=veto)
-
-    def note_request(self) -> None:
-        self._notify(CompactionEventKind.REQUESTED)
-
-    def note_begin(self, summarizer: str) -> None:
-        self._notify(CompactionEventKind.SUMMARIZING, summarizer=summarizer)
-
-    def note_refusal(self, refusal: DraftRefusal) -> None:
-        self._notify(
-            CompactionEventKind.REJECTED,
-            summarizer=refusal.summarizer,
-            reason=str(refusal),
-            rule=refusal.rule,
-            error=refusal.error,
-            model=refusal.model,
-            usage=refusal.usage,
-            cost_usd=refusal.cost_usd,
-            latency_s=refusal.latency_s,
-        )
-
-    def note_accepted(self, written: AcceptedDraft) -> None:
-        self._notify(
-            CompactionEventKind.SUMMARIZED,
-            summarizer=written.summarizer,
-            model=written.draft.model,
-            usage=written.draft.usage,
-            cost_usd=written.draft.cost_usd,
-            latency_s=written.latency_s,
-        )
 
     def note_boundary(
         self,
         boundary: int,
-        written: AcceptedDraft,
+        summarizer: str,
         after: ViewStats,
         compacted_blocks: int,
         *,
-        pruned: PruningResult | None,
+        pruned: "PruningResult | None",
         is_served: bool,
     ) -> None:
         self._so_far = replace(
             self._so_far,
             boundary=boundary,
-            summarizer=written.summarizer,
+            summarizer=summarizer,
             after=after,
             compacted_blocks=compacted_blocks,
         )
-        self._notify(CompactionEventKind.RECORDED)
+        self.notify(CompactionEventKind.RECORDED)
         if is_served:
             message = compact_boundary(
                 self._so_far.session,
@@ -109,38 +119,10 @@ class CompactionEventSink(SummaryObserver):
                 trigger=self._so_far.trigger,
                 pre_tokens=self._before.tokens,
             )
-            self._notify(CompactionEventKind.ACTIVATED, message=message)
+            self.notify(CompactionEventKind.ACTIVATED, message=message)
             if pruned is not None:
-                self._notify(CompactionEventKind.CONTEXT_PRUNED, message=context_pruned(pruned))
-            self._notify(CompactionEventKind.SESSION_START, source="compact")
+                self.notify(CompactionEventKind.CONTEXT_PRUNED, message=context_pruned(pruned))
+            self.notify(CompactionEventKind.SESSION_START, source="compact")
 
-    def note_failure(self, reason: str) -> None:
-        self._notify(CompactionEventKind.FAILED, reason=reason)
-
-    def _notify(self, moment: CompactionEventKind, **details: Any) -> list[Veto]:
+    def notify(self, moment: CompactionEventKind, **details: Any) -> list[Veto]:
         return notify_listeners(self._listeners, replace(self._so_far, moment=moment, **details))
-
-
-class CompactionObserver:
-    """Entered when a compaction begins, called with each of its events, and left when it ends.
-
-    Listeners only hear of compactions that have a plan, and not always of the end; an observer sees
-    each one whole. It never raises. This class ignores everything.
-    """
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Note the end: by `error`, or with the outcome passed to `finish`."""
-
-    def __call__(self, event: CompactionEvent) -> None:
-        """Note an event, before listeners get it."""
-
-    def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
-        return outcome

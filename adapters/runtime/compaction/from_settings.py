@@ -1,9 +1,11 @@
-"""Builds a compaction from the settings: policy, summarizers, pins, prices."""
+"""Builds a compaction or a loop from options and settings: policy, summarizers, pins, prices."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import NOTHING_LOGGED, LoggedContext
 from ....domain.errors import InvalidSettingError
 from ....domain.models import ModelOverride
@@ -14,8 +16,9 @@ from ...models.context_limits import find_facts, make_overrides, resolve_limit
 from ...settings.policy_catalog import get_policy
 from ...settings.settings import Settings
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ..agent_loop import AgentLoop
 from ..sessions.session_log import SessionLog
-from .options import CompactionOptions, CompactionRequest, LoopHabits, LoopOptions
+from .options import CompactionOptions, CompactionRequest, LoopOptions, SharedOptions
 from .outcome import CompactionOutcome
 from .summary_chain import SummaryChain
 
@@ -29,20 +32,13 @@ def compact(
     options: CompactionOptions | None = None,
 ) -> CompactionOutcome:
     options = options or CompactionOptions()
-    settings = log.settings
-    chain = options.chain
-    if options.summarizers is not None:
-        chain = make_summary_chain(settings, model, tuple(options.summarizers))
-    request = make_compaction_request(
-        settings,
-        model,
-        log.logged_context(options.lineage, limit),
-        policy=policy_by(settings, policy, options.settings),
+    request = _apply_options(
+        log,
+        policy,
+        options,
         limit=limit,
-        chain=chain,
-        pins=options.pins,
-        instructions=options.instructions,
-        tracked_files=options.tracked_files,
+        model=model,
+        chain=options.chain,
         trigger=options.trigger,
         idempotency_key=options.idempotency_key,
         activate=options.activate,
@@ -54,16 +50,67 @@ def compact(
         return compactor.compact(request, options.cancellation)
 
 
-def policy_by(
-    settings: Settings, policy: str | Policy | None, fields: Mapping[str, Any] | None
-) -> Policy | None:
-    """Return the named policy, or the settings' one, with these fields.
+def open_loop(
+    log: SessionLog,
+    policy: str | Policy | None = None,
+    *,
+    limit: int | None = None,
+    model: str | None = None,
+    options: LoopOptions | None = None,
+) -> AgentLoop:
+    """Open the loop of a session; see `StoredSession.loop`."""
+    options = _fill_in(log.settings, options or LoopOptions())
+    request = _apply_options(log, policy, options, limit=limit, model=model)
+    is_main = options.lineage == MAIN_LINEAGE
+    if options.shadows and not is_main:
+        raise InvalidSettingError(
+            f"shadows run next to {MAIN_LINEAGE}, not next to {options.lineage}"
+        )
+    names = log.settings.shadow.policies if options.shadows is None else options.shadows
+    shadows = None
+    if names and is_main and log.context.start_shadows:
+        shadows = log.context.start_shadows(log, names, request, options)
+    return AgentLoop(log, request, options, model=model, shadows=shadows)
 
-    None if both are missing; then the settings decide.
-    """
-    if policy is None:
-        return settings.make_policy(fields) if fields else None
-    return get_policy(policy, **(fields or {})) if isinstance(policy, str) else policy
+
+def _apply_options(
+    log: SessionLog,
+    policy: str | Policy | None,
+    options: SharedOptions,
+    *,
+    limit: int | None,
+    model: str | None,
+    **given: Any,
+) -> CompactionRequest:
+    settings, fields = log.settings, options.settings
+    if policy is None and fields:
+        policy = settings.make_policy(fields)
+    elif isinstance(policy, str):
+        policy = get_policy(policy, **(fields or {}))
+    if options.summarizers is not None:
+        given["chain"] = make_summary_chain(settings, model, tuple(options.summarizers))
+    return make_compaction_request(
+        settings,
+        model,
+        log.logged_context(options.lineage, limit),
+        policy=policy,
+        limit=limit,
+        pins=options.pins,
+        instructions=options.instructions,
+        tracked_files=options.tracked_files,
+        **given,
+    )
+
+
+def _fill_in(settings: Settings, options: LoopOptions) -> LoopOptions:
+    """Decide when a loop compacts by itself, from its options, then from the settings."""
+    compaction = settings.compaction
+    habits = {
+        name: getattr(compaction, name)
+        for name in ("auto", "once_a_turn", "prepare_at")
+        if getattr(options, name) is None
+    }
+    return replace(options, **habits)
 
 
 def make_compaction_request(
@@ -95,9 +142,7 @@ def make_compaction_request(
             "policy": asked.get("policy") or settings.policy,
             "limit": limit.tokens,
             "limit_source": limit.source,
-            "chain": make_summary_chain(settings, model)
-            if "chain" not in asked
-            else asked["chain"],
+            "chain": asked.get("chain") or make_summary_chain(settings, model),
             "pins": settings.pins.make_rules(),
             "minimum_gain": compaction.minimum_gain,
             "instructions": compaction.instructions,
@@ -114,30 +159,10 @@ def make_summary_chain(
 ) -> SummaryChain:
     """Return the chain of the given summarizers, or else of those in the settings."""
     summary = settings.summary
-    writers = (
-        first
-        if first is not None
-        else tuple(_make_summarizer(name, settings, model) for name in summary.chain)
-    )
+    if first is None:
+        first = tuple(_make_summarizer(name, settings, model) for name in summary.chain)
     return SummaryChain(
-        writers,
-        time_limit_s=summary.time_limit,
-        retries=summary.retries,
-        backoff_s=summary.backoff,
-    )
-
-
-def make_loop_habits(settings: Settings, options: LoopOptions) -> LoopHabits:
-    """Decide when a loop compacts by itself, from its options, then from the settings."""
-    compaction = settings.compaction
-    prepare_at = compaction.prepare_at if options.prepare_at is None else options.prepare_at
-    return LoopHabits(
-        auto=compaction.auto if options.auto is None else options.auto,
-        once_a_turn=(
-            compaction.once_a_turn if options.once_a_turn is None else options.once_a_turn
-        ),
-        regrowth=options.regrowth,
-        prepare_at=prepare_at or None,
+        first, time_limit_s=summary.time_limit, retries=summary.retries, backoff_s=summary.backoff
     )
 
 

@@ -7,7 +7,6 @@ for Claude Code works unchanged.
 import json
 import logging
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,10 +98,7 @@ def to_hook_input(event: CompactionEvent) -> dict[str, Any]:
     }
     if event.trigger is not None:
         # Hooks compare it with `manual` and `auto`; `set_off_by` has the exact trigger.
-        told |= {
-            "trigger": said_trigger(event.trigger),
-            "set_off_by": event.trigger.value,
-        }
+        told |= {"trigger": said_trigger(event.trigger), "set_off_by": event.trigger.value}
     if event.moment is CompactionEventKind.PRE_COMPACT:
         # Hooks expect a string, possibly empty, where the SDK's type also allows null.
         told |= pre_compact(event.session, event.trigger, event.instructions or "")
@@ -124,10 +120,9 @@ def _parse_answer(output: str) -> Veto:
     except (ValueError, RecursionError) as error:
         raise HookProcessError(f"answered with broken JSON ({error})") from None
     if answer.keys() and not answer.keys() & (_ANSWER_FIELDS | IGNORED_ANSWER_FIELDS):
+        names = ", ".join(ascii(name) for name in list(answer)[:5])
         raise HookProcessError(
-            f"answered with JSON that says nothing ({_join_names(answer)}): it may say "
-            "instructions, "
-            f"or veto"
+            f"answered with JSON that says nothing ({names}): it may say instructions, or veto"
         )
     for key in ("instructions", "veto", "reason", "stopReason"):
         if not isinstance(answer.get(key), str | None):
@@ -139,10 +134,6 @@ def _parse_answer(output: str) -> Veto:
     if answer.get("veto") is not None:
         return _make_veto(answer["veto"])
     return Veto(instructions=(answer.get("instructions") or "").strip())
-
-
-def _join_names(names: Iterable[str]) -> str:
-    return ", ".join(ascii(name) for name in list(names)[:5])
 
 
 def _make_veto(reason: str | None) -> Veto:

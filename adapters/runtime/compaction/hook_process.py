@@ -91,9 +91,6 @@ class HookProcess:
         output: _OutputBuffer,
         errors: _OutputBuffer,
     ) -> int:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
         deadline = monotonic() + self.time_limit_s
         rest = memoryview(words)
         with selectors.DefaultSelector() as streams:
@@ -102,6 +99,7 @@ class HookProcess:
                 (process.stdout, output),
                 (process.stderr, errors),
             ):
+                assert stream
                 os.set_blocking(stream.fileno(), False)
                 event = selectors.EVENT_READ if heard else selectors.EVENT_WRITE
                 streams.register(stream, event, (stream, heard))

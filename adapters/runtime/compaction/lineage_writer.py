@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from eventsourcing.persistence import IntegrityError
 
@@ -22,6 +22,8 @@ from ...storage.view_reader import ViewReader
 from .options import CompactionRequest
 from .summary_chain import AcceptedDraft, DraftRefusal
 
+_T = TypeVar("_T")
+
 
 class LineageWriter:
     """Records requests, boundaries and their results on one lineage of one session.
@@ -33,6 +35,7 @@ class LineageWriter:
     def __init__(self, store: EventStore, reader: ViewReader) -> None:
         self.store = store
         self.reader = reader
+        self._id = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
 
     def read_state(self) -> CompactionState:
         reader = self.reader
@@ -44,12 +47,12 @@ class LineageWriter:
 
         Raises as `check_free` does if the request is made under a lease.
         """
-        requested: list[int] = []
+        lease_s = request.chain.max_duration_s if request.lease_s is None else request.lease_s
 
-        def record(lineage: Compaction) -> None:
+        def record(lineage: Compaction) -> int:
             if request.by is not None:
                 self._check_free(lineage, request)
-            version = lineage.request(
+            return lineage.request(
                 trigger=request.trigger,
                 policy=request.policy.name,
                 settings=asdict(request.policy),
@@ -57,19 +60,14 @@ class LineageWriter:
                 instructions=request.instructions,
                 idempotency_key=request.idempotency_key,
                 by=request.by,
-                lease_s=request.chain.max_duration_s
-                if request.lease_s is None
-                else request.lease_s,
+                lease_s=lease_s,
                 activate=request.activate,
             )
-            requested.append(version)
 
-        self._record_always(record)
-        return requested[-1]
+        return self._record_always(record)
 
     def is_held(self, requested: int) -> bool:
-        until = self.find_lease_end(requested)
-        return until is not None and until > self.store.clock()
+        return self._find_lease(requested) is not None
 
     def check_free(self, request: CompactionRequest) -> None:
         """Raise LeaseHeldError if another worker has it, StalePlanError if the session changed."""
@@ -77,10 +75,8 @@ class LineageWriter:
             self._check_free(self._open_lineage(), request)
 
     def _check_free(self, lineage: Compaction, request: CompactionRequest) -> None:
-        requested = lineage.state.requested
-        until = self.find_lease_end(requested)
-        if until is not None and until > self.store.clock():
-            holder = cast(CompactionRequested, self.reader.read_decision(requested)).by
+        if held := self._find_lease(lineage.state.requested):
+            holder, until = held
             raise LeaseHeldError(
                 f"{holder or 'an agent in the session'} is compacting it,"
                 f" until {until.isoformat(timespec='seconds')} at the longest",
@@ -89,13 +85,14 @@ class LineageWriter:
         if request.found_at is not None and lineage.stored_version > request.found_at:
             raise StalePlanError("it was compacted, or tried, since it was found due")
 
-    def find_lease_end(self, requested: int) -> datetime | None:
-        """Return when the lease of an open request ends, None if there is none."""
+    def _find_lease(self, requested: int) -> tuple[str | None, datetime] | None:
+        """Return who holds the lease of an open request, and until when; None if nobody does."""
         if not requested:
             return None
         request = cast(CompactionRequested, self.reader.read_decision(requested))
         # Requests from before there were leases have none; their processes are long gone.
-        return request.timestamp + timedelta(seconds=request.lease_s or 0.0)
+        until = request.timestamp + timedelta(seconds=request.lease_s or 0.0)
+        return (request.by, until) if until > self.store.clock() else None
 
     def activate(self, prepared: int | None, trigger: Trigger | None) -> int:
         """Serve the boundary that was prepared last; `prepared` demands that it is still that."""
@@ -108,16 +105,14 @@ class LineageWriter:
 
     def drop(self, prepared: int, reason: str) -> bool:
         """Give up a prepared boundary; return False if others have served or replaced it."""
-        dropped: list[int] = []
 
-        def drop(lineage: Compaction) -> None:
-            dropped.clear()
-            if lineage.state.prepared == prepared:
-                lineage.drop(prepared, reason)
-                dropped.append(prepared)
+        def drop(lineage: Compaction) -> bool:
+            if lineage.state.prepared != prepared:
+                return False
+            lineage.drop(prepared, reason)
+            return True
 
-        self._record_always(drop)
-        return bool(dropped)
+        return self._record_always(drop)
 
     def revert(self) -> int:
         """Serve the boundary beneath the active one again; return the reverted boundary."""
@@ -143,7 +138,13 @@ class LineageWriter:
             leased_by = request_version if request.by is not None else None
             # Check before recording anything, since the stream cannot be rolled back.
             compaction.check_plan(planned.based_on, leased_by)
-            self._record_refusal(compaction, request_version, written)
+            _reject(compaction, request_version, written.refusals)
+            if others := [one for one in written.refusals if one.summarizer != written.summarizer]:
+                compaction.fail(
+                    reason="no draft of those that were tried was fit to serve",
+                    tried=tuple(map(str, others)),
+                    stood_in=written.summarizer,
+                )
             summary = make_summary_fields(planned, draft, written.summarizer)
             if summary is not None and draft.model:
                 # A summary without a model takes only local time, not a provider's.
@@ -165,14 +166,10 @@ class LineageWriter:
         self, request_version: int, written: AcceptedDraft, rule: str, why: str
     ) -> None:
         """Record what an unused summary has cost."""
-        draft, took = written.draft, written.latency_s
         spent = list(written.refusals)
-        if draft.model:
-            spent.append(
-                DraftRefusal(
-                    written.summarizer, why, rule, draft.model, draft.usage, draft.cost_usd, took
-                )
-            )
+        if written.draft.model:
+            details = written.to_details()
+            spent.append(DraftRefusal(details.pop("summarizer"), why, rule, **details))
         self.record_refusals(request_version, spent)
 
     def record_refusals(
@@ -181,18 +178,6 @@ class LineageWriter:
         """Record the drafts that a rule refused, if no boundary records them."""
         if any(refusal.rule for refusal in refusals):
             self._record_always(lambda lineage: _reject(lineage, request_version, refusals))
-
-    def _record_refusal(
-        self, compaction: Compaction, request_version: int, written: AcceptedDraft
-    ) -> None:
-        _reject(compaction, request_version, written.refusals)
-        others = [r for r in written.refusals if r.summarizer != written.summarizer]
-        if others:
-            compaction.fail(
-                reason="no draft of those that were tried was fit to serve",
-                tried=tuple(map(str, others)),
-                stood_in=written.summarizer,
-            )
 
     def record_futile(self, error: NothingToCompactError) -> None:
         """Record that nothing can be gained, so that the next call does not try again."""
@@ -225,17 +210,17 @@ class LineageWriter:
 
         self._record_always(fail)
 
-    def _record_always(self, change: Callable[[Compaction], object]) -> None:
+    def _record_always(self, change: Callable[[Compaction], _T]) -> _T:
         """Record what no other decision can invalidate, again if another process was faster."""
         with self._lock():
             while True:
                 compaction = self._open_lineage()
-                change(compaction)
+                result = change(compaction)
                 try:
                     self.store.save(compaction)
                 except IntegrityError:
                     continue  # another process stored an event, so there is progress
-                return
+                return result
 
     def _save(self, compaction: Compaction, keys: Sequence[AppendKey] = ()) -> None:
         try:
@@ -244,15 +229,12 @@ class LineageWriter:
             raise StalePlanError("another process decided a boundary at the same time") from error
 
     def _lock(self) -> AbstractContextManager[Any]:
-        reader = self.reader
-        return self.store.lock_streams(
-            derive_lineage_id(reader.namespace, reader.key, reader.lineage)
-        )
+        return self.store.lock_streams(self._id)
 
     def _open_lineage(self) -> Compaction:
-        reader = self.reader
         # Another process may have written to the lineage: decide on what is stored.
-        self.store.refresh(derive_lineage_id(reader.namespace, reader.key, reader.lineage))
+        self.store.refresh(self._id)
+        reader = self.reader
         return self.store.open_compaction(reader.namespace, reader.key, reader.lineage)
 
     def read_head(self) -> int:
@@ -265,13 +247,7 @@ def _reject(
 ) -> None:
     for refusal in refusals:
         if refusal.rule is not None:
-            compaction.reject(
-                request_version=request_version,
-                reason=refusal.reason,
-                rule=refusal.rule,
-                summarizer=refusal.summarizer,
-                model=refusal.model,
-                usage=refusal.usage,
-                cost_usd=refusal.cost_usd,
-                latency_s=refusal.latency_s and round(refusal.latency_s, 3),
-            )
+            details = refusal.to_details() | {"reason": refusal.reason}
+            del details["error"]
+            details["latency_s"] = refusal.latency_s and round(refusal.latency_s, 3)
+            compaction.reject(request_version=request_version, **details)

@@ -16,20 +16,26 @@ from .summary_chain import SummaryChain
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompactionOptions:
-    """How one compaction differs from the settings; None keeps a setting."""
+class SharedOptions:
+    """How compactions differ from the settings; None keeps a setting."""
 
     settings: Mapping[str, Any] | None = None
     """Fields of the policy, by name."""
     lineage: str = MAIN_LINEAGE
-    trigger: Trigger = Trigger.MANUAL
     instructions: str | None = None
     tracked_files: Callable[[], Iterable[str]] | None = None
     summarizers: Sequence[Summarizer] | None = None
     """The summarizers to try in order, before the extractive one."""
+    pins: PinRules | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionOptions(SharedOptions):
+    """How one compaction differs from the settings; None keeps a setting."""
+
+    trigger: Trigger = Trigger.MANUAL
     chain: SummaryChain | None = None
     """Summarizers with time limits and retries, in place of `summarizers`."""
-    pins: PinRules | None = None
     idempotency_key: str | None = None
     """A second compaction with the same key returns the first one's boundary."""
     activate: bool = True
@@ -40,14 +46,9 @@ class CompactionOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoopOptions:
-    settings: Mapping[str, Any] | None = None
-    lineage: str = MAIN_LINEAGE
-    instructions: str | None = None
-    tracked_files: Callable[[], Iterable[str]] | None = None
-    summarizers: Sequence[Summarizer] | None = None
-    """The summarizers to try in order, before the extractive one."""
-    pins: PinRules | None = None
+class LoopOptions(SharedOptions):
+    """How a loop's compactions differ from the settings, and when it compacts by itself."""
+
     auto: bool | None = None
     """Whether `prepare()` consults the policy before each call."""
     once_a_turn: bool | None = None
@@ -65,17 +66,6 @@ class LoopOptions:
                 f"prepare_at cannot be {self.prepare_at}; give a part of the policy's threshold, "
                 "above 0 and up to 1, or 0 for never"
             )
-
-
-@dataclass(frozen=True)
-class LoopHabits:
-    """When a loop compacts by itself: its options with the settings filled in."""
-
-    auto: bool = True
-    once_a_turn: bool = False
-    regrowth: float = REGROWTH_SHARE
-    prepare_at: float | None = None
-    """None never writes a summary ahead."""
 
 
 @dataclass(frozen=True)

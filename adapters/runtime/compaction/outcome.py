@@ -1,13 +1,17 @@
-"""Defines the outcome of a compaction, and explains a plan before it runs."""
+"""Defines a compaction's outcome; explains a plan, and why a request stays too long."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
-from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import CompactBoundary, Repair, Summary, Trigger, Trim
 from ....domain.context_limit import LimitSource
+from ....domain.errors import ContextOverflowError
 from ....domain.fitting import price_compaction
+from ....domain.hooks import CompactionEvent
 from ....domain.item import Item
+from ....domain.overflow import Overflow
 from ....domain.policies.policy import ThresholdState, measure_threshold
 from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
@@ -16,8 +20,6 @@ from ....domain.token_estimate import KindShare, compute_kind_shares
 from ....domain.trims import count_trimmed_chars
 from ....domain.window import Plan, Window
 from ....projections.planned_compaction import PlannedCompaction
-from ...storage.event_log.event_store import EventStore
-from ...storage.view_reader import ViewReader
 from .options import CompactionRequest
 from .summary_chain import AcceptedDraft
 
@@ -80,6 +82,31 @@ class CompactionOutcome:
     """For a dry run: the trigger, the plan, and what leaves or stays."""
 
 
+class CompactionObserver:
+    """Entered when a compaction begins, called with each of its events, and left when it ends.
+
+    Listeners only hear of compactions that have a plan, and not always of the end; an observer sees
+    each one whole. It never raises. This class ignores everything.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Note the end: by `error`, or with the outcome passed to `finish`."""
+
+    def __call__(self, event: CompactionEvent) -> None:
+        """Note an event, before listeners get it."""
+
+    def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
+        return outcome
+
+
 def make_outcome(
     request: CompactionRequest,
     planned: PlannedCompaction,
@@ -117,45 +144,23 @@ def make_outcome(
     )
 
 
-def make_no_need_outcome(request: CompactionRequest, window: Window) -> CompactionOutcome:
-    """Return the outcome for a policy that leaves the view as it is."""
-    return CompactionOutcome(
-        compacted=False,
-        reason=f"{request.policy.name} sees no need: {window.used_tokens:,} of "
-        f"{request.limit:,} tokens in use ({request.limit_source.phrase})",
-        policy=request.policy.name,
-        pre_tokens=window.tokens,
-        post_tokens=window.tokens,
-        limit=request.limit,
-        limit_source=request.limit_source,
-    )
-
-
-def make_overtaken_outcome(
-    request: CompactionRequest, before: Window, now: Window, reason: str
+def make_idle_outcome(
+    request: CompactionRequest, before: Window, now: Window | None = None, why: str | None = None
 ) -> CompactionOutcome:
-    """Return the outcome after another boundary left nothing to do."""
+    """Return the outcome where nothing is left to do: the policy sees no need, or says `why`."""
+    no_need = (
+        f"{request.policy.name} sees no need: {before.used_tokens:,} of "
+        f"{request.limit:,} tokens in use ({request.limit_source.phrase})"
+    )
     return CompactionOutcome(
         compacted=False,
-        reason=f"another compaction was decided while this one was written: {reason}",
+        reason=why or no_need,
         policy=request.policy.name,
         pre_tokens=before.tokens,
-        post_tokens=now.tokens,
+        post_tokens=(now or before).tokens,
         limit=request.limit,
         limit_source=request.limit_source,
     )
-
-
-def find_earlier_outcome(
-    store: EventStore, reader: ViewReader, idempotency_key: str
-) -> CompactionOutcome | None:
-    """Return what the earlier compaction with that key did, None if there is none."""
-    id = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
-    done = store.select_key(id, idempotency_key)
-    if done is None:
-        return None
-    boundary, summary, _ = reader.read_boundary(done.first)
-    return make_stored_outcome(boundary, summary, "done before under the same key")
 
 
 def make_stored_outcome(
@@ -181,30 +186,24 @@ def make_stored_outcome(
 
 def explain_plan(request: CompactionRequest, planned: PlannedCompaction | Window) -> Explanation:
     """Explain the policy's plan, or why it asks for none."""
+    plan, trims, writers = None, tuple[Trim, ...](), tuple[str, ...]()
     if isinstance(planned, Window):
-        return Explanation(
-            trigger=request.trigger,
-            due=measure_threshold(request.policy, planned),
-            plan=None,
-            leaves=(),
-            stays=_count_shares(planned.items),
-            shortened=(),
-            writers=(),
-        )
-    window, settlement = planned.window, planned.settlement
-    stays = [item for item in window.items if item.position in settlement.kept]
-    chain = tuple(one.name for one in request.chain.summarizers) or (ExtractiveSummarizer().name,)
-    needs_summary = planned.material.removed_items and planned.plan.summary_tokens
+        window, kept = planned, list(planned.items)
+    else:
+        window, plan, settlement = planned.window, planned.plan, planned.settlement
+        kept = [item for item in window.items if item.position in settlement.kept]
+        trims = settlement.trims
+        names = [one.name for one in request.chain.summarizers] or [ExtractiveSummarizer().name]
+        writers = tuple(names) if planned.material.removed_items and plan.summary_tokens else ()
+    stays = {item.position for item in kept}
     return Explanation(
         trigger=request.trigger,
         due=measure_threshold(request.policy, window),
-        plan=planned.plan,
-        leaves=_count_shares(
-            [item for item in window.items if item.position not in settlement.kept]
-        ),
-        stays=_count_shares(stays),
-        shortened=_find_shortened(window, stays, settlement.trims),
-        writers=chain if needs_summary else (),
+        plan=plan,
+        leaves=_count_shares(item for item in window.items if item.position not in stays),
+        stays=_count_shares(kept),
+        shortened=_find_shortened(window, kept, trims),
+        writers=writers,
     )
 
 
@@ -225,3 +224,34 @@ def _find_shortened(
         if then < item.tokens:
             found.append(ResultShortening(trim.position, item.tokens, then))
     return tuple(found)
+
+
+OVERFLOW_HINTS = (
+    "compact it with a policy that keeps less (`cutbank compact`, an agent's /compact)",
+    "unpin or hide blocks that must stay; `recall` still returns every word of them",
+    "use a model with a larger context (/model)",
+    "begin a session that recalls what it needs from this one (/clear)",
+)
+"""The remedies when no more blocks may leave, in terms that agents use."""
+_MAX_NAMED = 3
+
+
+def make_overflow_error(
+    window: Window, overflow: Overflow, model: str | None, why: str
+) -> ContextOverflowError:
+    """Return the error of a refused request that a compaction cannot make short enough."""
+    tokens = overflow.tokens or window.used_tokens
+    limit = overflow.limit or (window.limit if window.limit > 0 else None)
+    largest = sorted(window.items, key=lambda item: -item.tokens)[:_MAX_NAMED]
+    named = ", ".join(f"#{item.position} {item.kind} {item.tokens:,} tokens" for item in largest)
+    holds = f"{tokens:,} of {limit:,} tokens" if limit else f"{tokens:,} tokens"
+    return ContextOverflowError(
+        f"the request is too long for {model or 'its model'} ({holds}): {why}"
+        + (f"; the largest blocks are {named}" if named and named not in why else "")
+        + f"; what helps: {'; '.join(OVERFLOW_HINTS)}",
+        model=model,
+        tokens=tokens,
+        limit=limit,
+        largest=tuple(item.position for item in largest),
+        hints=OVERFLOW_HINTS,
+    )

@@ -1,6 +1,6 @@
 """Reads a session for a compaction, and plans what it would take out of the view."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from math import ceil
@@ -18,21 +18,13 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from .options import CompactionRequest
 
-ReadPinned = Callable[[HistoryFold], Iterable[ViewEntry]]
-"""Reads the blocks that earlier boundaries took out and that were pinned since."""
-
 
 class SessionSnapshot:
     """The newest view of one lineage, with the decisions on which it is based."""
 
-    def __init__(
-        self,
-        store: EventStore,
-        reader: ViewReader,
-        request: CompactionRequest,
-        recalled: ReadPinned,
-    ) -> None:
+    def __init__(self, store: EventStore, reader: ViewReader, request: CompactionRequest) -> None:
         self._store = store
+        self._reader = reader
         self._chain = store.find_session_chain(reader.namespace, reader.key)
         lineage = store.find_lineage_chain(reader.namespace, reader.key, reader.lineage)
         # Read before the view, so that a decision in between makes the plan stale.
@@ -45,7 +37,7 @@ class SessionSnapshot:
                 self.view,
                 request.limit,
                 request.trigger,
-                recalled(self.history),
+                self._read_pinned(),
                 prices=request.prices,
                 expected_calls=request.expected_calls,
                 now=store.clock() if self.boundary else None,
@@ -77,6 +69,18 @@ class SessionSnapshot:
         """Return whether this request was already compacted for that trigger."""
         return self.was_drawn_by(trigger) and self.history.is_same_request
 
+    def _read_pinned(self) -> list[ViewEntry]:
+        """Return the blocks that earlier boundaries took out and that were pinned since."""
+        if self.boundary is None or not self.history.pinned:
+            return []
+        decided = Ranges.span(1, self.boundary.after)
+        missing = (self.history.pinned & decided) - Ranges.of(self.history.entries)
+        if not missing:
+            return []
+        missing -= self._reader.read_retracted(self._store.read_head(self._chain)[0])
+        pinned = HistoryFold().apply_all(self._store.read(self._chain, missing))
+        return list(pinned.entries.values())
+
 
 def apply_reported_usage(window: Window, usage: int) -> Window:
     """Scale the window to the provider's count, which is more accurate than our estimate."""
@@ -96,7 +100,7 @@ class Planner:
 
     def take_snapshot(self, request: CompactionRequest) -> SessionSnapshot:
         """Return the view and the window that a policy gets now."""
-        return SessionSnapshot(self.store, self.reader, request, self._read_pinned)
+        return SessionSnapshot(self.store, self.reader, request)
 
     def plan(self, request: CompactionRequest) -> PlannedCompaction | Window:
         """Return the plan, or only the window if the policy asks for nothing.
@@ -122,18 +126,3 @@ class Planner:
             )
             for entry in history.entries.values()
         ]
-
-    def _read_pinned(self, history: HistoryFold) -> list[ViewEntry]:
-        """Return the blocks that earlier boundaries took out and that were pinned since."""
-        if history.boundary is None:
-            return []
-        if not history.pinned:
-            return []
-        decided = Ranges.span(1, history.boundary.after)
-        missing = (history.pinned & decided) - Ranges.of(history.entries)
-        if not missing:
-            return []
-        chain = self.store.find_session_chain(self.reader.namespace, self.reader.key)
-        missing -= self.reader.read_retracted(self.store.read_head(chain)[0])
-        pinned = HistoryFold().apply_all(self.store.read(chain, missing))
-        return list(pinned.entries.values())

@@ -35,13 +35,13 @@ class PreparedView:
     """The view that would begin at the prepared boundary, and the window of the current one."""
 
     request: CompactionRequest
-    now: Window
-    blocks: int
-    """The number of blocks in the current view."""
+    snapshot: SessionSnapshot
     history: HistoryFold
     window: Window
-    beneath: int
-    served: int
+
+    @property
+    def now(self) -> Window:
+        return self.snapshot.window
 
     @property
     def boundary(self) -> CompactBoundary:
@@ -51,7 +51,7 @@ class PreparedView:
     @cached_property
     def misfit(self) -> str | None:
         """The reason why it must not be served any more, None if it fits."""
-        history = self.history
+        history, served = self.history, self.snapshot.boundary
         since = ChangesSince(
             retracted=history.retracted,
             reopened=history.reopened,
@@ -60,15 +60,17 @@ class PreparedView:
             shown=history.entries,
         )
         if why := explain_misfit(
-            self.boundary, history.summary, since, beneath=self.beneath, served=self.served
+            self.boundary,
+            history.summary,
+            since,
+            beneath=self.snapshot.decided.prepared_beneath,
+            served=served.originator_version if served else 0,
         ):
             return why
         # An estimate, which reads no blocks: a model call may be waiting for the answer.
         gained = self.now.used_tokens - self.window.used_tokens
-        has_to = (
-            self.request.minimum_gain * self.now.used_tokens if self.request.is_automatic else 0
-        )
-        if gained <= 0 or gained < has_to:
+        share = self.request.minimum_gain if self.request.is_automatic else 0
+        if gained <= 0 or gained < share * self.now.used_tokens:
             return f"by now it would save {gained:,} of {self.now.used_tokens:,} tokens"
         return None
 
@@ -80,66 +82,45 @@ class PreparedView:
     @property
     def outcome(self) -> CompactionOutcome:
         """What the swap does, as a compaction's outcome."""
-        number = self.boundary.originator_version
+        reason = f"boundary {self.boundary.originator_version} was prepared"
         return replace(
-            make_stored_outcome(
-                self.boundary, self.history.summary, f"boundary {number} was prepared"
-            ),
+            make_stored_outcome(self.boundary, self.history.summary, reason),
             pre_tokens=self.now.used_tokens,
             post_tokens=self.window.used_tokens,
         )
 
 
-class PreparedBoundaries:
-    """Serves prepared boundaries, or drops those that no longer fit."""
+def read_prepared_view(
+    compactor: Compactor, snapshot: SessionSnapshot, request: CompactionRequest
+) -> PreparedView:
+    """Return the view that the session's prepared boundary would begin."""
+    reader = compactor.reader
+    with reader.advancing:
+        history, view = reader.read_prepared(snapshot.decided.prepared, snapshot.view.coordinate)
+        window = make_window(history, view, request.limit, request.trigger)
+    if request.usage is not None:
+        window = apply_reported_usage(window, round(window.tokens * snapshot.share))
+    return PreparedView(request, snapshot, history, window)
 
-    def __init__(self, compactor: Compactor) -> None:
-        self.compactor = compactor
 
-    def read_ahead(self, prepared: int) -> None:
-        """Read the boundary now, so that it need not be read when it is served."""
-        self.compactor.reader.read_boundary(prepared)
+def serve_prepared(compactor: Compactor, coming: PreparedView) -> bool:
+    """Serve the view if it fits, or drop it; return whether it was served.
 
-    def read_prepared_view(
-        self, snapshot: SessionSnapshot, request: CompactionRequest
-    ) -> PreparedView:
-        """Return the view that the session's prepared boundary would begin."""
-        reader = self.compactor.reader
-        with reader.advancing:
-            history, view = reader.read_prepared(
-                snapshot.decided.prepared, snapshot.view.coordinate
-            )
-            window = make_window(history, view, request.limit, request.trigger)
-        if request.usage is not None:
-            window = apply_reported_usage(window, round(window.tokens * snapshot.share))
-        return PreparedView(
-            request=request,
-            now=snapshot.window,
-            blocks=len(snapshot.view.entries),
-            history=history,
-            window=window,
-            beneath=snapshot.decided.prepared_beneath,
-            served=snapshot.boundary.originator_version if snapshot.boundary else 0,
-        )
-
-    def serve(self, coming: PreparedView) -> bool:
-        """Serve the view if it fits, or drop it; return whether it was served.
-
-        Raises StalePlanError if another process decided at the same moment.
-        """
-        boundary, summary = coming.boundary, coming.history.summary
-        told: dict[str, Any] = {
-            "trigger": coming.request.trigger,
-            "policy": boundary.policy,
-            "summarizer": summary.summarizer if summary else None,
-            "before": ViewStats(coming.now.used_tokens, coming.blocks),
-        }
-        if coming.misfit is not None:
-            self.compactor.drop(boundary.originator_version, coming.misfit, **told)
-            return False
-        after = ViewStats(coming.window.used_tokens, len(coming.history.entries))
-        self.compactor.activate(boundary.originator_version, **told, after=after)
-        return True
+    Raises StalePlanError if another process decided at the same moment.
+    """
+    boundary, summary = coming.boundary, coming.history.summary
+    told: dict[str, Any] = {
+        "trigger": coming.request.trigger,
+        "policy": boundary.policy,
+        "summarizer": summary.summarizer if summary else None,
+        "before": ViewStats(coming.now.used_tokens, len(coming.snapshot.view.entries)),
+    }
+    if coming.misfit is not None:
+        compactor.drop(boundary.originator_version, coming.misfit, **told)
+        return False
+    after = ViewStats(coming.window.used_tokens, len(coming.history.entries))
+    compactor.activate(boundary.originator_version, **told, after=after)
+    return True
 
 
 logger = logging.getLogger("cutbank.compaction")

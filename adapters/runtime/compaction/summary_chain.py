@@ -1,20 +1,19 @@
 """Asks one summarizer after another until a draft passes the gate; the last one cannot fail."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from time import monotonic
+from typing import Any
 
-from ....domain.errors import (
-    CompactionCancelledError,
-    RejectedSummaryError,
-    SummarizerFailedError,
-)
+from ....domain.errors import CompactionCancelledError, RejectedSummaryError, SummarizerFailedError
+from ....domain.hooks import CompactionEventKind
 from ....domain.session_events import Usage
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
 from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from ....domain.window import OnFailure
 from .cancellation import Cancellation, run_summarizer
+from .event_sink import Notify, ignore_event
 
 _MAX_PAUSE_S = 30.0
 
@@ -38,13 +37,27 @@ class DraftRefusal:
     def __str__(self) -> str:
         return f"{self.summarizer}: {f'{self.rule}: ' if self.rule else ''}{self.reason}"
 
+    def to_details(self) -> dict[str, Any]:
+        """Return the details of its event."""
+        return asdict(self) | {"reason": str(self)}
+
 
 @dataclass(frozen=True, slots=True)
 class AcceptedDraft:
     draft: Draft
     summarizer: str
     latency_s: float
-    refusals: tuple[DraftRefusal, ...]
+    refusals: tuple[DraftRefusal, ...] = ()
+
+    def to_details(self) -> dict[str, Any]:
+        """Return the details of its event."""
+        return {
+            "summarizer": self.summarizer,
+            "model": self.draft.model,
+            "usage": self.draft.usage,
+            "cost_usd": self.draft.cost_usd,
+            "latency_s": self.latency_s,
+        }
 
 
 class UnwrittenError(SummarizerFailedError):
@@ -53,19 +66,6 @@ class UnwrittenError(SummarizerFailedError):
     def __init__(self, refusals: Sequence[DraftRefusal]) -> None:
         super().__init__("; ".join(map(str, refusals)))
         self.refusals = tuple(refusals)
-
-
-class SummaryObserver:
-    """Observes which summarizer begins, whose draft is refused, and whose is accepted."""
-
-    def note_begin(self, summarizer: str) -> None:
-        """Note that the next summarizer begins."""
-
-    def note_refusal(self, refusal: DraftRefusal) -> None:
-        """Note that its draft was refused, or that it returned none."""
-
-    def note_accepted(self, written: AcceptedDraft) -> None:
-        """Note that its draft was accepted."""
 
 
 @dataclass(frozen=True)
@@ -96,19 +96,18 @@ class SummaryChain:
         material: Material,
         judge: CheckDraft,
         cancellation: Cancellation,
-        listener: SummaryObserver | None = None,
+        notify: Notify = ignore_event,
         on_failure: OnFailure = OnFailure.EXTRACTIVE,
     ) -> AcceptedDraft:
-        """Return the first draft that passes.
+        """Return the first draft that passes; `notify` gets each beginning, refusal and acceptance.
 
         Raises CompactionCancelledError if cancelled, UnwrittenError if all fail and no fallback is
         allowed.
         """
-        listener = listener or SummaryObserver()
         refusals: list[DraftRefusal] = []
         for summarizer in self._order_summarizers(on_failure):
-            listener.note_begin(summarizer.name)
-            began, known, written = monotonic(), len(refusals), None
+            notify(CompactionEventKind.SUMMARIZING, summarizer=summarizer.name)
+            began, known = monotonic(), len(refusals)
             try:
                 draft = self._write_accepted(summarizer, material, judge, cancellation, refusals)
             except CompactionCancelledError:
@@ -121,24 +120,21 @@ class SummaryChain:
                 kind = type(error).__qualname__
                 refusals.append(DraftRefusal(summarizer.name, reason, latency_s=took, error=kind))
             else:
-                written = AcceptedDraft(
-                    draft, summarizer.name, monotonic() - began, tuple(refusals)
-                )
+                break
             finally:
                 for refusal in refusals[known:]:
-                    listener.note_refusal(refusal)
-            if written is not None:
-                listener.note_accepted(written)
-                return written
+                    notify(CompactionEventKind.REJECTED, **refusal.to_details())
             cancellation.check()
-        if refusals and (on_failure is OnFailure.UNCHANGED or not self.has_fallback):
-            raise UnwrittenError(refusals)
-        began = monotonic()
-        last = NoticeSummarizer() if on_failure is OnFailure.NOTICE else ListingSummarizer()
-        listener.note_begin(last.name)
-        draft = last.summarize(material)
-        written = AcceptedDraft(draft, last.name, monotonic() - began, tuple(refusals))
-        listener.note_accepted(written)
+        else:
+            if refusals and (on_failure is OnFailure.UNCHANGED or not self.has_fallback):
+                raise UnwrittenError(refusals)
+            began = monotonic()
+            is_notice = on_failure is OnFailure.NOTICE
+            summarizer = NoticeSummarizer() if is_notice else ListingSummarizer()
+            notify(CompactionEventKind.SUMMARIZING, summarizer=summarizer.name)
+            draft = summarizer.summarize(material)
+        written = AcceptedDraft(draft, summarizer.name, monotonic() - began, tuple(refusals))
+        notify(CompactionEventKind.SUMMARIZED, **written.to_details())
         return written
 
     def _order_summarizers(self, on_failure: OnFailure) -> Sequence[Summarizer]:

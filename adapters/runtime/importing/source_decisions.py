@@ -151,7 +151,7 @@ def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind)
         wanted = Ranges.span(first, aggregate.version) - gone
         if not wanted:
             return
-        closed = complete_retraction(
+        positions, reopened = complete_retraction(
             events,
             chain,
             wanted,
@@ -159,7 +159,7 @@ def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind)
             head=aggregate.version,
             open_calls=aggregate.state.open_calls,
         )
-        aggregate.retract(closed.positions, closed.reopened, "rewound in the source")
+        aggregate.retract(positions, reopened, "rewound in the source")
         at = aggregate.version
         events.save(aggregate, keys=[AppendKey(session.log.id, step.key, at, at)])
 

@@ -8,6 +8,7 @@ from ....domain.policies.scored_pruning import ScoredPruning
 from ....domain.policies.weighed_messages import WeighedMessages
 from ....domain.summaries.simple_summarizers import NOTICE_SECTION
 from ....domain.utilization import Utilization
+from ...models.context_limits import resolve_limit
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.from_settings import make_compaction_request
 from .stored_session import StoredSession
@@ -38,7 +39,7 @@ def measure_context(
     """
     log = session.log
     with translate_storage_errors(log.context.name):
-        found = log.find_context_limit(limit=limit, model=model, lineage=lineage)
+        found = find_context_limit(session, limit=limit, model=model, lineage=lineage)
         request = make_compaction_request(log.settings, model, limit=found.tokens)
         snapshot = log.compactor(lineage).planner.take_snapshot(request)
     levels = request.policy if isinstance(request.policy, ScoredPruning) else ScoredPruning()
@@ -66,4 +67,5 @@ def find_context_limit(
     The first of: `limit`, the settings, what the log reports, what is known of the model (`model`,
     or the newest call's), and a default.
     """
-    return session.log.find_context_limit(limit=limit, model=model, lineage=lineage)
+    logged = session.log.logged_context(lineage, limit)
+    return resolve_limit(session.log.settings, model, logged, limit)

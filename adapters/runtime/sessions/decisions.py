@@ -72,6 +72,16 @@ def _load_session(events: EventStore, namespace: str, key: str) -> Session:
     return session
 
 
+def check_name(what: str, name: str) -> None:
+    """Raise InvalidPositionError, naming `what`, if it cannot be a key or namespace."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidPositionError(f"{what} {name!r} is not valid Unicode") from None
+    if not name or "\0" in name:
+        raise InvalidPositionError(f"{what} {name!r} must have characters, and no NUL among them")
+
+
 def store_fork(
     events: EventStore,
     parent: ViewReader,

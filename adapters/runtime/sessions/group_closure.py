@@ -1,7 +1,6 @@
 """Finds what belongs to a block: its message, call and results; and completes retractions."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
 from ....domain.errors import InvalidPositionError
 from ....domain.event import Event
@@ -21,6 +20,21 @@ _FIRST_PAGE_EVENTS, _PAGE_EVENTS = 4, 500
 """Related blocks are usually near, so a page without a match is followed by a larger one."""
 _NEARBY_POSITIONS = 16
 """Gaps up to this size are read through, since model calls are recorded between messages."""
+
+
+def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
+    """Return all positions passed singly or in ranges. Raises InvalidPositionError if none."""
+    wanted = Ranges()
+    for position in positions:
+        if isinstance(position, Ranges):
+            wanted |= position
+        elif position < 1:
+            raise InvalidPositionError(f"positions begin at 1, not {position}")
+        else:
+            wanted |= Ranges.of([position])
+    if not wanted:
+        raise InvalidPositionError("no positions were given")
+    return wanted
 
 
 def check_blocks(log: list[RecordedEvent], wanted: Ranges, retracted: Ranges) -> None:
@@ -134,14 +148,6 @@ def _read_backward(store: EventStore, chain: Chain, last: int) -> Iterator[Recor
         last, size = first - 1, min(_PAGE_EVENTS, 2 * size)
 
 
-@dataclass(frozen=True, slots=True)
-class CompleteRetraction:
-    """The blocks to retract, and the calls that are open again as a result."""
-
-    positions: Ranges
-    reopened: dict[str, int]
-
-
 def complete_retraction(
     store: EventStore,
     chain: Chain,
@@ -150,8 +156,8 @@ def complete_retraction(
     retracted: Ranges,
     head: int,
     open_calls: Mapping[str, int],
-) -> CompleteRetraction:
-    """Return everything to retract with the wanted positions.
+) -> tuple[Ranges, dict[str, int]]:
+    """Return everything to retract with the wanted positions, and the calls that are open again.
 
     A call takes its result along, wherever that is. A result without its call reopens the call.
     """
@@ -185,4 +191,4 @@ def complete_retraction(
                 blocks.add(event.call)
             else:
                 reopened[name] = event.call
-    return CompleteRetraction(Ranges.of(blocks), reopened)
+    return Ranges.of(blocks), reopened

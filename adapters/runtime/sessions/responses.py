@@ -76,7 +76,6 @@ def _as_dict(response: object) -> JsonDict:
 
 
 def _read_anthropic(body: JsonDict) -> ProviderResponse:
-    name = get_field(body, "id", str) or uuid4().hex
     pieces = (
         (item, piece)
         for item in body["content"]
@@ -84,49 +83,30 @@ def _read_anthropic(body: JsonDict) -> ProviderResponse:
             {"role": "assistant", "content": [item]}, _LINE, 1
         )
     )
-    return ProviderResponse(
-        name,
-        "anthropic",
-        _collect_blocks(pieces, "anthropic", name),
-        get_field(body, "model", str),
-        read_claude_usage(body),
-        get_field(body, "stop_reason", str),
-    )
+    stop_reason = get_field(body, "stop_reason", str)
+    return _make_response(body, "anthropic", pieces, read_claude_usage(body), stop_reason)
 
 
 def _read_chat(body: JsonDict) -> ProviderResponse:
     choice = _single_choice(body["choices"], "choices")
-    name = get_field(body, "id", str) or uuid4().hex
     message = {**require_field(choice, "message", dict), "role": "assistant"} if choice else {}
     found = openai_chat.read_chat_parts(message, _LINE, 1) if choice else ()
+    usage = _openai_usage(body, "prompt_tokens", "completion_tokens")
+    stop_reason = get_field(choice, "finish_reason", str)
     pieces = ((message, piece) for piece in found)
-    return ProviderResponse(
-        name,
-        "openai-chat",
-        _collect_blocks(pieces, "openai-chat", name),
-        get_field(body, "model", str),
-        _openai_usage(body, "prompt_tokens", "completion_tokens"),
-        get_field(choice, "finish_reason", str),
-    )
+    return _make_response(body, "openai-chat", pieces, usage, stop_reason)
 
 
 def _read_responses(body: JsonDict) -> ProviderResponse:
-    name = get_field(body, "id", str) or uuid4().hex
     pieces = (
         (item, piece)
         for number, item in enumerate(body["output"], 1)
         for piece in _read_output(item, number)
     )
+    usage = _openai_usage(body, "input_tokens", "output_tokens")
     incomplete = get_field(body, "incomplete_details", dict) or {}
-    reason = get_field(incomplete, "reason", str)
-    return ProviderResponse(
-        name,
-        "openai-responses",
-        _collect_blocks(pieces, "openai-responses", name),
-        get_field(body, "model", str),
-        _openai_usage(body, "input_tokens", "output_tokens"),
-        reason or get_field(body, "status", str),
-    )
+    stop_reason = get_field(incomplete, "reason", str) or get_field(body, "status", str)
+    return _make_response(body, "openai-responses", pieces, usage, stop_reason)
 
 
 def _read_output(item: Any, number: int) -> Iterator[MessagePart]:
@@ -163,8 +143,8 @@ def _read_google(body: JsonDict) -> ProviderResponse:
 def _google_block(part: Any, call_id: str, message_id: str) -> AnyBlock:
     if not isinstance(part, dict):
         raise MalformedError("content.parts: expected objects")
-    is_signed = "thoughtSignature" in part
     native = Native(provider="google", item=_LINE.to_json(part))
+    kept = native if "thoughtSignature" in part else None
     match part:
         case {"functionCall": {"name": str(function)}}:
             call: JsonDict = part["functionCall"]
@@ -172,47 +152,46 @@ def _google_block(part: Any, call_id: str, message_id: str) -> AnyBlock:
                 tool_call_id=get_field(call, "id", str) or call_id,
                 name=function,
                 arguments=_LINE.to_json(get_field(call, "args", dict) or {}),
-                native=native if is_signed else None,
+                native=kept,
                 message_id=message_id,
             )
         case {"text": str(text), "thought": True}:
             return Block.thinking(text, native=native, message_id=message_id)
         case {"text": str(text)}:
-            kept = native if is_signed else None
             return Block.assistant(text, native=kept, message_id=message_id)
         case {"inlineData": {"mimeType": str(mime), "data": str(data)}} if (
             found := _decode_any_base64(data)
         ) is not None:
             media = Media(type=media_kind_of(mime), mime=mime, data=found)
-            kept = native if is_signed else None
-            return Block(
-                kind=Kind.ASSISTANT,
-                name=media.type,
-                media=media,
-                native=kept,
-                message_id=message_id,
-            )
+            fields: JsonDict = {"name": media.type, "media": media, "message_id": message_id}
+            return Block(kind=Kind.ASSISTANT, native=kept, **fields)
         case _:
             what = next((name for name in part if name != "thoughtSignature"), "part")
             return Block.assistant("", name=what, native=native, message_id=message_id)
 
 
-def _collect_blocks(
-    pieces: Iterable[tuple[JsonDict, MessagePart]], provider: str, message_id: str
-) -> list[AnyBlock]:
-    """Return the blocks of all items; unknown items and compactions are kept as they came."""
+def _make_response(
+    body: JsonDict,
+    provider: str,
+    pieces: Iterable[tuple[JsonDict, MessagePart]],
+    usage: Usage | None,
+    stop_reason: str | None,
+) -> ProviderResponse:
+    """Return the response of these items; unknown items and compactions are kept as they came."""
+    id = get_field(body, "id", str) or uuid4().hex
     blocks: list[AnyBlock] = []
     for item, piece in pieces:
         match piece:
             case ReadBlock(block=block):
-                blocks.append(block.model_copy(update={"message_id": message_id}))
+                blocks.append(block.model_copy(update={"message_id": id}))
             case MalformedPart(reason=reason):
                 raise MalformedError(reason)
             case UnknownPart(item=unknown):
-                blocks.append(_native_block(unknown, provider, message_id))
+                blocks.append(_native_block(unknown, provider, id))
             case ProviderCompaction():
-                blocks.append(_native_block(item, provider, message_id))
-    return blocks
+                blocks.append(_native_block(item, provider, id))
+    model = get_field(body, "model", str)
+    return ProviderResponse(id, provider, blocks, model, usage, stop_reason)
 
 
 def _native_block(item: JsonDict, provider: str, message_id: str) -> Block:

@@ -4,20 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, check_lineage_syntax
-from ....domain.context_limit import NOTHING_LOGGED, ContextLimit, LoggedContext
+from ....domain.context_limit import NOTHING_LOGGED, LoggedContext
 from ....domain.errors import NotFoundError
 from ....domain.event import Event
 from ....domain.hooks import Listener
 from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState, derive_session_id
-from ....domain.session_events import (
-    Fork,
-    Parent,
-    ParentNamed,
-    SessionOpened,
-    SessionTitled,
-    Usage,
-)
+from ....domain.session_events import Fork, Parent, ParentNamed, SessionOpened, SessionTitled
 from ....projections.history_view import HistoryView
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
@@ -25,8 +18,7 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from .decisions import decide_with_retry
-from .group_closure import check_blocks, complete_groups
-from .naming import collect_positions
+from .group_closure import check_blocks, collect_positions, complete_groups
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -187,18 +179,6 @@ class SessionLog:
                 reader.read_history(at.position, at.lineage_version)[0].measure_usage().used_tokens
             )
 
-    def find_context_limit(
-        self, *, limit: int | None = None, model: str | None = None, lineage: str = MAIN_LINEAGE
-    ) -> ContextLimit:
-        """Return how many tokens a prompt may have, and where that figure is from.
-
-        `limit` where it is given, else the settings, what the log reports, what is known of the
-        model (`model`, or the newest call's), and at last a default.
-        """
-        from ...models.context_limits import resolve_limit  # noqa: PLC0415 - start-up time
-
-        return resolve_limit(self.settings, model, self.logged_context(lineage, limit), limit)
-
     def logged_context(self, lineage: str, limit: int | None = None) -> LoggedContext:
         """Read what the session's calls tell of its model's context, unless `limit` is given."""
         from ...storage.earlier_calls import read_logged_context  # noqa: PLC0415 - start-up time
@@ -216,60 +196,33 @@ class SessionLog:
             self.decide(decision)
 
     def decide(
-        self,
-        decision: Callable[[Session], T],
-        *,
-        key: str | None = None,
-        expect: int | None = None,
+        self, decision: Callable[[Session], T], *, key: str | None = None, expect: int | None = None
     ) -> T | AppendKey:
-        """Store what a decision records, and return its answer; see `deciding`."""
+        """Store what a decision records, and return its answer; see `decide_with_retry`."""
         return decide_with_retry(
             self.events, self.namespace, self.key, decision, append_key=key, expect=expect
         )
 
-    def record_call(
-        self,
-        view: HistoryView,
-        *,
-        call_id: str,
-        renderer: str = "neutral/1",
-        model: str | None = None,
-        usage: Usage | None = None,
-        cost_usd: float | None = None,
-        latency_s: float | None = None,
-        stop_reason: str | None = None,
-    ) -> None:
+    def record_call(self, view: HistoryView, **call: Any) -> None:
         """Record that a model was sent `view`; its coordinate and fingerprint prove which."""
         at = view.coordinate
-        fields: dict[str, Any] = {
-            "call_id": call_id,
-            "model": model,
-            "usage": usage,
-            "cost_usd": cost_usd,
-            "latency_s": latency_s,
-            "stop_reason": stop_reason,
+        fields = {
+            **call,
             "position": at.position,
             "lineage": at.lineage,
             "lineage_version": at.lineage_version,
-            "renderer": renderer,
             "fingerprint": view.fingerprint,
         }
         self.change(lambda session: session.record_call(fields))
 
-    def record_overflow(
-        self,
-        message: str,
-        *,
-        model: str | None = None,
-        lineage: str = MAIN_LINEAGE,
-        lineage_version: int = 0,
-    ) -> None:
+    def record_overflow(self, message: str, view: HistoryView, *, model: str | None) -> None:
         """Record that a provider refused a view as too long."""
+        at = view.coordinate
         overflow = {
             "message": message,
             "model": model,
-            "lineage": lineage,
-            "lineage_version": lineage_version,
+            "lineage": at.lineage,
+            "lineage_version": at.lineage_version,
         }
         self.change(lambda session: session.record_overflow(overflow))
 

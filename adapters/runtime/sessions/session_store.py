@@ -21,7 +21,7 @@ from ...storage.event_log.event_store import EventStore, get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import is_shared
 from ...storage.sqlite.database_file import find_database_path
-from .naming import check_name
+from .decisions import check_name
 from .session_log import SessionLog, list_logs
 from .store_context import Opening, StoreContext
 from .stored_session import StoredSession
@@ -150,7 +150,7 @@ class SessionStore:
                 )
                 with suppress(IntegrityError):  # another process opened it: that is as good
                     self.events.save(opened)
-            return self._session(namespace, key)
+            return StoredSession(SessionLog(self.context, namespace, key))
 
     def sessions(self, namespace: str | None = None) -> list[StoredSession]:
         """List all sessions, by namespace and key."""
@@ -176,11 +176,7 @@ class SessionStore:
         return self.read_models.search(query, session=session, namespace=namespace, limit=limit)
 
     def costs(
-        self,
-        by: str = "day",
-        *,
-        since: datetime | None = None,
-        namespace: str | None = None,
+        self, by: str = "day", *, since: datetime | None = None, namespace: str | None = None
     ) -> "CostReport":
         """What the recorded calls of models cost, summed by `day`, `project`, `model` or `session`.
 
@@ -236,9 +232,6 @@ class SessionStore:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _session(self, namespace: str, key: str) -> StoredSession:
-        return StoredSession(SessionLog(self.context, namespace, key))
 
     def _describe_missing(self, namespace: str, key: str) -> str:
         streams = self.events.recorder.select_streams(namespace)

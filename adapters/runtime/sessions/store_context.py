@@ -13,8 +13,6 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.process_forks import reopen_in_children
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeIs
-
     from ...settings.settings import Settings
     from ...storage.read_models.read_models import ReadModels
     from ..compaction.prepared_boundary import BackgroundCompactions
@@ -46,11 +44,6 @@ class Opening:
     """The tokenizer, if one was set."""
 
 
-def is_settings_file(given: "Settings | str | Path | None") -> "TypeIs[str | Path | None]":
-    """Whether settings are read from a file, named or not, and were not given as a value."""
-    return given is None or isinstance(given, str | Path)
-
-
 class StoreContext:
     """The log of one open database, and what all its sessions work with."""
 
@@ -70,8 +63,7 @@ class StoreContext:
         self.background: list[Stoppable] = []
         """Stopped, the newest first, when the store is closed."""
         self.start_shadows: Callable[..., ShadowPolicies] | None = None
-        """Starts the policies that decide next to a loop's own; see "
-        "`analysis.replaying.shadows`."""
+        """Starts the policies that decide next to a loop's own: `analysis.replaying.shadows`."""
         self._read_models: ReadModels | None = None
         self._preparations: BackgroundCompactions | None = None
         self._opening = Lock()
@@ -99,7 +91,7 @@ class StoreContext:
         Raises InvalidSettingError, one line for each mistake, with file and line or variable.
         """
         given = self._given_settings
-        if is_settings_file(given):
+        if given is None or isinstance(given, str | Path):
             # A store that never compacts does not wait for the settings and their library.
             from ...settings.load_settings import load_settings  # noqa: PLC0415 - start-up time
 
@@ -164,9 +156,7 @@ class StoreContext:
     @property
     def preparations(self) -> "BackgroundCompactions":
         """The summaries that agents' loops have written ahead."""
-        from ..compaction.prepared_boundary import (  # noqa: PLC0415 - start-up time
-            BackgroundCompactions,
-        )
+        from ..compaction.prepared_boundary import BackgroundCompactions  # noqa: PLC0415 - start-up time
 
         with self._opening:
             if self._preparations is None:

@@ -16,9 +16,8 @@ from ....domain.session_events import Fork, Parent, Usage
 from ....projections.history_view import HistoryView
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
-from .decisions import store_fork
-from .group_closure import complete_retraction
-from .naming import check_name, collect_positions
+from .decisions import check_name, store_fork
+from .group_closure import collect_positions, complete_retraction
 from .recall import RecalledBlock, recall_blocks
 from .session_log import SessionLog
 from .truncation import notify_truncated, preview_results
@@ -94,12 +93,10 @@ class StoredSession:
             return positions[0], positions[-1]
 
         with translate_storage_errors(self.log.context.name):
-            done = self.log.decide(decide, key=key, expect=expect)
-            if isinstance(done, AppendKey):
-                return AppendResult(done.first, done.last, is_repeated=True)
-            if shortened:
+            done = self._store(decide, key, expect)
+            if shortened and not done.is_repeated:
                 notify_truncated(self.log, Ranges.of(shortened))
-        return AppendResult(*done)
+        return done
 
     def append_response(
         self,
@@ -148,7 +145,12 @@ class StoredSession:
             return positions[0], positions[-1]
 
         with translate_storage_errors(self.log.context.name):
-            done = self.log.decide(decide, key=key, expect=expect)
+            return self._store(decide, key, expect)
+
+    def _store(
+        self, decide: Callable[[Session], tuple[int, int]], key: str | None, expect: int | None
+    ) -> AppendResult:
+        done = self.log.decide(decide, key=key, expect=expect)
         if isinstance(done, AppendKey):
             return AppendResult(done.first, done.last, is_repeated=True)
         return AppendResult(*done)
@@ -263,7 +265,7 @@ class StoredSession:
         def decide(session: Session) -> Ranges:
             log = self.log
             gone = log.reader(MAIN_LINEAGE).read_retracted(session.version)
-            closed = complete_retraction(
+            closed, reopened = complete_retraction(
                 log.events,
                 log.chain(),
                 wanted,
@@ -271,8 +273,8 @@ class StoredSession:
                 head=session.version,
                 open_calls=session.state.open_calls,
             )
-            session.retract(closed.positions, closed.reopened, reason)
-            return closed.positions
+            session.retract(closed, reopened, reason)
+            return closed
 
         with translate_storage_errors(self.log.context.name):
             return cast(Ranges, self.log.decide(decide))
@@ -395,6 +397,6 @@ class StoredSession:
         agent's. The store's settings decide what is not given, and what is known of the model
         decides the limit.
         """
-        from ..agent_loop import open_loop  # noqa: PLC0415 - start-up time
+        from ..compaction.from_settings import open_loop  # noqa: PLC0415 - start-up time
 
         return open_loop(self.log, policy, limit=limit, model=model, options=options)

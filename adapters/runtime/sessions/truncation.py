@@ -1,6 +1,6 @@
 """Truncates tool results that are too large for views, and notifies listeners."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from ....domain.blocks import AnyBlock, Text, ToolResult
@@ -13,7 +13,7 @@ from ....domain.token_estimate import CHARS_PER_TOKEN
 from ....domain.tool_result_size import MIN_SHOWN_TOKENS, count_byte_tokens, find_ends
 from ....domain.trims import trim_text
 from ....projections.hook_payloads import tool_response_truncated
-from ..compaction.listeners import notify_listeners
+from ..compaction.event_sink import notify_listeners
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -50,24 +50,19 @@ def _find_ends(text: str, settings: Callable[[], "Settings"]) -> Ends | None:
 
 
 def notify_truncated(log: "SessionLog", results: Ranges) -> None:
-    for event in _make_events(log, results):
-        happening = CompactionEvent(
-            CompactionEventKind.TOOL_RESPONSE_TRUNCATED,
-            log.key,
-            log.namespace,
-            MAIN_LINEAGE,
-            message=event,
-        )
-        notify_listeners(log.listeners, happening)
-
-
-def _make_events(log: "SessionLog", results: Ranges) -> Iterator[dict[str, object]]:
     store, chain = log.events, log.chain()
     for recorded in store.read(chain, results):
         returned = cast(ToolReturned, recorded.event)
         called = cast(ToolCalled, store.read(chain, Ranges.of([returned.call]))[0].event)
         ends, text = cast(Ends, returned.shown), returned.block.text
         shown = trim_text(text, Trim(position=recorded.position, head=ends.head, tail=ends.tail))
-        yield tool_response_truncated(
-            called.block.name, count_byte_tokens(text), count_byte_tokens(shown)
+        event = CompactionEvent(
+            CompactionEventKind.TOOL_RESPONSE_TRUNCATED,
+            log.key,
+            log.namespace,
+            MAIN_LINEAGE,
+            message=tool_response_truncated(
+                called.block.name, count_byte_tokens(text), count_byte_tokens(shown)
+            ),
         )
+        notify_listeners(log.listeners, event)

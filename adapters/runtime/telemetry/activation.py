@@ -7,7 +7,7 @@ from functools import lru_cache, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
-from ..compaction.event_sink import CompactionObserver
+from ..compaction.outcome import CompactionObserver
 
 if TYPE_CHECKING:
     from ...storage.view_reader import ViewReader

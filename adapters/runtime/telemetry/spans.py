@@ -19,9 +19,8 @@ from ....domain.errors import (
 )
 from ....domain.hooks import CompactionEvent, CompactionEventKind
 from ...storage.view_reader import ViewReader
-from ..compaction.event_sink import CompactionObserver
 from ..compaction.options import CompactionRequest
-from ..compaction.outcome import CompactionOutcome
+from ..compaction.outcome import CompactionObserver, CompactionOutcome
 from .metrics import Instruments, get_instruments, get_tracer, log_errors
 
 Attributes = dict[str, AttributeValue | None]

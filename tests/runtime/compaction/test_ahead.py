@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import pytest
-from agent_talk import talk
+from agent_talk import Scripted, talk
 from clock import Clock
 
 import cutbank
@@ -33,7 +33,7 @@ EARLY = LoopOptions(prepare_at=0.5)
 
 @dataclass
 class Slow:
-    """A summariser that is at it until it is told to end."""
+    """A summarizer that is at it until it is told to end."""
 
     begun: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
@@ -43,22 +43,15 @@ class Slow:
     def summarize(self, material: Material) -> Draft:
         self.asked.append(material)
         self.begun.set()
-        assert self.done.wait(PATIENCE), "nobody has told the summariser to end"
+        assert self.done.wait(PATIENCE), "nobody has told the summarizer to end"
         return Draft(f"Summary number {len(self.asked)}.")
 
 
 @pytest.fixture
 def slow() -> Iterator[Slow]:
-    summariser = Slow()
-    yield summariser
-    summariser.done.set()
-
-
-@pytest.fixture
-def told(store: SessionStore) -> list[CompactionEvent]:
-    heard: list[CompactionEvent] = []
-    store.listeners.append(heard.append)
-    return heard
+    summarizer = Slow()
+    yield summarizer
+    summarizer.done.set()
 
 
 def near(session: StoredSession) -> StoredSession:
@@ -67,10 +60,24 @@ def near(session: StoredSession) -> StoredSession:
     return session
 
 
-def loop_of(session: StoredSession, *summarisers: Slow, habits: LoopOptions = EARLY) -> AgentLoop:
-    return session.loop(
-        policy=POLICY, limit=LIMIT, options=replace(habits, summarizers=summarisers)
-    )
+def loop_of(
+    session: StoredSession, *summarizers: Slow | Scripted, habits: LoopOptions = EARLY
+) -> AgentLoop:
+    options = replace(habits, summarizers=summarizers)
+    return session.loop(policy=POLICY, limit=LIMIT, options=options)
+
+
+def begun(session: StoredSession, slow: Slow) -> AgentLoop:
+    """A loop whose summary is being written."""
+    loop = loop_of(near(session), slow)
+    loop.prepare()
+    assert slow.begun.wait(PATIENCE)
+    return loop
+
+
+def cross_the_threshold(session: StoredSession) -> None:
+    talk(session, 13)
+    session.append(Block.user("and now?"))
 
 
 def finished(session: StoredSession) -> None:
@@ -86,14 +93,16 @@ def finished(session: StoredSession) -> None:
 def test_a_boundary_is_prepared_while_the_agent_goes_on(
     session: StoredSession, slow: Slow, told: list[CompactionEvent]
 ) -> None:
-    loop = loop_of(near(session), slow)
-    before = session.view()
+    before = near(session).view()
+    loops = [loop_of(session, slow) for _ in range(3)]
 
-    assert loop.prepare().entries == before.entries  # while the summary is not written
+    for loop in loops:
+        assert loop.prepare().entries == before.entries
     assert slow.begun.wait(PATIENCE)
     session.append(Block.user("go on"))
-    assert loop.prepare().entries[-1].text == "go on"
-    assert loop.prepare().boundary is None
+    for loop in loops:
+        view = loop.prepare()
+        assert (view.entries[-1].text, view.boundary) == ("go on", None)
     slow.done.set()
     finished(session)
 
@@ -104,7 +113,6 @@ def test_a_boundary_is_prepared_while_the_agent_goes_on(
     assert str(os.getpid()) in (request.by or "")
     assert session.log.find_prepared() is not None
     assert session.view().boundary is None
-    assert session.view().entries[-1].text == "go on"
     assert [happening.moment for happening in told] == [
         CompactionEventKind.PRE_COMPACT,
         CompactionEventKind.REQUESTED,
@@ -113,9 +121,8 @@ def test_a_boundary_is_prepared_while_the_agent_goes_on(
         CompactionEventKind.RECORDED,
     ]
     assert {happening.trigger for happening in told} == {Trigger.IDLE}
-    talk(session, 13)
-    session.append(Block.user("and now?"))
-    view = loop.prepare()
+    cross_the_threshold(session)
+    view = loops[0].prepare()
     assert len(slow.asked) == 1
     assert view.summary is not None
     assert view.summary.text == "Summary number 1."
@@ -123,9 +130,7 @@ def test_a_boundary_is_prepared_while_the_agent_goes_on(
 
 
 @pytest.mark.claim("S2.51")
-def test_nothing_is_prepared_unasked_too_early_or_of_a_sub_agents_session(
-    store: SessionStore,
-) -> None:
+def test_nothing_is_prepared_unasked_too_early_or_for_a_sub_agent(store: SessionStore) -> None:
     sub = store.session("sub", parent=Parent(namespace="default", key="main"))
     unasked, early = store.session("unasked"), store.session("early")
 
@@ -139,28 +144,11 @@ def test_nothing_is_prepared_unasked_too_early_or_of_a_sub_agents_session(
         assert session.log.lineages == [], session
 
 
-def test_a_session_has_one_preparation_however_many_loops_it_has(
-    session: StoredSession, slow: Slow
-) -> None:
-    near(session)
-    loops = [loop_of(session, slow) for _ in range(3)]
-
-    for loop in loops:
-        loop.prepare()
-        loop.prepare()
-    slow.done.set()
-    finished(session)
-
-    assert len(slow.asked) == 1
-
-
 def test_where_others_are_at_it_nothing_is_prepared(
     session: StoredSession, slow: Slow, database: str, clock: Clock
 ) -> None:
-    near(session)
     with cutbank.open(database, clock=clock) as other:
-        loop_of(other.session(session.key), slow).prepare()
-        assert slow.begun.wait(PATIENCE)
+        begun(other.session(session.key), slow)
 
         mine = Slow()
         loop_of(session, mine).prepare()
@@ -172,56 +160,35 @@ def test_where_others_are_at_it_nothing_is_prepared(
     assert session.log.find_prepared() is not None
 
 
+@pytest.mark.parametrize("is_finished_first", [False, True])
 def test_at_the_threshold_the_summary_that_is_being_written_is_waited_for(
-    session: StoredSession, slow: Slow
+    session: StoredSession, slow: Slow, monkeypatch: pytest.MonkeyPatch, is_finished_first: bool
 ) -> None:
-    loop = loop_of(near(session), slow)
-    loop.prepare()
-    assert slow.begun.wait(PATIENCE)
-    talk(session, 13)
-    session.append(Block.user("and now?"))
-    views = []
+    loop = begun(session, slow)
+    cross_the_threshold(session)
+    preparations = session.log.context.preparations
+    join = preparations.join
 
-    agent = threading.Thread(target=lambda: views.append(loop.prepare()))
-    agent.start()
-    slow.done.set()
-    agent.join(PATIENCE)
+    def ends(lineage: UUID, running: Cancellation) -> bool:
+        if is_finished_first:
+            slow.done.set()
+            finished(session)
+        else:
+            threading.Timer(0.0, slow.done.set).start()
+        return join(lineage, running)
 
-    (view,) = views
+    monkeypatch.setattr(preparations, "join", ends)
+    view = loop.prepare()
+
     assert len(slow.asked) == 1
     assert view.boundary is not None
     assert view.boundary.trigger is Trigger.IDLE
     assert view.entries[-1].text == "and now?"
 
 
-def test_what_is_finished_before_it_can_be_waited_for_is_not_written_twice(
-    session: StoredSession, slow: Slow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loop = loop_of(near(session), slow)
-    loop.prepare()
-    assert slow.begun.wait(PATIENCE)
-    talk(session, 13)
-    preparations = session.log.context.preparations
-    join = preparations.join
-
-    def finishes_first(lineage: UUID, running: Cancellation) -> bool:
-        slow.done.set()
-        finished(session)
-        return join(lineage, running)
-
-    monkeypatch.setattr(preparations, "join", finishes_first)
-    view = loop.prepare()
-
-    assert len(slow.asked) == 1
-    assert view.boundary is not None
-    assert view.boundary.trigger is Trigger.IDLE
-
-
 def test_who_waits_for_it_may_cancel_it(session: StoredSession, slow: Slow) -> None:
-    loop = loop_of(near(session), slow)
-    loop.prepare()
-    assert slow.begun.wait(PATIENCE)
-    talk(session, 13)
+    loop = begun(session, slow)
+    cross_the_threshold(session)
     caught: list[BaseException] = []
 
     def prepares() -> None:
@@ -243,9 +210,8 @@ def test_who_waits_for_it_may_cancel_it(session: StoredSession, slow: Slow) -> N
 
 def test_closing_the_store_cancels_it_and_waits(database: str, clock: Clock, slow: Slow) -> None:
     with cutbank.open(database, clock=clock) as store:
-        session = near(store.session("a session"))
-        loop_of(session, slow).prepare()
-        assert slow.begun.wait(PATIENCE)
+        session = store.session("a session")
+        begun(session, slow)
         preparations = store.context.preparations
         (thread, _) = preparations._running[derive_lineage_id("default", session.key, "main")]
 
@@ -261,26 +227,19 @@ def test_closing_the_store_cancels_it_and_waits(database: str, clock: Clock, slo
 
 
 def test_what_a_hook_forbids_is_not_tried_at_every_call(
-    session: StoredSession, store: SessionStore
+    session: StoredSession, store: SessionStore, told: list[CompactionEvent]
 ) -> None:
-    asked: list[CompactionEventKind] = []
-
-    def forbids(happening: CompactionEvent) -> Veto:
-        asked.append(happening.moment)
-        return Veto(veto="not while the tests run")
-
-    store.listeners.append(forbids)
+    store.listeners.append(lambda _: Veto(veto="not while the tests run"))
     loop = loop_of(near(session))
-    for _ in range(4):
+
+    def attempts() -> int:
         loop.prepare()
         finished(session)
-    assert asked.count(CompactionEventKind.PRE_COMPACT) == 1
+        return sum(one.moment is CompactionEventKind.PRE_COMPACT for one in told)
 
+    assert [attempts() for _ in range(4)] == [1, 1, 1, 1]
     talk(session, 3)  # a twentieth of the limit, and more
-    loop.prepare()
-    finished(session)
-
-    assert asked.count(CompactionEventKind.PRE_COMPACT) == 2
+    assert attempts() == 2
     assert session.log.find_prepared() is None
 
 
@@ -324,8 +283,7 @@ def test_a_preparation_whose_process_has_died_is_given_up_and_nobody_waits(
     session: StoredSession, store: SessionStore, clock: Clock
 ) -> None:
     near(session)
-    events = store.events
-    lineage = events.open_compaction("default", session.key, "main")
+    lineage = store.events.open_compaction("default", session.key, "main")
     dead = lineage.request(
         trigger=Trigger.IDLE,
         policy=POLICY.name,
@@ -335,7 +293,7 @@ def test_a_preparation_whose_process_has_died_is_given_up_and_nobody_waits(
         lease_s=5.0,
         activate=False,
     )
-    events.save(lineage)
+    store.events.save(lineage)
     clock.now = clock().replace(year=2027)
 
     view = loop_of(session).prepare()
@@ -350,36 +308,21 @@ def test_a_preparation_whose_process_has_died_is_given_up_and_nobody_waits(
 # Settings
 
 
-def test_the_settings_may_ask_for_it(database: str, clock: Clock) -> None:
-    settings = Settings(
-        compaction=CompactionSettings(limit=LIMIT, settings={"keep_tokens": 500}, prepare_at=0.5)
-    )
-    with cutbank.open(database, clock=clock, settings=settings) as store:
+@pytest.mark.parametrize(("prepare_at", "is_prepared"), [(None, True), (0, False)])
+def test_the_settings_may_ask_for_it_and_a_loop_decline_it(
+    database: str, clock: Clock, prepare_at: float | None, is_prepared: bool
+) -> None:
+    compaction = CompactionSettings(limit=LIMIT, settings={"keep_tokens": 500}, prepare_at=0.5)
+    with cutbank.open(database, clock=clock, settings=Settings(compaction=compaction)) as store:
         session = near(store.session("a session"))
 
-        session.loop().prepare()
+        session.loop(options=LoopOptions(prepare_at=prepare_at)).prepare()
         finished(session)
 
-        assert session.log.find_prepared() is not None
+        assert (session.log.find_prepared() is not None) is is_prepared
 
 
-def test_a_loop_may_decline_what_the_settings_ask_for(database: str, clock: Clock) -> None:
-    settings = Settings(
-        compaction=CompactionSettings(limit=LIMIT, settings={"keep_tokens": 500}, prepare_at=0.5)
-    )
-    with cutbank.open(database, clock=clock, settings=settings) as store:
-        session = near(store.session("a session"))
-
-        session.loop(options=LoopOptions(prepare_at=0)).prepare()
-        finished(session)
-
-        assert session.log.find_prepared() is None
-
-
-def test_a_part_that_is_none_is_refused(subtests: pytest.Subtests) -> None:
-    for part in [-0.01, -0.5, 1.2]:
-        with (
-            subtests.test(str(part)),
-            pytest.raises(InvalidSettingError, match="prepare_at cannot be"),
-        ):
+def test_a_part_that_is_none_is_refused() -> None:
+    for part in [-0.01, 1.2]:
+        with pytest.raises(InvalidSettingError, match="prepare_at cannot be"):
             LoopOptions(prepare_at=part)

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-import cutbank
-from cutbank import CompactionOptions
 from cutbank.adapters.runtime.compaction.hook_commands import HookCommand, to_hook_input
 from cutbank.adapters.runtime.compaction.hook_process import HookProcess
 from cutbank.domain.compaction_events import Trigger
@@ -22,38 +20,32 @@ from cutbank.domain.session_events import Usage
 
 ABOUT_TO = CompactionEvent(
     CompactionEventKind.PRE_COMPACT,
-    session="talk",
-    namespace="default",
-    lineage="main",
+    *("talk", "default", "main"),
     trigger=Trigger.THRESHOLD,
     policy="reserve-headroom",
     before=ViewStats(tokens=9_000, blocks=40),
     instructions="Keep the names.",
 )
 STARTS_AGAIN = CompactionEvent(
-    CompactionEventKind.SESSION_START,
-    session="talk",
-    namespace="default",
-    lineage="main",
-    source="compact",
+    CompactionEventKind.SESSION_START, *("talk", "default", "main"), source="compact"
 )
+ANY_MOMENT = frozenset(CompactionEventKind)
 PYTHON = Path(sys.executable).name
 HANGS = "import signal; signal.pause()"
+NO_REASON = f"{PYTHON}: it gave no reason"
 
 Program = Callable[..., HookCommand]
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    """A hook whose program is this Python, run in a folder of its own."""
+    """A hook whose program is this Python."""
 
-    def made(
-        code: str, *, time_limit_s: float = 60, on: frozenset[CompactionEventKind] | None = None
-    ) -> Any:
+    def made(code: str, *arguments: str, **how: Any) -> HookCommand:
         script = tmp_path / "hook.py"
         script.write_text(code, encoding="utf-8")
-        moments = frozenset(CompactionEventKind) if on is None else on
-        return HookCommand((sys.executable, str(script)), moments, time_limit_s)
+        how = {"on": ANY_MOMENT, "time_limit_s": 60, **how}
+        return HookCommand((sys.executable, str(script), *arguments), **how)
 
     return made
 
@@ -114,6 +106,7 @@ def test_what_a_draft_took_is_said_as_json() -> None:
 
     told = json.loads(json.dumps(to_hook_input(paid)))
 
+    assert told["summariser"] == "llm"
     assert told["usage"] == {"input": 900, "output": 50}
     assert (told["model"], told["cost_usd"], told["latency_s"]) == ("small", 0.002, 1.5)
     assert told["hook_event_name"] == "Summarised"
@@ -124,34 +117,28 @@ def test_an_answer_is_heard(program: Program) -> None:
         ("", None),
         ("print('   ')", None),
         ("print('{}')", None),
-        ("""print('{"instructions": "Keep #3."}')""", Veto(instructions="Keep #3.")),
+        ("""print('{"instructions": "Keep #3."}')""", Veto("Keep #3.")),
         ("""print('{"instructions": "  "}')""", None),
         ("""print('{"veto": "not now"}')""", Veto(veto=f"{PYTHON}: not now")),
-        ("""print('{"veto": ""}')""", Veto(veto=f"{PYTHON}: it gave no reason")),
-        (
-            """print('{"decision": "block", "reason": "tests run"}')""",
-            Veto(veto=f"{PYTHON}: tests run"),
-        ),
-        (
-            """print('{"continue": false, "stopReason": "enough"}')""",
-            Veto(veto=f"{PYTHON}: enough"),
-        ),
+        ("""print('{"veto": ""}')""", Veto(veto=NO_REASON)),
+        ("""print('{"decision": "block", "reason": "no"}')""", Veto(veto=f"{PYTHON}: no")),
+        ("""print('{"continue": false, "stopReason": "so"}')""", Veto(veto=f"{PYTHON}: so")),
         ("""print('{"continue": true, "suppressOutput": true}')""", None),
         ("""print('{"decision": "approve"}')""", None),
         ("print('Keep the rivers.\\nAnd lakes.')", Veto("Keep the rivers.\nAnd lakes.")),
+        ("import sys; sys.stdout.buffer.write(b'caf\\xe9')", Veto("caf\ufffd")),
         ("import sys; sys.stderr.write('chatter')", None),
-        (
-            "import sys; print('no'); print('a build runs', file=sys.stderr); sys.exit(2)",
-            Veto(veto=f"{PYTHON}: a build runs"),
-        ),
+        ("import sys; sys.stderr.write('silt ' * 100_000); print('Keep it.')", Veto("Keep it.")),
+        ("import sys; print('no'); print('busy', file=sys.stderr); sys.exit(2)",
+         Veto(veto=f"{PYTHON}: busy")),
         ("import sys; print('out'); sys.exit(2)", Veto(veto=f"{PYTHON}: out")),
-        ("import sys; sys.exit(2)", Veto(veto=f"{PYTHON}: it gave no reason")),
-    ]
+        ("import sys; sys.exit(2)", Veto(veto=NO_REASON)),
+    ]  # fmt: skip
     for code, verdict in rows:
         assert program(code)(ABOUT_TO) == verdict, code
 
 
-def test_an_answer_is_heard_before_a_compaction_only(
+def test_an_answer_counts_before_a_compaction(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert program("""print('{"veto": "no", "instructions": "x"}')""")(STARTS_AGAIN) is None
@@ -161,21 +148,13 @@ def test_an_answer_is_heard_before_a_compaction_only(
     assert "at session_start exited with 2" in caplog.text
 
 
-def test_a_program_is_started_for_its_moments_only(program: Program, tmp_path: Path) -> None:
-    started = tmp_path / "started"
-    hook = program(
-        f"open({str(started)!r}, 'w'); print('x')",
-        on=frozenset({CompactionEventKind.SESSION_START}),
-    )
+def test_a_program_is_started_for_its_moments_only(program: Program) -> None:
+    hook = program("print('x')", on=frozenset({CompactionEventKind.SESSION_START}))
 
     assert hook(ABOUT_TO) is None
 
-    assert not started.exists()
 
-
-def test_a_failure_is_logged_and_stops_nothing(
-    program: Program, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_is_only_logged(program: Program, caplog: pytest.LogCaptureFixture) -> None:
     rows: list[tuple[str, str]] = [
         ("raise ValueError('no river')", "exited with 1 (ValueError: no river)"),
         ("import os; os.abort()", "was ended by signal 6"),
@@ -201,23 +180,19 @@ def test_a_failure_is_logged_and_stops_nothing(
 
 def test_a_program_that_cannot_be_started_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     for word in ["cutbank-has-no-such-program", "/", "with\0null"]:
-        for moment in [ABOUT_TO, STARTS_AGAIN]:
-            assert HookCommand((word,), frozenset(CompactionEventKind))(moment) is None, (
-                moment,
-                word,
-            )
+        caplog.clear()
 
-            assert "cannot be started" in caplog.text, (moment, word)
+        assert HookCommand((word,), ANY_MOMENT)(STARTS_AGAIN) is None, word
+
+        assert "cannot be started" in caplog.text, word
 
 
-def test_neither_arguments_nor_keys_are_logged(
+def test_no_arguments_or_keys_are_logged(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = "sk-ant-api03-Zq8vN2xK7wPqLmT4"
-    hook = program(f"import sys; sys.exit('refused: {key}')")
-    hook = HookCommand((*hook.command, "--secret=abcdef"), hook.on, hook.time_limit_s)
 
-    hook(ABOUT_TO)
+    program(f"import sys; sys.exit('refused: {key}')", "--secret=abcdef")(ABOUT_TO)
 
     assert "refused" in caplog.text
     assert key not in caplog.text
@@ -236,8 +211,7 @@ def test_a_hang_is_killed_with_its_children(
     hook = program(
         "import os, pathlib, subprocess, sys\n"
         f"held = os.open({str(alive)!r}, os.O_WRONLY)\n"
-        "subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'],"
-        " pass_fds=[held])\n"
+        f"subprocess.Popen([sys.executable, '-c', {HANGS!r}], pass_fds=[held])\n"
         "os.write(held, b'x')\n"
         f"pathlib.Path({str(hangs)!r}).touch()\n"
         f"{HANGS}",
@@ -259,23 +233,25 @@ def test_a_hang_is_killed_with_its_children(
     assert "took longer than 5 s, and was killed" in caplog.text
 
 
-def test_a_program_that_closed_its_streams_is_killed_as_well(
+def test_a_program_that_talks_on_is_killed(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hook = program(f"import os\nfor n in (0, 1, 2): os.close(n)\n{HANGS}", time_limit_s=0.2)
+    talks = "import itertools\nfor n in itertools.count(): print(n, flush=True, end='')"
+    for code in (f"import os\nfor n in (0, 1, 2): os.close(n)\n{HANGS}", talks):
+        caplog.clear()
 
-    assert hook(ABOUT_TO) is None
+        assert program(code, time_limit_s=0.2)(ABOUT_TO) is None, code
 
-    assert "took longer than 0.2 s" in caplog.text
+        assert "took longer than 0.2 s" in caplog.text, code
 
 
 def test_a_child_that_lives_on_is_not_waited_for(program: Program, tmp_path: Path) -> None:
     number = tmp_path / "number"
     hook = program(
         "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {HANGS!r}])\n"
         f"open({str(number)!r}, 'w').write(str(child.pid))\n"
-        "print('Keep the rivers.')",
+        "print('Keep the rivers.')"
     )
 
     try:
@@ -284,7 +260,7 @@ def test_a_child_that_lives_on_is_not_waited_for(program: Program, tmp_path: Pat
         os.kill(int(number.read_text()), signal.SIGKILL)
 
 
-def test_a_child_that_floods_is_not_heard_to_the_end(
+def test_a_flood_is_not_heard_to_the_end(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
     # The program ends once its child has said more than a pipe holds.
@@ -302,12 +278,8 @@ def test_a_child_that_floods_is_not_heard_to_the_end(
     assert "said more than 65,536 bytes" in caplog.text
 
 
-def test_a_program_may_complain_at_length_or_leave_what_it_is_told_unread(program: Program) -> None:
-    complains = "import sys; sys.stderr.write('silt ' * 100_000); print('Keep it.')"
-    assert program(complains)(ABOUT_TO) == Veto(instructions="Keep it.")
-    long = CompactionEvent(
-        CompactionEventKind.PRE_COMPACT, "s", "n", "main", instructions="silt " * 200_000
-    )
+def test_a_program_may_leave_what_it_is_told_unread(program: Program) -> None:
+    long = CompactionEvent(ABOUT_TO.moment, "s", "n", "main", instructions="silt " * 200_000)
 
     assert program("import os; os.close(0); print('Keep it.')")(long) == Veto("Keep it.")
     assert program("import sys; print(len(sys.stdin.read()) > 10**6)")(long) == Veto("True")
@@ -339,13 +311,10 @@ def test_an_interrupt_leaves_no_program_behind(program: Program, tmp_path: Path)
         os.kill(int(number.read_text()), 0)
 
 
-def test_no_shell_reads_a_command_and_the_environment_is_as_it_is(
-    program: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_shell_reads_a_command(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIVER", "brown")
     code = "import os, sys; print(sys.argv[1:], sorted(os.environ.items()))"
-    hook = program(code)
-    hook = HookCommand((*hook.command, "$RIVER; echo", "*"), hook.on)
+    hook = program(code, "$RIVER; echo", "*")
 
     verdict = hook(ABOUT_TO)
 
@@ -356,64 +325,7 @@ def test_no_shell_reads_a_command_and_the_environment_is_as_it_is(
 
 
 def test_text_that_is_no_text_survives(program: Program) -> None:
-    odd = CompactionEvent(
-        CompactionEventKind.PRE_COMPACT, "half \ud83d", "n", "main", instructions="\x00\u2028"
-    )
-    hook = program(
-        "import json, sys\n"
-        "told = json.load(sys.stdin)\n"
-        "assert told['session'] == 'half \\ud83d', told\n"
-        "sys.stdout.buffer.write(b'caf\\xe9')"
-    )
+    odd = CompactionEvent(ABOUT_TO.moment, "half \ud83d", "n", "main", instructions="\0\u2028")
+    hook = program("import json, sys; print(json.load(sys.stdin)['session'] == 'half \\ud83d')")
 
-    assert hook(odd) == Veto(instructions="caf\ufffd")
-
-
-def test_the_time_limit_is_of_the_whole_run() -> None:
-    # It says something now and then, and never ends.
-    code = "import itertools\nfor n in itertools.count(): print(n, flush=True, end='')"
-
-    with pytest.raises(Exception, match=r"took longer than 0\.2 s"):
-        HookProcess((sys.executable, "-c", code), 0.2).run(b"{}")
-
-
-@pytest.fixture
-def long_session(session: cutbank.StoredSession) -> cutbank.StoredSession:
-    for turn in range(12):
-        session.append(
-            cutbank.Block.user(f"Question {turn}: " + "why is the river brown? " * 20),
-            cutbank.Block.assistant(f"Answer {turn}: " + "silt, silt and more silt. " * 140),
-        )
-    return session
-
-
-def test_programs_are_told_of_a_real_compaction_and_a_broken_one_stops_nothing(
-    program: Program,
-    tmp_path: Path,
-    store: cutbank.SessionStore,
-    long_session: cutbank.StoredSession,
-) -> None:
-    told = tmp_path / "told.jsonl"
-    store.listeners += [
-        HookCommand(("cutbank-has-no-such-program",), frozenset(CompactionEventKind)),
-        program(
-            "import json, sys\n"
-            f"open({str(told)!r}, 'a').write(sys.stdin.read() + chr(10))\n"
-            "print('Keep the names of all rivers.')"
-        ),
-    ]
-
-    outcome = long_session.compact(
-        limit=8_000,
-        options=CompactionOptions(settings={"keep_tokens": "1000"}, instructions="Be short."),
-    )
-
-    heard = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
-    assert outcome.compacted
-    assert heard[0]["hook_event_name"] == "PreCompact"
-    assert heard[0]["trigger"] == "manual"
-    assert heard[0]["custom_instructions"] == "Be short."
-    assert [one["moment"] for one in heard][-3:] == ["recorded", "activated", "session_start"]
-    assert "Keep the names of all rivers." in heard[1]["instructions"]
-    assert heard[-1]["source"] == "compact"
-    assert heard[-1]["after"]["tokens"] < heard[0]["before"]["tokens"]
+    assert hook(odd) == Veto("True")

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import agent_talk
 import pytest
 from opened_stores import store_of
 
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.listeners import make_status_listener
+from cutbank.adapters.runtime.compaction.event_sink import make_status_listener
+from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.domain.errors import StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -18,7 +20,7 @@ LIMIT = 8_000
 
 @dataclass
 class Interrupted:
-    """A summariser during whose work something happens."""
+    """A summarizer during whose work something happens."""
 
     happens: Callable[[], object]
     times: int = 1
@@ -34,19 +36,19 @@ class Interrupted:
 
 @pytest.fixture
 def talk(session: StoredSession) -> StoredSession:
-    for turn in range(20):
-        session.append(Block.user(f"question {turn} " + "q" * 400))
-        session.append(Block.assistant(f"answer {turn} " + "a" * 400))
+    agent_talk.talk(session, 20)
     return session
+
+
+def compact(session: StoredSession, **options: object) -> CompactionOutcome:
+    return session.compact(POLICY, limit=LIMIT, options=CompactionOptions(**options))  # type: ignore[arg-type]
 
 
 def test_a_draft_is_used_again_where_its_blocks_are_still_the_ones(talk: StoredSession) -> None:
     # A boundary that is prepared makes the plan stale, and changes nothing of what is served.
-    writer = Interrupted(
-        lambda: talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
-    )
+    writer = Interrupted(lambda: compact(talk, activate=False))
 
-    outcome = talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[writer]))
+    outcome = compact(talk, summarizers=[writer])
 
     assert outcome.compacted
     assert len(writer.asked) == 1
@@ -54,11 +56,10 @@ def test_a_draft_is_used_again_where_its_blocks_are_still_the_ones(talk: StoredS
 
 
 def test_a_draft_of_other_blocks_is_written_anew(talk: StoredSession) -> None:
-    def others() -> None:
-        talk.compact(ReserveHeadroom(reserve_tokens=1_000, keep_tokens=3_000), limit=LIMIT)
+    others = ReserveHeadroom(reserve_tokens=1_000, keep_tokens=3_000)
+    writer = Interrupted(lambda: talk.compact(others, limit=LIMIT))
 
-    writer = Interrupted(others)
-    outcome = talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[writer]))
+    outcome = compact(talk, summarizers=[writer])
 
     assert outcome.compacted
     first, second = writer.asked
@@ -71,9 +72,7 @@ def test_a_draft_of_other_blocks_is_written_anew(talk: StoredSession) -> None:
 
 
 def test_where_others_did_it_already_nothing_is_recorded(talk: StoredSession) -> None:
-    writer = Interrupted(lambda: talk.compact(POLICY, limit=LIMIT))
-
-    outcome = talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(summarizers=[writer]))
+    outcome = compact(talk, summarizers=[Interrupted(lambda: compact(talk))])
 
     assert not outcome.compacted
     assert outcome.post_tokens < outcome.pre_tokens
@@ -87,10 +86,9 @@ def test_where_others_did_it_already_nothing_is_recorded(talk: StoredSession) ->
 def test_a_compaction_done_under_the_same_key_meanwhile_is_over(talk: StoredSession) -> None:
     shown: list[bool] = []
     store_of(talk).listeners.append(make_status_listener(shown.append))
-    same = CompactionOptions(idempotency_key="one")
-    writer = Interrupted(lambda: talk.compact(POLICY, limit=LIMIT, options=same))
+    writer = Interrupted(lambda: compact(talk, idempotency_key="one"))
 
-    outcome = talk.compact(POLICY, limit=LIMIT, options=replace(same, summarizers=[writer]))
+    outcome = compact(talk, idempotency_key="one", summarizers=[writer])
 
     assert outcome.boundary is not None
     assert shown == [True, True, False, False]
@@ -99,18 +97,14 @@ def test_a_compaction_done_under_the_same_key_meanwhile_is_over(talk: StoredSess
 def test_who_is_overtaken_again_and_again_is_told(talk: StoredSession) -> None:
     before = talk.view()
 
-    def others() -> None:
-        talk.compact(POLICY, limit=LIMIT, options=CompactionOptions(activate=False))
+    def happens() -> None:
+        talk.append(Block.user("more " * 50))  # so that each plan has blocks of its own
+        compact(talk, activate=False)
 
-    class Each(Interrupted):
-        def summarize(self, material: Material) -> Draft:
-            talk.append(Block.user("more " * 50))  # so that each plan has blocks of its own
-            return super().summarize(material)
-
-    writer = Each(others, times=9)
+    writer = Interrupted(happens, times=9)
     with pytest.raises(StalePlanError):
         talk.compact(
-            ReserveHeadroom(keep_tokens=0),
+            replace(POLICY, keep_tokens=0),
             limit=LIMIT,
             options=CompactionOptions(summarizers=[writer]),
         )
@@ -133,6 +127,5 @@ def test_a_call_that_waits_again_is_not_behind_a_boundary(session: StoredSession
 
     session.retract(result)
 
-    view = session.view()
-    assert call in {entry.position for entry in view.entries}
+    assert call in {entry.position for entry in session.view().entries}
     assert session.log.state.open_calls == {"c": call}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Barrier, Thread
 from typing import Any, ClassVar
 
 import pytest
@@ -10,10 +9,10 @@ from agent_talk import TOO_LONG, talk
 from opened_stores import store_of
 from read_model_rows import table
 
-import cutbank
 from cutbank import (
     Block,
     CompactionOptions,
+    HistoryView,
     LoopOptions,
     SessionStore,
     StoredSession,
@@ -22,7 +21,12 @@ from cutbank import (
 )
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
-from cutbank.domain.compaction_events import BoundaryActivated, PreparationDropped, Trigger
+from cutbank.domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    PreparationDropped,
+    Trigger,
+)
 from cutbank.domain.errors import ContextOverflowError
 from cutbank.domain.event import Event
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
@@ -39,7 +43,7 @@ KEEPS_LITTLE = ReserveHeadroom(keep_tokens=500)
 
 @dataclass
 class Writer:
-    """A summariser that knows what it was asked."""
+    """A summarizer that knows what it was asked."""
 
     asked: list[Material] = field(default_factory=list)
     name: str = "writer"
@@ -49,9 +53,14 @@ class Writer:
         return Draft(f"Summary number {len(self.asked)}.")
 
 
-def prepare(session: StoredSession, turns: int = 20) -> CompactionOutcome:
+@pytest.fixture
+def writer() -> Writer:
+    return Writer()
+
+
+def prepare(session: StoredSession) -> CompactionOutcome:
     """A session below the threshold whose next boundary is prepared."""
-    talk(session, turns)
+    talk(session, 20)
     session.append(ToolCall(tool_call_id="c", name="read", arguments={}))
     session.append(ToolResult(tool_call_id="c", content="r" * 40))
     talk(session, 3)
@@ -85,28 +94,29 @@ def lineage(session: StoredSession) -> list[Event]:
     return [events.read(chain, Ranges.of([at]))[0].event for at in range(1, version + 1)]
 
 
+def dropped(session: StoredSession) -> PreparationDropped:
+    (event,) = [one for one in lineage(session) if isinstance(one, PreparationDropped)]
+    return event
+
+
+def boundary_of(view: HistoryView) -> CompactBoundary:
+    assert view.boundary is not None
+    return view.boundary
+
+
 def served_anew(session: StoredSession) -> object:
     """The view as a process finds it that has just opened the session."""
     return store_of(session).session(session.key).view()
-
-
-@pytest.fixture
-def told(store: SessionStore) -> list[CompactionEvent]:
-    heard: list[CompactionEvent] = []
-    store.listeners.append(heard.append)
-    return heard
 
 
 # It fits
 
 
 def test_what_was_prepared_is_served_at_the_threshold_by_one_event(
-    session: StoredSession, told: list[CompactionEvent]
+    session: StoredSession, writer: Writer, told: list[CompactionEvent]
 ) -> None:
-    writer = Writer()
     prepared = prepare(session)
-    before = session.view()
-    assert before.boundary is None
+    assert session.view().boundary is None
     fill(session)
     told.clear()
     events = lineage(session)
@@ -116,21 +126,17 @@ def test_what_was_prepared_is_served_at_the_threshold_by_one_event(
     assert not writer.asked
     (swap,) = lineage(session)[len(events) :]
     assert isinstance(swap, BoundaryActivated)
-    assert swap.boundary == prepared.boundary
-    assert view.boundary is not None
-    assert view.boundary.originator_version == prepared.boundary
+    assert swap.boundary == prepared.boundary == boundary_of(view).originator_version
     assert view.tokens < THRESHOLD
     assert view == session.view() == served_anew(session)
-    assert [happening.moment for happening in told] == [
-        CompactionEventKind.ACTIVATED,
-        CompactionEventKind.SESSION_START,
-    ]
-    assert told[0].before is not None
-    assert told[0].after is not None
-    assert told[0].after.blocks == len(view.entries)
-    assert told[0].after.tokens < told[0].before.tokens
-    assert (told[0].trigger, told[0].summarizer) == (Trigger.THRESHOLD, "extractive")
-    assert told[1].source == "compact"
+    activated, started = told
+    assert activated.moment is CompactionEventKind.ACTIVATED
+    assert activated.before is not None
+    assert activated.after is not None
+    assert activated.after.blocks == len(view.entries)
+    assert activated.after.tokens < activated.before.tokens
+    assert (activated.trigger, activated.summarizer) == (Trigger.THRESHOLD, "extractive")
+    assert (started.moment, started.source) == (CompactionEventKind.SESSION_START, "compact")
 
 
 def test_a_swap_is_the_one_compaction_of_its_request(session: StoredSession) -> None:
@@ -162,51 +168,51 @@ def test_a_swap_is_the_one_compaction_that_a_turn_was_granted(session: StoredSes
 # It fits no more
 
 
-def pinned(session: StoredSession) -> None:
-    session.pin(3)
-
-
-def retracted(session: StoredSession) -> None:
-    session.retract(3)
-
-
-def hidden(session: StoredSession) -> None:
+def hide_the_last(session: StoredSession) -> None:
     session.hide(session.view().entries[-1].position - 1)
 
 
 @pytest.mark.parametrize(
     ("happens", "why"),
     [
-        (pinned, "#3 was pinned since it was prepared"),
-        (retracted, "#3 was taken back since it was prepared"),
-        (hidden, "was hidden since it was prepared"),
+        (lambda session: session.pin(3), "#3 was pinned since it was prepared"),
+        (lambda session: session.retract(3), "#3 was taken back since it was prepared"),
+        (hide_the_last, "was hidden since it was prepared"),
     ],
 )
 def test_what_has_changed_behind_it_drops_it_and_the_session_is_compacted_as_usual(
     session: StoredSession,
+    writer: Writer,
     told: list[CompactionEvent],
-    happens: Callable[[StoredSession], None],
+    happens: Callable[[StoredSession], object],
     why: str,
 ) -> None:
     prepared = prepare(session)
     happens(session)
     fill(session)
     told.clear()
-    writer = Writer()
 
     view = loop_of(session, writer).prepare()
 
-    (dropped,) = [one for one in lineage(session) if isinstance(one, PreparationDropped)]
-    assert dropped.boundary == prepared.boundary
-    assert why in dropped.reason
-    assert view.boundary is not None
-    assert view.boundary.originator_version != prepared.boundary
-    assert view.boundary.trigger is Trigger.THRESHOLD
+    assert dropped(session).boundary == prepared.boundary
+    assert why in dropped(session).reason
+    assert boundary_of(view).originator_version != prepared.boundary
+    assert boundary_of(view).trigger is Trigger.THRESHOLD
     assert len(writer.asked) == 1
     assert told[0].moment is CompactionEventKind.DROPPED
-    assert told[0].reason == dropped.reason
+    assert told[0].reason == dropped(session).reason
     assert session.log.find_prepared() is None
     assert view == served_anew(session)
+
+    models = session.log.context.read_models
+    models.catch_up()
+    rows = {row["boundary"]: row for row in table(models, "compactions", "outcome = 'boundary'")}
+    (waiting,) = table(models, "lineages")
+    assert rows[prepared.boundary]["dropped_at"] is not None
+    assert rows[prepared.boundary]["activated_at"] is None
+    assert why in rows[prepared.boundary]["reason"]
+    assert sum(row["activated_at"] is not None for row in rows.values()) == 1
+    assert waiting["prepared"] is None
 
 
 def test_what_builds_upon_an_undone_boundary_is_dropped(session: StoredSession) -> None:
@@ -218,60 +224,50 @@ def test_what_builds_upon_an_undone_boundary_is_dropped(session: StoredSession) 
 
     view = loop_of(session).prepare()
 
-    (dropped,) = [one for one in lineage(session) if isinstance(one, PreparationDropped)]
-    assert dropped.boundary == prepared.boundary
-    assert "it builds upon boundary" in dropped.reason
-    assert "the whole history is served" in dropped.reason
-    assert view.boundary is not None
-    assert view.boundary.previous is None
+    assert dropped(session).boundary == prepared.boundary
+    assert "it builds upon boundary" in dropped(session).reason
+    assert "the whole history is served" in dropped(session).reason
+    assert boundary_of(view).previous is None
 
 
-def test_what_gains_next_to_nothing_by_now_is_dropped(session: StoredSession) -> None:
+def test_what_gains_little_by_now_is_dropped(session: StoredSession, writer: Writer) -> None:
     talk(session, 4)
     prepared = session.compact(
         ReserveHeadroom(keep_tokens=400),
         limit=LIMIT,
         options=CompactionOptions(summarizers=[Writer()], activate=False),
-    )
+    ).boundary
     for _ in range(4):
         session.append(Block.user("long " * 1_500))
-    writer = Writer()
 
     view = loop_of(session, writer).prepare()
 
-    (dropped,) = [one for one in lineage(session) if isinstance(one, PreparationDropped)]
-    assert dropped.boundary == prepared.boundary
-    assert "by now it would save" in dropped.reason
+    assert dropped(session).boundary == prepared
+    assert "by now it would save" in dropped(session).reason
     assert len(writer.asked) == 1
-    assert view.boundary is not None
-    assert prepared.boundary is not None
-    assert view.boundary.originator_version > prepared.boundary
+    assert prepared is not None
+    assert boundary_of(view).originator_version > prepared
 
 
 # It fits, and is not enough
 
 
-def test_what_is_not_enough_is_extended_over_what_was_said_since(session: StoredSession) -> None:
+def test_what_is_not_enough_is_extended(session: StoredSession, writer: Writer) -> None:
     prepared = prepare(session)
-    first = session.view(at=session.position)
-    assert prepared.after is not None
     talk(session, 30)
     session.append(Block.user("and now?"))
-    writer = Writer()
 
     view = loop_of(session, writer).prepare()
 
     (material,) = writer.asked
     assert material.previous == prepared.summary
     assert {item.position for item in material.removed_items}.isdisjoint(prepared.left)
-    assert view.boundary is not None
-    assert view.boundary.previous == prepared.boundary
+    assert boundary_of(view).previous == prepared.boundary
     assert view.tokens < THRESHOLD
     assert view.summary is not None
     assert set(view.summary.covers) > set(prepared.left)
     assert view == served_anew(session)
     assert session.log.compactor().decisions.read_state().futile == 0
-    assert first.boundary is None
 
 
 def test_what_is_not_enough_and_cannot_be_extended_is_served(session: StoredSession) -> None:
@@ -280,60 +276,50 @@ def test_what_is_not_enough_and_cannot_be_extended_is_served(session: StoredSess
 
     view = loop_of(session, settings={"keep_tokens": 100}).prepare()
 
-    assert view.boundary is not None
-    assert view.boundary.originator_version == prepared.boundary
+    assert boundary_of(view).originator_version == prepared.boundary
     assert session.log.compactor().decisions.read_state().futile
 
 
 # After an overflow
 
 
-def test_a_refusal_is_answered_with_what_was_prepared(session: StoredSession) -> None:
+def test_a_refusal_is_met_by_what_was_prepared(session: StoredSession, writer: Writer) -> None:
     prepared = prepare(session)
     session.append(Block.user("and now?"))
-    writer = Writer()
     loop = loop_of(session, writer)
 
     view = loop.handle_overflow(TOO_LONG)
 
     assert not writer.asked
-    assert view.boundary is not None
-    assert view.boundary.originator_version == prepared.boundary
+    assert boundary_of(view).originator_version == prepared.boundary
     # Should even this be refused, it is compacted once more; and then nothing helps.
-    second = loop.handle_overflow(TOO_LONG)
-    assert second.boundary is not None
-    assert second.boundary.trigger is Trigger.OVERFLOW
+    assert boundary_of(loop.handle_overflow(TOO_LONG)).trigger is Trigger.OVERFLOW
     with pytest.raises(ContextOverflowError):
         loop.handle_overflow(TOO_LONG)
 
 
-def test_a_refusal_that_the_prepared_does_not_answer_is_compacted_on_top(
-    session: StoredSession,
-) -> None:
+def test_what_is_still_refused_is_compacted_on_top(session: StoredSession, writer: Writer) -> None:
     prepared = prepare(session)
     talk(session, 60)
     session.append(Block.user("and now?"))
-    writer = Writer()
 
     view = loop_of(session, writer).handle_overflow(TOO_LONG)
 
     assert len(writer.asked) == 1
-    assert view.boundary is not None
-    assert view.boundary.trigger is Trigger.OVERFLOW
-    assert view.boundary.previous == prepared.boundary
+    assert boundary_of(view).trigger is Trigger.OVERFLOW
+    assert boundary_of(view).previous == prepared.boundary
 
 
 # Besides the loop
 
 
-def test_a_fork_leaves_what_was_prepared_behind(session: StoredSession) -> None:
+def test_a_fork_leaves_what_was_prepared_behind(session: StoredSession, writer: Writer) -> None:
     prepare(session)
     fill(session)
 
     fork = session.fork("another way")
 
     assert fork.log.find_prepared() is None
-    writer = Writer()
     assert loop_of(fork, writer).prepare().boundary is not None
     assert len(writer.asked) == 1
     assert session.log.find_prepared() is not None
@@ -361,61 +347,20 @@ class Interrupts:
         return ReserveHeadroom().plan(window)
 
 
+def activations(session: StoredSession) -> int:
+    return sum(isinstance(one, BoundaryActivated) for one in lineage(session))
+
+
 def test_who_is_second_to_swap_serves_what_the_first_has_swapped_in(
-    session: StoredSession, store: SessionStore
+    session: StoredSession, store: SessionStore, writer: Writer
 ) -> None:
     prepared = prepare(session)
     fill(session)
-    writer = Writer()
     policy = Interrupts(then=[store.session(session.key).activate])
 
     view = loop_of(session, writer, policy=policy).prepare()
 
     assert not writer.asked
-    assert view.boundary is not None
-    assert view.boundary.originator_version == prepared.boundary
-    assert sum(isinstance(one, BoundaryActivated) for one in lineage(session)) == 1
+    assert boundary_of(view).originator_version == prepared.boundary
+    assert activations(session) == 1
     assert view == served_anew(session)
-
-
-def test_of_many_that_swap_at_once_one_does(session: StoredSession, database: str) -> None:
-    prepared = prepare(session)
-    fill(session)
-    begin, views = Barrier(4), list[object]()
-
-    def swaps() -> None:
-        with cutbank.open(database) as store:
-            loop = loop_of(store.session(session.key))
-            begin.wait(30)
-            views.append(loop.prepare())
-
-    threads = [Thread(target=swaps) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert len(views) == 4
-    assert sum(isinstance(one, BoundaryActivated) for one in lineage(session)) == 1
-    assert all(view == session.view() for view in views)
-    boundary = session.view().boundary
-    assert boundary is not None
-    assert boundary.originator_version == prepared.boundary
-
-
-def test_the_ledger_says_what_was_dropped_and_why(session: StoredSession) -> None:
-    prepared = prepare(session)
-    pinned(session)
-    fill(session)
-    loop_of(session).prepare()
-
-    models = session.log.context.read_models
-    models.catch_up()
-    rows = {row["boundary"]: row for row in table(models, "compactions", "outcome = 'boundary'")}
-    (waiting,) = table(models, "lineages")
-
-    assert rows[prepared.boundary]["dropped_at"] is not None
-    assert rows[prepared.boundary]["activated_at"] is None
-    assert "was pinned" in rows[prepared.boundary]["reason"]
-    assert sum(row["activated_at"] is not None for row in rows.values()) == 1
-    assert waiting["prepared"] is None

@@ -1,13 +1,9 @@
 """Whatever is said, taken back and swapped in: the fold in memory is the fold of the log."""
 
-import shutil
-import tempfile
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import suppress
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
-from databases import new_schema
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,7 +18,6 @@ from unpinned import UNPINNED
 import cutbank
 from cutbank import Block, CompactionOptions, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.compaction.prepared_boundary import PreparedView
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.errors import (
     InvalidPositionError,
@@ -42,17 +37,10 @@ SIZES = st.integers(min_value=20, max_value=150)
 class Swapping(RuleBasedStateMachine):
     """An agent whose boundaries are prepared, and who takes things back."""
 
-    server: str | None = None
-
     def __init__(self) -> None:
         super().__init__()
-        self.gone_at_the_end = ExitStack()
-        if self.server is None:
-            folder = Path(tempfile.mkdtemp(prefix="cutbank-swaps-"))
-            self.gone_at_the_end.callback(shutil.rmtree, folder)
-            database = str(folder / "log.db")
-        else:
-            database = self.gone_at_the_end.enter_context(new_schema(self.server))
+        self.folder = TemporaryDirectory()
+        database = f"{self.folder.name}/log.db"
         self.store = cutbank.open(database, synchronous="NORMAL", settings=UNPINNED)
         self.session = self.store.session("a session")
         self.loop = self.session.loop(policy=POLICY, limit=LIMIT)
@@ -61,14 +49,15 @@ class Swapping(RuleBasedStateMachine):
         self.count = 0
         self.speaks = False
         """Whether somebody speaks between the look at the view to come and the swap."""
-        self.made, self.loop._swap.serve = self.loop._swap.serve, self._made  # type: ignore[method-assign]
+        compactor = self.loop._compactor
+        self.activate, compactor.activate = compactor.activate, self._activate  # type: ignore[method-assign]
 
     def teardown(self) -> None:
         try:
             assert verify(self.store).violations == []
         finally:
             self.store.close()
-            self.gone_at_the_end.close()
+            self.folder.cleanup()
 
     @rule(size=SIZES, times=st.integers(1, 4))
     def turns_pass(self, size: int, times: int) -> None:
@@ -97,17 +86,14 @@ class Swapping(RuleBasedStateMachine):
     def a_person_changes_something(self, data: st.DataObject, what: str) -> None:
         at = data.draw(st.sampled_from(self.said))
         with suppress(InvalidPositionError):
-            match what:
-                case "pin":
-                    self.session.pin(at)
-                case "hide":
-                    self.session.hide(at)
-                case "replace":
-                    self.session.hide(at, replacement="not for you")
-                case _:
-                    gone = self.session.retract(at)
-                    self.said = [one for one in self.said if one not in gone]
-                    self.open = list(self.session.log.state.open_calls)
+            if what == "retract":
+                gone = self.session.retract(at)
+                self.said = [one for one in self.said if one not in gone]
+                self.open = list(self.session.log.state.open_calls)
+            elif what == "replace":
+                self.session.hide(at, replacement="not for you")
+            else:
+                getattr(self.session, what)(at)
 
     @rule()
     def the_request_changes(self) -> None:
@@ -158,15 +144,10 @@ class Swapping(RuleBasedStateMachine):
         self.the_agent_asks()
         self.speaks = False
 
-    @rule()
-    def it_is_reverted(self) -> None:
-        with suppress(NotFoundError):
-            self.session.revert()
-
-    @rule()
-    def it_is_activated(self) -> None:
-        with suppress(StalePlanError):
-            self.session.activate()
+    @rule(what=st.sampled_from(["revert", "activate"]))
+    def it_is_reverted_or_activated(self, what: str) -> None:
+        with suppress(NotFoundError, StalePlanError):
+            getattr(self.session, what)()
 
     @rule()
     def an_attempt_fails(self) -> None:
@@ -179,10 +160,10 @@ class Swapping(RuleBasedStateMachine):
         fresh = ViewReader(self.store.events, "default", "a session", "main")
         assert told(*mine.read_history()) == told(*fresh.read_history())
 
-    def _made(self, coming: PreparedView) -> bool:
+    def _activate(self, *boundary: Any, **details: Any) -> int:
         if self.speaks:
             self._say(Block.user("And this?"))
-        return self.made(coming)
+        return self.activate(*boundary, **details)
 
     def _say(self, *blocks: Any) -> None:
         done = self.session.append(*blocks)
@@ -194,12 +175,8 @@ class Swapping(RuleBasedStateMachine):
 
 def told(history: HistoryFold, coordinate: object) -> dict[str, object]:
     """All that a fold says, and what is reckoned of it."""
-    of_it = {
-        name: value
-        for name, value in vars(history).items()
-        if name not in {"reckoning", "_sees", "entries"}
-    }
-    return of_it | {
+    hidden = {"reckoning", "_sees", "entries"}
+    return {name: value for name, value in vars(history).items() if name not in hidden} | {
         "at": coordinate,
         "entries": list(history.entries.values()),
         "use": history.measure_usage(),
@@ -207,19 +184,7 @@ def told(history: HistoryFold, coordinate: object) -> dict[str, object]:
     }
 
 
-def on(engine: str, request: pytest.FixtureRequest) -> type[Swapping]:
-    if engine == "sqlite":
-        return Swapping
-    server = request.getfixturevalue("postgres")
-    return type("SwappingOnPostgres", (Swapping,), {"server": server})
-
-
-def test_the_fold_is_the_same_whatever_is_swapped_in(
-    engine: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_fold_is_the_same_whatever_is_swapped_in() -> None:
     run_state_machine_as_test(
-        on(engine, request),
-        settings=settings(
-            max_examples=15 if engine == "sqlite" else 4, stateful_step_count=30, deadline=None
-        ),
+        Swapping, settings=settings(max_examples=15, stateful_step_count=30, deadline=None)
     )

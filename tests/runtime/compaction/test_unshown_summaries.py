@@ -1,14 +1,17 @@
 """Where a transcript does not tell a summary, what it stood for is summed up from the log."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from agent_talk import Scripted
 from codex_talk import Rollout, message, sealed
 from codex_written import imported
 
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession
 from cutbank.domain.blocks import UNSENT_KINDS
 from cutbank.domain.compaction import UNSHOWN_SUMMARIZER
+from cutbank.domain.compaction_events import Summary
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
 
@@ -30,73 +33,54 @@ def session(store: SessionStore, tmp_path: Path) -> StoredSession:
     told.user("And the tests?")
     told.says(FILLER)
     session = imported(store, tmp_path / "rollout.jsonl", told)
-    standing = session.view().summary
-    assert standing is not None
-    assert standing.summarizer == UNSHOWN_SUMMARIZER
+    assert summary_of(session).summarizer == UNSHOWN_SUMMARIZER
     session.append(Block.user("What now?"))
     return session
 
 
-class Told:
-    """Remembers what it was given."""
-
-    name = "told"
-
-    def summarize(self, material: Material) -> Draft:
-        self.material = material
-        return Draft("They read a file.")
+def summary_of(session: StoredSession) -> Summary:
+    summary = session.view().summary
+    assert summary is not None
+    return summary
 
 
-def test_the_summary_tells_what_was_said_before_and_not_that_nobody_knows(
-    session: StoredSession,
-) -> None:
-    unknown = session.view().summary
-    assert unknown is not None
+def compact(session: StoredSession, writes: Callable[[Material], Draft] | None = None) -> Summary:
+    options = CompactionOptions(
+        settings={"keep_tokens": "100"}, summarizers=[Scripted(writes)] if writes else None
+    )
+    session.compact("pi", limit=16_000, options=options)
+    return summary_of(session)
 
-    session.compact("pi", limit=16_000, options=CompactionOptions(settings={"keep_tokens": "100"}))
 
-    now = session.view().summary
-    assert now is not None
+def test_the_summary_tells_what_was_said_before(session: StoredSession) -> None:
+    unknown = summary_of(session)
+
+    now = compact(session)
+
     assert "migrations" in now.text
     assert unknown.text not in now.text
     assert not unknown.covers - now.covers
 
 
-def test_a_summariser_is_given_all_that_its_text_will_stand_for(session: StoredSession) -> None:
-    told = Told()
+def test_a_summarizer_gets_all_that_its_text_stands_for(session: StoredSession) -> None:
+    given: list[Material] = []
 
-    session.compact(
-        "pi",
-        limit=16_000,
-        options=CompactionOptions(settings={"keep_tokens": "100"}, summarizers=[told]),
-    )
+    def writes(material: Material) -> Draft:
+        given.append(material)
+        return Draft("They read a file.")
 
-    now = session.view().summary
-    assert now is not None
-    given = Ranges.of(item.position for item in told.material.removed_items)
+    now = compact(session, writes)
+
     stands_for = session.recall(now.covers)
-    assert given == Ranges.of(
+    assert Ranges.of(item.position for item in given[0].removed_items) == Ranges.of(
         one.position for one in stands_for if one.block.kind not in UNSENT_KINDS
     )
-    assert told.material.previous is None
-    assert told.material.served_prompt is None
+    assert given[0].previous is None
+    assert given[0].served_prompt is None
     assert 5 in now.digest.commands
 
-
-def test_the_next_summary_goes_on_with_the_one_before_it(session: StoredSession) -> None:
-    session.compact(
-        "pi",
-        limit=16_000,
-        options=CompactionOptions(settings={"keep_tokens": "100"}, summarizers=[Told()]),
-    )
     session.append(Block.assistant(FILLER), Block.user("Done?"), Block.assistant(FILLER))
-    told = Told()
+    compact(session, writes)
 
-    session.compact(
-        "pi",
-        limit=16_000,
-        options=CompactionOptions(settings={"keep_tokens": "100"}, summarizers=[told]),
-    )
-
-    assert told.material.previous == "They read a file."
-    assert all(item.block.text != ASKED for item in told.material.removed_items)
+    assert given[1].previous == "They read a file."
+    assert all(item.block.text != ASKED for item in given[1].removed_items)

@@ -1,18 +1,17 @@
 """A policy is asked before every call, so it may not cost what the view holds to say no."""
 
+from dataclasses import replace
+
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 from cutbank.domain.window import LazySequence, Window
 
-POLICY = ReserveHeadroom()
-
 
 def window(session: StoredSession, limit: int = 200_000) -> Window:
-    order = CompactionRequest(policy=POLICY, limit=limit, trigger=Trigger.THRESHOLD)
-    return session.log.compactor().planner.take_snapshot(order).window
+    request = replace(session.loop(limit=limit).request, trigger=Trigger.THRESHOLD)
+    return session.log.compactor().planner.take_snapshot(request).window
 
 
 def is_made(shown: Window) -> bool:
@@ -20,25 +19,14 @@ def is_made(shown: Window) -> bool:
     return "_items" in vars(shown.items)
 
 
-def talk(session: StoredSession, blocks: int) -> None:
-    session.append(*(Block.user(f"What of file {number}?" * 9) for number in range(blocks)))
+def test_a_policy_looks_at_blocks_only_where_it_fires(session: StoredSession) -> None:
+    session.append(*(Block.user(f"What of file {number}?" * 9) for number in range(60)))
+    policy, shown, full = ReserveHeadroom(), window(session), window(session, limit=4_000)
 
-
-def test_a_policy_that_sees_no_need_looks_at_no_block(session: StoredSession) -> None:
-    talk(session, 60)
-    shown = window(session)
-
-    assert POLICY.plan(shown) is None
-
+    assert policy.plan(shown) is None
     assert not is_made(shown)
-
-
-def test_a_policy_that_fires_sees_every_block(session: StoredSession) -> None:
-    talk(session, 60)
-    shown = window(session, limit=4_000)
-
-    assert POLICY.fires(shown)
-    assert len(shown.items) == 60
+    assert policy.fires(full)
+    assert len(full.items) == 60
 
 
 def test_what_comes_later_is_not_in_a_window_that_is_looked_at_late(session: StoredSession) -> None:
@@ -61,7 +49,7 @@ def test_what_comes_later_is_not_in_a_window_that_is_looked_at_late(session: Sto
 
 def test_what_is_besides_and_the_blocks_are_all_that_is_in_use(session: StoredSession) -> None:
     session.configure(system_prompt="Be brief. " * 100)
-    talk(session, 9)
+    session.append(*(Block.user("What of this file?" * 9) for _ in range(9)))
     estimated = window(session)
     session.record_call(session.view(), call_id="c", usage=Usage(input=9_000, output=10))
     reported = window(session)

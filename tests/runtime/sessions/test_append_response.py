@@ -2,7 +2,7 @@
 
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,151 +22,20 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 from pydantic import TypeAdapter
 
 import cutbank
-from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.domain.blocks import AnyBlock, Kind
+from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
+from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import InvalidResponseError
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.audit_entries import RequestProof
 from cutbank.projections.rendering.catalog import render_view
-from cutbank.projections.view_content import ViewEntry
 
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\6\0\0\0" + b"\xfb\xff" * 20
-THOUGHT = {"type": "thinking", "thinking": "Two files.", "signature": "c2lnbmVk+/8="}
-HIDDEN = {"type": "redacted_thinking", "data": "b3BhcXVl"}
-REASONING = {
-    "type": "reasoning",
-    "id": "rs_1",
-    "summary": [{"type": "summary_text", "text": "Two files."}],
-    "encrypted_content": "b3BhcXVl",
-}
-
-ANTHROPIC: dict[str, Any] = {
-    "id": "msg_1",
-    "type": "message",
-    "role": "assistant",
-    "model": "claude-sonnet-4-6",
-    "content": [
-        THOUGHT,
-        HIDDEN,
-        {"type": "text", "text": "I read both."},
-        {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a", "end": None}},
-        {"type": "tool_use", "id": "toolu_2", "name": "read", "input": {"path": "b"}},
-    ],
-    "stop_reason": "tool_use",
-    "stop_sequence": None,
-    "usage": {
-        "input_tokens": 7,
-        "cache_read_input_tokens": 900,
-        "cache_creation_input_tokens": 100,
-        "output_tokens": 55,
-    },
-}
-CHAT: dict[str, Any] = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 1_760_000_000,
-    "model": "gpt-5-mini",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "tool_calls",
-            "logprobs": None,
-            "message": {
-                "role": "assistant",
-                "content": "I read both.",
-                "refusal": None,
-                "tool_calls": [
-                    {
-                        "id": f"call_{name}",
-                        "type": "function",
-                        "function": {"name": "read", "arguments": json.dumps({"path": name})},
-                    }
-                    for name in "ab"
-                ],
-            },
-        }
-    ],
-    "usage": {
-        "prompt_tokens": 1_007,
-        "completion_tokens": 55,
-        "total_tokens": 1_062,
-        "prompt_tokens_details": {"cached_tokens": 900},
-        "completion_tokens_details": {"reasoning_tokens": 30},
-    },
-}
-RESPONSES: dict[str, Any] = {
-    "id": "resp_1",
-    "object": "response",
-    "created_at": 1_760_000_000,
-    "model": "gpt-5-mini",
-    "status": "completed",
-    "output": [
-        REASONING,
-        {
-            "type": "message",
-            "id": "msg_1",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": "I read both.", "annotations": []}],
-        },
-        *(
-            {
-                "type": "function_call",
-                "id": f"fc_{name}",
-                "call_id": f"call_{name}",
-                "name": "read",
-                "arguments": json.dumps({"path": name}),
-                "status": "completed",
-            }
-            for name in "ab"
-        ),
-        {
-            "type": "image_generation_call",
-            "id": "ig_1",
-            "status": "completed",
-            "result": b64encode(PNG).decode(),
-        },
-    ],
-    "parallel_tool_calls": True,
-    "tool_choice": "auto",
-    "tools": [],
-    "usage": {
-        "input_tokens": 1_007,
-        "input_tokens_details": {"cached_tokens": 900},
-        "output_tokens": 55,
-        "output_tokens_details": {"reasoning_tokens": 30},
-        "total_tokens": 1_062,
-    },
-}
-GOOGLE: dict[str, Any] = {
-    "responseId": "answer-1",
-    "modelVersion": "gemini-2.5-flash",
-    "candidates": [
-        {
-            "finishReason": "STOP",
-            "content": {
-                "role": "model",
-                "parts": [
-                    {"text": "Two files.", "thought": True},
-                    {"text": "I read both."},
-                    {
-                        "functionCall": {"name": "read", "args": {"path": "a"}},
-                        "thoughtSignature": "c2lnbmVk+/8=",
-                    },
-                    {"functionCall": {"name": "read", "args": {"path": "b"}}},
-                    {"inlineData": {"mimeType": "image/png", "data": b64encode(PNG).decode()}},
-                ],
-            },
-        }
-    ],
-    "usageMetadata": {
-        "promptTokenCount": 1_007,
-        "cachedContentTokenCount": 900,
-        "candidatesTokenCount": 25,
-        "thoughtsTokenCount": 30,
-        "totalTokenCount": 1_062,
-    },
-}
+BODIES: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("responses.json").read_text("utf-8")
+)
+"""What each provider answers to the same question: text, two calls, thoughts and an image."""
+ANTHROPIC = BODIES["anthropic"]
+CHAT = BODIES["chat"]
+RESPONSES = BODIES["responses"]
 
 
 @pytest.fixture
@@ -180,28 +49,26 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredS
 
 def ask(body: dict[str, Any]) -> Any:
     """What the real client makes of the provider's answer."""
+    said: Any = [{"role": "user", "content": "hello"}]
     with loopback(in_turn(Raw(json.dumps(body).encode()))) as server:
         if body is ANTHROPIC:
-            return Anthropic(base_url=server.url, api_key="k").messages.create(
-                model="claude-sonnet-4-6",
-                max_tokens=100,
-                messages=[{"role": "user", "content": "hello"}],
-            )
-        if body is GOOGLE:
+            client = Anthropic(base_url=server.url, api_key="k")
+            return client.messages.create(model="m", max_tokens=100, messages=said)
+        if body is BODIES["google"]:
             google = Google(api_key="k", http_options=HttpOptions(base_url=server.url))
             return google.models.generate_content(model="gemini-2.5-flash", contents="hello")
         openai = OpenAI(base_url=f"{server.url}/v1", api_key="k")
         if body is CHAT:
-            return openai.chat.completions.create(
-                model="gpt-5-mini", messages=[{"role": "user", "content": "hello"}]
-            )
-        return openai.responses.create(model="gpt-5-mini", input="hello")
+            return openai.chat.completions.create(model="m", messages=said)
+        return openai.responses.create(model="m", input="hello")
 
 
-def answer_calls(session: StoredSession) -> None:
-    """Answer every open call of the session."""
+def append(session: StoredSession, body: dict[str, Any]) -> HistoryView:
+    """Append a response, answer its calls, and return the view."""
+    session.append_response(ask(body))
     for call in dict(session.log.state.open_calls):
         session.append(ToolResult(tool_call_id=call, content="nothing"))
+    return session.view()
 
 
 def reported(session: StoredSession) -> ModelCalled:
@@ -210,16 +77,8 @@ def reported(session: StoredSession) -> ModelCalled:
     return call
 
 
-def block_of(entry: ViewEntry) -> AnyBlock:
-    return entry.block
-
-
-@pytest.mark.parametrize(
-    "body", [ANTHROPIC, CHAT, RESPONSES, GOOGLE], ids=["anthropic", "chat", "responses", "google"]
-)
-def test_text_calls_and_usage_of_a_clients_response_are_stored(
-    session: StoredSession, body: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in BODIES.items()])
+def test_text_calls_and_usage_are_stored(session: StoredSession, body: dict[str, Any]) -> None:
     response = ask(body)
 
     done = session.append_response(response)
@@ -245,46 +104,34 @@ def test_text_calls_and_usage_of_a_clients_response_are_stored(
 
 
 def test_signed_thinking_goes_back_to_anthropic_word_for_word(session: StoredSession) -> None:
-    session.append_response(ask(ANTHROPIC))
-    answer_calls(session)
+    body = render_view(append(session, ANTHROPIC), "anthropic")
 
-    body = render_view(session.view(), "anthropic")
-
-    assert body["messages"][1]["content"][:2] == [THOUGHT, HIDDEN]
+    assert body["messages"][1]["content"][:2] == ANTHROPIC["content"][:2]
     assert body["messages"][1]["content"][3]["input"] == {"path": "a", "end": None}
     TypeAdapter(list[MessageParam]).validate_python(body["messages"])
     assert check_anthropic(body) == []
 
 
-def test_encrypted_reasoning_and_images_go_back_to_openai_as_they_came(
-    session: StoredSession,
-) -> None:
-    session.append_response(ask(RESPONSES))
-    answer_calls(session)
+def test_reasoning_and_images_go_back_to_openai_as_they_came(session: StoredSession) -> None:
+    body = render_view(append(session, RESPONSES), "openai-responses")
 
-    body = render_view(session.view(), "openai-responses")
-
-    assert REASONING in body["input"]
+    assert RESPONSES["output"][0] in body["input"]
     assert RESPONSES["output"][-1] in body["input"]
     TypeAdapter(list[ResponseInputItemParam]).validate_python(body["input"])
     assert check_openai_responses(body) == []
 
 
-def test_a_models_image_is_kept_and_named_where_a_request_cannot_hold_it(
-    session: StoredSession,
-) -> None:
-    session.append_response(ask(GOOGLE))
-    answer_calls(session)
+def test_an_image_is_named_where_a_request_cannot_hold_it(session: StoredSession) -> None:
+    view = append(session, BODIES["google"])
 
-    view = session.view()
-
-    blocks = [block for block in map(block_of, view.entries) if isinstance(block, Block)]
-    assert [block.media.data for block in blocks if block.media] == [PNG]
-    chat, messages = render_view(view, "openai-chat"), render_view(view, "anthropic")
-    assert check_openai_chat(chat) == []
-    assert check_anthropic(messages) == []
-    assert "[image image/png: " in json.dumps(chat)
-    assert "[image image/png: " in json.dumps(messages)
+    blocks = [entry.block for entry in view.entries if isinstance(entry.block, Block)]
+    assert [block.media.data for block in blocks if block.media] == [
+        b64decode(RESPONSES["output"][-1]["result"])
+    ]
+    for renderer, check in (("openai-chat", check_openai_chat), ("anthropic", check_anthropic)):
+        body = render_view(view, renderer)
+        assert check(body) == []
+        assert "[image image/png: " in json.dumps(body)
 
 
 def test_the_view_that_was_sent_is_proved_by_the_recorded_call(session: StoredSession) -> None:
@@ -299,9 +146,7 @@ def test_the_view_that_was_sent_is_proved_by_the_recorded_call(session: StoredSe
 
 
 def test_a_key_that_is_repeated_stores_a_response_once(session: StoredSession) -> None:
-    first = session.append_response(ANTHROPIC, key="answer")
-
-    again = session.append_response(ANTHROPIC, key="answer")
+    first, again = (session.append_response(ANTHROPIC, key="answer") for _ in range(2))
 
     assert again == first._replace(is_repeated=True)
     assert len(cutbank.audit(session).calls) == 1
