@@ -1,5 +1,6 @@
 """Implements `import`: reads other agents' transcripts into sessions, once or as they grow."""
 
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -235,22 +236,19 @@ def _follow_paths(
 @contextmanager
 def _stop_on_signals(stop: Event) -> Iterator[None]:
     """Set `stop` on the first signal, so that the current file is finished; a second one kills."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def receive(_number: int, _frame: FrameType | None) -> None:
-        restore()
+    def receive(number: int, _frame: FrameType | None) -> None:
+        # To restore the handlers here would be too early: the other signal may have arrived, too.
+        if stop.is_set():
+            os._exit(128 + number)
         stop.set()
 
-    for number in before:
-        signal.signal(number, receive)
+    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        restore()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _print_news(news: FileNews) -> None:
