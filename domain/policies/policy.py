@@ -49,8 +49,10 @@ def is_due(policy: Policy, window: Window) -> bool:
 
 
 def quiet_below(policy: Policy, limit: int) -> int | None:
-    """The most tokens in use at which it does nothing, where it goes by tokens alone: by what is in
-    use, and by the sizes, kinds and messages of blocks. None where it looks at more than that."""
+    """Return the most tokens in use at which the policy does nothing.
+
+    None if it looks at more than the tokens in use and the sizes, kinds and messages of blocks.
+    """
     most: Callable[[int], int | None] | None = getattr(policy, "quiet_below", None)
     return most(limit) if most else None
 
