@@ -3,15 +3,13 @@
 Shapes only: block `n` stands at position `100 * n`, and what comes with it right behind.
 """
 
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
-from typing import Any
-from uuid import UUID
+from collections.abc import Callable, Iterable, Sequence
 
 from neutral_blocks import Neutral, block_of, images_of, turn_of
+from worded_windows import ENVELOPE, make_boundary, make_summary
 
 from cutbank.domain.blocks import AnyBlock, ToolCall, ToolResult
-from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary, Trigger
+from cutbank.domain.compaction_events import Digest, Trigger
 from cutbank.domain.event import Event
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
@@ -28,12 +26,6 @@ from cutbank.projections.compaction_window import make_window
 from cutbank.projections.history_view import HistoryFold
 from cutbank.projections.view_content import Coordinate, RecordedEvent
 
-ENVELOPE: dict[str, Any] = {
-    "originator_id": UUID(int=1),
-    "originator_version": 1,
-    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-    "subject": "s",
-}
 ROOM = 100
 """Positions that a neutral block has for itself and for what comes with it."""
 
@@ -77,26 +69,33 @@ class NeutralSession:
         `behind` is the summary that stands for what came before it, but for what was kept from
         `kept_from` on; None where nothing left yet.
         """
-        begins = after = 0
-        history = HistoryFold()
-        if behind is not None:
-            after = self.position(behind["id"])
-            begins = self.position(kept_from) if kept_from else after + 1
-            kept = Ranges.span(begins, after)
-            history = HistoryFold(
-                _boundary(after, min(begins, after + 1), kept),
-                _summary(behind, Ranges.span(1, after) - kept),
-            )
-        seen = [
-            block
-            for block in self.blocks
-            if block["kind"] != "summary" and self.position(block["id"]) >= begins and among(block)
-        ]
-        log = [recorded for block in seen for recorded in self._events(block)]
-        history.apply_all(log)
-        head = max(after, log[-1].position if log else 0)
-        view = history.make_view("vector", "default", Coordinate(head, "main", 0), None)
-        return make_window(history, view, limit, trigger)
+        log = self._log(among)
+        if behind is None:
+            return _serve(HistoryFold(), log, limit, trigger)
+        after = self.position(behind["id"])
+        begins = self.position(kept_from) if kept_from else after + 1
+        files = behind["meta"].get("details") or {}
+        history = _begin(
+            after,
+            begins,
+            behind["text"],
+            Digest(
+                read_files=tuple(files.get("read_files", ())),
+                modified_files=tuple(files.get("modified_files", ())),
+            ),
+        )
+        return _serve(history, [one for one in log if one.position >= begins], limit, trigger)
+
+    def compacted(self, limit: int, first_kept: int, summary: str) -> Window:
+        """The view that follows on a cut of all blocks, legal or not."""
+        log = self._log()
+        history = _begin(log[-1].position, first_kept, summary, Digest())
+        seen = [one for one in log if one.position >= first_kept]
+        return _serve(history, seen, limit, Trigger.MANUAL)
+
+    def _log(self, among: Callable[[Neutral], bool] = lambda _: True) -> list[RecordedEvent]:
+        said = [one for one in self.blocks if one["kind"] != "summary" and among(one)]
+        return [recorded for block in said for recorded in self._events(block)]
 
     def _events(self, neutral: Neutral) -> list[RecordedEvent]:
         """A block, its images, and after the last of a message the call that it came from."""
@@ -145,30 +144,21 @@ def _tokens(event: Event) -> int:
     return estimate_block(block)
 
 
-def _boundary(after: int, first_kept: int, kept: Ranges) -> CompactBoundary:
-    return CompactBoundary(
-        **ENVELOPE,
-        after=after,
-        first_kept=first_kept,
-        kept=kept,
-        trigger=Trigger.MANUAL,
-        policy="recorded",
-        pre_tokens=1,
-        post_tokens=1,
+def _begin(after: int, begins: int, summary: str, digest: Digest) -> HistoryFold:
+    """A view that begins with a summary, and with what was kept from `begins` on."""
+    kept = Ranges.span(begins, after)
+    return HistoryFold(
+        make_boundary(after=after, first_kept=min(begins, after + 1), kept=kept),
+        make_summary(text=summary, covers=Ranges.span(1, after) - kept, digest=digest),
+        effective_from=after,
+        sees=lambda call: call.position > after,
     )
 
 
-def _summary(block: Neutral, covers: Ranges) -> Summary:
-    files = block["meta"].get("details") or {}
-    return Summary(
-        **ENVELOPE,
-        boundary=1,
-        text=block["text"],
-        digest=Digest(
-            read_files=tuple(files.get("read_files", ())),
-            modified_files=tuple(files.get("modified_files", ())),
-        ),
-        covers=covers,
-        summarizer="recorded",
-        tokens=max(1, len(block["text"]) // 4),
-    )
+def _serve(
+    history: HistoryFold, log: Sequence[RecordedEvent], limit: int, trigger: Trigger
+) -> Window:
+    history.apply_all(log)
+    coordinate = Coordinate(history.position, "main", 0)
+    view = history.make_view("vector", "default", coordinate, None)
+    return make_window(history, view, limit, trigger)

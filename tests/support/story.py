@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from uuid import UUID
 
 from hypothesis import strategies as st
+from worded_windows import make_boundary, make_summary
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
@@ -179,58 +178,42 @@ class Story:
         """The plan is made legal, and the view begins there."""
         settlement = settle_plan(window, plan)
         self.generation += 1
-        self.boundary = boundary(settlement, self.generation)
-        self.summary = summary(settlement, self.generation)
+        self.boundary = make_boundary(
+            originator_version=self.generation,
+            after=settlement.after,
+            first_kept=settlement.first_kept,
+            kept=settlement.kept,
+            pinned=settlement.pinned,
+            hidden=settlement.hidden,
+            trims=settlement.trims,
+            replacements=settlement.replacements,
+            split_turn=settlement.split_turn,
+        )
+        self.summary = make_summary(
+            originator_version=self.generation,
+            boundary=self.generation,
+            covers=settlement.covers,
+        )
         self.hides = {}
         self.retracted_since = Ranges()
         return settlement
 
 
-ENVELOPE = {
-    "originator_id": UUID(int=1),
-    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-    "subject": "s",
-}
-
-
-def boundary(settlement: Settlement, version: int) -> CompactBoundary:
-    return CompactBoundary(
-        **ENVELOPE,
-        originator_version=version,
-        after=settlement.after,
-        first_kept=settlement.first_kept,
-        kept=settlement.kept,
-        pinned=settlement.pinned,
-        hidden=settlement.hidden,
-        trims=settlement.trims,
-        replacements=settlement.replacements,
-        split_turn=settlement.split_turn,
-        trigger=Trigger.MANUAL,
-        policy="p",
-        pre_tokens=1,
-        post_tokens=1,
-    )
-
-
-def summary(settlement: Settlement, version: int) -> Summary:
-    return Summary(
-        **ENVELOPE,
-        originator_version=version,
-        boundary=version,
-        text="what happened",
-        covers=settlement.covers,
-        summarizer="s",
-        tokens=1,
-    )
-
-
 def told(*acts: str) -> Story:
-    """A story of acts, as `user`, `assistant 3` or `compact 5`."""
-    story = Story()
+    return told_on(Story(), *acts)
+
+
+def told_on(story: Story, *acts: str) -> Story:
+    """The story goes on with acts, as `user`, `assistant 3` or `compact 5`."""
     for act in acts:
         verb, _, n = act.partition(" ")
         getattr(story, verb)(int(n or 0))
     return story
+
+
+def play(story: Story, *acts: Act) -> None:
+    for verb, n in acts:
+        getattr(story, verb)(n)
 
 
 talking: st.SearchStrategy[Act] = st.tuples(
@@ -253,15 +236,3 @@ chapters = st.lists(
     max_size=5,
 )
 Chapters = list[tuple[list[Act], list[Act], Act]]
-
-
-def told_on(story: Story, *acts: str) -> Story:
-    for act in acts:
-        verb, _, n = act.partition(" ")
-        getattr(story, verb)(int(n or 0))
-    return story
-
-
-def play(story: Story, *acts: tuple[str, int]) -> None:
-    for verb, n in acts:
-        getattr(story, verb)(n)

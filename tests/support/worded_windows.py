@@ -7,11 +7,18 @@ from typing import Any
 from uuid import UUID
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
-from cutbank.domain.compaction_events import CompactBoundary, Trigger
+from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger
 from cutbank.domain.item import Item
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Plan, Window
+
+ENVELOPE: dict[str, Any] = {
+    "originator_id": UUID(int=1),
+    "originator_version": 1,
+    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
+    "subject": "s",
+}
 
 
 def make_items(
@@ -90,10 +97,6 @@ def find_planned_cut(policy: Policy, window: Window) -> int | None:
 def make_boundary(**more: Any) -> CompactBoundary:
     """A boundary as it is stored, of which a test gives what it is about."""
     fields = {
-        "originator_id": UUID(int=1),
-        "originator_version": 1,
-        "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-        "subject": "s",
         "after": more.get("first_kept", 1),
         "first_kept": 1,
         "kept": Ranges(),
@@ -102,4 +105,9 @@ def make_boundary(**more: Any) -> CompactBoundary:
         "pre_tokens": 1,
         "post_tokens": 1,
     }
-    return CompactBoundary(**fields | more)
+    return CompactBoundary(**ENVELOPE | fields | more)
+
+
+def make_summary(**more: Any) -> Summary:
+    fields = {"boundary": 1, "text": "what happened", "summarizer": "s", "tokens": 1}
+    return Summary(**ENVELOPE | fields | more)
