@@ -16,7 +16,8 @@ from cutbank.domain.window import Window
 TABLES = pytest.mark.parametrize("file", ["klaude_first_tables", "klaude_tables"])
 
 
-@pytest.mark.claim("S3.4", "S3.5", "S3.6", "S3.17", "S3.21", "S3.22", "S3.28", "S3.29", "S3.30")
+@pytest.mark.claim("S3.4", "S3.5", "S3.6", "S3.17", "S3.19", "S3.20", "S3.21", "S3.22", "S3.28")
+@pytest.mark.claim("S3.29", "S3.30")
 @FOLDERS
 @pytest.mark.parametrize("file", SYSTEMS)
 def test_vectors_are_answered(folder: str, file: str) -> None:

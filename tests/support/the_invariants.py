@@ -33,7 +33,7 @@ from cutbank import (
 )
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
-from cutbank.domain.compaction_events import CompactBoundary, Trim
+from cutbank.domain.compaction_events import Trim
 from cutbank.domain.errors import (
     CutbankError,
     InvalidPositionError,
@@ -64,42 +64,17 @@ def long(words: str, size: int) -> str:
     return (words * size * 16)[: size * 16]
 
 
-@dataclass(frozen=True)
-class Prunes:
-    """A policy that has those blocks leave that the test names."""
+@dataclass
+class Wants:
+    """A policy that plans what the test says, and has no settings."""
 
-    name: ClassVar[str] = "prunes"
+    name: ClassVar[str] = "wants"
 
-    drops: str
-
-    def plan(self, _: Window) -> Plan | None:
-        return Plan(None, "the test wants it", 0, drops=Ranges.of(map(int, self.drops.split())))
-
-
-@dataclass(frozen=True)
-class Shortens:
-    """A policy that has one result shown shortened."""
-
-    name: ClassVar[str] = "shortens"
-
-    position: int
-
-    def plan(self, _: Window) -> Plan | None:
-        trim = Trim(position=self.position, head=60, tail=20)
-        return Plan(None, "the test wants it", 0, trims=(trim,))
-
-
-@dataclass(frozen=True)
-class Looks:
-    """A policy that wants nothing, and remembers what it could have chosen from."""
-
-    name: ClassVar[str] = "looks"
-
-    seen: list[Window]
+    def __init__(self, plans: Callable[[Window], Plan | None]) -> None:
+        self._plans = plans
 
     def plan(self, window: Window) -> Plan | None:
-        self.seen.append(window)
-        return None
+        return self._plans(window)
 
 
 @dataclass(frozen=True)
@@ -129,6 +104,10 @@ class Model:
     """Every coordinate that was looked at: fingerprint and body."""
     newest: HistoryView | None = None
     was_retracted_since: bool = False
+
+    def alive(self) -> list[int]:
+        """Positions of what was said and not taken back."""
+        return [at for at in sorted(self.said) if at not in self.retracted]
 
     def open_calls(self) -> dict[str, int]:
         answered = {call for at, call in self.results.items() if at not in self.retracted}
@@ -167,7 +146,11 @@ class TheInvariants(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             assert verify(self.store).violations == []
-            self._log_is_immutable()
+            # Invariant 1: no operation changed or deleted a stored event.
+            for model in self.models.values():
+                for at, block in model.said.items():
+                    (recalled,) = model.session.recall(at)
+                    assert recalled.block == block
         finally:
             self.store.close()
             self.gone_at_the_end.close()
@@ -219,19 +202,17 @@ class TheInvariants(RuleBasedStateMachine):
     def a_tool_returns(
         self, key: str, data: st.DataObject, words: str, size: int, *, failed: bool
     ) -> None:
-        model = self.models[key]
-        waiting = sorted(model.open_calls().items())
+        waiting = sorted(self.models[key].open_calls())
         if waiting:
-            name, _ = data.draw(st.sampled_from(waiting))
+            name = data.draw(st.sampled_from(waiting))
             result = ToolResult(tool_call_id=name, content=long(words, size), is_error=failed)
             self._append(key, result)
 
     @rule(key=sessions, data=st.data())
     def a_call_is_abandoned(self, key: str, data: st.DataObject) -> None:
-        model = self.models[key]
-        waiting = sorted(model.open_calls().items())
+        waiting = sorted(self.models[key].open_calls())
         if waiting:
-            name, _ = data.draw(st.sampled_from(waiting))
+            name = data.draw(st.sampled_from(waiting))
             self._abandon(key, name)
 
     @rule(
@@ -277,34 +258,29 @@ class TheInvariants(RuleBasedStateMachine):
     @rule(key=sessions, data=st.data(), back=st.integers(1, 6))
     def the_user_rewinds(self, key: str, data: st.DataObject, back: int) -> None:
         model = self.models[key]
-        alive = [at for at in sorted(model.said) if at not in model.retracted]
+        alive = model.alive()
         if alive:
             self._retract(model, Ranges.span(alive[-min(back, len(alive))], model.session.position))
 
     @rule(key=sessions, data=st.data())
     def one_block_is_retracted(self, key: str, data: st.DataObject) -> None:
         model = self.models[key]
-        alive = [at for at in sorted(model.said) if at not in model.retracted]
+        alive = model.alive()
         if alive:
             self._retract(model, Ranges.of([data.draw(st.sampled_from(alive))]))
 
     @rule(key=sessions, data=st.data(), what=st.sampled_from(["pin", "unpin", "hide", "replace"]))
     def a_block_is_pinned_or_hidden(self, key: str, data: st.DataObject, what: str) -> None:
         model = self.models[key]
-        alive = [at for at in sorted(model.said) if at not in model.retracted]
+        alive = model.alive()
         if alive:
             at = data.draw(st.sampled_from(alive))
             session = model.session
             before = session.view().entries
-            match what:
-                case "pin":
-                    session.pin(at)
-                case "unpin":
-                    session.unpin(at)
-                case "hide":
-                    session.hide(at)
-                case _:
-                    session.hide(at, replacement="not for you")
+            if what == "replace":
+                session.hide(at, replacement="not for you")
+            else:
+                getattr(session, what)(at)
             # Invariant 5: pins and hides take effect at the next boundary.
             assert session.view().entries == before
 
@@ -323,7 +299,8 @@ class TheInvariants(RuleBasedStateMachine):
             said={p: b for p, b in model.said.items() if p <= at},
             calls={p: c for p, c in model.calls.items() if p <= at},
             results={p: c for p, c in model.results.items() if p <= at},
-            retracted=self._retracted_in(fork, at),
+            # What was taken back up to the fork is in no view and no summary.
+            retracted=set(range(1, at + 1)).difference(*_places(fork.view())),
         )
         return name
 
@@ -363,7 +340,8 @@ class TheInvariants(RuleBasedStateMachine):
         shown = [entry for entry in session.view().entries if entry.call is not None]
         if shown:
             entry = data.draw(st.sampled_from(shown))
-            self._compact(key, policy=Shortens(entry.position), limit=limit)
+            trim = Trim(position=entry.position, head=60, tail=20)
+            self._compact(key, plan=Plan(None, "the test wants it", 0, trims=(trim,)), limit=limit)
             session.pin(entry.position)
 
     @rule(key=sessions, data=st.data())
@@ -372,7 +350,8 @@ class TheInvariants(RuleBasedStateMachine):
         positions = [entry.position for entry in self.models[key].session.view().entries]
         if positions:
             named = data.draw(st.sets(st.sampled_from(positions), max_size=6))
-            self._compact(key, policy=Prunes(" ".join(map(str, named))))
+            plan = Plan(None, "the test wants it", 0, drops=Ranges.of(named))
+            self._compact(key, plan=plan)
 
     @rule(key=sessions, words=WORDS)
     def it_is_compacted_while_the_user_speaks(self, key: str, words: str) -> None:
@@ -412,14 +391,14 @@ class TheInvariants(RuleBasedStateMachine):
     def the_same_request_is_one_boundary(self, key: str) -> None:
         """Invariant 6: the same request twice is one boundary."""
         self.counter += 1
-        name = f"compaction {self.counter}"
-        first = self._compact(key, idempotency_key=name)
+        options = CompactionOptions(idempotency_key=f"compaction {self.counter}")
+        first = self._compact(key, idempotency_key=options.idempotency_key)
         if first and first.boundary:
-            again = self.models[key].session.compact(
-                POLICY, limit=LIMIT, options=CompactionOptions(idempotency_key=name)
-            )
-            assert again.boundary == first.boundary
-            assert self.models[key].session.view().boundary.originator_version == first.boundary  # type: ignore[union-attr]
+            session = self.models[key].session
+            again = session.compact(POLICY, limit=LIMIT, options=options)
+            boundary = session.view().boundary
+            assert boundary is not None
+            assert again.boundary == first.boundary == boundary.originator_version
 
     @rule(
         key=sessions,
@@ -491,7 +470,7 @@ class TheInvariants(RuleBasedStateMachine):
             if view != model.newest:
                 self.invariant_2_every_block_has_one_fate(model, view)
                 self.invariant_3_tool_pairs_are_whole(model, view)
-                self.invariant_4_a_coordinate_is_one_view_for_ever(model, view)
+                self.invariant_4_a_coordinate_is_one_view(model, view)
                 self.invariant_5_the_prefix_is_stable(model, view)
                 self.invariant_9_nothing_dropped_is_unreachable(model, view)
 
@@ -503,15 +482,12 @@ class TheInvariants(RuleBasedStateMachine):
         self.rows = rows
 
     def invariant_2_every_block_has_one_fate(self, model: Model, view: HistoryView) -> None:
-        shown = {entry.position for entry in view.entries}
-        covers = set(view.summary.covers) if view.summary else set()
-        hidden = set(view.boundary.hidden) if view.boundary else set()
+        shown, covers, hidden = _places(view)
         assert not shown & covers
         assert not shown & hidden
         assert not shown & model.retracted
         for at in model.said:
-            fates = [at in model.retracted, at in shown, at in covers, at in hidden]
-            assert any(fates), f"#{at} is nowhere"
+            assert at in model.retracted | shown | covers | hidden, f"#{at} is nowhere"
 
     def invariant_3_tool_pairs_are_whole(self, model: Model, view: HistoryView) -> None:
         shown = {entry.position for entry in view.entries}
@@ -524,9 +500,7 @@ class TheInvariants(RuleBasedStateMachine):
         assert check_openai_chat(render_view(view, "openai-chat")) == []
         assert check_openai_responses(render_view(view, "openai-responses")) == []
 
-    def invariant_4_a_coordinate_is_one_view_for_ever(
-        self, model: Model, view: HistoryView
-    ) -> None:
+    def invariant_4_a_coordinate_is_one_view(self, model: Model, view: HistoryView) -> None:
         at = view.coordinate
         seen = (view.fingerprint, render_view(view, "neutral"))
         model.served[at.position, at.lineage, at.lineage_version] = seen
@@ -556,11 +530,9 @@ class TheInvariants(RuleBasedStateMachine):
         model = self.models[key]
         before = model.session.position
         done = model.session.append(*blocks)
-        positions = [
-            block.position for block in model.session.recall(Ranges.span(before + 1, done.last))
-        ]
-        assert len(positions) == len(blocks)
-        for at, block in zip(positions, blocks, strict=True):
+        appended = model.session.recall(Ranges.span(before + 1, done.last))
+        for recalled, block in zip(appended, blocks, strict=True):
+            at = recalled.position
             model.said[at] = block
             if isinstance(block, ToolCall):
                 model.calls[at] = block.tool_call_id
@@ -581,9 +553,9 @@ class TheInvariants(RuleBasedStateMachine):
         A pin of a block that left is in no view yet, but the next cut has to bring the block back.
         """
         session = self.models[key].session
-        looks = Looks([])
+        windows: list[Window] = []
         with suppress(NothingToCompactError):
-            session.compact(looks, limit=LIMIT)
+            session.compact(Wants(windows.append), limit=LIMIT)
         shown = {entry.position: entry.tokens for entry in view.entries}
         open_calls = self.models[key].open_calls().values()
         groups = [
@@ -591,7 +563,7 @@ class TheInvariants(RuleBasedStateMachine):
                 sum(shown.get(item.position, item.tokens) for item in group),
                 any(item.is_pinned or item.position in open_calls for item in group),
             )
-            for group in group_blocks(looks.seen[0].items)
+            for group in group_blocks(windows[0].items)
         ]
         held = sum(tokens for tokens, is_held in groups if is_held)
         return held + max((tokens for tokens, is_held in groups if not is_held), default=0)
@@ -603,19 +575,12 @@ class TheInvariants(RuleBasedStateMachine):
         except InvalidPositionError:
             assert not any(at in positions for at in model.said if at not in model.retracted)
 
-    def _retracted_in(self, fork: StoredSession, at: int) -> set[int]:
-        """Blocks of the parent that were taken back up to the fork: in no view and no summary."""
-        view = fork.view()
-        known = {entry.position for entry in view.entries}
-        known |= set(view.summary.covers) if view.summary else set()
-        known |= set(view.boundary.hidden) if view.boundary else set()
-        return set(range(1, at + 1)) - known
-
     def _compact(self, key: str, **how: Any) -> CompactionOutcome | None:
         model = self.models[key]
         before = model.session.view()
         try:
-            policy, limit = how.pop("policy", POLICY), how.pop("limit", LIMIT)
+            plan, limit = how.pop("plan", None), how.pop("limit", LIMIT)
+            policy = Wants(lambda _: plan) if plan else POLICY
             options = CompactionOptions(**how)
             outcome = model.session.compact(policy, limit=limit, options=options)
         except (NothingToCompactError, StalePlanError):
@@ -635,10 +600,17 @@ class TheInvariants(RuleBasedStateMachine):
     def _after_boundary(self, model: Model) -> None:
         model.newest = None
         view = model.session.view()
-        assert view.boundary is not None
-        self._figures_are_the_views(model, view, view.boundary)
+        boundary = view.boundary
+        assert boundary is not None
+        # Its figures are those of what was shown before it, and of what is shown from it on.
+        before = model.session.view(
+            at=boundary.after, lineage_version=boundary.originator_version - 1
+        )
+        later = sum(entry.tokens for entry in view.entries if entry.position > boundary.after)
+        assert boundary.pre_tokens == before.tokens
+        assert boundary.post_tokens == view.tokens - later
         if view.summary is None:
-            assert view.boundary.trims
+            assert boundary.trims
             return
         assert view.summary.text.strip()
         # Invariant 8: a summary never passes for the user's own words.
@@ -648,23 +620,14 @@ class TheInvariants(RuleBasedStateMachine):
         assert text != view.summary.text
         assert "summary" in text[:200].lower()
 
-    def _figures_are_the_views(
-        self, model: Model, view: HistoryView, boundary: CompactBoundary
-    ) -> None:
-        """What is recorded of a boundary is what was shown before it, and is from it on."""
-        before = model.session.view(
-            at=boundary.after, lineage_version=boundary.originator_version - 1
-        )
-        later = sum(entry.tokens for entry in view.entries if entry.position > boundary.after)
-        assert boundary.pre_tokens == before.tokens
-        assert boundary.post_tokens == view.tokens - later
 
-    def _log_is_immutable(self) -> None:
-        """Invariant 1: no operation changed or deleted a stored event."""
-        for model in self.models.values():
-            for at, block in model.said.items():
-                (recalled,) = model.session.recall(at)
-                assert recalled.block == block
+def _places(view: HistoryView) -> tuple[set[int], set[int], set[int]]:
+    """Positions that a view shows, those that its summary covers, and those that are hidden."""
+    return (
+        {entry.position for entry in view.entries},
+        set(view.summary.covers if view.summary else ()),
+        set(view.boundary.hidden if view.boundary else ()),
+    )
 
 
 def _named_in(body: Any) -> Ranges:
