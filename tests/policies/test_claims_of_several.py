@@ -54,7 +54,7 @@ def compact(session: StoredSession, says: str) -> None:
 # The record
 
 
-@pytest.mark.claim("S0.4", "S0.39", "S1.39", "S2.22")
+@pytest.mark.claim("S0.1", "S0.4", "S0.39", "S1.39", "S2.22")
 def test_a_store_that_is_opened_again_serves_what_was_served(database: str) -> None:
     with cutbank.open(database) as store:
         served = {one.key: one.loop(**how, limit=LIMIT).prepare() for how, one in sessions(store)}
@@ -187,7 +187,7 @@ def test_hooks_are_called_before_and_after_with_what_was_saved(
 # After a refusal
 
 
-@pytest.mark.claim("S0.5", "S0.6", "S2.35", "S3.15")
+@pytest.mark.claim("S0.1", "S0.5", "S0.6", "S2.35", "S3.15")
 def test_a_refused_request_is_compacted_and_sent_once_more(store: SessionStore) -> None:
     for how, session in sessions(store):
         # By the limit that the agent knows, nothing needs to leave.

@@ -149,17 +149,6 @@ def material(items: Sequence[Item], *, prefix: Ranges | None = None, **more: Any
     )
 
 
-def test_a_turns_beginning_has_an_allowance_of_its_own() -> None:
-    items = make_items("u a u a")
-    history, turn = KdcubeTemplate().plan_requests(
-        material(items, prefix=Ranges.span(3, 4), turn_budget=400, previous=" before ")
-    )
-
-    assert (history.part, history.budget, history.previous) == (SummaryPart.HISTORY, 800, "before")
-    assert (turn.part, turn.budget, turn.previous) == (SummaryPart.TURN, 400, None)
-    assert [item.position for item in turn.items] == [3, 4]
-
-
 def test_without_history_what_stood_there_stays() -> None:
     rows: list[tuple[str | None, str]] = [(None, NO_HISTORY_TEXT), ("so far", "so far")]
     for previous, above in rows:

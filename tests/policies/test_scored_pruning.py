@@ -17,7 +17,7 @@ from cutbank.domain.cut_points import find_orphans
 from cutbank.domain.item import Item
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.tool_result_size import OutputKind, detect_output_kind, find_ends
+from cutbank.domain.tool_result_size import find_ends
 from cutbank.domain.utilization import Color, UsageLevel, Utilization, find_color
 from cutbank.domain.window import Window
 from cutbank.projections.hook_payloads import context_pruned
@@ -248,17 +248,6 @@ def test_a_text_is_escaped_as_rust_does_it() -> None:
     ]
 
     assert [(text, escape_like_rust(text)) for text, _ in rows] == rows
-
-
-def test_the_kind_of_a_tools_answer_is_guessed_from_its_text() -> None:
-    rows: list[tuple[str, OutputKind]] = [
-        ("", OutputKind.TEXT),
-        ("a few plain words", OutputKind.TEXT),
-        ("fn f() { g(); }", OutputKind.CODE),
-        ("2026-01-01 10:00 WARN disk is full", OutputKind.LOG),
-    ]
-
-    assert [(text, detect_output_kind(text)) for text, _ in rows] == rows
 
 
 @given(st.text(max_size=2_000), st.integers(1, 600))
