@@ -12,6 +12,9 @@ from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 
+Cut = tuple[SessionReading, tuple[RowBoundary, ...]]
+"""A session and its boundaries."""
+
 
 class Talk:
     """A session that is told row by row; what an agent says is a call of its model."""
@@ -109,7 +112,7 @@ def talks(draw: st.DrawFn) -> Talk:
 
 
 @st.composite
-def cut_talks(draw: st.DrawFn) -> tuple[SessionReading, tuple[RowBoundary, ...]]:
+def cut_talks(draw: st.DrawFn) -> Cut:
     """Sessions with boundaries of which each hides more than the one before."""
     talk = draw(talks())
     talk.says("") if not talk.calls else None
