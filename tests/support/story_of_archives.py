@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from agent_talk import talk
 from databases import asked
 
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.runtime.archive.archive_writer import write_archive
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.reports import FileReport
@@ -45,12 +46,6 @@ def tell(store: SessionStore) -> None:
     agent = store.session("agent", parent=Parent(namespace="default", key="main"))
     agent.append(Block.user("look into it"))
     store.session("alone", subject="somebody").append(Block.user("words"), key="one")
-
-
-def talk(session: StoredSession, turns: int) -> None:
-    for turn in range(turns):
-        session.append(Block.user(f"question {turn} " + "q" * 400))
-        session.append(Block.assistant(f"answer {turn} " + "a" * 400))
 
 
 def archived(store: SessionStore, path: Path, *keys: str, **how: Any) -> Path:

@@ -8,9 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from agent_talk import talk
 from clock import Clock
 from databases import asked
-from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows, talk, tell
+from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows, tell
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore
