@@ -22,7 +22,7 @@ def talk(words: str) -> Window:
 
 
 def test_a_result_stays_on_its_calls_side() -> None:
-    rows: list[tuple[str, set[int]]] = [
+    rows: list[tuple[str, frozenset[int] | set[int]]] = [
         ("u a u a", {1, 2, 3, 4}),
         ("u c r a", {1, 2, 4}),
         ("u c c r r a", {1, 2, 6}),
@@ -45,7 +45,7 @@ def test_no_cut_stands_at_a_position_that_holds_no_block() -> None:
 
 
 def test_the_pieces_of_a_message_stay_on_one_side() -> None:
-    rows: list[tuple[str, set[int]]] = [
+    rows: list[tuple[str, frozenset[int] | set[int]]] = [
         ("u t/m a/m u", {1, 2, 4}),
         ("u t/m c/m c/m r r a", {1, 2, 5, 6, 7}),
         ("u t/m c/m r c/m r a", {1, 2, 6, 7}),
@@ -56,7 +56,7 @@ def test_the_pieces_of_a_message_stay_on_one_side() -> None:
 
 
 def test_a_cut_leaves_something_to_go() -> None:
-    rows: list[tuple[str, set[int]]] = [
+    rows: list[tuple[str, frozenset[int] | set[int]]] = [
         ("u a u", {2, 3}),
         ("u! a u", {3}),
         ("u! a! u!", set()),
@@ -75,7 +75,7 @@ def test_a_cut_leaves_something_to_go() -> None:
 
 
 def test_pins_and_open_calls_are_carried_with_pair_and_message() -> None:
-    rows: list[tuple[str, int, set[int]]] = [
+    rows: list[tuple[str, int, frozenset[int] | set[int]]] = [
         ("u a u a", 3, set()),
         ("u! a u a", 3, {1}),
         ("u c u a", 3, {2}),

@@ -2,6 +2,7 @@
 
 import json
 from itertools import product
+from typing import Any
 
 import pytest
 from agent_talk import FormWriter, full, talk
@@ -182,7 +183,7 @@ def test_where_the_original_had_no_summary_the_view_stays_and_by_default_one_sta
 # The digest
 
 
-MADE = {
+MADE: dict[str, Any] = {
     "artifact_path": "fi:turn_1.files/plan.md",
     "mime": "text/markdown",
     "visibility": "external",

@@ -77,19 +77,14 @@ def test_thinking_counts_towards_what_stays_unless_it_is_set_otherwise() -> None
 
 
 @pytest.mark.claim("S0.6")
-def test_what_somebody_asks_for_needs_no_threshold() -> None:
+def test_a_share_of_the_limit_stays_or_of_what_was_refused_or_is_in_use() -> None:
     for trigger in [Trigger.MANUAL, Trigger.OVERFLOW, Trigger.IDLE]:
         assert cut("u a=10 u a=65", trigger=trigger) == 3, trigger
-
-
-def test_after_a_refusal_a_share_of_what_was_refused_stays() -> None:
     assert cut("u a u a u a", limit=100_000, trigger=Trigger.OVERFLOW) == 2
+    assert cut("u=30 a=30 u=30 a=30", limit=0) == 2
+    assert cut("u a", trigger=Trigger.IDLE) is None
     with pytest.raises(NothingToCompactError, match="nothing to compact: of 60 tokens"):
         cut("u a u a u a", limit=100_000)
-
-
-def test_where_no_limit_is_known_a_share_of_what_is_in_use_stays() -> None:
-    assert cut("u=30 a=30 u=30 a=30", limit=0) == 2
 
 
 def test_a_plan_says_why_how_large_and_what_if_nobody_writes() -> None:
@@ -123,10 +118,6 @@ def test_the_raw_cut_keeps_the_share_and_no_whole_message_more(
 
 
 # Odd windows
-
-
-def test_nothing_is_planned_for_a_resting_session_that_is_small() -> None:
-    assert cut("u a", trigger=Trigger.IDLE) is None
 
 
 def test_a_result_larger_than_the_limit_ends_in_a_smaller_view() -> None:

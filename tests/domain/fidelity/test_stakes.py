@@ -26,6 +26,12 @@ def test_a_fact_that_only_hidden_rows_have_is_at_stake_when_the_agent_writes_it(
     assert stake.is_hard
 
 
+def test_names_of_tools_are_never_at_stake() -> None:
+    talk = Talk().user("load_rows zone_of").says("well").calls_tool("app:load_rows", "zone_of")
+
+    assert [stake.key for stake in measure(talk, (2, 2)).stakes] == ["zone_of"]
+
+
 def test_a_fact_is_at_stake_once_until_the_next_boundary() -> None:
     talk = Talk().user("zone_of").says("a").says("zone_of").says("zone_of").thinks("zone_of")
     talk.calls_tool("run", "b", more=True)
