@@ -28,8 +28,11 @@ def test_a_fact_that_only_hidden_rows_have_is_at_stake_when_the_agent_writes_it(
 
 def test_names_of_tools_are_never_at_stake() -> None:
     talk = Talk().user("load_rows zone_of").says("well").calls_tool("app:load_rows", "zone_of")
+    named = Talk().user("look_up zone_of").calls_tool("look_up", "x").returns("").says("a")
 
     assert [stake.key for stake in measure(talk, (2, 2)).stakes] == ["zone_of"]
+    named.says("look_up, zone_of")
+    assert [stake.key for stake in measure(named, (3, 4)).stakes] == ["zone_of"]
 
 
 def test_a_fact_is_at_stake_once_until_the_next_boundary() -> None:
