@@ -7,7 +7,7 @@ from story_rules import every_rule_holds, state_of
 
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.settlement import BlockStatus, Settlement, settle_plan
+from cutbank.domain.settlement import Settlement, settle_plan
 from cutbank.domain.window import Plan
 
 
@@ -40,52 +40,36 @@ def test_a_pinned_piece_leaves_nothing_of_its_message_to_go() -> None:
         settle_plan(story.window(), Plan(cut=7, reason="", summary_tokens=1))
 
 
-def test_a_late_result_leaves_with_its_call_wherever_the_cut_stands() -> None:
-    story = told("user", "assistant 21", "user", "user", "user", "result", "user")
-
-    settlement = compact(story, 6)
-
-    assert [item.position for item in settlement.removed_items] == [2, 3, 4, 8, 5]
-    assert settlement.covers == Ranges([(1, 5), (8, 8)])
-    assert settlement.kept == Ranges([(6, 7), (9, 9)])
-
-
-def test_a_call_carried_over_a_boundary_leaves_with_a_result_that_came_later() -> None:
-    story = told("user", "assistant 21", "user", "user", "compact 5", "user", "result", "user")
-
-    settlement = compact(story, 6)
-
-    assert [item.position for item in settlement.removed_items] == [3, 4, 8, 5]
-    assert settlement.kept == Ranges([(6, 7), (9, 9)])
-
-
-def test_what_was_hidden_behind_a_text_is_not_told_when_the_text_leaves() -> None:
-    story = told("user", "user", "user", "hide 3", "user", "compact 3")
-    assert story.boundary is not None
-    assert [r.position for r in story.boundary.replacements] == [3]
-
-    settlement = compact(told_on(story, "user"), 6)
-
-    assert [item.position for item in settlement.removed_items] == [4]
-    assert 3 in settlement.hidden
-    assert 3 not in settlement.covers
+STORIES = [
+    # A late result leaves with its call, wherever the cut stands.
+    ("user, assistant 21, user, user, user, result, user", 6, "#2-5 #8", "#6-7 #9"),
+    # A call that was carried over a boundary leaves with a result that came later.
+    ("user, assistant 21, user, user, compact 5, user, result, user", 6, "#3-5 #8", "#6-7 #9"),
+    # What was hidden behind a text is not told when the text leaves.
+    ("user, user, user, hide 3, user, compact 3, user", 6, "#4", "#6-7"),
+    # Of a hidden pair a pin brings back both halves, the other behind a text.
+    (
+        "user, user, assistant 21, result, user, user, hide 6, hide 8, compact 8, user, pin 3",
+        *(11, "#8", "#4-6 #11"),
+    ),
+    # A cut in front of nothing but hidden blocks keeps one that shows.
+    ("user, user, user, hide 4", 4, "#2", "#3 #5"),
+]
+"""What happened, where it is cut, and what leaves and stays."""
 
 
-def test_of_a_hidden_pair_a_pin_brings_back_both_halves_the_other_behind_a_text() -> None:
-    story = told("user", "user", "assistant 21", "result", "user", "user")
-    told_on(story, "hide 6", "hide 8", "compact 8", "user")
-    assert story.boundary is not None
-    assert list(story.boundary.hidden) == [5, 6]
+@pytest.mark.parametrize(("acts", "cut", "leaves", "stays"), STORIES)
+def test_what_is_bound_together_leaves_or_stays(
+    acts: str, cut: int, leaves: str, stays: str
+) -> None:
+    story = told(*acts.split(", "))
+    before = state_of(story)
 
-    settlement = compact(told_on(story, "pin 3"), 11)
+    settlement = compact(story, cut)
 
-    assert list(settlement.kept) == [4, 5, 6, 11]
-    assert list(settlement.hidden) == []
-    assert [story.fate(at) for at in (4, 5, 6)] == [
-        BlockStatus.VISIBLE,
-        BlockStatus.PINNED,
-        BlockStatus.HIDDEN,
-    ]
+    every_rule_holds(story, settlement, before)
+    removed = Ranges.of(item.position for item in settlement.removed_items)
+    assert (str(removed), str(settlement.kept)) == (leaves, stays)
 
 
 def test_a_split_turn_begins_with_what_leaves_of_it() -> None:
@@ -98,15 +82,6 @@ def test_a_split_turn_begins_with_what_leaves_of_it() -> None:
     assert list(settlement.split_turn.prefix) == [3, 4, 5, 6]
     assert whole is not None
     assert whole.split_turn is None  # only a pin is left behind of the turn
-
-
-def test_a_cut_in_front_of_nothing_but_hidden_blocks_keeps_one_that_shows() -> None:
-    story = told("user", "user", "user", "hide 4")
-
-    settlement = compact(story, 4)
-
-    assert list(settlement.kept) == [3, 5]
-    assert list(settlement.hidden) == [4]
 
 
 def test_of_a_drop_that_leaves_only_hidden_blocks_the_newest_that_shows_stays() -> None:

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from worded_windows import make_boundary
+from made_events import make_boundary
 
 from cutbank.domain.blocks import Block, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Replacement, Trim
@@ -107,6 +107,7 @@ def test_a_large_result_is_shortened_and_one_that_was_shortened_already_is_not()
 
 def drawn(earlier: dict[int, int], hidden: set[int], replaced: set[int]) -> CompactBoundary:
     return make_boundary(
+        first_kept=1,
         kept=Ranges.span(1, MOST),
         hidden=Ranges.of(hidden),
         trims=tuple(Trim(position=at, head=head) for at, head in sorted(earlier.items())),

@@ -2,6 +2,7 @@
 
 import json
 from itertools import product
+from typing import Any
 
 import pytest
 from agent_talk import FormWriter, full, talk
@@ -30,30 +31,6 @@ def item(block: AnyBlock, position: int = 1) -> Item:
 
 def entry(kind: Kind = Kind.NOTE, **known: str) -> Block:
     return Block(kind=kind, text="x", origin=Origin(format="kdcube", entry=json.dumps(known)))
-
-
-# When
-
-
-@pytest.mark.claim("S0.1", "S0.43")
-def test_before_a_call_a_summary_is_inserted_over_the_limit_and_none_under_it(
-    store: SessionStore,
-) -> None:
-    for policy in (POLICY, SHIPPED):
-        small, large = store.session(f"small {policy}"), full(store.session(f"large {policy}"))
-        talk(small, 3)
-
-        under = small.loop(policy=policy, limit=LIMIT).prepare()
-        above = large.loop(policy=policy, limit=LIMIT).prepare()
-
-        assert under.summary is None, policy
-        assert under == small.view(), policy
-        assert above.summary is not None, policy
-        first = render_view(above, "neutral")["messages"][0]
-        assert (first["kind"], first["text"]) == ("summary", above.summary.text), policy
-
-
-# Where
 
 
 @pytest.mark.claim("S0.13", "S0.25")
@@ -206,77 +183,55 @@ def test_where_the_original_had_no_summary_the_view_stays_and_by_default_one_sta
 # The digest
 
 
-ARTIFACT = {
+MADE: dict[str, Any] = {
     "artifact_path": "fi:turn_1.files/plan.md",
     "mime": "text/markdown",
-    "kind": "file",
     "visibility": "external",
-    "sources_used": [1, 2],
 }
+MADE |= {"kind": "file", "sources_used": [1, 2]}
 HITS = {"hits": [{"turn_id": "turn_0", "snippets": [{"path": "ar:turn_0.x"}]}]}
-
-
-def with_tools(session: StoredSession) -> StoredSession:
-    """Tools that make something, run something and remember something, and a hidden answer."""
-    session.append(Block.user("make a plan"))
-    for call, tool, arguments, result in (
-        ("c1", "rendering_tools.write_pdf", {"path": "plan.md"}, json.dumps(ARTIFACT)),
-        ("c2", "react.patch", {"path": "p"}, json.dumps(ARTIFACT | {"artifact_path": "fi:p"})),
-        (
-            "c3",
-            "exec_tools.execute_code_python",
-            {"code": "1"},
-            json.dumps(ARTIFACT | {"artifact_path": "fi:e", "visibility": "internal"}),
-        ),
-        ("c4", "react.memory_read", {"query": "plans", "top_k": 3}, json.dumps(HITS)),
-        ("c5", "bash", {"command": "ls"}, "plan.md"),
-    ):
-        session.append(ToolCall(tool_call_id=call, name=tool, arguments=arguments))
-        session.append(ToolResult(tool_call_id=call, content=result))
-    session.append(Block.assistant("a long answer " + "x" * 400))
-    session.hide(session.view().entries[-1].position, replacement="[an answer was here]")
-    return full(session)
 
 
 @pytest.mark.claim("S0.28", "S0.29", "S0.30", "S0.31", "S0.45")
 def test_every_summary_carries_the_inventory_of_what_it_stands_for(session: StoredSession) -> None:
-    entries = with_tools(session).view().entries
-    at = {
-        entry.block.tool_call_id: entry.position
-        for entry in entries
-        if isinstance(entry.block, ToolCall)
-    }
-    answer = next(entry for entry in entries if entry.text.startswith("a long answer"))
+    session.append(Block.user("make a plan"))
+    at: dict[str, int] = {}
+    for tool, arguments, result in (
+        ("rendering_tools.write_pdf", {"path": "plan.md"}, json.dumps(MADE)),
+        ("react.patch", {"path": "p"}, json.dumps(MADE | {"artifact_path": "fi:p"})),
+        ("react.memory_read", {"query": "plans", "top_k": 3}, json.dumps(HITS)),
+        ("bash", {"command": "ls"}, "plan.md"),
+    ):
+        call = ToolCall(tool_call_id=tool, name=tool, arguments=arguments)
+        at[tool] = session.append(call).last
+        session.append(ToolResult(tool_call_id=tool, content=result))
+    answer = session.append(Block.assistant("a long answer " + "x" * 400)).last
+    session.hide(answer, replacement="[an answer was here]")
 
-    view = session.loop(policy=POLICY, limit=LIMIT).prepare()
+    summary = full(session).loop(policy=POLICY, limit=LIMIT).prepare().summary
 
-    assert view.summary is not None
-    digest = view.summary.digest
-    (plan, patched, run) = digest.artifacts
+    assert summary is not None
+    digest = summary.digest
+    (plan, patched) = digest.artifacts
     assert (plan.path, plan.mime, plan.visibility) == (
-        ARTIFACT["artifact_path"],
+        MADE["artifact_path"],
         "text/markdown",
         "external",
     )
     assert (plan.kind, plan.sources) == ("file", ("1", "2"))
-    assert [one.tool for one in (plan, patched, run)] == [
-        "rendering_tools.write_pdf",
-        "react.patch",
-        "exec_tools.execute_code_python",
-    ]
-    assert list(digest.commands) == [at["c5"]]
+    assert (plan.tool, patched.tool) == ("rendering_tools.write_pdf", "react.patch")
+    assert list(digest.commands) == [at["bash"]]
     (read,) = digest.memory_reads
-    assert (read.position, read.query, read.hits) == (at["c4"], "plans", 1)
+    assert (read.position, read.query, read.hits) == (at["react.memory_read"], "plans", 1)
     assert (read.turns, read.paths) == (("turn_0",), ("ar:turn_0.x",))
     (hidden,) = digest.hidden
-    assert (hidden.position, hidden.replacement) == (answer.position, "[an answer was here]")
+    assert (hidden.position, hidden.replacement) == (answer, "[an answer was here]")
     # What a later summary stands for is on top of that.
     talk(session, 30)
     later = session.loop(policy=POLICY, limit=LIMIT).prepare().summary
     assert later is not None
-    assert later.digest.artifacts == digest.artifacts
-    assert later.digest.memory_reads == digest.memory_reads
-    assert later.digest.hidden == digest.hidden
+    inventories = [(d.artifacts, d.memory_reads, d.hidden) for d in (later.digest, digest)]
+    assert inventories[0] == inventories[1]
 
 
 # Cache points

@@ -9,11 +9,7 @@ from agent_talk import FormWriter, talk
 
 from cutbank import Block, CompactionOptions, LoopOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
-from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.policies.policy import is_due
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.klaude_template import (
     KLAUDE_TEMPLATES,
     SUMMARY_INTRODUCTION,
@@ -28,7 +24,6 @@ RESERVE = 2_048
 
 
 def called(session: StoredSession, name: str, output: str = "done", **arguments: Any) -> None:
-    """A call of a tool and its result."""
     at = f"c{session.position}"
     session.append(ToolCall(tool_call_id=at, name=name, arguments=arguments))
     session.append(ToolResult(tool_call_id=at, content=output))
@@ -43,51 +38,6 @@ def compact(
     return session.view()
 
 
-# When
-
-
-@pytest.mark.claim("S3.1")
-def test_as_shipped_later_it_fires_at_the_threshold_less_the_answer(session: StoredSession) -> None:
-    talk(session, 30)
-    view = session.view()
-    at = LIMIT - 500 - RESERVE
-
-    def fires(policy: str, tokens: int) -> bool:
-        loop = session.loop(
-            policy=policy, limit=LIMIT, options=LoopOptions(settings={"answer_tokens": 500})
-        )
-        loop.record_call(view, usage=Usage(input=tokens))
-        return is_due(
-            loop.request.policy, session.log.compactor().planner.take_snapshot(loop.request).window
-        )
-
-    assert [fires("klaude-code@later", tokens) for tokens in (at - 1, at)] == [False, True]
-    assert [fires("klaude-code", tokens) for tokens in (at, at + 1)] == [False, True]
-
-
-@pytest.mark.claim("S3.4", "S3.5")
-def test_the_newest_report_of_a_call_that_went_well_counts(session: StoredSession) -> None:
-    talk(session, 4)
-    loop = session.loop(limit=LIMIT)
-    view = session.view()
-    loop.record_call(view, usage=Usage(input=9_000))
-    loop.record_call(view, usage=Usage(input=1_000), stop_reason="stop")
-    loop.record_call(view, usage=Usage(input=9_500), stop_reason="aborted")
-    loop.record_call(view, usage=Usage(input=9_500), stop_reason="error")
-
-    window = session.log.compactor().planner.take_snapshot(loop.request).window
-
-    assert window.usage == 1_000
-    for policy in ("klaude-code", "klaude-code@as_shipped", "klaude-code@later"):
-        value = get_policy(policy)
-        assert isinstance(value, ReserveHeadroom)
-        assert value.count_in_use(window) == 1_000, policy
-        assert not value.fires(window), policy
-
-
-# Where it is asked
-
-
 @pytest.mark.claim("S3.13")
 def test_a_run_of_tools_is_compacted_though_no_user_says_anything(session: StoredSession) -> None:
     session.append(Block.user("Read all of it."))
@@ -100,52 +50,6 @@ def test_a_run_of_tools_is_compacted_though_no_user_says_anything(session: Store
 
     assert len(drawn) > 2
     assert session.view().tokens < LIMIT - RESERVE + 200
-
-
-# What it does
-
-
-@pytest.mark.claim("S3.19")
-def test_what_leaves_is_shown_to_the_writer_under_labels(store: SessionStore) -> None:
-    for way in KlaudeVersion:
-        session = store.session(f"{way}")
-        session.append(Block.user("Fix it.<system-reminder>be nice</system-reminder>"))
-        session.append(
-            Block.thinking("hm", message_id="m"), Block.assistant("Yes.", message_id="m")
-        )
-        called(session, "bash", "o" * 5_000, command="make")
-        talk(session, 10)
-
-        writer = FormWriter()
-        compact(session, writer, form=way.value, keep_tokens=100)
-        said = KLAUDE_TEMPLATES[way].render_conversation(writer.requests[0].items[:5])
-
-        asked = "Fix it.<system-reminder>be nice</system-reminder>"
-        assert said == "\n\n".join(
-            [
-                f"[User]: {asked if way is KlaudeVersion.AS_SHIPPED else 'Fix it.'}",
-                "[Assistant thinking]: hm",
-                "[Assistant]: Yes.",
-                '[Assistant tool calls]: bash({"command": "make"})',
-                f"[Tool result]: {'o' * 4_000}...(truncated)",
-            ]
-        ), way
-
-
-@pytest.mark.claim("S3.20")
-def test_a_writer_is_asked_once_and_twice_where_a_task_is_cut(session: StoredSession) -> None:
-    talk(session, 10)
-    whole, split = FormWriter(), FormWriter()
-
-    compact(session, whole, form="document", keep_tokens=110)
-    session.append(Block.user("Read all of it. " + "q" * 400))
-    for number in range(10):
-        called(session, "read", "r" * 400, path=f"{number}.py")
-    view = compact(session, split, form="document", keep_tokens=300)
-
-    assert (len(whole.requests), len(split.requests)) == (1, 2)
-    assert view.summary is not None
-    assert "**Task Context (current task):**" in view.summary.text
 
 
 @pytest.mark.claim("S3.21", "S3.28", "S3.30")
@@ -170,10 +74,6 @@ def test_files_come_from_calls_and_from_the_programs_own_tracker(session: Stored
     assert view.summary is not None
     assert view.summary.digest.read_files == ("read.py", "tracked.py")
     assert view.summary.digest.modified_files == ("both.py", "new.py")
-    assert view.summary.text.endswith(
-        "<read-files>\nread.py\ntracked.py\n</read-files>\n\n"
-        "<modified-files>\nboth.py\nnew.py\n</modified-files>"
-    )
 
 
 @pytest.mark.claim("S3.26")

@@ -108,16 +108,22 @@ def test_at_75_percent_listeners_are_warned(
     assert to_hook_input(told[0])["hook_event_name"] == "ContextWarning"
 
 
-@pytest.mark.claim("S1.12", "S1.24", "S1.30", "S1.32", "S1.36")
+@pytest.mark.claim("S1.12", "S1.24", "S1.29", "S1.30", "S1.32", "S1.36")
 def test_at_85_percent_it_prunes_and_then_says_so(
     session: StoredSession, told: list[CompactionEvent]
 ) -> None:
     talk(session, 8, calls=1)
     before, blocks = measured(session).in_use.tokens, len(session.view().entries)
+    assert measured(session).notice is None
     loop = loop_at(session, 0.85)
 
     view = loop.prepare()
 
+    left = blocks - len(view.entries)
+    notice = f"Context Pruned: Removed {left} old messages to stay within context limits"
+    assert measured(session).notice == notice
+    assert view.summary is not None
+    assert view.summary.text == f"[{notice}]"
     order = [
         CompactionEventKind.RECORDED,
         CompactionEventKind.ACTIVATED,
@@ -131,28 +137,13 @@ def test_at_85_percent_it_prunes_and_then_says_so(
     after = measured(session, loop.request.limit).in_use
     assert pruned == {
         "type": "context_pruned",
-        "messages_removed": blocks - len(view.entries),
+        "messages_removed": left,
         "utilization_before": before / loop.request.limit,
         "utilization_after": pytest.approx(after.share, abs=0.05),
         "tokens_freed": pytest.approx(before - after.tokens, rel=0.1),
     }
     assert pruned["utilization_after"] < 0.8
     assert after.share < 0.8
-
-
-@pytest.mark.claim("S1.29")
-def test_people_are_told_how_many_messages_left(session: StoredSession) -> None:
-    talk(session, 8, calls=1)
-    blocks = len(session.view().entries)
-    assert measured(session).notice is None
-
-    view = loop_at(session, 0.85).prepare()
-
-    count = blocks - len(view.entries)
-    notice = f"Context Pruned: Removed {count} old messages to stay within context limits"
-    assert measured(session).notice == notice
-    assert view.summary is not None
-    assert view.summary.text == f"[{notice}]"
 
 
 # Settings

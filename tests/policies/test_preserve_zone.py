@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from worded_windows import find_planned_cut, make_plan, make_window
+from worded_windows import make_plan, make_window
 
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import Block, Kind, ToolResult
@@ -86,10 +86,6 @@ def test_the_plan_says_how_full_it_was_and_what_is_kept() -> None:
         template=ClaudeSdkTemplate(),
         on_failure=OnFailure.NOTICE,
     )
-
-
-def test_a_message_leaves_or_stays_as_a_whole() -> None:
-    assert find_planned_cut(POLICY, talk("u=50 a/m=20 c/m=20 r=10 u=10")) == 4
 
 
 def test_units_and_rounding_are_settings() -> None:

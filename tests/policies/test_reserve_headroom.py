@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worded_windows import find_planned_cut, make_boundary, make_plan, make_window
+from made_events import make_boundary
+from worded_windows import find_planned_cut, make_plan, make_window
 
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import Block, Kind
@@ -25,7 +26,7 @@ POLICY = ReserveHeadroom(reserve_tokens=20, keep_tokens=30)
 
 def talk(words: str, *, begins: int = 1, **more: Any) -> Window:
     """A window whose kept part may begin later than its first word."""
-    boundary = make_boundary(first_kept=begins) if begins > 1 else None
+    boundary = make_boundary(begins, first_kept=begins) if begins > 1 else None
     return make_window(words, boundary=boundary, **more)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from worded_windows import find_planned_cut, make_plan, make_window
 
-from cutbank.domain.blocks import Block, Kind, Media, Text, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
@@ -53,9 +53,8 @@ def test_a_run_of_tools_that_would_fire_again_is_cut_inside() -> None:
 
         plan = policy.plan(window)
 
-        assert policy.find_cut(window) == 1, (
-            policy
-        )  # behind the prompt, and all the rest would stay
+        # Behind the prompt, and all the rest would stay.
+        assert policy.find_cut(window) == 1, policy
         assert plan is not None, policy
         assert plan.cut == 9, policy
         assert settle_plan(window, plan).first_kept == 8, policy
@@ -132,25 +131,19 @@ def test_messages_are_measured_in_the_unit() -> None:
         assert replace(policy, rounding="up").count_tokens([item]) == up[unit], unit
 
 
-def test_an_image_counts_as_its_address_or_as_the_words_that_stand_for_it() -> None:
+def test_an_image_counts_as_its_address_or_its_type_and_a_call_as_python_prints_it() -> None:
     png = Media(type="image", mime="image/png", data=b"1")
-    url = replace_url(png, "https://example.org/a.png")
-    results = ToolResult(tool_call_id="c", content=(Text(text="ab"), png, url))
-
-    assert IN_TEXT.count_tokens([Item(1, Block(kind=Kind.IMAGE, media=png), 1, 1)]) == 7 // 4
-    assert IN_TEXT.count_tokens([Item(1, Block(kind=Kind.IMAGE, media=url), 1, 1)]) == 25 // 4
-    assert IN_TEXT.count_tokens([Item(1, results, 1, 1)]) == (2 + 1 + 7 + 1 + 25) // 4
-
-
-def test_a_call_counts_with_its_arguments_as_python_prints_them() -> None:
+    url = Media(type="image", mime="image/png", url="https://example.org/a.png")
     call = ToolCall(tool_call_id="c", name="read", arguments='{"a":1,"b":2,"c":3,"d":4}')
-
-    printed = len("c" + "read" + str({"a": 1, "b": 2, "c": 3, "d": 4}))
-    assert IN_TEXT.count_tokens([Item(1, call, 1, 1)]) == printed // 4
-
-
-def replace_url(media: Media, url: str) -> Media:
-    return media.model_copy(update={"url": url, "data": b""})
+    printed = "c" + "read" + str({"a": 1, "b": 2, "c": 3, "d": 4})
+    rows: list[tuple[AnyBlock, int]] = [
+        (Block(kind=Kind.IMAGE, media=png), len("[image]")),
+        (Block(kind=Kind.IMAGE, media=url), len("https://example.org/a.png")),
+        (ToolResult(tool_call_id="c", content=(Text(text="ab"), png, url)), 2 + 1 + 7 + 1 + 25),
+        (call, len(printed)),
+    ]
+    for block, characters in rows:
+        assert IN_TEXT.count_tokens([Item(1, block, 1, 1)]) == characters // 4, block
 
 
 def test_absurd_settings_end_in_a_plan_or_in_an_error_that_names_the_setting() -> None:

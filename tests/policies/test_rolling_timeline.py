@@ -77,19 +77,14 @@ def test_thinking_counts_towards_what_stays_unless_it_is_set_otherwise() -> None
 
 
 @pytest.mark.claim("S0.6")
-def test_what_somebody_asks_for_needs_no_threshold() -> None:
+def test_a_share_of_the_limit_stays_or_of_what_was_refused_or_is_in_use() -> None:
     for trigger in [Trigger.MANUAL, Trigger.OVERFLOW, Trigger.IDLE]:
         assert cut("u a=10 u a=65", trigger=trigger) == 3, trigger
-
-
-def test_after_a_refusal_a_share_of_what_was_refused_stays() -> None:
     assert cut("u a u a u a", limit=100_000, trigger=Trigger.OVERFLOW) == 2
+    assert cut("u=30 a=30 u=30 a=30", limit=0) == 2
+    assert cut("u a", trigger=Trigger.IDLE) is None
     with pytest.raises(NothingToCompactError, match="nothing to compact: of 60 tokens"):
         cut("u a u a u a", limit=100_000)
-
-
-def test_where_no_limit_is_known_a_share_of_what_is_in_use_stays() -> None:
-    assert cut("u=30 a=30 u=30 a=30", limit=0) == 2
 
 
 def test_a_plan_says_why_how_large_and_what_if_nobody_writes() -> None:
@@ -125,10 +120,6 @@ def test_the_raw_cut_keeps_the_share_and_no_whole_message_more(
 # Odd windows
 
 
-def test_nothing_is_planned_for_a_resting_session_that_is_small() -> None:
-    assert cut("u a", trigger=Trigger.IDLE) is None
-
-
 def test_a_result_larger_than_the_limit_ends_in_a_smaller_view() -> None:
     for words in ["u a c r=20000", "u c r=20000 a", "r=20000 u a"]:
         for preset in ["kdcube", "kdcube@as_shipped"]:
@@ -147,17 +138,6 @@ def material(items: Sequence[Item], *, prefix: Ranges | None = None, **more: Any
     return Material(
         removed_items=tuple(items), covers=positions, budget=800, prefix=prefix or Ranges(), **more
     )
-
-
-def test_a_turns_beginning_has_an_allowance_of_its_own() -> None:
-    items = make_items("u a u a")
-    history, turn = KdcubeTemplate().plan_requests(
-        material(items, prefix=Ranges.span(3, 4), turn_budget=400, previous=" before ")
-    )
-
-    assert (history.part, history.budget, history.previous) == (SummaryPart.HISTORY, 800, "before")
-    assert (turn.part, turn.budget, turn.previous) == (SummaryPart.TURN, 400, None)
-    assert [item.position for item in turn.items] == [3, 4]
 
 
 def test_without_history_what_stood_there_stays() -> None:

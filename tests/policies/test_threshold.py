@@ -1,9 +1,10 @@
 """Where a policy's threshold lies is found out by asking it, whatever it goes by."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
+
+from every_policy import every_name
 
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
@@ -12,7 +13,6 @@ from cutbank.domain.policies.catalog import POLICIES
 from cutbank.domain.policies.policy import (
     Policy,
     find_threshold,
-    get_presets,
     is_due,
     measure_threshold,
 )
@@ -20,14 +20,8 @@ from cutbank.domain.policies.sample_windows import make_long_history
 from cutbank.domain.window import Window
 
 
-def named() -> Iterator[str]:
-    for name, policy in POLICIES.items():
-        yield name
-        yield from (f"{name}@{preset}" for preset in get_presets(policy))
-
-
 def test_a_policy_fires_at_its_threshold_and_not_below() -> None:
-    for limit, name in product([500, 20_000, 200_000], named()):
+    for limit, name in product([500, 20_000, 200_000], every_name()):
         policy, window = get_policy(name), make_long_history(5).make_window(limit=limit)
 
         found = find_threshold(policy, window)

@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from neutral_blocks import block_of, images_of, turn_of
+from neutral_session import NeutralSession
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import PROMPT_KINDS, AnyBlock, Kind
+from cutbank.domain.blocks import PROMPT_KINDS, Kind
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.item import Item
 from cutbank.domain.policies.preserve_zone import PreserveZone, step_back
@@ -27,9 +27,10 @@ class Case:
     """One vector, as a window and as positions of messages."""
 
     vector: Vector
+    session: NeutralSession
     window: Window
-    ids: dict[int, list[str]]
-    """The neutral blocks that an item stands for; an image stands for none of its own."""
+    starts: Sequence[int]
+    """Index of each message's first item, and where a further message would stand."""
 
     @property
     def expected(self) -> Vector:
@@ -40,20 +41,9 @@ class Case:
     def name(self) -> str:
         return str(self.vector["vector"])
 
-    @property
-    def starts(self) -> list[int]:
-        """Index of each message's first item, and where a further message would stand."""
-        at = {id: index for index, item in enumerate(self.window.items) for id in self._ids(item)}
-        messages = self.expected["message_block_ids"]
-        return [*(at[ids[0]] for ids in messages), len(self.window.items)]
-
-    @property
-    def messages(self) -> list[Sequence[Item]]:
-        starts = self.starts
-        return [self.window.items[first:end] for first, end in pairwise(starts)]
-
-    def ids_of(self, items: Sequence[Item]) -> list[str]:
-        return [id for item in items for id in self._ids(item)]
+    def message_at(self, item: Item) -> int:
+        """The index of the message that begins with an item."""
+        return self.starts.index(self.window.items.index(item))
 
     def policy(self, preset: str = "") -> PreserveZone:
         config = self.vector["config"]
@@ -66,7 +56,10 @@ class Case:
         """The size of each message, without the fixed tokens of each."""
         assert policy.estimator is not None
         texts = replace(policy.estimator, extra_tokens=0)
-        return [texts.count_message([item.block for item in one]) for one in self.messages]
+        return [
+            texts.count_message([item.block for item in self.window.items[first:end]])
+            for first, end in pairwise(self.starts)
+        ]
 
     def split(self, policy: PreserveZone) -> tuple[Sequence[Item], Sequence[Item]]:
         """The items that leave and those that stay, before any repair."""
@@ -75,39 +68,28 @@ class Case:
             split = 0
         return items[:split], items[split:]
 
-    def _ids(self, item: Item) -> list[str]:
-        return self.ids[item.position]
-
 
 def case_of(vector: Vector) -> Case:
     """The vector's messages as a window, counted as the store would with the goat estimator."""
-    blocks = {neutral["id"]: neutral for neutral in vector["input"]}
-    items: list[Item] = []
-    ids: dict[int, list[str]] = {}
-    calls: dict[str, int] = {}
-    for message in vector["expected"]["message_block_ids"]:
-        said: list[tuple[AnyBlock, list[str], int]] = []
-        for id in message:
-            turn = turn_of(blocks[id])
-            said.append((block_of(blocks[id]), [id], turn))
-            said += [(image, [], turn) for image in images_of(blocks[id])]
-        for index, (block, own, turn) in enumerate(said):
-            position = len(items) + 1
-            call = None
-            if (name := getattr(block, "tool_call_id", None)) and block.kind == "tool_call":
-                calls[name] = position
-            elif name:
-                call = calls.get(name)
-            tokens = 0 if index else GOAT.count_message([one for one, _, _ in said])
-            items.append(Item(position, block, turn, tokens, call=call))
-            ids[position] = own
+    session = NeutralSession(vector["input"])
+    messages = vector["expected"]["message_block_ids"]
+    said = {id for ids in messages for id in ids}
+    config = vector["config"]
+    window = session.window(config["context_limit"], among=lambda block: block["id"] in said)
+    items = [replace(item, tokens=0) for item in window.items]
+    first = {session.position(ids[0]) for ids in messages}
+    starts = [index for index, item in enumerate(items) if item.position in first]
+    starts.append(len(items))
+    for begin, end in pairwise(starts):
+        tokens = GOAT.count_message([item.block for item in items[begin:end]])
+        items[begin] = replace(items[begin], tokens=tokens)
     window = Window(
         items=tuple(items),
-        after=len(items),
-        limit=vector["config"]["context_limit"],
-        system_prompt="s" * 4 * vector["config"]["system_prompt_tokens"],
+        after=window.after,
+        limit=window.limit,
+        system_prompt="s" * 4 * config["system_prompt_tokens"],
     )
-    return Case(vector, window, ids)
+    return Case(vector, session, window, starts)
 
 
 @pytest.mark.claim("S4.10", "S4.11", "S4.12", "S4.14", "S4.15", "S4.18", "S4.19", "S4.20")
@@ -121,16 +103,14 @@ def test_vectors_are_answered(folder: str) -> None:
         moved = [starts.index(step_back(items, start)) for start in starts]
         assert moved == case.expected["adjust_table"], case.name
         pruned = {
-            str(starts.index(item.position - 1)): pruned_text(item.block.text, policy.prune_to)
+            str(case.message_at(item)): pruned_text(item.block.text, policy.prune_to)
             for item, _ in policy.list_old_results(items)
         }
         assert pruned == case.expected["pruned"], case.name
         by_the_letter = {
             "split": starts.index(letter.find_split(case.window)),
             "kept_starts_with_tool_result": split(case, letter)["kept_starts_with_tool_result"],
-            "pruned_indices": [
-                starts.index(item.position - 1) for item, _ in letter.list_old_results(items)
-            ],
+            "pruned_indices": [case.message_at(item) for item, _ in letter.list_old_results(items)],
         }
         check(case, by_the_letter, case.expected["seed_pseudocode"])
 
@@ -162,8 +142,8 @@ def split(case: Case, policy: PreserveZone) -> dict[str, Any]:
     return {
         "split": case.starts.index(policy.find_split(case.window)),
         "compacts": bool(leaves),
-        "summarised_ids": case.ids_of(leaves),
-        "kept_ids": case.ids_of(stays),
+        "summarised_ids": case.session.ids(leaves),
+        "kept_ids": case.session.ids(stays),
         "kept_starts_with_tool_result": first is Kind.TOOL_RESULT,
         "splits_turn": first is not None and first not in PROMPT_KINDS,
     }

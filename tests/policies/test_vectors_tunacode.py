@@ -1,16 +1,15 @@
 """Line by line what TunaCode answered: retention-window as it shipped, and its form."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
-from neutral_blocks import block_of, images_of, is_cut_off, turn_of
+from neutral_blocks import is_cut_off
+from neutral_session import NeutralSession
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.item import Item
 from cutbank.domain.messages import iter_message_spans_back
 from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.summaries.templates import TunacodeTemplate
@@ -23,31 +22,23 @@ UNSENT = {"turn_header", "artifact", "note", "developer", "summary"}
 class Told(NamedTuple):
     """A vector in cutbank's words."""
 
+    session: NeutralSession
     window: Window
-    names: dict[int, str]
-    """Each item's block in the vector, by its position; images have their prompt's."""
     starts: list[int]
-    """Where each message begins; and one past the end."""
+    """The index of each message's first item; and one past the end."""
 
 
 def told(vector: Vector, trigger: Trigger = Trigger.THRESHOLD) -> Told:
-    items: list[Item] = []
-    names: dict[int, str] = {}
-    starts: dict[str, int] = {}
-    for neutral in vector["input"]:
-        if neutral["kind"] in UNSENT:
-            continue
-        for block in (block_of(neutral), *images_of(neutral)):
-            at = len(items) + 1
-            names[at] = neutral["id"]
-            starts.setdefault(neutral["id"], at)
-            item = Item(at, block, turn_of(neutral), 1, is_unfinished=is_cut_off(neutral))
-            items.append(item)
-    window = Window(
-        items=tuple(items), after=len(items), limit=vector["config"]["max_tokens"], trigger=trigger
+    session = NeutralSession(vector["input"])
+    limit = vector["config"]["max_tokens"]
+    window = session.window(limit, trigger, among=lambda block: block["kind"] not in UNSENT)
+    broken_off = {session.position(one["id"]) for one in vector["input"] if is_cut_off(one)}
+    items = tuple(
+        replace(item, tokens=1, is_unfinished=item.position in broken_off) for item in window.items
     )
-    begins = [starts[ids[0]] for ids in vector["expected"]["message_block_ids"]]
-    return Told(window, names, [*begins, len(items) + 1])
+    first = {session.position(ids[0]) for ids in vector["expected"]["message_block_ids"]}
+    starts = [index for index, item in enumerate(items) if item.position in first]
+    return Told(session, replace(window, items=items), [*starts, len(items)])
 
 
 def policy(vector: Vector, preset: str) -> RetentionWindow:
@@ -60,14 +51,8 @@ def policy(vector: Vector, preset: str) -> RetentionWindow:
 
 def index(told: Told, at: int) -> int:
     """An item as the message that begins with it; 0 where nothing is cut."""
-    if not at:
-        return 0
-    assert at + 1 in told.starts, "the cut parts a message"
-    return told.starts.index(at + 1)
-
-
-def ids(told: Told, items: Sequence[Item]) -> list[str]:
-    return list(dict.fromkeys(told.names[item.position] for item in items))
+    assert at in told.starts or not at, "the cut parts a message"
+    return told.starts.index(at) if at else 0
 
 
 @pytest.mark.claim("S2.2", "S2.4", "S2.8", "S2.9", "S2.50")
@@ -92,7 +77,7 @@ def measure(vector: Vector) -> dict[str, Any]:
     messages = [items[start:end] for start, end in iter_message_spans_back(items)][::-1]
     return {
         "message_tokens": [by.count_tokens(message) for message in messages],
-        "message_block_ids": [ids(here, message) for message in messages],
+        "message_block_ids": [here.session.ids(message) for message in messages],
     }
 
 
@@ -102,12 +87,11 @@ def find_boundaries(vector: Vector) -> dict[str, Any]:
     forced = replace(here.window, trigger=Trigger.MANUAL)
     boundary = index(here, shipped.find_cut(here.window))
     assert index(here, shipped.find_cut(forced)) == boundary, vector["vector"]
-    ends = [start - 1 for start in here.starts[1:]]
     return {
         "trigger": shipped.fires(here.window),
         "boundary": boundary,
         "valid_boundaries": [
-            index(here, at) for at in ends if shipped.is_valid_cut(here.window.items, at)
+            index(here, at) for at in here.starts[1:] if shipped.is_valid_cut(here.window.items, at)
         ],
         "later_00d8fd27": {
             "boundary": index(here, later.find_cut(here.window)),
@@ -119,8 +103,8 @@ def find_boundaries(vector: Vector) -> dict[str, Any]:
 def compact(here: Told, at: int) -> dict[str, Any]:
     gone, kept = here.window.items[:at], here.window.items[at:]
     return {
-        "summarised_ids": ids(here, gone),
-        "kept_ids": ids(here, kept),
+        "summarised_ids": here.session.ids(gone),
+        "kept_ids": here.session.ids(kept),
         "cut_index": sum(1 for _ in iter_message_spans_back(gone)),
         "splits_turn": bool(gone and kept) and gone[-1].turn == kept[0].turn,
         "serialized": TunacodeTemplate().render_conversation(gone),

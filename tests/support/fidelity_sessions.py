@@ -12,6 +12,9 @@ from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 
+Cut = tuple[SessionReading, tuple[RowBoundary, ...]]
+"""A session and its boundaries."""
+
 
 class Talk:
     """A session that is told row by row; what an agent says is a call of its model."""
@@ -45,6 +48,7 @@ class Talk:
         return self._written(RowKind.TOOL_CALL, text, more=more, tool=tool, call_id=name)
 
     def returns(self, text: str, *, id: str | None = None) -> "Talk":
+        """The answer to the newest call of a tool."""
         calls = (row.call_id for row in reversed(self.rows) if row.kind is RowKind.TOOL_CALL)
         return self._add(RowKind.TOOL_RESULT, text, call_id=id or next(calls))
 
@@ -64,6 +68,7 @@ class Talk:
 def dropping(
     reading: SessionReading, boundaries: Sequence[RowBoundary], summary: str = ""
 ) -> list[ViewSegment]:
+    """What hides all that a boundary hides, and has the same summary for all of it."""
     system = [row.position for row in reading.rows.rows if row.kind is RowKind.SYSTEM]
     return [
         ViewSegment(
@@ -89,6 +94,7 @@ STEPS = st.tuples(st.sampled_from(["user", "says", "thinks", "tool", "attached"]
 
 @st.composite
 def talks(draw: st.DrawFn) -> Talk:
+    """Sessions of which most name the same few things again and again."""
     talk = Talk().system(draw(TEXTS)).user(draw(TEXTS))
     for step, text, answer in draw(st.lists(STEPS, min_size=4, max_size=25)):
         match step:
@@ -106,7 +112,8 @@ def talks(draw: st.DrawFn) -> Talk:
 
 
 @st.composite
-def cut_talks(draw: st.DrawFn) -> tuple[SessionReading, tuple[RowBoundary, ...]]:
+def cut_talks(draw: st.DrawFn) -> Cut:
+    """Sessions with boundaries of which each hides more than the one before."""
     talk = draw(talks())
     talk.says("") if not talk.calls else None
     calls = sorted(draw(st.sets(st.integers(1, talk.calls), max_size=3)))

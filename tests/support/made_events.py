@@ -7,6 +7,7 @@ from uuid import UUID
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger
 from cutbank.domain.ranges import Ranges
 
+NOTHING = Ranges()
 ENVELOPE: dict[str, Any] = {
     "originator_id": UUID(int=1),
     "originator_version": 1,
@@ -15,7 +16,7 @@ ENVELOPE: dict[str, Any] = {
 }
 
 
-def make_boundary(after: int, kept: Ranges, **fields: Any) -> CompactBoundary:
+def make_boundary(after: int = 1, kept: Ranges = NOTHING, **fields: Any) -> CompactBoundary:
     usual = {
         "first_kept": next(iter(kept), after + 1),
         "trigger": Trigger.MANUAL,
@@ -26,6 +27,6 @@ def make_boundary(after: int, kept: Ranges, **fields: Any) -> CompactBoundary:
     return CompactBoundary(**ENVELOPE | {"after": after, "kept": kept} | usual | fields)
 
 
-def make_summary(text: str, covers: Ranges, **fields: Any) -> Summary:
+def make_summary(text: str = "what happened", covers: Ranges = NOTHING, **fields: Any) -> Summary:
     usual = {"boundary": 1, "summarizer": "a test", "tokens": max(1, len(text) // 4)}
     return Summary(**ENVELOPE | {"text": text, "covers": covers} | usual | fields)

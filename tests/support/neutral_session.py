@@ -3,13 +3,13 @@
 Shapes only: block `n` stands at position `100 * n`, and what comes with it right behind.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from made_events import ENVELOPE, make_boundary, make_summary
-from neutral_blocks import Neutral, block_of, digest_of, images_of, turn_of
+from neutral_blocks import Neutral, block_of, images_of, turn_of
 
 from cutbank.domain.blocks import AnyBlock, ToolCall, ToolResult
-from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.compaction_events import Digest, Trigger
 from cutbank.domain.event import Event
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
@@ -31,6 +31,8 @@ ROOM = 100
 
 
 class NeutralSession:
+    """What was said in a vector, and any view of it."""
+
     def __init__(self, blocks: list[Neutral]) -> None:
         self.blocks = blocks
         self._ids: list[str] = [block["id"] for block in blocks]
@@ -39,12 +41,14 @@ class NeutralSession:
         return ROOM * (self._ids.index(id) + 1)
 
     def id(self, position: int) -> str:
+        """Of the neutral block that a position belongs to."""
         return self._ids[position // ROOM - 1]
 
     def ids(self, items: Iterable[Item]) -> list[str]:
         return list(dict.fromkeys(self.id(item.position) for item in items))
 
     def positions(self, ids: Iterable[str]) -> Ranges:
+        """All that stands for these blocks."""
         return Ranges((at, at + ROOM - 1) for at in map(self.position, ids))
 
     @property
@@ -65,28 +69,33 @@ class NeutralSession:
         `behind` is the summary that stands for what came before it, but for what was kept from
         `kept_from` on; None where nothing left yet.
         """
-        begins = after = 0
-        history = HistoryFold()
-        if behind is not None:
-            after = self.position(behind["id"])
-            begins = self.position(kept_from) if kept_from else after + 1
-            kept = Ranges.span(begins, after)
-            history = HistoryFold(
-                make_boundary(after, kept, first_kept=min(begins, after + 1)),
-                make_summary(
-                    behind["text"], Ranges.span(1, after) - kept, digest=digest_of(behind)
-                ),
-            )
-        seen = [
-            block
-            for block in self.blocks
-            if block["kind"] != "summary" and self.position(block["id"]) >= begins and among(block)
-        ]
-        log = [recorded for block in seen for recorded in self._events(block)]
-        history.apply_all(log)
-        head = max(after, log[-1].position if log else 0)
-        view = history.make_view("vector", "default", Coordinate(head, "main", 0), None)
-        return make_window(history, view, limit, trigger)
+        log = self._log(among)
+        if behind is None:
+            return _serve(HistoryFold(), log, limit, trigger)
+        after = self.position(behind["id"])
+        begins = self.position(kept_from) if kept_from else after + 1
+        files = behind["meta"].get("details") or {}
+        history = _begin(
+            after,
+            begins,
+            behind["text"],
+            Digest(
+                read_files=tuple(files.get("read_files", ())),
+                modified_files=tuple(files.get("modified_files", ())),
+            ),
+        )
+        return _serve(history, [one for one in log if one.position >= begins], limit, trigger)
+
+    def compacted(self, limit: int, first_kept: int, summary: str) -> Window:
+        """The view that follows on a cut of all blocks, legal or not."""
+        log = self._log()
+        history = _begin(log[-1].position, first_kept, summary, Digest())
+        seen = [one for one in log if one.position >= first_kept]
+        return _serve(history, seen, limit, Trigger.MANUAL)
+
+    def _log(self, among: Callable[[Neutral], bool] = lambda _: True) -> list[RecordedEvent]:
+        said = [one for one in self.blocks if one["kind"] != "summary" and among(one)]
+        return [recorded for block in said for recorded in self._events(block)]
 
     def _events(self, neutral: Neutral) -> list[RecordedEvent]:
         """A block, its images, and after the last of a message the call that it came from."""
@@ -110,6 +119,7 @@ class NeutralSession:
         return told
 
     def _message(self, neutral: Neutral) -> list[str]:
+        """Ids of the blocks that were said at once with this one."""
         group = neutral["meta"].get("group")
         same = [b["id"] for b in self.blocks if group and b["meta"].get("group") == group]
         return same or [neutral["id"]]
@@ -132,3 +142,23 @@ class NeutralSession:
 def _tokens(event: Event) -> int:
     block: AnyBlock = event.block  # type: ignore[attr-defined]
     return estimate_block(block)
+
+
+def _begin(after: int, begins: int, summary: str, digest: Digest) -> HistoryFold:
+    """A view that begins with a summary, and with what was kept from `begins` on."""
+    kept = Ranges.span(begins, after)
+    return HistoryFold(
+        make_boundary(after=after, first_kept=min(begins, after + 1), kept=kept),
+        make_summary(text=summary, covers=Ranges.span(1, after) - kept, digest=digest),
+        effective_from=after,
+        sees=lambda call: call.position > after,
+    )
+
+
+def _serve(
+    history: HistoryFold, log: Sequence[RecordedEvent], limit: int, trigger: Trigger
+) -> Window:
+    history.apply_all(log)
+    coordinate = Coordinate(history.position, "main", 0)
+    view = history.make_view("vector", "default", coordinate, None)
+    return make_window(history, view, limit, trigger)

@@ -30,6 +30,7 @@ class Story:
     head: int = 1
     turn: int = 0
     blocks: dict[int, tuple[AnyBlock, int, int | None]] = field(default_factory=dict)
+    """Position to block, turn and the position of its call."""
     open_calls: list[int] = field(default_factory=list)
     pinned: set[int] = field(default_factory=set)
     retracted: Ranges = Ranges()
@@ -66,6 +67,7 @@ class Story:
             self.result(0)
 
     def nothing(self, _: int) -> None:
+        """An event that stands for no block."""
         self.head += 1
 
     def pin(self, n: int) -> None:
@@ -173,22 +175,24 @@ class Story:
             return None
 
     def settled(self, window: Window, plan: Plan) -> Settlement:
+        """The plan is made legal, and the view begins there."""
         settlement = settle_plan(window, plan)
         self.generation += 1
-        version = {"originator_version": self.generation}
         self.boundary = make_boundary(
-            settlement.after,
-            settlement.kept,
+            originator_version=self.generation,
+            after=settlement.after,
             first_kept=settlement.first_kept,
+            kept=settlement.kept,
             pinned=settlement.pinned,
             hidden=settlement.hidden,
             trims=settlement.trims,
             replacements=settlement.replacements,
             split_turn=settlement.split_turn,
-            **version,
         )
         self.summary = make_summary(
-            "what happened", settlement.covers, boundary=self.generation, **version
+            originator_version=self.generation,
+            boundary=self.generation,
+            covers=settlement.covers,
         )
         self.hides = {}
         self.retracted_since = Ranges()
@@ -196,8 +200,20 @@ class Story:
 
 
 def told(*acts: str) -> Story:
-    """Return a story of acts: `user`, `assistant 3` or `compact 5`."""
     return told_on(Story(), *acts)
+
+
+def told_on(story: Story, *acts: str) -> Story:
+    """The story goes on with acts, as `user`, `assistant 3` or `compact 5`."""
+    for act in acts:
+        verb, _, n = act.partition(" ")
+        getattr(story, verb)(int(n or 0))
+    return story
+
+
+def play(story: Story, *acts: Act) -> None:
+    for verb, n in acts:
+        getattr(story, verb)(n)
 
 
 talking: st.SearchStrategy[Act] = st.tuples(
@@ -220,15 +236,3 @@ chapters = st.lists(
     max_size=5,
 )
 Chapters = list[tuple[list[Act], list[Act], Act]]
-
-
-def told_on(story: Story, *acts: str) -> Story:
-    for act in acts:
-        verb, _, n = act.partition(" ")
-        getattr(story, verb)(int(n or 0))
-    return story
-
-
-def play(story: Story, *acts: tuple[str, int]) -> None:
-    for verb, n in acts:
-        getattr(story, verb)(n)

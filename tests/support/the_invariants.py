@@ -2,13 +2,13 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from agent_talk import Scripted
 from databases import asked, new_schema
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from renderings import iter_requests
+from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
 
 import cutbank
 from cutbank import (
@@ -33,7 +33,7 @@ from cutbank import (
 )
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
-from cutbank.domain.compaction_events import CompactBoundary, Trim
+from cutbank.domain.compaction_events import Trim
 from cutbank.domain.errors import (
     CutbankError,
     InvalidPositionError,
@@ -64,32 +64,28 @@ def long(words: str, size: int) -> str:
     return (words * size * 16)[: size * 16]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Wants:
-    """A policy that drops these blocks, and shows one result shortened."""
+    """A policy that plans what the test says, and has no settings."""
 
     name: ClassVar[str] = "wants"
 
-    drops: str = ""
-    shortened: int | None = None
+    def __init__(self, plans: Callable[[Window], Plan | None]) -> None:
+        self._plans = plans
 
-    def plan(self, _: Window) -> Plan | None:
-        trims = (Trim(position=self.shortened, head=60, tail=20),) if self.shortened else ()
-        drops = Ranges.of(map(int, self.drops.split()))
-        return Plan(None, "the test wants it", 0, drops=drops, trims=trims)
+    def plan(self, window: Window) -> Plan | None:
+        return self._plans(window)
 
 
 @dataclass(frozen=True)
-class Looks:
-    """A policy that wants nothing, and remembers what it could have chosen from."""
+class Scripted:
+    """A summariser that does what the test says while it is asked."""
 
-    name: ClassVar[str] = "looks"
+    name: str
+    says: Callable[[Material], Draft]
 
-    seen: list[Window]
-
-    def plan(self, window: Window) -> Plan | None:
-        self.seen.append(window)
-        return None
+    def summarize(self, material: Material) -> Draft:
+        return self.says(material)
 
 
 @dataclass
@@ -100,7 +96,9 @@ class Model:
     said: dict[int, Any] = field(default_factory=dict)
     """Every block that was acknowledged, by position."""
     calls: dict[int, str] = field(default_factory=dict)
+    """Position to id of every call."""
     results: dict[int, int] = field(default_factory=dict)
+    """Position of a result to the position of its call."""
     retracted: set[int] = field(default_factory=set)
     served: dict[tuple[int, str, int], tuple[str, Any]] = field(default_factory=dict)
     """Every coordinate that was looked at: fingerprint and body."""
@@ -108,6 +106,7 @@ class Model:
     was_retracted_since: bool = False
 
     def alive(self) -> list[int]:
+        """Positions of what was said and not taken back."""
         return [at for at in sorted(self.said) if at not in self.retracted]
 
     def open_calls(self) -> dict[str, int]:
@@ -120,6 +119,8 @@ class Model:
 
 
 class TheInvariants(RuleBasedStateMachine):
+    """Agents, people and compactions at work on a few sessions of one store."""
+
     sessions = Bundle("sessions")
 
     server: str | None = None
@@ -145,7 +146,11 @@ class TheInvariants(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             assert verify(self.store).violations == []
-            self._log_is_immutable()
+            # Invariant 1: no operation changed or deleted a stored event.
+            for model in self.models.values():
+                for at, block in model.said.items():
+                    (recalled,) = model.session.recall(at)
+                    assert recalled.block == block
         finally:
             self.store.close()
             self.gone_at_the_end.close()
@@ -185,6 +190,7 @@ class TheInvariants(RuleBasedStateMachine):
 
     @rule(key=sessions, words=WORDS, size=SIZES, turns=st.integers(1, 4))
     def turns_pass(self, key: str, words: str, size: int, turns: int) -> None:
+        """What most of a session is: prompts, parallel calls and their results."""
         for _ in range(turns):
             self.the_user_speaks(key, words, size, 1)
             self.the_model_answers(key, words, size, 2, thinks=True)
@@ -196,15 +202,18 @@ class TheInvariants(RuleBasedStateMachine):
     def a_tool_returns(
         self, key: str, data: st.DataObject, words: str, size: int, *, failed: bool
     ) -> None:
-        if waiting := sorted(self.models[key].open_calls()):
+        waiting = sorted(self.models[key].open_calls())
+        if waiting:
             name = data.draw(st.sampled_from(waiting))
             result = ToolResult(tool_call_id=name, content=long(words, size), is_error=failed)
             self._append(key, result)
 
     @rule(key=sessions, data=st.data())
     def a_call_is_abandoned(self, key: str, data: st.DataObject) -> None:
-        if waiting := sorted(self.models[key].open_calls()):
-            self._abandon(key, data.draw(st.sampled_from(waiting)))
+        waiting = sorted(self.models[key].open_calls())
+        if waiting:
+            name = data.draw(st.sampled_from(waiting))
+            self._abandon(key, name)
 
     @rule(
         key=sessions,
@@ -249,31 +258,29 @@ class TheInvariants(RuleBasedStateMachine):
     @rule(key=sessions, data=st.data(), back=st.integers(1, 6))
     def the_user_rewinds(self, key: str, data: st.DataObject, back: int) -> None:
         model = self.models[key]
-        if alive := model.alive():
+        alive = model.alive()
+        if alive:
             self._retract(model, Ranges.span(alive[-min(back, len(alive))], model.session.position))
 
     @rule(key=sessions, data=st.data())
     def one_block_is_retracted(self, key: str, data: st.DataObject) -> None:
         model = self.models[key]
-        if alive := model.alive():
+        alive = model.alive()
+        if alive:
             self._retract(model, Ranges.of([data.draw(st.sampled_from(alive))]))
 
     @rule(key=sessions, data=st.data(), what=st.sampled_from(["pin", "unpin", "hide", "replace"]))
     def a_block_is_pinned_or_hidden(self, key: str, data: st.DataObject, what: str) -> None:
         model = self.models[key]
-        if alive := model.alive():
+        alive = model.alive()
+        if alive:
             at = data.draw(st.sampled_from(alive))
             session = model.session
             before = session.view().entries
-            match what:
-                case "pin":
-                    session.pin(at)
-                case "unpin":
-                    session.unpin(at)
-                case "hide":
-                    session.hide(at)
-                case _:
-                    session.hide(at, replacement="not for you")
+            if what == "replace":
+                session.hide(at, replacement="not for you")
+            else:
+                getattr(session, what)(at)
             # Invariant 5: pins and hides take effect at the next boundary.
             assert session.view().entries == before
 
@@ -292,7 +299,8 @@ class TheInvariants(RuleBasedStateMachine):
             said={p: b for p, b in model.said.items() if p <= at},
             calls={p: c for p, c in model.calls.items() if p <= at},
             results={p: c for p, c in model.results.items() if p <= at},
-            retracted=self._retracted_in(fork, at),
+            # What was taken back up to the fork is in no view and no summary.
+            retracted=set(range(1, at + 1)).difference(*_places(fork.view())),
         )
         return name
 
@@ -332,7 +340,8 @@ class TheInvariants(RuleBasedStateMachine):
         shown = [entry for entry in session.view().entries if entry.call is not None]
         if shown:
             entry = data.draw(st.sampled_from(shown))
-            self._compact(key, policy=Wants(shortened=entry.position), limit=limit)
+            trim = Trim(position=entry.position, head=60, tail=20)
+            self._compact(key, plan=Plan(None, "the test wants it", 0, trims=(trim,)), limit=limit)
             session.pin(entry.position)
 
     @rule(key=sessions, data=st.data())
@@ -341,7 +350,8 @@ class TheInvariants(RuleBasedStateMachine):
         positions = [entry.position for entry in self.models[key].session.view().entries]
         if positions:
             named = data.draw(st.sets(st.sampled_from(positions), max_size=6))
-            self._compact(key, policy=Wants(" ".join(map(str, named))))
+            plan = Plan(None, "the test wants it", 0, drops=Ranges.of(named))
+            self._compact(key, plan=plan)
 
     @rule(key=sessions, words=WORDS)
     def it_is_compacted_while_the_user_speaks(self, key: str, words: str) -> None:
@@ -352,7 +362,7 @@ class TheInvariants(RuleBasedStateMachine):
             self._append(key, said)
             return Draft(text=f"A summary of {material.covers.runs[-1][1]} positions.")
 
-        outcome = self._compact(key, summarizers=[Scripted(speaks, "slow")])
+        outcome = self._compact(key, summarizers=[Scripted("slow", speaks)])
         if outcome and outcome.boundary and outcome.left:
             assert self.models[key].session.view().entries[-1].block == said
 
@@ -369,7 +379,7 @@ class TheInvariants(RuleBasedStateMachine):
             return Draft(text="A summary.")
 
         before = session.view().boundary
-        outcome = self._compact(key, summarizers=[Scripted(overtaken, "overtaken")])
+        outcome = self._compact(key, summarizers=[Scripted("overtaken", overtaken)])
         after = session.view().boundary
         if asked and outcome and outcome.boundary and after and before != after:
             assert after.originator_version == outcome.boundary
@@ -381,14 +391,14 @@ class TheInvariants(RuleBasedStateMachine):
     def the_same_request_is_one_boundary(self, key: str) -> None:
         """Invariant 6: the same request twice is one boundary."""
         self.counter += 1
-        name = f"compaction {self.counter}"
-        first = self._compact(key, idempotency_key=name)
+        options = CompactionOptions(idempotency_key=f"compaction {self.counter}")
+        first = self._compact(key, idempotency_key=options.idempotency_key)
         if first and first.boundary:
-            again = self.models[key].session.compact(
-                POLICY, limit=LIMIT, options=CompactionOptions(idempotency_key=name)
-            )
-            assert again.boundary == first.boundary
-            assert self.models[key].session.view().boundary.originator_version == first.boundary  # type: ignore[union-attr]
+            session = self.models[key].session
+            again = session.compact(POLICY, limit=LIMIT, options=options)
+            boundary = session.view().boundary
+            assert boundary is not None
+            assert again.boundary == first.boundary == boundary.originator_version
 
     @rule(
         key=sessions,
@@ -399,7 +409,7 @@ class TheInvariants(RuleBasedStateMachine):
     def a_bad_summary_is_rejected(self, key: str, text: str) -> None:
         """Invariants 8 and 10: a bad draft is never served; a stand-in that cannot fail is."""
         draft = Draft(text=text, was_truncated=text == "cut off")
-        outcome = self._compact(key, summarizers=[Scripted(lambda _: draft, "bad")])
+        outcome = self._compact(key, summarizers=[Scripted("bad", lambda _: draft)])
         if outcome and outcome.boundary and outcome.left:
             assert outcome.rejected
             assert outcome.summarizer != "bad"
@@ -414,7 +424,7 @@ class TheInvariants(RuleBasedStateMachine):
         def fails(_: Material) -> Draft:
             raise ConnectionError("no route to the model")
 
-        outcome = self._compact(key, summarizers=[Scripted(fails, "down")])
+        outcome = self._compact(key, summarizers=[Scripted("down", fails)])
         if outcome and outcome.boundary and outcome.left:
             assert outcome.summarizer in {"extractive", "listing"}
             assert "no route" in outcome.rejected[0]
@@ -460,7 +470,7 @@ class TheInvariants(RuleBasedStateMachine):
             if view != model.newest:
                 self.invariant_2_every_block_has_one_fate(model, view)
                 self.invariant_3_tool_pairs_are_whole(model, view)
-                self.invariant_4_a_coordinate_is_one_view_for_ever(model, view)
+                self.invariant_4_a_coordinate_is_one_view(model, view)
                 self.invariant_5_the_prefix_is_stable(model, view)
                 self.invariant_9_nothing_dropped_is_unreachable(model, view)
 
@@ -472,13 +482,12 @@ class TheInvariants(RuleBasedStateMachine):
         self.rows = rows
 
     def invariant_2_every_block_has_one_fate(self, model: Model, view: HistoryView) -> None:
-        shown, covers, hidden = _fates(view)
+        shown, covers, hidden = _places(view)
         assert not shown & covers
         assert not shown & hidden
         assert not shown & model.retracted
         for at in model.said:
-            fates = [at in model.retracted, at in shown, at in covers, at in hidden]
-            assert any(fates), f"#{at} is nowhere"
+            assert at in model.retracted | shown | covers | hidden, f"#{at} is nowhere"
 
     def invariant_3_tool_pairs_are_whole(self, model: Model, view: HistoryView) -> None:
         shown = {entry.position for entry in view.entries}
@@ -487,11 +496,11 @@ class TheInvariants(RuleBasedStateMachine):
                 assert (at in shown) == (call in shown), f"#{call} and #{at} are parted"
         for name, at in model.open_calls().items():
             assert at in shown, f"the open call {name} at #{at} is hidden"
-        list(iter_requests(view))
+        assert check_anthropic(render_view(view, "anthropic")) == []
+        assert check_openai_chat(render_view(view, "openai-chat")) == []
+        assert check_openai_responses(render_view(view, "openai-responses")) == []
 
-    def invariant_4_a_coordinate_is_one_view_for_ever(
-        self, model: Model, view: HistoryView
-    ) -> None:
+    def invariant_4_a_coordinate_is_one_view(self, model: Model, view: HistoryView) -> None:
         at = view.coordinate
         seen = (view.fingerprint, render_view(view, "neutral"))
         model.served[at.position, at.lineage, at.lineage_version] = seen
@@ -521,11 +530,9 @@ class TheInvariants(RuleBasedStateMachine):
         model = self.models[key]
         before = model.session.position
         done = model.session.append(*blocks)
-        positions = [
-            block.position for block in model.session.recall(Ranges.span(before + 1, done.last))
-        ]
-        assert len(positions) == len(blocks)
-        for at, block in zip(positions, blocks, strict=True):
+        appended = model.session.recall(Ranges.span(before + 1, done.last))
+        for recalled, block in zip(appended, blocks, strict=True):
+            at = recalled.position
             model.said[at] = block
             if isinstance(block, ToolCall):
                 model.calls[at] = block.tool_call_id
@@ -546,9 +553,9 @@ class TheInvariants(RuleBasedStateMachine):
         A pin of a block that left is in no view yet, but the next cut has to bring the block back.
         """
         session = self.models[key].session
-        looks = Looks([])
+        windows: list[Window] = []
         with suppress(NothingToCompactError):
-            session.compact(looks, limit=LIMIT)
+            session.compact(Wants(windows.append), limit=LIMIT)
         shown = {entry.position: entry.tokens for entry in view.entries}
         open_calls = self.models[key].open_calls().values()
         groups = [
@@ -556,7 +563,7 @@ class TheInvariants(RuleBasedStateMachine):
                 sum(shown.get(item.position, item.tokens) for item in group),
                 any(item.is_pinned or item.position in open_calls for item in group),
             )
-            for group in group_blocks(looks.seen[0].items)
+            for group in group_blocks(windows[0].items)
         ]
         held = sum(tokens for tokens, is_held in groups if is_held)
         return held + max((tokens for tokens, is_held in groups if not is_held), default=0)
@@ -568,15 +575,12 @@ class TheInvariants(RuleBasedStateMachine):
         except InvalidPositionError:
             assert not any(at in positions for at in model.said if at not in model.retracted)
 
-    def _retracted_in(self, fork: StoredSession, at: int) -> set[int]:
-        """Blocks of the parent that were taken back up to the fork: in no view and no summary."""
-        return set(range(1, at + 1)) - set().union(*_fates(fork.view()))
-
     def _compact(self, key: str, **how: Any) -> CompactionOutcome | None:
         model = self.models[key]
         before = model.session.view()
         try:
-            policy, limit = how.pop("policy", POLICY), how.pop("limit", LIMIT)
+            plan, limit = how.pop("plan", None), how.pop("limit", LIMIT)
+            policy = Wants(lambda _: plan) if plan else POLICY
             options = CompactionOptions(**how)
             outcome = model.session.compact(policy, limit=limit, options=options)
         except (NothingToCompactError, StalePlanError):
@@ -596,10 +600,17 @@ class TheInvariants(RuleBasedStateMachine):
     def _after_boundary(self, model: Model) -> None:
         model.newest = None
         view = model.session.view()
-        assert view.boundary is not None
-        self._figures_are_the_views(model, view, view.boundary)
+        boundary = view.boundary
+        assert boundary is not None
+        # Its figures are those of what was shown before it, and of what is shown from it on.
+        before = model.session.view(
+            at=boundary.after, lineage_version=boundary.originator_version - 1
+        )
+        later = sum(entry.tokens for entry in view.entries if entry.position > boundary.after)
+        assert boundary.pre_tokens == before.tokens
+        assert boundary.post_tokens == view.tokens - later
         if view.summary is None:
-            assert view.boundary.trims
+            assert boundary.trims
             return
         assert view.summary.text.strip()
         # Invariant 8: a summary never passes for the user's own words.
@@ -609,31 +620,13 @@ class TheInvariants(RuleBasedStateMachine):
         assert text != view.summary.text
         assert "summary" in text[:200].lower()
 
-    def _figures_are_the_views(
-        self, model: Model, view: HistoryView, boundary: CompactBoundary
-    ) -> None:
-        """What is recorded of a boundary is what was shown before it, and is from it on."""
-        before = model.session.view(
-            at=boundary.after, lineage_version=boundary.originator_version - 1
-        )
-        later = sum(entry.tokens for entry in view.entries if entry.position > boundary.after)
-        assert boundary.pre_tokens == before.tokens
-        assert boundary.post_tokens == view.tokens - later
 
-    def _log_is_immutable(self) -> None:
-        """Invariant 1: no operation changed or deleted a stored event."""
-        for model in self.models.values():
-            for at, block in model.said.items():
-                (recalled,) = model.session.recall(at)
-                assert recalled.block == block
-
-
-def _fates(view: HistoryView) -> tuple[set[int], set[int], set[int]]:
-    """Return the positions that a view shows, that its summary covers, and that are hidden."""
+def _places(view: HistoryView) -> tuple[set[int], set[int], set[int]]:
+    """Positions that a view shows, those that its summary covers, and those that are hidden."""
     return (
         {entry.position for entry in view.entries},
-        set(view.summary.covers) if view.summary else set(),
-        set(view.boundary.hidden) if view.boundary else set(),
+        set(view.summary.covers if view.summary else ()),
+        set(view.boundary.hidden if view.boundary else ()),
     )
 
 

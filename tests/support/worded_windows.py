@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
-from cutbank.domain.compaction_events import CompactBoundary, Trigger
+from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
 from cutbank.domain.policies.policy import Policy
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Plan, Window
 
 
@@ -85,21 +82,3 @@ def make_plan(policy: Policy, window: Window) -> Plan:
 def find_planned_cut(policy: Policy, window: Window) -> int | None:
     plan = policy.plan(window)
     return plan.cut if plan else None
-
-
-def make_boundary(**more: Any) -> CompactBoundary:
-    """A boundary as it is stored, of which a test gives what it is about."""
-    fields = {
-        "originator_id": UUID(int=1),
-        "originator_version": 1,
-        "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-        "subject": "s",
-        "after": more.get("first_kept", 1),
-        "first_kept": 1,
-        "kept": Ranges(),
-        "trigger": Trigger.MANUAL,
-        "policy": "p",
-        "pre_tokens": 1,
-        "post_tokens": 1,
-    }
-    return CompactBoundary(**fields | more)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from fidelity_sessions import TEXTS, Talk, cut_talks, dropping
+from fidelity_sessions import TEXTS, Cut, Talk, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,10 +14,8 @@ from cutbank.domain.fidelity.fidelity_measure import (
 )
 from cutbank.domain.fidelity.later_references import RowBoundary, list_own_boundaries
 from cutbank.domain.fidelity.rows import ViewSegment
-from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 
-Cut = tuple[SessionReading, tuple[RowBoundary, ...]]
 CUT = (RowBoundary(3, 4),)
 
 

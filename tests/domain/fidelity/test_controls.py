@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fidelity_sessions import Talk, cut_talks
+from fidelity_sessions import Cut, Talk, cut_talks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +14,6 @@ from cutbank.domain.fidelity.rows import RowKind, ViewSegment
 from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.session_reading import SessionReading
 
-Cut = tuple[SessionReading, tuple[RowBoundary, ...]]
 WRITTEN = ["file list", "random lines", "random ledger", "frequency ledger"]
 
 TALK = (

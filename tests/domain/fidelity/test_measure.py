@@ -2,19 +2,17 @@
 
 from dataclasses import replace
 
-from fidelity_sessions import TEXTS, Talk, cut_talks, dropping, measure, talks
+from fidelity_sessions import TEXTS, Cut, Talk, cut_talks, dropping, measure, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, LostKey
-from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY, RowKind, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading, find_first_call
 from cutbank.domain.fidelity.visibility import SegmentVisibility
 from cutbank.domain.ranges import Ranges
 
-Cut = tuple[SessionReading, tuple[RowBoundary, ...]]
 NOTHING = ViewSegment(call=1, after=10**9, kept=Ranges())
 
 TALK = (

@@ -3,12 +3,11 @@
 import itertools
 from dataclasses import replace
 
-from fidelity_sessions import Talk, cut_talks, dropping, measure, score_summary
+from fidelity_sessions import Cut, Talk, cut_talks, dropping, measure, score_summary
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, PairReference
-from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.rows import AGENT_KINDS, WHOLE_HISTORY, RowKind
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
@@ -61,9 +60,7 @@ PROSE = st.lists(st.sampled_from(["river", "bank", "deep", "gate"]), max_size=5)
 
 
 @given(cut_talks(), st.lists(PROSE, min_size=30, max_size=30))
-def test_the_pairs_at_stake_are_always_those_of_the_definition(
-    cut: tuple[SessionReading, tuple[RowBoundary, ...]], prose: list[str]
-) -> None:
+def test_the_pairs_at_stake_are_always_those_of_the_definition(cut: Cut, prose: list[str]) -> None:
     rows = cut[0].rows
     said = [
         replace(row, text=prose[index % 30]) if row.kind is not RowKind.SYSTEM else row

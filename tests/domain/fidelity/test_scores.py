@@ -1,14 +1,12 @@
 """Counts add up, ratios come last, and nothing at stake is no score at all."""
 
 import pytest
-from fidelity_sessions import TEXTS, cut_talks, dropping
+from fidelity_sessions import TEXTS, Cut, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.session_reading import SessionReading
 
 COUNTS = st.lists(st.integers(0, 50), min_size=4, max_size=4)
 
@@ -43,9 +41,7 @@ def test_adding_never_depends_on_the_order(one: list[int], two: list[int], more:
 
 
 @given(cut_talks(), TEXTS, TEXTS)
-def test_adding_lines_to_a_summary_never_lowers_a_count(
-    cut: tuple[SessionReading, tuple[RowBoundary, ...]], summary: str, more: str
-) -> None:
+def test_adding_lines_to_a_summary_never_lowers_a_count(cut: Cut, summary: str, more: str) -> None:
     reading, boundaries = cut
     measure = FidelityMeasure(reading, boundaries)
 
@@ -57,9 +53,7 @@ def test_adding_lines_to_a_summary_never_lowers_a_count(
 
 
 @given(cut_talks(), TEXTS)
-def test_no_count_ever_passes_what_it_is_a_part_of(
-    cut: tuple[SessionReading, tuple[RowBoundary, ...]], summary: str
-) -> None:
+def test_no_count_ever_passes_what_it_is_a_part_of(cut: Cut, summary: str) -> None:
     told = FidelityMeasure(*cut).score(dropping(*cut, summary))
 
     assert told.context_hits <= told.hits <= told.stakes

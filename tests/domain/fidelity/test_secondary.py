@@ -2,15 +2,13 @@
 
 from dataclasses import replace
 
-from fidelity_sessions import NAMES, Talk, cut_talks, dropping, measure, score_summary
+from fidelity_sessions import NAMES, Cut, Talk, cut_talks, dropping, measure, score_summary
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.plain_words import PlainWords, WordContexts
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
-from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.fidelity.visibility import find_novel_facts
 from cutbank.domain.ranges import Ranges
 
@@ -199,7 +197,7 @@ def test_what_no_row_had_said_by_then_is_novel_but_for_positions_of_the_log() ->
 
 @given(cut_talks(), st.lists(NAMES, max_size=4), st.integers(0, 12))
 def test_novel_is_always_what_no_row_below_the_call_carries(
-    cut: tuple[SessionReading, tuple[RowBoundary, ...]], facts: list[str], number: int
+    cut: Cut, facts: list[str], number: int
 ) -> None:
     reading, _ = cut
     handle = f"#{number}"

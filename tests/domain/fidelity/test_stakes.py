@@ -1,14 +1,14 @@
 """What is at stake: facts that only hidden history had when the agent wrote them down."""
 
-from fidelity_sessions import Talk, cut_talks, measure
+from fidelity_sessions import Cut, Talk, cut_talks, measure
 from hypothesis import given
 
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.generic_keys import GENERIC_KEYS, GENERIC_PAIRS
-from cutbank.domain.fidelity.later_references import LaterReference, RowBoundary
+from cutbank.domain.fidelity.later_references import LaterReference
 from cutbank.domain.fidelity.rows import AGENT_KINDS, RowKind
-from cutbank.domain.fidelity.session_reading import SessionReading, find_first_call
+from cutbank.domain.fidelity.session_reading import find_first_call
 
 
 def keys(measure: FidelityMeasure) -> list[str]:
@@ -26,12 +26,13 @@ def test_a_fact_that_only_hidden_rows_have_is_at_stake_when_the_agent_writes_it(
     assert stake.is_hard
 
 
-def test_the_arguments_of_a_tool_are_written_down_but_never_names_of_tools() -> None:
+def test_names_of_tools_are_never_at_stake() -> None:
     talk = Talk().user("load_rows zone_of").says("well").calls_tool("app:load_rows", "zone_of")
-    named = Talk().user("zone_of").calls_tool("look_up", "x").returns("").says("a")
+    named = Talk().user("look_up zone_of").calls_tool("look_up", "x").returns("").says("a")
 
-    assert keys(measure(talk, (2, 2))) == ["zone_of"]
-    assert keys(measure(named.says("look_up, zone_of"), (3, 4))) == ["zone_of"]
+    assert [stake.key for stake in measure(talk, (2, 2)).stakes] == ["zone_of"]
+    named.says("look_up, zone_of")
+    assert [stake.key for stake in measure(named, (3, 4)).stakes] == ["zone_of"]
 
 
 def test_a_fact_is_at_stake_once_until_the_next_boundary() -> None:
@@ -47,15 +48,6 @@ def test_a_fact_is_at_stake_once_until_the_next_boundary() -> None:
     answer = Talk().user("zone_of").says("a").thinks("zone_of")
     (stake,) = measure(answer.calls_tool("run", "zone_of", more=True), (2, 2)).stakes
     assert (stake.used_in, stake.uses) == (3, 2)
-
-
-def test_generic_facts_are_counted_apart() -> None:
-    talk = Talk().user("README.md src/zone.py").says("a").says("README.md src/zone.py")
-    found = measure(talk, (2, 2))
-
-    generic = {stake.key: stake.is_generic for stake in found.candidates}
-    assert generic == {"README.md": True, "src/zone.py": False}
-    assert keys(found) == ["src/zone.py"]
 
 
 def test_what_a_tool_says_again_behind_the_boundary_is_at_stake_loosely() -> None:
@@ -82,9 +74,7 @@ def test_hard_kinds_are_those_that_nobody_makes_up() -> None:
 
 
 @given(cut_talks())
-def test_what_is_at_stake_is_seen_in_hidden_rows_only(
-    cut: tuple[SessionReading, tuple[RowBoundary, ...]],
-) -> None:
+def test_what_is_at_stake_is_seen_in_hidden_rows_only(cut: Cut) -> None:
     reading, boundaries = cut
     rows = reading.rows.rows
 
@@ -110,9 +100,7 @@ def test_what_is_at_stake_is_seen_in_hidden_rows_only(
 
 
 @given(cut_talks())
-def test_no_fact_is_left_out_that_only_hidden_rows_had(
-    cut: tuple[SessionReading, tuple[RowBoundary, ...]],
-) -> None:
+def test_no_fact_is_left_out_that_only_hidden_rows_had(cut: Cut) -> None:
     reading, boundaries = cut
     staked = {(stake.segment, stake.key) for stake in FidelityMeasure(reading, boundaries).stakes}
 

@@ -44,20 +44,9 @@ def rule_of(draft: Draft | str, material: Material = MATERIAL) -> str | None:
     return None
 
 
-def iter_rules(texts: list[str]) -> dict[str, str | None]:
-    return {text: rule_of(text) for text in texts}
-
-
-def test_a_text_that_is_empty_or_was_cut_off_is_rejected() -> None:
-    assert iter_rules(["", " \n\t"]) == {"": "empty", " \n\t": "empty"}
-    with pytest.raises(RejectedSummaryError, match=r"^truncated: \w"):
-        check_draft(
-            Draft("## Goal\n- Fix the", was_truncated=True), MATERIAL, user_texts=USER_TEXTS
-        )
-
-
-def test_a_tool_call_is_no_summary() -> None:
-    texts = [
+TEXTS: dict[str | None, list[str]] = {
+    "empty": ["", " \n\t"],
+    "tool-calling": [
         "<tool_call>\n{}\n</tool_call>",
         "I will look first. <function_calls><invoke name='x'>",
         "<|python_tag|>open()",
@@ -65,21 +54,60 @@ def test_a_tool_call_is_no_summary() -> None:
         '{"tool_calls": []}',
         '{"name": "bash", "arguments": {"command": "ls"}}',
         '```json\n[{"name": "bash", "input": {}}]\n```',
-    ]
-
-    assert iter_rules(texts) == dict.fromkeys(texts, "tool-calling")
-
-
-def test_a_text_may_speak_of_tool_calls() -> None:
-    texts = [
+    ],
+    "misquoted-user": [
+        'User: "Fix the lexer"',
+        '- User: "Push to main" (#2)',
+        '- **User**: "please fix the parser"',
+        'The user asked: "stops. Fix the parser"',
+        'The user asked: "and stops… Fix the parser"',
+        'Human: "yes, delete it all"',
+        'User: "Fix the parser" and "push it"',
+        "## Goal\n> Fix everything (#2)",
+        "## Constraints & Preferences\n- none\n> Always push to main",
+        'User: "Fix the parser, please" (#2) (#3) "and more"',
+    ],
+    # A text may speak of tool calls, and quote what the user said.
+    None: [
         "The gate knows `<tool_call>` markup.",
         "Found:\n```xml\n<tool_call>\n```\nand fixed it.",
         '{"name": "a person"}',
         "{not json",
         "[1, 2]",
-    ]
+        'User: "Fix the parser, please: it says “line 3...” and stops."',
+        '- User: "Fix the parser, please" (#2)',
+        "* **User**: “Never push to main!”",
+        '1. The user asked: "Fix the parser… and stops." (#2)',
+        'User (later): "Never push to main"',
+        'User: "Fix the parser" is done',
+        'User: "Fix the parser" and "Never push to main!" (#2, #7)',
+        "## Constraints\n> Never push to main! (#7)",
+        "## Goal\n> Fix the ... stops.",
+        "The user wants the parser fixed.",
+        "User: wants the parser fixed",
+        '## Critical Context\n> "error: no such file"',
+        'Said "yes" to everything.',
+    ],
+}
+"""Texts by the rule that rejects them."""
 
-    assert iter_rules(texts) == dict.fromkeys(texts)
+
+@pytest.mark.parametrize("rule", TEXTS)
+def test_a_text_is_rejected_by_its_rule_or_not_at_all(rule: str | None) -> None:
+    texts = TEXTS[rule]
+    if rule == "misquoted-user":
+        texts = [f"## Progress\n- much\n{line}\n- more" for line in texts]
+
+    assert {text: rule_of(text) for text in texts} == dict.fromkeys(texts, rule)
+
+
+def test_a_rejection_says_what_is_wrong() -> None:
+    with pytest.raises(RejectedSummaryError, match=r"^truncated: \w"):
+        check_draft(
+            Draft("## Goal\n- Fix the", was_truncated=True), MATERIAL, user_texts=USER_TEXTS
+        )
+    with pytest.raises(RejectedSummaryError, match="never said"):
+        check_draft(Draft('User: "..."'), MATERIAL, user_texts=[])
 
 
 def test_a_text_over_its_budget_is_rejected() -> None:
@@ -96,46 +124,6 @@ def test_a_text_as_large_as_what_it_replaces_is_rejected() -> None:
     assert rule_of("x" * 4 * 50, little) == "not-smaller"
     assert rule_of("x" * 4 * 59, replace(little, previous="y" * 4 * 10)) is None
     assert rule_of("x" * 4 * ALWAYS_SMALL_TOKENS, replace(MATERIAL, removed_items=())) is None
-
-
-def test_what_the_user_said_may_be_quoted() -> None:
-    lines = [
-        'User: "Fix the parser, please: it says “line 3...” and stops."',
-        '- User: "Fix the parser, please" (#2)',
-        "* **User**: “Never push to main!”",
-        '1. The user asked: "Fix the parser… and stops." (#2)',
-        'User (later): "Never push to main"',
-        'User: "Fix the parser" is done',
-        'User: "Fix the parser" and "Never push to main!" (#2, #7)',
-        "## Constraints\n> Never push to main! (#7)",
-        "## Goal\n> Fix the ... stops.",
-        "The user wants the parser fixed.",
-        "User: wants the parser fixed",
-        '## Critical Context\n> "error: no such file"',
-        'Said "yes" to everything.',
-    ]
-
-    assert iter_rules(lines) == dict.fromkeys(lines)
-
-
-def test_what_the_user_never_said_is_rejected() -> None:
-    lines = [
-        'User: "Fix the lexer"',
-        '- User: "Push to main" (#2)',
-        '- **User**: "please fix the parser"',
-        'The user asked: "stops. Fix the parser"',
-        'The user asked: "and stops… Fix the parser"',
-        'Human: "yes, delete it all"',
-        'User: "Fix the parser" and "push it"',
-        "## Goal\n> Fix everything (#2)",
-        "## Constraints & Preferences\n- none\n> Always push to main",
-        'User: "Fix the parser, please" (#2) (#3) "and more"',
-    ]
-    texts = [f"## Progress\n- much\n{line}\n- more" for line in lines]
-
-    assert iter_rules(texts) == dict.fromkeys(texts, "misquoted-user")
-    with pytest.raises(RejectedSummaryError, match="never said"):
-        check_draft(Draft('User: "..."'), MATERIAL, user_texts=[])
 
 
 def test_a_handle_of_something_else_is_rejected() -> None:
