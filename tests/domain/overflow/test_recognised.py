@@ -67,6 +67,7 @@ def test_an_overflow_is_recognised_with_its_numbers() -> None:
     assert recognize_overflow(TOO_LONG) == Overflow(TOO_LONG, rule, "anthropic", 208656, 200000)
 
 
+@pytest.mark.claim("S2.34")
 def test_what_any_system_takes_is_recognised_and_little_else() -> None:
     texts = {text for rows in SYSTEMS.values() for text, _ in rows if text}
     taken = {text for rows in SYSTEMS.values() for text, takes in rows if takes and text}
