@@ -169,6 +169,7 @@ class Ground:
                 whole = ReadModels(store.events, str(self.folder / "log.whole.db"))
                 whole.catch_up()
                 store.read_models.catch_up()
+                assert store.read_models.rebuild_reason is None
                 assert rows_of(store.read_models) == rows_of(whole)
                 whole.close()
             case "import":

@@ -14,7 +14,6 @@ from databases import connected_to
 import cutbank
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.maintenance import recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
@@ -102,18 +101,6 @@ def compacts(address: str, first: int) -> None:
         for number in range(first, first + 1_000):
             append_turn(session, number)
             compact(session, number)
-
-
-def imports(address: str, transcript: str, characters: int) -> None:
-    """Import in small batches, and say with each entry that it was read."""
-    transcript_import.MAX_BATCH_CHARACTERS = characters
-    with cutbank.open(address) as store:
-        for _ in import_path(
-            store,
-            Path(transcript),
-            progress=lambda done, _: say("ack", done),
-        ):
-            pass
 
 
 # At a step

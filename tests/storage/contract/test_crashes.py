@@ -5,19 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 import victims
 from acknowledged import Acknowledged
-from claude_code_talk import Talk, text
-from faulty import check_log, texts
 from processes import Processes
 
 import cutbank
-from cutbank import Block, SessionStore
+from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.importing.importer import import_path
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
@@ -67,73 +63,6 @@ def test_what_was_acknowledged_survives_a_kill(
         assert verify(store).is_ok
 
 
-def transcript(path: Path) -> None:
-    """A transcript in which the user rewinds, and the source compacts."""
-    talk = Talk()
-    for number in range(60):
-        asked = talk.user(f"question {number} " * 9)
-        talk.says(f"m{number}", text(f"answer {number}"))
-        talk.calls(f"m{number}", f"call {number}")
-        talk.result(f"call {number}", f"result {number} " * (900 if number % 9 == 0 else 5))
-        if number % 20 == 10:
-            # The question is asked again, in other words.
-            talk.last = talk.entries[-5]["uuid"] if number else asked
-            talk.user(f"question {number}, asked again")
-            talk.says(f"again{number}", text(f"another answer {number}"))
-        if number % 30 == 25:
-            talk.boundary()
-            talk.summary(f"what was said up to {number}")
-    path.write_bytes(talk.raw())
-
-
-def content(store: SessionStore) -> dict[str, list[Any]]:
-    """All events of all streams, but for when they were stored."""
-    mapper, recorder = store.events.mapper, store.events.recorder
-    return {
-        f"{stream.session} {stream.lineage}": [
-            mapper.to_domain_event(row).model_dump(exclude={"timestamp"})
-            for row in recorder.select_events(stream.originator_id)
-        ]
-        for stream in recorder.select_streams()
-    }
-
-
-@rounds(2, 60)
-def test_an_import_that_is_killed_is_completed_by_the_next(
-    tmp_path: Path, run: Processes, part: int, kills: int
-) -> None:
-    file = tmp_path / "5e551011-0000-4000-8000-000000000000.jsonl"
-    random = dice(part, 2)
-    transcript(file)
-    with cutbank.open(tmp_path / "whole.db") as store:
-        (report,) = import_path(store, file)
-        assert (report.complete, report.errors) == (True, [])
-        whole, entries = content(store), report.entries
-    stopped_inside = 0
-
-    for kill in range(kills):
-        path = tmp_path / f"{kill}.db"
-        size = random.choice([1, 500, 5_000, 50_000])
-        lines, lag = random.randint(0, entries), random.randint(0, LAG)
-        run.killed_after(lines, lag, "imports", path, file, size)
-
-        with cutbank.open(path) as store:
-            assert verify(store).violations == []
-            before = content(store)
-            for stream, events in before.items():
-                assert events == whole[stream][: len(events)]
-            stopped_inside += 0 < sum(map(len, before.values())) < sum(map(len, whole.values()))
-
-            (completed,) = import_path(store, file)
-            (repeated,) = import_path(store, file)
-
-            assert (completed.complete, repeated.added) == (True, 0)
-            assert content(store) == whole
-            assert verify(store).violations == []
-
-    assert stopped_inside > 0
-
-
 # Not killed
 
 
@@ -153,15 +82,3 @@ def test_a_forked_child_does_not_end_the_sessions_of_its_parents_threads(
     postgres_database: str,
 ) -> None:
     check_forks("waiting", postgres_database)
-
-
-def test_processes_that_begin_together_on_a_new_database_all_get_in(
-    database: str, run: Processes
-) -> None:
-    ended = run.run_together(8, "joins", database, "NUMBER")
-
-    assert len(ended.told("ack")) == 8
-    with cutbank.open(database) as store:
-        assert [session.key for session in store.sessions()] == ["joined"]
-        assert sorted(texts(store.session("joined"))) == [f"{n} was here" for n in range(8)]
-        check_log(store)
