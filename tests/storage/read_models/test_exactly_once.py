@@ -1,11 +1,6 @@
 """Every event is taken in once: whoever is killed, and however many processes do it at once."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from databases import each_database
 from read_model_rows import rows_of
 
 import cutbank
@@ -13,37 +8,6 @@ from cutbank import Block
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, check_whole, talk
-
-CHILD = """
-import os, sys
-import cutbank
-from cutbank.adapters.storage.read_models.read_models import ReadModels
-log, path = sys.argv[1:]
-with cutbank.open(log) as store:
-    models = ReadModels(store.events, path)
-    models._index.page = models._words.page = 7
-    models.catch_up(lambda done, total: os.write(1, b"batch\\n"))
-    models.close()
-"""
-
-
-@each_database
-@pytest.mark.slow
-def test_processes_that_catch_up_at_once_take_nothing_in_twice(
-    store: cutbank.SessionStore, database: str, opening: Opening, tmp_path: Path
-) -> None:
-    talk(store, "s", 30)
-
-    words = [sys.executable, "-c", CHILD, database, str(tmp_path / "shared.db")]
-    processes = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    said = [process.communicate()[0] for process in processes]
-
-    assert [process.returncode for process in processes] == [0] * 4
-    shared = opening("shared.db")
-    assert shared.position == store.events.recorder.max_notification_id()
-    check_whole(shared, opening)
-    # Each batch was one process's own: seven events, of the index or of the words.
-    assert sum(text.count("batch") for text in said) <= 2 * (shared.position // 7 + 2)
 
 
 def test_what_another_process_took_in_meanwhile_is_not_taken_in_again(
