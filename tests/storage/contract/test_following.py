@@ -59,8 +59,10 @@ def running(database: str, folder: Path) -> Iterator[Runner]:
 
 def check_seen(runner: Runner, begins: int = 1) -> int:
     """Wait until the projection has seen the log from there on; returns where that ends."""
-    recorder, newest = runner.app.recorder, runner.app.recorder.max_notification_id()
+    recorder = runner.app.recorder
+    newest = recorder.max_notification_id() or 0
     runner.wait(newest, timeout=60)
+    assert isinstance(runner.projection, Everything)
     assert runner.projection.seen == [
         (row.id, runner.app.mapper.to_domain_event(row))
         for row in recorder.select_notifications(begins, 100_000)
