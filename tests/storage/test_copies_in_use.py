@@ -8,7 +8,7 @@ from itertools import count, product
 from pathlib import Path
 
 import pytest
-from faulty import closing, one_line, texts
+from faulty import one_line, texts
 from files_at_rest import files, header_says, said, write
 from processes import Processes
 from sqlite_behind import sqlite_recorder
@@ -113,17 +113,6 @@ def test_another_program_may_be_the_last_to_close_it(tmp_path: Path, run: Proces
     assert header_says(tmp_path / "moved.db") == "at rest"
 
 
-def test_a_link_is_the_file_that_it_leads_to(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link.db").symlink_to(tmp_path / "real" / "log.db")
-
-    write(tmp_path / "link.db")
-
-    assert said(tmp_path / "real" / "log.db") == ["words"]
-    assert files(tmp_path / "real") == ["log.db"]
-    assert said(tmp_path / "link.db") == ["words"]
-
-
 def test_a_backup_needs_no_second_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "log.db")
     with cutbank.open(tmp_path / "log.db") as store:
@@ -176,22 +165,6 @@ def test_looking_at_the_header_keeps_the_locks_of_this_process(
         assert "log.db-wal" in files(tmp_path)
         store.session("session").append(Block.user("and more"))
     assert said(path) == ["words", "more", "and more"]
-
-
-def test_an_older_format_at_rest_is_put_to_rest_when_it_is_migrated(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    golden = Path(__file__).parent / "golden" / "v1.sql"
-    with closing(path) as connection:
-        connection.executescript(golden.read_text(encoding="utf-8"))
-        connection.execute("PRAGMA journal_mode = WAL")
-    assert header_says(path) == "in use"
-
-    cutbank.open(path).close()
-
-    assert (header_says(path), files(tmp_path)) == ("at rest", ["old.db"])
-    with closing(path) as connection:
-        (inode,) = connection.execute("SELECT inode FROM home").fetchone()
-    assert inode == str(path.stat().st_ino)
 
 
 def test_a_copy_of_two_times_is_found_damaged(tmp_path: Path) -> None:

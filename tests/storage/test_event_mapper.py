@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import product
@@ -43,28 +43,16 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("mapper") / "log.db")
 
 
-@contextmanager
-def opened(database: str) -> Iterator[tuple[EventStore, EventStore]]:
-    """A store that does not compress and one that does, on the same database."""
-    options = settings_of(database, synchronous="NORMAL")
-    with EventStore(options) as plain, EventStore(options | COMPRESSED) as compressing:
-        yield plain, compressing
+@pytest.fixture(scope="module")
+def plain(database: str) -> Iterator[EventStore]:
+    with EventStore(settings_of(database, synchronous="NORMAL")) as store:
+        yield store
 
 
 @pytest.fixture(scope="module")
-def stores(database: str) -> Iterator[tuple[EventStore, EventStore]]:
-    with opened(database) as stores:
-        yield stores
-
-
-@pytest.fixture
-def plain(stores: tuple[EventStore, EventStore]) -> EventStore:
-    return stores[0]
-
-
-@pytest.fixture
-def compressing(stores: tuple[EventStore, EventStore]) -> EventStore:
-    return stores[1]
+def compressing(database: str) -> Iterator[EventStore]:
+    with EventStore(settings_of(database, synchronous="NORMAL") | COMPRESSED) as store:
+        yield store
 
 
 def stored(store: EventStore, *events: Event) -> list[StoredRow]:
@@ -97,9 +85,11 @@ def test_every_event_comes_back_as_it_was(
     with ExitStack() as closing:
         if engine == "postgres":
             database = closing.enter_context(new_schema(request.getfixturevalue("postgres")))
-        stores = closing.enter_context(opened(database))
+        options = settings_of(database, synchronous="NORMAL")
+        plain = closing.enter_context(EventStore(options))
+        compressing = closing.enter_context(EventStore(options | COMPRESSED))
         for kind in EVENTS:
-            check_events(kind, stores, examples=10 if engine == "sqlite" else 2)
+            check_events(kind, (plain, compressing), examples=10 if engine == "sqlite" else 2)
 
 
 def check_events(

@@ -17,16 +17,21 @@ from cutbank.adapters.storage.sqlite import sqlite_datastore, sqlite_schema
 
 
 @pytest.mark.parametrize(
-    "name", ["with space.db", "what?.db", "50%41#.db", "ünïcode \U0001f600.db", "empty.db"]
+    "name",
+    ["with space.db", "what?.db", "50%41#.db", "ünïcode \U0001f600.db", "empty.db", "link.db"],
 )
 def test_a_path_is_taken_as_it_is_written(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     if name == "empty.db":
         path.touch()
+    if name == "link.db":
+        (tmp_path / "real").mkdir()
+        path.symlink_to(tmp_path / "real" / "log.db")
 
     write(path)
 
-    assert said(path) == ["words"]
+    assert said(path) == said(path.resolve()) == ["words"]
+    assert files(path.resolve().parent) == [path.resolve().name]
     with closing(path) as connection:
         assert sqlite_schema.read_version(connection) == sqlite_schema.SCHEMA_VERSION
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -113,14 +118,6 @@ def test_a_foreign_or_newer_database_is_refused_and_left_as_it_was(tmp_path: Pat
         assert [file.name for file in tmp_path.iterdir()] == ["other.db"]
 
 
-def test_an_archive_is_no_database_and_says_what_to_do(tmp_path: Path) -> None:
-    with cutbank.open(tmp_path / "first.db") as store:
-        cutbank.export(store.session("session"), "cutbank-archive", tmp_path / "archive")
-
-    with one_line("is an archive", "cutbank import"):
-        cutbank.open(tmp_path / "archive")
-
-
 def test_a_hard_link_is_refused_while_the_database_is_in_use_by_another_name(
     tmp_path: Path,
 ) -> None:
@@ -141,9 +138,12 @@ def test_what_is_not_a_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "null").symlink_to("/dev/null")
     notes = "These are notes, and not a database.\n" * 100
     (tmp_path / "notes").write_text(notes)
+    with cutbank.open(":memory:") as store:
+        cutbank.export(store.session("session"), "cutbank-archive", tmp_path / "archive")
 
     for name, *words in (
         ("notes", "notes is not a database"),
+        ("archive", "is an archive", "cutbank import"),
         ("pipe", "pipe is a ", "give the path of a file"),
         ("null", "null is a ", "give the path of a file"),
         ("folder", "folder is a ", "give the path of a file"),
@@ -155,7 +155,7 @@ def test_what_is_not_a_database_is_refused(tmp_path: Path) -> None:
         cutbank.open("")
 
     assert (tmp_path / "notes").read_text() == notes
-    assert files(tmp_path) == ["folder", "notes", "null", "pipe"]
+    assert files(tmp_path) == ["archive", "folder", "notes", "null", "pipe"]
 
 
 @pytest.fixture

@@ -182,13 +182,15 @@ def test_a_database_in_another_encoding_is_refused(
         server.execute("DROP DATABASE latin")
 
 
-def test_processes_that_start_together_migrate_an_older_schema_once(
-    database: str, run: Processes
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "older"])
+def test_processes_that_start_together_make_or_migrate_a_schema_once(
+    database: str, run: Processes, *, is_new: bool
 ) -> None:
-    cutbank.open(database).close()
-    with connected_to(database) as connection:
-        connection.execute("ALTER TABLE imports DROP COLUMN stamp")
-        connection.execute("UPDATE cutbank_format SET version = 1")
+    if not is_new:
+        cutbank.open(database).close()
+        with connected_to(database) as connection:
+            connection.execute("ALTER TABLE imports DROP COLUMN stamp")
+            connection.execute("UPDATE cutbank_format SET version = 1")
 
     ended = run.run_together(8, "joins", database, "NUMBER")
 

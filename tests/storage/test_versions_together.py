@@ -16,8 +16,6 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.storage.sqlite import sqlite_schema
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
 FILES: dict[str, tuple[str, str] | None] = {
     "new": None,
     "old": ("v1", "WAL"),

@@ -4,7 +4,9 @@ import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from multiprocessing import get_context
 from threading import Event, Thread
 from time import monotonic
@@ -24,34 +26,27 @@ WAITED_S = 30.0
 @contextmanager
 def written_to(session: StoredSession) -> Iterator[list[str]]:
     """Threads append to the session, look at it and search, until the block is left."""
-    said: list[str] = []
-    ends, failures = Event(), list[BaseException]()
+    said, ends = list[str](), Event()
 
     def write(name: int) -> None:
-        number = 0
-        try:
-            while not ends.is_set():
-                words = f"thread {name} says {number}"
-                session.append(Block.user(words))
-                said.append(words)
-                number += 1
-                if number % 5 == 0:
-                    session.view()
-                    store_of(session).search("says", limit=1)
-        except BaseException as error:
-            failures.append(error)
-            raise
+        for number in count(1):
+            words = f"thread {name} says {number}"
+            session.append(Block.user(words))
+            said.append(words)
+            if number % 5 == 0:
+                session.view()
+                store_of(session).search("says", limit=1)
+            if ends.is_set():
+                return
 
-    threads = [Thread(target=write, args=(name,)) for name in range(WRITERS)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield said
-    finally:
-        ends.set()
-        for thread in threads:
-            thread.join()
-    assert failures == []
+    with ThreadPoolExecutor(WRITERS) as threads:
+        writing = [threads.submit(write, name) for name in range(WRITERS)]
+        try:
+            yield said
+        finally:
+            ends.set()
+        for writer in writing:
+            writer.result()
 
 
 def child(session: StoredSession, words: str) -> None:

@@ -1,6 +1,5 @@
 """The command line and the chores serve either database by its address."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,43 +12,30 @@ from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
-Run = Callable[..., tuple[int, str]]
 
-
-@pytest.fixture
-def run(
+def test_a_verb_that_reads_makes_no_database_and_one_that_writes_does(
     database: str,
+    engine: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Run:
-    monkeypatch.setenv("CUTBANK_DB", database)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-    def running(*words: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as exited:
-            main(list(words))
-        said = capsys.readouterr()
-        assert isinstance(exited.value.code, int)
-        return exited.value.code, said.out + said.err
-
-    return running
-
-
-def test_a_verb_that_reads_makes_no_database_and_one_that_writes_does(
-    run: Run, engine: str
 ) -> None:
-    words = {"sqlite": "does not exist: `import`", "postgres": "holds no sessions: `import`"}
+    for name, value in (("CUTBANK_DB", database), ("XDG_DATA_HOME", tmp_path), ("HOME", tmp_path)):
+        monkeypatch.setenv(name, str(value))
+    missing = {"sqlite": "does not exist: `import`", "postgres": "holds no sessions: `import`"}
 
-    for _ in range(2):  # the first has made nothing
-        code, said = run("sessions")
-        assert code
-        assert words[engine] in said
-    assert run("append", "a session", "a pebble")[0] == 0
-    for verb in (["sessions"], ["search", "pebble"], ["verify"]):
-        code, said = run(*verb)
-        assert (code, verb == ["verify"] or "a session" in said) == (0, True), said
+    for line, fails, words in (
+        ("sessions", True, missing[engine]),
+        ("sessions", True, missing[engine]),  # the first has made nothing
+        ("append session pebble", False, ""),
+        ("sessions", False, "session"),
+        ("search pebble", False, "session"),
+        ("verify", False, ""),
+    ):
+        with pytest.raises(SystemExit) as exited:
+            main(line.split())
+        said = "".join(capsys.readouterr())
+        assert (bool(exited.value.code), words in said) == (fails, True), said
 
 
 def test_chores_are_done_and_a_backup_bears_the_name_of_its_log(

@@ -79,6 +79,10 @@ class Histories(RuleBasedStateMachine):
             assert followed == rows_of(whole)
             self.models.rebuild()
             assert rows_of(self.models) == followed
+            ask = whole.file.fetch_rows
+            assert ask("PRAGMA foreign_key_check") == []
+            for (view,) in ask("SELECT name FROM sqlite_master WHERE type = 'view'"):
+                ask(f"SELECT * FROM {view}")  # noqa: S608 - our own names
         finally:
             whole.close()
 

@@ -1,11 +1,11 @@
 """What recorded calls cost, against sums by hand."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from claude_code_talk import Talk, text
 
 import cutbank
 from cutbank import Block, SessionStore
@@ -18,46 +18,35 @@ BY_HAND = (100 * 3 + 10_000 * 0.3 + 2_000 * 3.75 + 1_000 * 6 + 500 * 15) / 1_000
 """Dollars of READ at the prices of Sonnet 4.5."""
 
 
-def answer(number: int, message: str, model: str = SONNET, **counts: int) -> Any:
-    counts = READ | counts
-    usage = {
-        "input_tokens": counts["input"],
-        "cache_read_input_tokens": counts["read"],
-        "cache_creation_input_tokens": counts["for_5m"] + counts["for_1h"],
-        "cache_creation": {
-            "ephemeral_5m_input_tokens": counts["for_5m"],
-            "ephemeral_1h_input_tokens": counts["for_1h"],
-        },
-        "output_tokens": counts["output"],
-    }
-    content = [{"type": "text", "text": f"piece {number}"}]
-    body = {"id": message, "role": "assistant", "model": model, "content": content}
-    return entry(number, "assistant", message=body | {"usage": usage})
-
-
-def entry(number: int, kind: str, **fields: Any) -> Any:
+def usage_of(output: int) -> dict[str, Any]:
     return {
-        "parentUuid": f"u{number - 1}" if number else None,
-        "isSidechain": False,
-        "type": kind,
-        "uuid": f"u{number}",
-        "requestId": f"req_{number}",
-        "cwd": "/home/ada/harbour",
-        "timestamp": f"2026-01-{1 + number // 4:02}T12:00:00.000Z",
-    } | fields
+        "input_tokens": READ["input"],
+        "cache_read_input_tokens": READ["read"],
+        "cache_creation_input_tokens": READ["for_5m"] + READ["for_1h"],
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": READ["for_5m"],
+            "ephemeral_1h_input_tokens": READ["for_1h"],
+        },
+        "output_tokens": output,
+    }
 
 
-def write(folder: Path, session: str, *more: Any) -> Path:
+def write(folder: Path, session: str, *more: tuple[str, str]) -> Path:
     """A message on three lines on one day, another message three days later, and more."""
-    entries = [
-        entry(0, "user", message={"role": "user", "content": "Why is it brown?"}),
-        *(answer(at, "msg_1", output=output) for at, output in ((1, 1), (2, 1), (3, 500))),
-        entry(11, "user", message={"role": "user", "content": "And now?"}),
-        answer(12, "msg_2"),
-        *more,
-    ]
+    talk = Talk()
+    talk.user("Why is it brown?")
+    pieces = [("msg_1", SONNET, 1), ("msg_1", SONNET, 1), ("msg_1", SONNET, READ["output"])]
+    pieces += [(message, model, READ["output"]) for message, model in (("msg_2", SONNET), *more)]
+    for message, model, output in pieces:
+        talk.says(message, text(f"piece {talk.added}"))
+        body = talk.entries[-1]["message"]
+        body |= {"model": model, "usage": usage_of(output)}
+    for number, entry in enumerate(talk.entries):
+        day = 1 if number < 4 else 4
+        entry |= {"sessionId": session, "requestId": f"req_{number}", "cwd": "/home/ada/harbour"}
+        entry["timestamp"] = f"2026-01-{day:02}T12:00:00.000Z"
     path = folder / f"{session}.jsonl"
-    path.write_text("".join(json.dumps(one | {"sessionId": session}) + "\n" for one in entries))
+    path.write_bytes(talk.raw())
     return path
 
 
@@ -85,7 +74,7 @@ def test_a_message_that_a_resumed_file_repeats_counts_once(
     store: SessionStore, tmp_path: Path
 ) -> None:
     write(tmp_path, FIRST)
-    write(tmp_path, SECOND, answer(13, "msg_3"))
+    write(tmp_path, SECOND, ("msg_3", SONNET))
 
     cutbank.import_transcripts(store, tmp_path)
 
@@ -99,7 +88,7 @@ def test_a_message_that_a_resumed_file_repeats_counts_once(
 def test_a_model_without_a_price_is_named_and_counted_apart(
     store: SessionStore, tmp_path: Path
 ) -> None:
-    other = answer(13, "msg_3", model="house-model-1")
+    other = ("msg_3", "house-model-1")
     cutbank.import_transcripts(store, write(tmp_path, FIRST, other))
 
     costs = store.costs("session")

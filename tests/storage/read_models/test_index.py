@@ -1,21 +1,16 @@
 """What the tables say: sessions, their digests, the meter of their calls, the ledger."""
 
 import json
-from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any, cast
 
-import pytest
 from opened_stores import store_of
 from read_model_rows import table
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction import Compaction
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent, Usage
 
@@ -32,27 +27,6 @@ def rows(store: SessionStore, name: str, where: str = "1") -> list[dict[str, obj
 def digest(store: SessionStore) -> list[tuple[object, ...]]:
     found = rows(store, "digest_entries")
     return [tuple(row[name] for name in ("position", "kind", "what", "outcome")) for row in found]
-
-
-def test_a_session_is_due_once_it_is_idle_and_waits_for_nothing(store: SessionStore) -> None:
-    store.read_models.change_settings(least_share=0)
-    session = store.session("s")
-    acts: list[tuple[Callable[[], object], bool]] = [
-        (lambda: session.append(Block.user("hello")), True),
-        (lambda: session.append(ToolCall(tool_call_id="c1", name="ask")), False),
-        (lambda: session.append(ToolResult(tool_call_id="c1", content="done")), True),
-        (session.close, False),
-    ]
-
-    for act, is_due in acts:
-        act()
-        (row,) = rows(store, "sessions")
-        assert (row["due_at"] is not None) == is_due
-        assert row["open_calls"] == len(session.log.state.open_calls)
-        if is_due:
-            due, last = (datetime.fromisoformat(str(row[x])) for x in ("due_at", "last_activity"))
-            assert due - last == timedelta(seconds=300)
-    assert row["closed"] == 1
 
 
 def test_what_a_provider_counted_says_how_full_a_session_is(store: SessionStore) -> None:
@@ -249,22 +223,6 @@ def test_what_failed_is_in_the_ledger(session: StoredSession) -> None:
     assert (failed["outcome"], failed["stood_in"]) == ("failed", "extractive")
     assert "no network" in str(failed["tried"])
     assert failed["request_id"] == boundary["request_id"] is not None
-
-
-def test_every_reference_between_rows_resolves(session: StoredSession) -> None:
-    talk(store_of(session), session.key, 12)
-    session.compact(POLICY, limit=4_000)
-    session.fork("fork").append(Block.user("words"))
-    with pytest.raises(NothingToCompactError):
-        session.compact(POLICY, limit=4_000)
-    session.record_call(session.view(), call_id="m1")
-    models: ReadModels = session.log.context.read_models
-    models.catch_up()
-
-    assert models.file.fetch_rows("PRAGMA foreign_key_check") == []
-    assert models.file.fetch_rows("PRAGMA integrity_check") == [("ok",)]
-    for (name,) in models.file.fetch_rows("SELECT name FROM sqlite_master WHERE type = 'view'"):
-        models.file.fetch_rows(f"SELECT * FROM {name}")  # noqa: S608 - our own names
 
 
 def test_every_column_that_refers_is_declared_and_indexed(store: SessionStore) -> None:

@@ -1,6 +1,8 @@
 """A file that does not fit the log is disposable: it is made anew, and says so."""
 
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from cutbank.adapters.storage.read_models.read_models import ReadModels
 from .conftest import Opening, check_whole, talk
 
 
-def check_rebuilt(models: ReadModels, opening: Opening, reason: str = "damaged") -> None:
+def check_rebuilt(models: ReadModels, opening: Opening, reason: str) -> None:
     assert models.rebuild_reason is not None
     assert reason in models.rebuild_reason
     check_whole(models, opening)
@@ -33,18 +35,36 @@ def damage(file: Path, start: int) -> None:
     file.write_bytes(content[:start] + b"\xff" * (len(content) - start))
 
 
-@pytest.mark.parametrize("where", [0, 4_096])
-def test_a_damaged_file_is_made_anew_and_says_so(
-    store: SessionStore, opening: Opening, tmp_path: Path, where: int
+def changed(file: Path, statement: str) -> None:
+    with closing(file) as connection:
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (partial(damage, start=0), "damaged"),
+        (partial(damage, start=4_096), "damaged"),
+        (partial(changed, statement="DROP TABLE format"), "another version"),
+        (partial(changed, statement="UPDATE format SET version = 99"), "another version"),
+    ],
+    ids=["header", "page", "no version", "a later version"],
+)
+def test_a_file_that_cannot_be_used_is_made_anew_and_says_so(
+    store: SessionStore,
+    opening: Opening,
+    tmp_path: Path,
+    harm: Callable[[Path], None],
+    reason: str,
 ) -> None:
     talk(store, "s", 9)
     closed(opening)
-    damage(tmp_path / "models.db", where)
+    harm(tmp_path / "models.db")
 
     models = opening()
-    models.rebuild() if where and models.rebuild_reason is None else models.catch_up()
+    models.rebuild() if models.rebuild_reason is None else models.catch_up()
 
-    check_rebuilt(models, opening)
+    check_rebuilt(models, opening, reason)
 
 
 def test_damage_that_is_met_while_it_is_used_is_no_error(
@@ -57,7 +77,7 @@ def test_damage_that_is_met_while_it_is_used_is_no_error(
     store.session("s").append(Block.user("a pebble"))
 
     assert [found.session for found in models.search("pebble")] == ["s"]
-    check_rebuilt(models, opening)
+    check_rebuilt(models, opening, "damaged")
 
 
 def test_a_log_that_is_damaged_is_named_and_its_read_models_are_left_as_they_are(
@@ -114,24 +134,8 @@ def test_a_file_that_knows_more_than_a_restored_log_is_made_anew(
         assert store.read_models.rebuild_reason is not None
 
 
-@pytest.mark.parametrize("change", ["DROP TABLE format", "UPDATE format SET version = 99"])
-def test_a_file_of_another_version_is_made_anew(
-    store: SessionStore, opening: Opening, tmp_path: Path, change: str
-) -> None:
-    talk(store, "s", 2)
-    closed(opening)
-    with closing(tmp_path / "models.db") as connection:
-        connection.execute(change)
-
-    models = opening()
-    models.catch_up()
-
-    check_rebuilt(models, opening, "another version")
-
-
 def test_another_program_s_database_is_left_alone(opening: Opening, tmp_path: Path) -> None:
-    with closing(tmp_path / "models.db") as connection:
-        connection.execute("CREATE TABLE songs (name TEXT)")
+    changed(tmp_path / "models.db", "CREATE TABLE songs (name TEXT)")
     before = (tmp_path / "models.db").read_bytes()
 
     with one_line("another program's database: move it away"):
