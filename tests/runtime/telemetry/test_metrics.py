@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from resting import RULES, SETTINGS, SetClock, pass_time, talk
+from clock import Clock
+from resting import RULES, SETTINGS, pass_time, talk
 from telemetry_seen import Branch, Seen
 
 import cutbank
@@ -139,7 +140,7 @@ def test_what_an_idle_worker_tells_is_counted_and_names_no_session(seen: Seen) -
 
 
 def test_what_it_does_is_measured_and_each_session_is_a_trace_of_its_own(
-    database: str, clock: SetClock, seen: Seen
+    database: str, clock: Clock, seen: Seen
 ) -> None:
     with cutbank.open(database, clock=clock, settings=SETTINGS) as store:
         for key in ("first", "second"):

@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from clock import Clock
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv.attributes import error_attributes
 from opentelemetry.trace import StatusCode
-from resting import SetClock
 from telemetry_seen import Branch, Seen
 
 import cutbank
@@ -291,7 +291,7 @@ def test_nothing_that_was_said_is_told(
 
 
 def test_workers_that_hold_and_lose_a_lease_say_so(
-    talk: StoredSession, seen: Seen, clock: SetClock
+    talk: StoredSession, seen: Seen, clock: Clock
 ) -> None:
     def order(by: str, *summarisers: Scripted) -> CompactionRequest:
         chain = SummaryChain(summarisers)
