@@ -8,7 +8,6 @@ import pytest
 from databases import each_database
 from resting import (
     GUARD_S,
-    PRICE,
     RULES,
     Held,
     Idle,
@@ -26,8 +25,6 @@ from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionFailed,
-    CompactionRejected,
-    CompactionRequested,
 )
 
 REST = RULES.idle_time_s
@@ -75,13 +72,13 @@ def test_what_is_found_due_on_old_news_is_passed_over(
     idle: Idle, held: Held, one: IdleWorker, other: IdleWorker, happens: str
 ) -> None:
     due = idle.find_due(other)
+    held.holds = int(happens == "a lease is held")
     match happens:
         case "a lease is held":
             begin(one, held)
             other.look()
             assert other.running_attempts == []
         case "it was compacted":
-            held.holds = 0
             look(one)
         case _:
             idle.session.append(Block.user("one more thing"))
@@ -95,24 +92,6 @@ def test_what_is_found_due_on_old_news_is_passed_over(
     held.let_all_go()
     assert one.wait()
     check_log(idle, boundaries=held.calls)
-
-
-def test_a_lease_that_ran_out_is_taken_over_and_the_late_summary_s_cost_is_recorded(
-    idle: Idle, held: Held, one: IdleWorker, other: IdleWorker
-) -> None:
-    begin(one, held)
-    idle.pass_time(LEASE)
-
-    look(other)
-    held.let_go()
-    assert one.wait()
-
-    ends = [(notice.about, notice.worker) for notice in idle.told.about(*ENDS)]
-    assert ends == [(NoticeKind.DONE, "other"), (NoticeKind.LOST, "one")]
-    (rejected,) = recorded(idle.session, CompactionRejected)
-    assert (rejected.rule, rejected.cost_usd) == ("lost-lease", PRICE)
-    assert [asked.by for asked in recorded(idle.session, CompactionRequested)] == ["one", "other"]
-    check_log(idle)
 
 
 @pytest.mark.parametrize(

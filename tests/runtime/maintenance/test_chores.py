@@ -72,7 +72,7 @@ def test_nothing_is_done_where_chores_are_turned_off_or_nothing_is_kept(site: Si
     with cutbank.open(":memory:", clock=site.clock) as store:
         chores = Maintenance(store, MaintenanceSettings(), site.clock)
         assert chores.find_next_time() is None
-        assert chores.read_status() == chores.run_due(site.clock.now) == []
+        assert (chores.read_status(), chores.run_due(site.clock.now)) == ([], [])
 
 
 def test_looking_whether_something_is_due_changes_nothing(

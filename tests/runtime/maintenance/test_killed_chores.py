@@ -71,7 +71,7 @@ class Ground:
         """How many backups have their name; each has to hold everything."""
         found = list(self.backups.glob("*Z.db"))
         for file in found:
-            copy = shutil.copy(file, self.folder / "copied.db")
+            copy = Path(shutil.copy(file, self.folder / "copied.db"))
             with cutbank.open(copy) as store:
                 assert len(texts(store.session("session", create=False))) > 40
                 assert verify(store).violations == []
