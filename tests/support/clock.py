@@ -10,3 +10,14 @@ class Clock:
     def __call__(self) -> datetime:
         self.now += timedelta(seconds=1)
         return self.now
+
+
+class StillClock(Clock):
+    """A clock that moves where it is told to alone."""
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **duration: float) -> datetime:
+        self.now += timedelta(**duration)
+        return self.now

@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from threading import Event, Semaphore
-from typing import Protocol, TypeVar
+from typing import TypeVar
+
+from clock import Clock
 
 from cutbank import Block, SessionStore, StoredSession
+from cutbank.adapters.runtime.idle.due_sessions import DueSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
@@ -51,18 +54,12 @@ def look(worker: IdleWorker) -> datetime:
 T = TypeVar("T")
 
 
-class SetClock(Protocol):
-    now: datetime
-
-    def __call__(self) -> datetime: ...
-
-
 @dataclass
 class Idle:
     """A store with its clock, workers on it, and what they said."""
 
     store: SessionStore
-    clock: SetClock
+    clock: Clock
     told: Told = field(default_factory=Told)
     workers: list[IdleWorker] = field(default_factory=list)
 
@@ -78,6 +75,12 @@ class Idle:
     def pass_time(self, seconds: float) -> None:
         pass_time(self.clock, seconds)
 
+    def find_due(self, worker: IdleWorker) -> DueSession:
+        """What the worker finds due: one session."""
+        self.store.read_models.catch_up()
+        (due,) = worker.due.find_due(self.clock.now, 10)
+        return due
+
 
 def talk(session: StoredSession) -> None:
     """Say enough for a compaction to gain by it: of 9,000 tokens, the newest 4,000 are kept."""
@@ -88,7 +91,7 @@ def talk(session: StoredSession) -> None:
     session.append(*blocks)
 
 
-def pass_time(clock: SetClock, seconds: float) -> None:
+def pass_time(clock: Clock, seconds: float) -> None:
     clock.now += timedelta(seconds=seconds)
 
 

@@ -1,14 +1,15 @@
 """Hours and days of agents' lives on a clock that is told the time, with workers beside them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, Self
 
 import pytest
+from clock import StillClock
 from resting import Told
 
 import cutbank
@@ -26,7 +27,6 @@ from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 
-BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 LIMIT = 4_000
 TURN = "the clay under the river bank slid in the night " * 31
 """About 370 tokens: six of them are more than half of what fits, and worth leaving."""
@@ -54,18 +54,10 @@ class Action:
 
 
 @dataclass
-class Time:
-    now: datetime = BEGIN
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
-@dataclass
 class Paid:
     """Writes for a fixed price; fails so often for each session before it does."""
 
-    clock: Time
+    clock: StillClock
     failures: dict[str, int]
     name: str = "llm"
     spent: list[tuple[datetime, float]] = field(default_factory=list)
@@ -113,22 +105,21 @@ class Simulation:
     def __init__(
         self,
         rules: IdleRules = RULES,
-        database: str | None = None,
         *,
         workers: int = 1,
         own_files: bool = False,
         failures: dict[str, int] | None = None,
     ) -> None:
         self._stack = ExitStack()
-        self.database = database or f"{self._stack.enter_context(TemporaryDirectory())}/log.db"
+        self.database = f"{self._stack.enter_context(TemporaryDirectory())}/log.db"
         self.rules = rules
         self.own_files = own_files
-        self.clock = Time()
+        self.clock = StillClock()
         self.known: dict[str, Known] = {}
         self.told = Told()
         self.summariser = Paid(self.clock, dict(failures or {}))
         self.workers: list[IdleWorker] = [None] * workers  # type: ignore[list-item]  # made below
-        self.looks: list[datetime] = [BEGIN] * workers
+        self.looks: list[datetime] = [self.clock.now] * workers
         self.late: Callable[[], float] = lambda: 0.0
         """By how many seconds each look comes too late, or too early (then at most halfway)."""
         self.done: list[tuple[str, datetime, str | None]] = []
@@ -144,11 +135,10 @@ class Simulation:
         self._close()
         self._stack.close()
 
-    def run(self, actions: Iterable[Action], rest_s: float = 3_600) -> None:
+    def run(self, *actions: Action) -> None:
         for action in actions:
             self.pass_time(action.after_s)
             self._act(action)
-        self.pass_time(rest_s)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass; workers look when they wanted to."""

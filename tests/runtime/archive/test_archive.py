@@ -3,7 +3,7 @@
 import gzip
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -36,6 +36,38 @@ def elsewhere(tmp_path: Path, clock: Clock) -> Iterator[SessionStore]:
 EVERY = ["agent", "alone", "main", "main/branch", "twig"]
 
 
+def open_earlier(folder: Path) -> SessionStore:
+    dump = max(Path(__file__).parents[2].glob("storage/golden/*.sql"))
+    with closing(sqlite3.connect(folder / "golden.db")) as connection:
+        connection.executescript(dump.read_text(encoding="utf-8"))
+    return cutbank.open(folder / "golden.db")
+
+
+def open_compressed(folder: Path) -> SessionStore:
+    store = cutbank.open(folder / "small.db", compress=True)
+    talk(store.session("main"), 3)
+    store.session("main").append(Block.user("large " * 5_000))
+    return store
+
+
+def open_packed_well(_: Path) -> SessionStore:
+    store = cutbank.open(":memory:")
+    store.session("main").append(Block.user("x" * 20_000_000))
+    return store
+
+
+@pytest.mark.parametrize("opens", [open_earlier, open_compressed, open_packed_well])
+def test_a_store_of_any_kind_is_restored_as_it_was(
+    elsewhere: SessionStore, tmp_path: Path, opens: Callable[[Path], SessionStore]
+) -> None:
+    with opens(tmp_path) as store:
+        report = restored(elsewhere, archived(store, tmp_path / "all.cutbank"))
+
+        assert report.errors == []
+        assert rows(elsewhere) == rows(store)
+    assert verify(elsewhere).is_ok
+
+
 def test_what_is_restored_equals_what_was_stored(
     told: SessionStore, elsewhere: SessionStore, tmp_path: Path
 ) -> None:
@@ -66,35 +98,6 @@ def test_an_archive_goes_from_one_database_to_the_other_and_back(
 
     assert second.read_bytes() == first.read_bytes()
     assert rows(elsewhere) == rows(told)
-
-
-def test_a_database_of_an_earlier_version_is_restored_as_it_was(
-    elsewhere: SessionStore, tmp_path: Path
-) -> None:
-    dump = max(Path(__file__).parents[2].glob("storage/golden/*.sql"))
-    with closing(sqlite3.connect(tmp_path / "golden.db")) as connection:
-        connection.executescript(dump.read_text(encoding="utf-8"))
-    with cutbank.open(tmp_path / "golden.db") as old:
-        before = rows(old)
-        path = archived(old, tmp_path / "old.cutbank")
-
-    report = restored(elsewhere, path)
-
-    assert report.errors == []
-    assert rows(elsewhere) == before
-    assert verify(elsewhere).is_ok
-
-
-def test_what_is_compressed_stays_compressed(elsewhere: SessionStore, tmp_path: Path) -> None:
-    with cutbank.open(tmp_path / "small.db", compress=True) as small:
-        talk(small.session("main"), 3)
-        small.session("main").append(Block.user("large " * 5_000))
-        path = archived(small, tmp_path / "small.cutbank")
-        before = rows(small)
-
-    restored(elsewhere, path)
-
-    assert rows(elsewhere) == before
 
 
 # What goes along
@@ -250,17 +253,6 @@ def test_large_contents_are_in_it_once(store: SessionStore, tmp_path: Path) -> N
     path = archived(store, tmp_path / "all.cutbank")
 
     assert gzip.decompress(path.read_bytes()).count(b"777 bottles") == words.count("777 bottles")
-
-
-def test_what_packs_very_well_is_restored_all_the_same(
-    store: SessionStore, elsewhere: SessionStore, tmp_path: Path
-) -> None:
-    store.session("main").append(Block.user("x" * 20_000_000))
-
-    report = restored(elsewhere, archived(store, tmp_path / "all.cutbank"))
-
-    assert report.errors == []
-    assert rows(elsewhere) == rows(store)
 
 
 # Verbs

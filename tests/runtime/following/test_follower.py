@@ -5,11 +5,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from queue import Queue
-from threading import Event, Thread, Timer
+from threading import Event, Timer
 from typing import Any
 
 import pytest
@@ -27,31 +26,6 @@ from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.errors import ImportFileError
 
 WAITS_S = 60.0
-
-
-@contextmanager
-def followed(store: SessionStore, *paths: Path) -> Iterator[Callable[[int], None]]:
-    """Follow in a thread; yield what waits until so many blocks were added in all."""
-    queue, stop, ready = Queue[FileNews](), Event(), Event()
-    added = 0
-
-    def wait_until(count: int) -> None:
-        nonlocal added
-        while added < count:
-            news = queue.get(timeout=WAITS_S)
-            assert news.format == "claude-code"
-            added += news.added
-
-    one = TranscriptFollower(store, paths, heard=queue.put)
-    thread = Thread(target=one.follow, args=(stop, ready.set))
-    thread.start()
-    try:
-        assert ready.wait(WAITS_S)
-        yield wait_until
-    finally:
-        stop.set()
-        thread.join(WAITS_S)
-    assert not thread.is_alive()
 
 
 def follower(store: SessionStore, folder: Path, **how: Any) -> TranscriptFollower:
@@ -82,24 +56,6 @@ def texts(store: SessionStore, key: str = SESSION) -> list[str]:
 def append(path: Path, raw: bytes) -> None:
     with path.open("ab") as file:
         file.write(raw)
-
-
-def test_new_files_and_the_sub_agents_in_new_folders_are_found_and_what_is_written_later(
-    store: SessionStore, tmp_path: Path, path: Path
-) -> None:
-    agent = lines(2, isSidechain=True, agentId="a1")
-
-    with followed(store, tmp_path) as wait_until:
-        append(path, lines(1)[0])
-        wait_until(1)
-        below = tmp_path / SESSION / "subagents"
-        below.mkdir(parents=True)
-        (below / "agent-a1.jsonl").write_bytes(agent[0])
-        wait_until(2)
-        append(below / "agent-a1.jsonl", agent[1])
-        wait_until(3)
-
-    assert texts(store, f"{SESSION}/agent-a1") == ["say 0", "say 1"]
 
 
 def test_what_was_imported_to_its_end_is_not_read_again_until_it_changes(
@@ -251,33 +207,35 @@ def wait_until_ready(process: "subprocess.Popen[str]") -> None:
     assert said.startswith("following"), said + process.stderr.read()
 
 
-def end(process: "subprocess.Popen[str]", *numbers: signal.Signals) -> tuple[int, str]:
-    for number in numbers:
-        process.send_signal(number)
-    _, said = process.communicate()
-    return process.returncode, said
+def test_new_files_and_those_in_new_folders_are_followed_until_it_is_interrupted(
+    tmp_path: Path, path: Path
+) -> None:
+    agent = lines(2, isSidechain=True, agentId="a1")
+    below = tmp_path / SESSION / "subagents"
 
-
-def test_interrupted_it_ends_with_a_total(tmp_path: Path, path: Path) -> None:
-    first, second = lines(2)
-    append(path, first)
-
-    with following(tmp_path / "log.db", path) as one:
+    with following(tmp_path / "log.db", tmp_path) as one:
         wait_until_ready(one)
-        append(path, second)
+        append(path, lines(1)[0])
         assert one.stdout
-        assert sum(json.loads(one.stdout.readline())["added"] for _ in range(2)) == 2
-        code, said = end(one, signal.SIGINT)
+        assert json.loads(one.stdout.readline())["added"] == 1
+        below.mkdir(parents=True)
+        for line in agent:
+            append(below / "agent-a1.jsonl", line)
+            assert json.loads(one.stdout.readline())["added"] == 1
+        one.send_signal(signal.SIGINT)
+        _, said = one.communicate()
 
-    assert code == 0
-    assert said.splitlines()[-1] == "2 new blocks in 1 session, 0 errors"
+    assert one.returncode == 0
+    assert said.splitlines()[-1] == "3 new blocks in 2 sessions, 0 errors"
 
 
 def test_two_signals_at_once_end_it_without_a_traceback(tmp_path: Path, path: Path) -> None:
     append(path, lines(1)[0])
     with following(tmp_path / "log.db", tmp_path) as one:
         wait_until_ready(one)
-        code, said = end(one, signal.SIGINT, signal.SIGTERM)
+        one.send_signal(signal.SIGINT)
+        one.send_signal(signal.SIGTERM)
+        _, said = one.communicate()
 
-    assert code in {0, 143, -signal.SIGTERM, 130}
+    assert one.returncode in {0, 143, -signal.SIGTERM, 130}
     assert "Traceback" not in said

@@ -1,6 +1,5 @@
 """A file that grows is read as it grows; whatever becomes of it, nothing is lost or doubled."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from claude_code_talk import SESSION, Talk, text
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from transcripts import name_of, samples
 
@@ -96,9 +95,6 @@ class Live:
     def texts(self) -> list[str]:
         return [block.text for block in self.stored()[1] if block.kind != "note"]
 
-    def lines(self) -> list[int | None]:
-        return [block.origin and block.origin.line for block in self.stored()[1]]
-
 
 @pytest.fixture
 def live(store: SessionStore, tmp_path: Path) -> Iterator[Live]:
@@ -107,34 +103,15 @@ def live(store: SessionStore, tmp_path: Path) -> Iterator[Live]:
         yield Live(store, path, file)
 
 
-def test_a_last_line_that_lacks_only_its_end_is_read_where_the_file_rests(live: Live) -> None:
+def test_the_last_line_and_its_call_are_read_where_the_file_rests(live: Live) -> None:
     live.write(RAW[:-1])
-    live.news()
-    live.append(b"\n", json.dumps(talk().entries[0] | {"uuid": "u99"}).encode(), b"\n")
-    live.news()
-
-    assert live.stored()[0] == "Going on"
-    assert live.lines()[-1] == len(LINES) + 1
-
-
-def test_a_line_that_was_ended_just_before_the_file_came_to_rest_is_one_line(live: Live) -> None:
-    live.write(LINES[0])
     list(live.file.advance())
-    live.write(*LINES[:2])
-    list(live.file.settle())
-    live.write(*LINES)
-    list(live.file.end())
-
-    assert live.lines()[-1] == len(LINES)
-
-
-def test_the_last_calls_usage_arrives_where_the_file_rests(live: Live) -> None:
-    live.write(RAW)
-    list(live.file.advance())
-    assert "m3" not in live.stored()[3]
+    title, *_, calls = live.stored()
+    assert (title, "m3" in calls) == (None, False)
     list(live.file.settle())
 
-    assert live.stored()[3]["m3"][0].output == 6
+    title, *_, calls = live.stored()
+    assert (title, calls["m3"][0].output) == ("Going on", 6)
 
 
 def test_a_compaction_without_its_summary_yet_is_nothing_wrong(live: Live) -> None:
@@ -162,19 +139,6 @@ def test_a_file_that_was_replaced_is_read_to_its_end_and_the_new_one_from_its_be
     assert told[-1].again
 
 
-@pytest.mark.parametrize("keeps", [0, 3])
-def test_a_file_that_was_cut_off_and_written_on_is_read_again(live: Live, keeps: int) -> None:
-    live.write(*LINES[:5])
-    live.news()
-
-    os.truncate(live.path, sum(len(line) for line in LINES[:keeps]))
-    live.news()
-    live.append(*LINES[keeps:8])
-    live.news()
-
-    assert live.texts() == TEXTS
-
-
 def test_a_file_that_was_written_anew_at_its_full_length_is_read_again(live: Live) -> None:
     live.write(RAW)
     live.news()
@@ -188,19 +152,6 @@ def test_a_file_that_was_written_anew_at_its_full_length_is_read_again(live: Liv
     assert told.again
     assert "no" in live.texts()
     assert live.texts().count("done \u00e9") == 1
-
-
-def test_a_file_that_is_gone_or_cannot_be_followed_is_let_go_and_may_come_again(live: Live) -> None:
-    live.write(b'{"nothing": "known"}\n')
-    assert (live.news(), live.file.report) == ([], None)
-    live.write(LINES[0])
-    live.news()
-    live.path.unlink()
-    assert (live.news(), live.file.report) == ([], None)
-    live.write(*LINES[:2])
-    live.news()
-
-    assert live.texts() == TEXTS[:2]
 
 
 def test_a_line_that_is_too_long_is_passed_over_once_it_has_ended(
@@ -244,9 +195,8 @@ def test_a_call_is_closed_once_a_model_went_on_without_its_result(live: Live) ->
     told.user("and hurry")
     live.write(told.raw())
     live.news()
-    assert list(live.store.session(SESSION).log.state.open_calls) == [
-        "t1"
-    ]  # it may still be at work
+    open_calls = live.store.session(SESSION).log.state.open_calls
+    assert list(open_calls) == ["t1"]  # it may still be at work
 
     told.says("m2", text("I stopped it"))
     live.write(told.raw())
@@ -254,57 +204,61 @@ def test_a_call_is_closed_once_a_model_went_on_without_its_result(live: Live) ->
     assert not live.store.session(SESSION).log.state.open_calls
 
 
-@settings(max_examples=25)
-@given(st.data())
-def test_following_with_restarts_ends_with_what_one_import_would_have_stored(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    path = tmp_path_factory.mktemp("followed") / f"{SESSION}.jsonl"
-    ends = [*sorted(data.draw(st.sets(st.integers(1, len(RAW) - 1), max_size=12))), len(RAW)]
+def test_what_cannot_be_followed_yet_is_let_go(live: Live) -> None:
+    live.write(b'{"nothing": "known"}\n')
+
+    assert (live.news(), live.file.report) == ([], None)
+
+
+def check_followed(path: Path, raw: bytes, changes: list[tuple[int, str]]) -> None:
+    """Follow a file that grows to these lengths, and compare with one import of all of it."""
     with cutbank.open(":memory:") as store, cutbank.open(":memory:") as once:
-        # Drawn before a file is open: whoever draws too much is stopped right there.
-        happen = st.sampled_from(["go on", "rest", "restart", "write anew"])
-        events = [data.draw(happen) for _ in ends]
         file = LiveFile(store, path)
-        for end, event in zip(ends, events, strict=True):
-            path.write_bytes(RAW[:end])
-            match event:
-                case "rest":
+        for end, change in [*sorted(changes), (len(raw), "")]:
+            path.write_bytes(raw[:end])
+            match change:
+                case "rests":
                     list(file.settle())
                 case "restart":
                     file.close()  # whoever followed was killed
                     file = LiveFile(store, path)
-                case "write anew":
-                    path.with_suffix(".new").write_bytes(RAW[:end])
+                case "written anew":
+                    path.with_suffix(".new").write_bytes(raw[:end])
                     path.with_suffix(".new").rename(path)
+                case "cut off":
+                    os.truncate(path, end // 2)
+                case "gone":
+                    path.unlink()
                 case _:
                     pass
             list(file.advance())
+            assert path.exists() or file.report is None
         list(file.end())
         list(import_path(once, path))
+        list(import_path(store, path))  # which closes the calls that nobody will answer
 
-        assert stored(store) == stored(once)
+        assert stored(store) == stored(once), path
         assert verify(store).is_ok
+
+
+CHANGES = st.sampled_from(["", "rests", "restart", "written anew", "cut off", "gone"])
+
+
+@settings(max_examples=25)
+@example([(len(LINES[0]), ""), (len(LINES[0]) + len(LINES[1]), "rests")])
+@given(st.lists(st.tuples(st.integers(1, len(RAW) - 1), CHANGES), max_size=12))
+def test_whatever_becomes_of_a_file_its_end_is_what_one_import_would_have_stored(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, str]]
+) -> None:
+    check_followed(tmp_path_factory.mktemp("followed") / f"{SESSION}.jsonl", RAW, changes)
 
 
 def test_every_sample_that_grows_ends_as_one_import_of_it(tmp_path: Path) -> None:
     for sample in samples():
         found = recognize_format(TranscriptSource(sample))
-        if not (found and found.begin_reading):
-            continue
-        folder = tmp_path / name_of(sample).replace("/", "-")
-        folder.mkdir()
-        path, raw = folder / sample.name, sample.read_bytes()
-        with cutbank.open(":memory:") as store, cutbank.open(":memory:") as once:
-            file = LiveFile(store, path)
-            for end in [*range(150, len(raw), 700), len(raw)]:
-                path.write_bytes(raw[:end])
-                list(file.advance())
-                if end % 3 == 0:
-                    list(file.settle())
-            list(file.end())
-            list(import_path(once, path))
-            list(import_path(store, path))  # which closes the calls that nobody will answer
-
-            assert stored(store) == stored(once), sample
-            assert verify(store).is_ok
+        if found and found.begin_reading:
+            folder = tmp_path / name_of(sample).replace("/", "-")
+            folder.mkdir()
+            raw = sample.read_bytes()
+            changes = [(end, "" if end % 3 else "rests") for end in range(150, len(raw), 700)]
+            check_followed(folder / sample.name, raw, changes)

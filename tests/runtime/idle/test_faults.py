@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
 
 import pytest
+from clock import Clock
 from databases import each_database
-from resting import GUARD_S, RULES, SETTINGS, Held, Idle, SetClock, look, recorded, talk
+from resting import GUARD_S, RULES, SETTINGS, Held, Idle, look, recorded, talk
 
 import cutbank
 from cutbank.adapters.analysis.verifier import verify
@@ -22,7 +21,6 @@ from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.attempt import MISCONFIGURED_PAUSE
 from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, Backoff, IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind
-from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 from cutbank.domain.compaction_events import (
     CompactBoundary,
@@ -35,7 +33,7 @@ REST = RULES.idle_time_s
 
 
 @pytest.fixture
-def read_only(database: str, engine: str, clock: SetClock, tmp_path: Path) -> Iterator[str]:
+def read_only(database: str, engine: str, clock: Clock, tmp_path: Path) -> Iterator[str]:
     """Two sessions at rest, in a database that can only be read."""
     with cutbank.open(database, clock=clock, settings=SETTINGS) as store:
         talk(store.session("s0"))
@@ -71,7 +69,7 @@ def test_without_permission_to_write_nothing_is_done_and_nobody_is_pestered(
     assert looks <= 2 * (meanwhile + 6)
 
 
-def test_what_fails_again_and_again_is_left_alone_ever_longer(clock: SetClock) -> None:
+def test_what_fails_again_and_again_is_left_alone_ever_longer(clock: Clock) -> None:
     trouble = Backoff()
     pauses = []
     for _ in range(7):
@@ -106,29 +104,6 @@ def test_a_file_that_fails_for_a_while_is_waited_for(
     assert len(idle.told.about(NoticeKind.DATABASE_BACK)) == 1
     assert idle.told.keys(NoticeKind.DONE) == [idle.session.key]
     assert [notice.attempt for notice in idle.told.about(NoticeKind.BEGAN)] == [1, 1]
-
-
-def test_a_policy_that_raises_is_tried_again_with_pauses_and_given_up(
-    idle: Idle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    talk(idle.session)
-    idle.pass_time(REST)
-    worker = idle.worker()
-    plans = SimpleNamespace(name="breaks", plan=lambda _: 1 / 0)
-    monkeypatch.setattr(Settings, "make_policy", lambda *_: plans)
-    for _ in range(100):
-        look(worker)
-        idle.pass_time(10)
-
-    failed = idle.told.about(NoticeKind.FAILED)
-    assert [notice.attempt for notice in failed] == [1, 2, 3]
-    assert {notice.reason for notice in failed} == {"division by zero"}
-    assert [notice.next_at is None for notice in failed] == [False, False, True]
-    first, second = (b.at - a.at for a, b in pairwise(idle.told.about(NoticeKind.BEGAN)))
-    pause = timedelta(seconds=RULES.backoff_s)
-    assert pause <= first < 2 * pause <= second < 3 * pause
-    assert len(recorded(idle.session, CompactionFailed)) == 3
-    assert recorded(idle.session, CompactionRequested) == []
 
 
 def test_settings_that_ask_one_session_for_what_cannot_be_hold_up_no_other(

@@ -8,7 +8,6 @@ import pytest
 from databases import each_database
 from resting import (
     GUARD_S,
-    PRICE,
     RULES,
     Held,
     Idle,
@@ -21,14 +20,11 @@ from resting import (
 
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.idle.due_sessions import DueSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionFailed,
-    CompactionRejected,
-    CompactionRequested,
 )
 
 REST = RULES.idle_time_s
@@ -37,76 +33,65 @@ LEASED = replace(RULES, lease_s=LEASE, hourly_usd=None)
 ENDS = (NoticeKind.DONE, NoticeKind.LOST)
 
 
-def begun(idle: Idle, worker: IdleWorker, held: Held) -> None:
-    """The session rests, and the worker waits for its summary."""
+@pytest.fixture
+def one(idle: Idle) -> IdleWorker:
+    """A worker, and a session that is due."""
     talk(idle.session)
     idle.pass_time(REST)
+    return idle.worker(LEASED, name="one")
+
+
+@pytest.fixture
+def other(idle: Idle) -> IdleWorker:
+    return idle.worker(LEASED, name="other")
+
+
+def begin(worker: IdleWorker, held: Held) -> None:
+    """Have the worker wait for its summary."""
     worker.look()
     held.wait_for_call()
 
 
-def found(idle: Idle, worker: IdleWorker) -> DueSession:
-    idle.store.read_models.catch_up()
-    (due,) = worker.due.find_due(idle.clock.now, 10)
-    return due
-
-
-def done_once(idle: Idle) -> None:
-    assert len(recorded(idle.session, CompactBoundary)) == 1
-    sound(idle)
-
-
-def sound(idle: Idle) -> None:
-    """No open request, a sound log."""
+def check_log(idle: Idle, boundaries: int = 1) -> None:
+    """No open request, a sound log, and so many compactions."""
+    assert len(recorded(idle.session, CompactBoundary)) == boundaries
     assert idle.session.log.compactor().decisions.read_state().requested == 0
     assert verify(idle.store).violations == []
 
 
-@each_database
-def test_a_lease_that_is_held_keeps_others_away_whatever_they_know(idle: Idle, held: Held) -> None:
-    one, other = idle.worker(LEASED, name="one"), idle.worker(LEASED, name="other")
-    talk(idle.session)
-    idle.pass_time(REST)
-    due = found(idle, other)
-    one.look()
-    held.wait_for_call()
+PASSED_OVER = {
+    "a lease is held": "one is compacting it, until ",
+    "it was compacted": "it was compacted, or tried, since it was found due",
+    "more was said": "the session had new activity meanwhile",
+}
 
-    other.look()
-    assert other.running_attempts == []
-    other._begin_attempt(due, idle.clock.now)  # it has looked before the lease was there
+
+@each_database
+@pytest.mark.parametrize("happens", PASSED_OVER)
+def test_what_is_found_due_on_old_news_is_passed_over(
+    idle: Idle, held: Held, one: IdleWorker, other: IdleWorker, happens: str
+) -> None:
+    due = idle.find_due(other)
+    held.holds = int(happens == "a lease is held")
+    match happens:
+        case "a lease is held":
+            begin(one, held)
+            other.look()
+            assert other.running_attempts == []
+        case "it was compacted":
+            look(one)
+        case _:
+            idle.session.append(Block.user("one more thing"))
+
+    other._begin_attempt(due, idle.clock.now)
     assert other.wait()
 
     (passed,) = idle.told.about(NoticeKind.PASSED_OVER)
     assert passed.worker == "other"
-    assert str(passed.reason).startswith("one is compacting it, until ")
-    held.let_go()
+    assert str(passed.reason).startswith(PASSED_OVER[happens])
+    held.let_all_go()
     assert one.wait()
-    assert held.calls == 1
-    done_once(idle)
-
-
-def test_a_lease_that_ran_out_is_taken_over_and_the_late_summary_s_cost_is_recorded(
-    idle: Idle, held: Held
-) -> None:
-    one, other = idle.worker(LEASED, name="one"), idle.worker(LEASED, name="other")
-    begun(idle, one, held)
-    idle.pass_time(LEASE)
-
-    look(other)
-    held.let_go()
-    assert one.wait()
-
-    assert [(notice.about, notice.worker) for notice in idle.told.about(*ENDS)] == [
-        (NoticeKind.DONE, "other"),
-        (NoticeKind.LOST, "one"),
-    ]
-    (rejected,) = recorded(idle.session, CompactionRejected)
-    assert (rejected.rule, rejected.cost_usd) == ("lost-lease", PRICE)
-    assert [request.by for request in recorded(idle.session, CompactionRequested)] == [
-        "one",
-        "other",
-    ]
-    done_once(idle)
+    check_log(idle, boundaries=held.calls)
 
 
 @pytest.mark.parametrize(
@@ -118,24 +103,24 @@ def test_a_lease_that_ran_out_is_taken_over_and_the_late_summary_s_cost_is_recor
     ],
 )
 def test_a_lease_ends_by_what_happened_meanwhile(
-    idle: Idle, held: Held, happens: Callable[[Idle], object], end: NoticeKind
+    idle: Idle, held: Held, one: IdleWorker, happens: Callable[[Idle], object], end: NoticeKind
 ) -> None:
-    worker = idle.worker(LEASED)
-    begun(idle, worker, held)
+    begin(one, held)
 
     happens(idle)
     said = idle.session.view().entries[-1].text
     held.let_go()
-    assert worker.wait()
+    assert one.wait()
 
     assert [notice.about for notice in idle.told.about(*ENDS)] == [end]
     assert idle.session.view().entries[-1].text == said
-    done_once(idle)
+    check_log(idle)
 
 
-def test_whatever_becomes_of_the_session_meanwhile_is_kept(idle: Idle, held: Held) -> None:
-    worker = idle.worker(LEASED)
-    begun(idle, worker, held)
+def test_whatever_becomes_of_the_session_meanwhile_is_kept(
+    idle: Idle, held: Held, one: IdleWorker
+) -> None:
+    begin(one, held)
 
     fork = idle.session.fork("another way")
     idle.session.log.compactor().decisions.record_failure("a policy of somebody else's")
@@ -144,32 +129,17 @@ def test_whatever_becomes_of_the_session_meanwhile_is_kept(idle: Idle, held: Hel
     idle.session.close()
     state, shown = idle.session.log.state, fork.view().fingerprint
     held.let_go()
-    assert worker.wait()
+    assert one.wait()
 
     assert idle.session.log.state == state
     assert fork.view().fingerprint == shown
-    sound(idle)
+    check_log(idle)
 
 
-def test_what_is_found_due_on_old_news_is_not_tried_again(idle: Idle, held: Held) -> None:
-    one, other = idle.worker(LEASED, name="one"), idle.worker(LEASED, name="other")
-    talk(idle.session)
-    idle.pass_time(REST)
-    due = found(idle, other)
-    held.holds = 0
-    look(one)
-
-    other._begin_attempt(due, idle.clock.now)
-    assert other.wait()
-
-    (passed,) = idle.told.about(NoticeKind.PASSED_OVER)
-    assert passed.reason == "it was compacted, or tried, since it was found due"
-    done_once(idle)
-
-
-def test_a_worker_that_is_stopped_leaves_no_lease_and_no_attempt(idle: Idle, held: Held) -> None:
-    one, other = idle.worker(LEASED), idle.worker(LEASED)
-    begun(idle, one, held)
+def test_a_worker_that_is_stopped_leaves_no_lease_and_no_attempt(
+    idle: Idle, held: Held, one: IdleWorker, other: IdleWorker
+) -> None:
+    begin(one, held)
 
     assert one.stop(GUARD_S)
     (failed,) = recorded(idle.session, CompactionFailed)
@@ -177,8 +147,7 @@ def test_a_worker_that_is_stopped_leaves_no_lease_and_no_attempt(idle: Idle, hel
     look(other)
 
     assert [notice.attempt for notice in idle.told.about(NoticeKind.BEGAN)] == [1, 1]
-    assert idle.told.keys(NoticeKind.DONE) == [idle.session.key]
-    done_once(idle)
+    check_log(idle)
 
 
 def test_a_session_that_kills_whoever_compacts_it_is_given_up_until_more_is_said(
@@ -189,7 +158,7 @@ def test_a_session_that_kills_whoever_compacts_it_is_given_up_until_more_is_said
     talk(idle.session)
     for _ in range(RULES.attempts):
         idle.pass_time(REST + 3_600)
-        assert found(idle, worker)
+        assert idle.find_due(worker)
         request_by_another(idle.session, "a worker that died", LEASE)
 
     idle.pass_time(timedelta(days=9).total_seconds())
@@ -201,27 +170,21 @@ def test_a_session_that_kills_whoever_compacts_it_is_given_up_until_more_is_said
     look(worker)
     assert idle.told.keys(NoticeKind.BEGAN) == [idle.session.key]
     assert idle.told.keys(NoticeKind.DONE) == [idle.session.key]
-    done_once(idle)
+    check_log(idle)
 
 
-def test_forks_and_what_was_decided_before_them_are_compacted_once(idle: Idle) -> None:
-    worker = idle.worker(LEASED)
-    talk(idle.session)
-    idle.pass_time(REST)
-    look(worker)
-    fork = idle.session.fork("a fork")
-    talk(fork)
-    early = idle.session.fork("an early fork", at=5)
-    talk(early)
+def test_forks_and_what_was_decided_before_them_are_compacted_once(
+    idle: Idle, one: IdleWorker
+) -> None:
+    look(one)
+    forks = [idle.session.fork("a fork"), idle.session.fork("an early fork", at=5)]
+    for fork in forks:
+        talk(fork)
     idle.pass_time(REST)
 
     for _ in range(3):
-        look(worker)
+        look(one)
 
-    assert sorted(map(str, idle.told.keys(NoticeKind.DONE))) == [
-        "a fork",
-        "a session",
-        "an early fork",
-    ]
+    assert set(idle.told.keys(NoticeKind.DONE)) == {"a session", "a fork", "an early fork"}
     assert idle.told.about(NoticeKind.PASSED_OVER) == []
-    assert len(decisions(fork)) == len(decisions(early)) == len(decisions(idle.session))
+    assert {len(decisions(fork)) for fork in forks} == {len(decisions(idle.session))}

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_EXECUTED, EVENT_JOB_MISSED
-from resting import GUARD_S, RULES, SETTINGS, SetClock, Told, pass_time, talk
+from clock import Clock
+from resting import GUARD_S, RULES, SETTINGS, Told, pass_time, talk
 
 import cutbank
 from cutbank import SessionStore
@@ -163,7 +164,7 @@ def test_a_second_one_on_the_same_store_is_refused(store: SessionStore) -> None:
 
 
 def test_a_store_that_is_closed_ends_the_summary_that_runs(
-    database: str, clock: SetClock, told: Told
+    database: str, clock: Clock, told: Told
 ) -> None:
     is_asked, is_stopping = Event(), Event()
 

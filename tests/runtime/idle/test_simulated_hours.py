@@ -53,7 +53,7 @@ def test_whatever_rests_is_compacted_when_it_is_due_and_once(
         turns = cycle(late)
         simulation.late = lambda: next(turns)
         for action in actions:
-            simulation.run([action], rest_s=0)
+            simulation.run(action)
             simulation.look()
             simulation.look()
         simulation.pass_time(3_600)
@@ -70,7 +70,7 @@ def test_a_clock_that_jumps_makes_nobody_touch_what_is_not_at_rest(
 ) -> None:
     with Simulation() as simulation:
         for action, jump in zip(actions, cycle(jumps), strict=False):
-            simulation.run([action], rest_s=0)
+            simulation.run(action)
             simulation.jump(jump)
         back = sum(-jump for jump in jumps if jump < 0) * len(actions)
         simulation.jump(back)
@@ -90,7 +90,7 @@ def test_nothing_is_begun_in_quiet_hours_and_all_of_it_after(
 ) -> None:
     quiet = QuietHours(time(begins), time((begins + hours) % 24), ZoneInfo(zone))
     with Simulation(replace(RULES, quiet_hours=quiet)) as simulation:
-        simulation.run(actions, rest_s=0)
+        simulation.run(*actions)
         rest = simulation.clock.now + timedelta(hours=2)
         over = simulation.rules.find_resume_time(rest) or rest
         simulation.pass_time((over - simulation.clock.now).total_seconds())
@@ -106,11 +106,9 @@ def test_an_hour_costs_no_more_than_it_may_and_what_ran_when_that_was_reached(
     pauses: list[int], hourly: float
 ) -> None:
     keys = [f"s{number}" for number in range(len(pauses))]
-    talkative = [
-        Action(key, after_s, "say", 2 * FULL) for key, after_s in zip(keys, pauses, strict=True)
-    ]
     with Simulation(replace(RULES, hourly_usd=hourly)) as simulation:
-        simulation.run(talkative, rest_s=0)
+        for key, pause in zip(keys, pauses, strict=True):
+            simulation.run(Action(key, pause, "say", 2 * FULL))
         simulation.pass_time(len(keys) * 3_700)
         simulation.check_all_done()
         assert len(simulation.done) == len(keys)
@@ -132,7 +130,7 @@ def test_restarts_and_new_read_models_change_nothing(
     for hows in (restarts, [""]):
         with Simulation(rules, failures=failures) as simulation:
             for action, how in zip(actions, cycle(hows), strict=False):
-                simulation.run([action], rest_s=0)
+                simulation.run(action)
                 if how:
                     simulation.restart(how)
                 simulation.pass_time(200)

@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
-from resting import RULES, Idle, look, request_by_another, talk
+from resting import RULES, Idle, look, recorded, request_by_another, talk
 
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus, read_idle_status
-from cutbank.domain.errors import SummarizerFailedError
+from cutbank.adapters.runtime.idle.notices import NoticeKind
+from cutbank.domain.compaction_events import CompactionFailed, CompactionRequested
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 REST = RULES.idle_time_s
 
@@ -73,28 +76,39 @@ def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(idl
     assert status(idle).done == 2
 
 
-def test_failures_are_told_with_their_reasons_and_what_is_left_to_try(
-    idle: Idle, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("breaks", "worker_name", "requests"),
+    [((ReserveHeadroom, "plan"), None, 0), ((SummaryChain, "write"), "w1", 3)],
+)
+def test_what_fails_is_tried_again_with_pauses_then_given_up_and_told_with_its_reasons(
+    idle: Idle,
+    monkeypatch: pytest.MonkeyPatch,
+    breaks: tuple[type, str],
+    worker_name: str | None,
+    requests: int,
 ) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise SummarizerFailedError("the provider is away")
-
-    monkeypatch.setattr(SummaryChain, "write", fails)
+    monkeypatch.setattr(*breaks, lambda *_, **__: 1 / 0)
     talk(idle.session)
     worker = idle.worker(name="w1")
+    idle.pass_time(REST)
     found = []
-    for _ in range(RULES.attempts):
-        idle.pass_time(REST)
+    for _ in range(100):
         look(worker)
         found.append(status(idle))
+        idle.pass_time(10)
 
-    first, second, last = found
-    (failed,) = first.failed_lately
-    assert (failed.reason, failed.worker) == ("the provider is away", "w1")
-    assert (first.failing, first.given_up) == (1, 0)
+    said = idle.told.about(NoticeKind.FAILED)
+    assert [notice.attempt for notice in said] == [1, 2, 3]
+    assert [notice.next_at is None for notice in said] == [False, False, True]
+    first, second = (b.at - a.at for a, b in pairwise(idle.told.about(NoticeKind.BEGAN)))
+    pause = timedelta(seconds=RULES.backoff_s)
+    assert pause <= first < 2 * pause <= second < 3 * pause
+    assert len(recorded(idle.session, CompactionFailed)) == 3
+    assert len(recorded(idle.session, CompactionRequested)) == requests
+    (failed,) = found[0].failed_lately
+    assert (failed.reason, failed.worker) == ("division by zero", worker_name)
     assert failed.attempts_left == RULES.attempts - 1
     assert failed.next_at is not None
-    assert failed.next_at > idle.clock.now - timedelta(seconds=2 * REST)
-    assert (last.failing, last.given_up, len(last.failed_lately)) == (1, 1, 3)
-    assert [one.next_at is None for one in second.failed_lately] == [False, True]
-    assert [one.next_at for one in last.failed_lately] == [None, None, None]
+    assert (found[0].failing, found[0].given_up) == (1, 0)
+    assert (found[-1].failing, found[-1].given_up) == (1, 1)
+    assert [one.next_at for one in found[-1].failed_lately] == [None, None, None]

@@ -96,18 +96,6 @@ def is_at_it(read: int) -> bool:
     return bool(found) and os.read(read, 1) == b"x"
 
 
-def test_what_is_due_is_compacted_until_the_process_is_told_to_stop(waiting: str) -> None:
-    with idling(waiting) as worker:
-        assert both_done(worker)
-        document = stopped(worker)
-
-    assert (document["done"], document["failed"], document["trouble"]) == (2, 0, None)
-    ends = {NoticeKind.STOPPING, NoticeKind.STOPPED}
-    assert [about for about in worker.abouts() if about in ends] == ["stopping", "stopped"]
-    assert worker.abouts()[-1] == NoticeKind.STOPPED
-    assert status(waiting).done == 2
-
-
 def test_a_signal_cancels_what_runs_and_gives_its_lease_up(waiting: str, held: Held) -> None:
     settings, at_it = held
     with idling(waiting, "--settings", settings) as worker:

@@ -1,6 +1,5 @@
 """Transcripts of several sessions, with sub-agents, in a folder."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -29,5 +28,5 @@ def folder(tmp_path: Path) -> Path:
 
 def write(folder: Path, name: str, talk: Talk) -> Path:
     path = folder / name
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in talk.entries), encoding="utf-8")
+    path.write_bytes(talk.raw())
     return path

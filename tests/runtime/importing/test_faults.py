@@ -18,7 +18,7 @@ from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.session_events import Usage
 
-from .conftest import talk_of
+from .conftest import talk_of, write
 
 
 @pytest.fixture
@@ -128,9 +128,8 @@ def test_a_file_at_fault_does_not_end_the_import_of_others(
 ) -> None:
     for name, key in (("a.jsonl", "\0"), ("b.jsonl", "whole")):
         talk = Talk()
-        talk.user("words")
-        lines = [json.dumps(entry | {"sessionId": key}) for entry in talk.entries]
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        talk.user("words", sessionId=key)
+        write(folder, name, talk)
 
     reports = {Path(one.path).name: one for one in import_path(store, folder)}
 

@@ -96,13 +96,12 @@ def test_the_same_is_stored_whatever_the_number_of_processes(
 def parent_of(agents: int) -> Talk:
     """A talk that calls so many agents, each of which answers."""
     talk = Talk()
-    talk.user("go")
+    talk.user("go", sessionId="home")
     for number in range(agents):
-        talk.calls("m", f"t{number}")
+        talk.calls("m", f"t{number}", sessionId="home")
     for number in range(agents):
-        talk.result(f"t{number}", "done", toolUseResult={"agentId": f"a{number}"})
-    for entry in talk.entries:
-        entry["sessionId"] = "home"
+        answer = {"agentId": f"a{number}"}
+        talk.result(f"t{number}", "done", toolUseResult=answer, sessionId="home")
     return talk
 
 
@@ -114,9 +113,10 @@ def agent_of(number: int) -> Talk:
     return talk
 
 
-def check_parent(store: SessionStore, number: int) -> None:
-    parent = store.session(f"home/agent-a{number}", create=False).log.parent
-    assert parent == Parent(namespace="default", key="home", tool_call_id=f"t{number}")
+def check_parents(store: SessionStore, agents: int) -> None:
+    for number in range(agents):
+        parent = store.session(f"home/agent-a{number}", create=False).log.parent
+        assert parent == Parent(namespace="default", key="home", tool_call_id=f"t{number}")
 
 
 @pytest.mark.slow
@@ -125,15 +125,13 @@ def check_parent(store: SessionStore, number: int) -> None:
 def test_sub_agents_know_their_call_whichever_file_comes_first(
     store: SessionStore, folder: Path, jobs: int, first: str
 ) -> None:
-    write(folder, "b.jsonl" if first == "parent" else "z.jsonl", parent_of(4))
+    write(folder, "a.jsonl" if first == "parent" else "z.jsonl", parent_of(4))
     for number in range(4):
-        name = f"{'c' if first == 'parent' else 'a'}{number}.jsonl"
-        write(folder, name, agent_of(number))
+        write(folder, f"b{number}.jsonl", agent_of(number))
 
     list(import_path(store, folder, jobs=jobs))
 
-    for number in range(4):
-        check_parent(store, number)
+    check_parents(store, 4)
 
 
 def test_a_sub_agent_is_told_its_call_after_an_import_that_was_interrupted(
@@ -147,7 +145,7 @@ def test_a_sub_agent_is_told_its_call_after_an_import_that_was_interrupted(
     reports.close()
     list(import_path(store, folder, skip_unchanged=True))
 
-    check_parent(store, 0)
+    check_parents(store, 1)
     again = list(import_path(store, folder, skip_unchanged=True))
     assert [one.passed for one in again] == ["unchanged", "unchanged"]
 

@@ -1,11 +1,12 @@
 """What tests of chores share: a clock, chores by settings, and bodies that can be recompressed."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from clock import StillClock
 from databases import asked
 
 from cutbank import Block, SessionStore, StoredSession
@@ -23,20 +24,6 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-class StillClock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, **duration: float) -> datetime:
-        self.now += timedelta(**duration)
-        return self.now
-
-
 @pytest.fixture
 def clock() -> StillClock:
     return StillClock()
@@ -52,12 +39,6 @@ def tell(store: SessionStore, first: int, last: int) -> None:
 def of(name: str, reports: list[TaskReport]) -> TaskReport:
     """The report of that chore."""
     return next(report for report in reports if report.chore == name)
-
-
-def storage_of(store: SessionStore) -> Storage:
-    storage = store.events.recorder.get_storage()
-    assert storage
-    return storage
 
 
 def text_of(number: int) -> str:
@@ -92,8 +73,8 @@ class Site:
         known = MaintenanceSettings.model_validate({"rest": 0.0} | settings)
         return Maintenance(self.store, known, self.clock)
 
-    def say(self) -> None:
-        self.session.append(Block.user("words"))
+    def say(self, words: str = "words") -> None:
+        self.session.append(Block.user(words))
 
     def tell(self, first: int, last: int) -> None:
         tell(self.store, first, last)
@@ -103,7 +84,12 @@ class Site:
 
     @property
     def storage(self) -> Storage:
-        return storage_of(self.store)
+        storage = self.store.events.recorder.get_storage()
+        assert storage
+        return storage
+
+    def run_due(self) -> list[TaskReport]:
+        return self.make().run_due(self.clock.now)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from clock import StillClock
 from faulty import texts
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 
-from .conftest import Site, StillClock, of, outcomes, tell, text_of
+from .conftest import Site, of, outcomes, tell, text_of
 
 DONE, FAILED = TaskOutcome.DONE, TaskOutcome.FAILED
 
@@ -87,14 +88,14 @@ def test_no_backup_takes_the_place_of_another(site: Site, folder: Path) -> None:
     site.tell(0, 1)
     chores = site.make(backup_folder=str(folder))
     chores.run_due(site.clock.now)
-    (first,) = files(folder)
-    before = (folder / first).read_bytes()
+    (first,) = folder.iterdir()
+    before = first.read_bytes()
     site.storage.save_record("backup", "{}")
 
     chores.run_due(site.clock.now)
 
     assert len(files(folder)) == 2
-    assert (folder / first).read_bytes() == before
+    assert first.read_bytes() == before
 
 
 # What is never touched

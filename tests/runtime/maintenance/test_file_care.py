@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from clock import StillClock
 from databases import asked, connected_to, each_database
 from faulty import closing, texts
 from read_model_rows import rows_of
@@ -20,9 +21,10 @@ from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 
-from .conftest import Site, StillClock, of, sizes, tell, text_of
+from .conftest import Site, of, sizes, tell, text_of
 
 Change = Callable[[str], None]
+DONE = TaskOutcome.DONE
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def test_bodies_that_are_cold_become_smaller_once_and_say_the_same(
 
     (report, *_) = site.make(cold_after=7.0).run_due(site.clock.now)
 
-    assert (report.chore, report.outcome, report.reason) == ("bodies", TaskOutcome.DONE, None)
+    assert (report.chore, report.outcome, report.reason) == ("bodies", DONE, None)
     after = site.sizes()
     assert all(size < 1_000 for size in after[:10])
     assert after[10:] == before[10:]
@@ -90,12 +92,12 @@ def test_bodies_are_stored_in_small_batches_each_with_how_far_it_goes(
     site.clock.advance(days=8)
 
     with pytest.raises(KeyboardInterrupt):
-        site.make().run_due(site.clock.now)
+        site.run_due()
 
     stored = sum(batches[:2])
     assert 0 < stored < 30
     assert [size < 1_000 for size in site.sizes()] == [True] * stored + [False] * (30 - stored)
-    (report, *_) = site.make().run_due(site.clock.now)
+    (report, *_) = site.run_due()
     assert sum(batches) - batches[2] == 30
     assert report.saved > 0
     assert verify(site.store).violations == []
@@ -141,7 +143,7 @@ def test_a_body_that_is_changed_while_it_is_packed_stays_as_it_is(
     before = site.sizes()
     site.clock.advance(days=8)
 
-    site.make().run_due(site.clock.now)
+    site.run_due()
 
     erased, packed, in_cipher = site.sizes()
     assert (erased, in_cipher) == (len(b"damaged"), before[2])
@@ -179,12 +181,9 @@ def test_an_event_of_a_time_to_come_does_not_hold_up_those_after_it(site: Site) 
     site.clock.advance(days=8)
     site.tell(4, 6)
 
-    site.make().run_due(site.clock.now)
+    site.run_due()
 
     assert [size < 1_000 for size in site.sizes()] == [True] * 4 + [False] * 2
-
-
-DONE = TaskOutcome.DONE
 
 
 def test_the_write_ahead_log_is_cut_off(site: Site, database: str) -> None:
@@ -252,7 +251,7 @@ def test_a_store_that_did_chores_leaves_one_file_behind(
 def test_the_planner_of_a_server_learns_what_the_tables_hold(site: Site) -> None:
     site.tell(0, 3)
 
-    report = of("statistics", site.make().run_due(site.clock.now))
+    report = of("statistics", site.run_due())
 
     assert report.outcome is DONE
     known = asked(
@@ -270,15 +269,22 @@ def pieces(store: SessionStore) -> int:
     )
 
 
-def test_the_index_of_words_is_merged_and_finds_the_same(site: Site) -> None:
+@pytest.fixture
+def indexed(site: Site) -> Site:
+    """A site whose index of words is of many pieces."""
     for number in range(12):
         site.tell(number, number + 1)
         site.store.read_models.catch_up()
+    return site
+
+
+def test_the_index_of_words_is_merged_and_finds_the_same(indexed: Site) -> None:
+    site = indexed
     before, rows = pieces(site.store), rows_of(site.store.read_models)
     found = site.store.search("said")
     assert before >= 8
 
-    report = of("read-models", site.make().run_due(site.clock.now))
+    report = of("read-models", site.run_due())
 
     assert report.outcome is DONE
     assert pieces(site.store) < before / 2
@@ -290,22 +296,14 @@ def test_the_index_of_words_is_merged_and_finds_the_same(site: Site) -> None:
     assert integrity == ("ok",)
 
 
-def test_merging_stops_between_two_steps(site: Site) -> None:
-    for number in range(12):
-        site.tell(number, number + 1)
-        site.store.read_models.catch_up()
-    asked_so_far = 0
+def test_merging_stops_between_two_steps(indexed: Site) -> None:
+    site = indexed
+    answers = iter([True] * 3)  # before the chore, and before its first step
 
-    def go_on() -> bool:
-        nonlocal asked_so_far
-        asked_so_far += 1
-        return asked_so_far < 3  # before the chore, and before its first step
-
-    report = of("read-models", site.make(cold_after=None).run_due(site.clock.now, go_on))
+    report = of("read-models", site.make().run_due(site.clock.now, lambda: next(answers, False)))
 
     assert report.outcome is TaskOutcome.STOPPED
-    chores = site.make(cold_after=None)
-    assert of("read-models", chores.run_due(site.clock.now)).outcome is DONE
+    assert of("read-models", site.run_due()).outcome is DONE
 
 
 def test_read_models_are_written_anew_when_much_of_them_is_free(

@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from clock import Clock
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv.attributes import error_attributes
 from opentelemetry.trace import StatusCode
-from resting import SetClock
 from telemetry_seen import Branch, Seen
 
 import cutbank
@@ -39,6 +39,8 @@ from cutbank.domain.summaries.summarizer import Draft, Material
 
 POLICY = ReserveHeadroom(reserve_tokens=7_000, keep_tokens=500)
 HOW: dict[str, Any] = {"policy": POLICY, "limit": 8_000}
+SUMMARY: Branch = ("cutbank.compact", [("cutbank.summarise", [])])
+"""A compaction with its one summary."""
 
 USAGE = Usage(input=900, cache_read=100, output=50)
 GOOD = Draft("A summary of sesame.", model="small", usage=USAGE, cost_usd=0.002)
@@ -74,7 +76,7 @@ def test_a_compaction_is_a_span_with_one_below_it_for_its_summary(
     before = talk.view()
     outcome = talk.compact(**HOW, options=CompactionOptions(summarizers=[Scripted([GOOD])]))
 
-    assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", [])])]
+    assert seen.tree() == [SUMMARY]
     assert seen.named("cutbank.compact") == [
         {
             "gen_ai.conversation.id": "a session",
@@ -137,13 +139,12 @@ def test_a_cancelled_compaction_ends_its_spans_and_is_no_error(
 ) -> None:
     cancellation = Cancellation()
     scripted = Scripted([CUT_OFF, cancellation.request])
+    options = CompactionOptions(summarizers=[scripted], cancellation=cancellation)
 
     with pytest.raises(CompactionCancelledError):
-        talk.compact(
-            **HOW, options=CompactionOptions(summarizers=[scripted], cancellation=cancellation)
-        )
+        talk.compact(**HOW, options=options)
 
-    assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", [])])]
+    assert seen.tree() == [SUMMARY]
     (root,), (summary,) = seen.named("cutbank.compact"), seen.named("cutbank.summarise")
     assert root["cutbank.compaction.outcome"] == "cancelled"
     assert summary["cutbank.summary.outcome"] == "cancelled"
@@ -182,8 +183,7 @@ def test_one_that_others_made_needless_was_overtaken(talk: StoredSession, seen: 
     talk.compact(**HOW, options=CompactionOptions(summarizers=[overtaken]))
 
     # The other one was begun by what the summariser did: it stands below it.
-    inner: Branch = ("cutbank.compact", [("cutbank.summarise", [])])
-    assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", [inner])])]
+    assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", [SUMMARY])])]
     outer, _ = seen.named("cutbank.compact")
     assert outer["cutbank.compaction.outcome"] == "overtaken"
 
@@ -193,21 +193,20 @@ def test_what_a_summariser_traces_in_its_thread_stands_below_its_span(
 ) -> None:
     tracer = seen.tracers.get_tracer("a provider's client")
 
+    async def asks() -> Draft:
+        with tracer.start_as_current_span("chat small"):
+            return GOOD
+
     class Traces:
         name = "traces"
 
         async def summarize(self, material: Material) -> Draft:
-            return await asyncio.create_task(self._asks())
-
-        async def _asks(self) -> Draft:
-            with tracer.start_as_current_span("chat small"):
-                return GOOD
+            return await asyncio.create_task(asks())
 
     async def turn() -> None:
+        loop = talk.loop(**HOW, options=LoopOptions(summarizers=[Traces()]))
         with tracer.start_as_current_span("an agent's turn"):
-            await AsyncAgentLoop(
-                talk.loop(**HOW, options=LoopOptions(summarizers=[Traces()]))
-            ).prepare()
+            await AsyncAgentLoop(loop).prepare()
 
     asyncio.run(turn())
 
@@ -232,11 +231,10 @@ def test_whatever_ends_a_compaction_the_caller_s_span_is_current_again(
     ):
         talk.compact(**HOW)
 
-    assert turn.get_span_context().is_valid
-    assert trace.get_current_span() is not turn
     (inner,) = current
     assert isinstance(inner, ReadableSpan)
     assert inner.name == "cutbank.summarise"
+    assert turn.get_span_context().is_valid
     assert not trace.get_current_span().get_span_context().is_valid
     assert seen.named("cutbank.compact")[0]["error.type"] == "KeyboardInterrupt"
 
@@ -266,20 +264,15 @@ def test_telemetry_that_fails_stops_nothing(
 def test_nothing_that_was_said_is_told(
     talk: StoredSession, store: cutbank.SessionStore, seen: Seen
 ) -> None:
-    talk.compact(
-        **HOW,
-        options=CompactionOptions(
-            instructions="Mind the sesame.",
-            chain=SummaryChain(
-                (
-                    Scripted([Draft('{"name": "sesame", "arguments": {}}')], "calls"),
-                    Scripted([Draft("Sesame of #9999.", cites=Ranges.of([9_999]))], "cites"),
-                    Scripted([RuntimeError("sesame")], "fails"),
-                    Scripted([GOOD], "writes"),
-                )
-            ),
-        ),
+    summarizers = (
+        Scripted([Draft('{"name": "sesame", "arguments": {}}')], "calls"),
+        Scripted([Draft("Sesame of #9999.", cites=Ranges.of([9_999]))], "cites"),
+        Scripted([RuntimeError("sesame")], "fails"),
+        Scripted([GOOD], "writes"),
     )
+    chain = SummaryChain(summarizers)
+    options = CompactionOptions(instructions="Mind the sesame.", chain=chain)
+    talk.compact(**HOW, options=options)
     store.listeners.append(lambda _: Veto(veto="sesame"))
     talk.append(*(Block.user("sesame " * 400) for _ in range(20)))
     with pytest.raises(CompactionVetoedError):
@@ -291,7 +284,7 @@ def test_nothing_that_was_said_is_told(
 
 
 def test_workers_that_hold_and_lose_a_lease_say_so(
-    talk: StoredSession, seen: Seen, clock: SetClock
+    talk: StoredSession, seen: Seen, clock: Clock
 ) -> None:
     def order(by: str, *summarisers: Scripted) -> CompactionRequest:
         chain = SummaryChain(summarisers)
@@ -324,10 +317,8 @@ OURS = re.compile(r"cutbank(\.[a-z][a-z_]*)+")
 
 def test_each_attribute_has_a_name_that_is_known_or_ours(talk: StoredSession, seen: Seen) -> None:
     usage = Usage(input=1, cache_read=2, cache_write=3, output=4, reasoning=5)
-    talk.compact(
-        **HOW,
-        options=CompactionOptions(summarizers=[Scripted([replace(CUT_OFF, usage=usage)])]),
-    )
+    cut_off = Scripted([replace(CUT_OFF, usage=usage)])
+    talk.compact(**HOW, options=CompactionOptions(summarizers=[cut_off]))
 
     told = [span.attributes or {} for span in seen.spans]
     told += [event.attributes or {} for span in seen.spans for event in span.events]
