@@ -151,15 +151,10 @@ def test_any_text_survives_any_terminal(run: Run, tmp_path: Path) -> None:
         assert json.loads(recalled.decode(encoding))["recalled"][0]["text"] == text
 
 
-@pytest.fixture(autouse=True)
-def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the demo leaves behind goes where the tests clean up."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-
-
 def test_the_demo_compacts_recalls_and_verifies_and_a_second_one_says_what_there_is(
-    run: Run, file: Path, tmp_path: Path
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     answer = run("demo", "--db", tmp_path / "x.db")
     again = run("demo", "--db", tmp_path / "x.db")
     as_json = run("demo", "--json", "--db", tmp_path / "y.db")
