@@ -210,7 +210,8 @@ def test_a_copy_that_was_made_in_use_is_refused_until_verify_adopts_it(
         store.session("talk").append(cutbank.Block.user("In the file."))
         sqlite_recorder(store).datastore.writer.execute("PRAGMA wal_checkpoint")
         store.session("talk").append(cutbank.Block.user("In the log."))
-        content = shutil.copy(talk, copy).read_bytes()
+        shutil.copy(talk, copy)
+    content = copy.read_bytes()
     damaged.write_bytes(content[: len(content) // 2].ljust(len(content), b"\0"))
 
     hints = "copy.db is a copy made while the database was in use", "`cutbank verify --adopt`"
