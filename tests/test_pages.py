@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from installed_packages import install_package
 from transcripts import SAMPLES
 
 import cutbank
@@ -45,20 +46,14 @@ def run_code(code: str, page: str) -> None:
 def talk(database: Path, key: str, other: str = "what-if") -> None:
     """Store a session of 70 turns, with two compactions and one of another lineage."""
     keep = {"keep_tokens": 1_000}
-    short, what_if = (
-        CompactionOptions(settings=keep),
-        CompactionOptions(settings=keep, lineage=other),
-    )
     with cutbank.open(database) as store:
         session = store.session(key)
         for turn in range(70):
             asked = f"Question {turn}: why was the connection refused? A missing semicolon? "
             session.append(Block.user(asked), Block.assistant("silt, sediment. " * 150))
-            if turn == 20:
-                session.compact(options=short)
-            if turn == 30:
-                session.compact(options=short)
-                session.compact(options=what_if)
+            if turn in (20, 30):
+                session.compact(options=CompactionOptions(settings=keep))
+        session.compact(options=CompactionOptions(settings=keep, lineage=other))
 
 
 @pytest.fixture(autouse=True)
@@ -193,17 +188,10 @@ def test_the_hook_on_the_page_on_settings_forbids_and_instructs(home: Path) -> N
 @pytest.fixture
 def installed(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Install the example of a policy as the page says."""
-    site = home / "site"
-    info = site / "newest_turns-1.0.dist-info"
-    info.mkdir(parents=True)
-    (site / "newest_turns.py").write_text(shown("docs/policies.md", "python")[0], encoding="utf-8")
-    (info / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: newest-turns\nVersion: 1.0\n", encoding="utf-8"
-    )
     (table,) = [text for text in shown("docs/policies.md", "toml") if "entry-points" in text]
     lines = table.replace("project.entry-points.", "").replace('"', "")
-    (info / "entry_points.txt").write_text(lines, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(site))
+    install_package(home, "newest_turns", lines, shown("docs/policies.md", "python")[0])
+    monkeypatch.syspath_prepend(str(home))
     policy_catalog.list_package_policies.cache_clear()
     yield
     policy_catalog.list_package_policies.cache_clear()
@@ -284,8 +272,7 @@ def test_every_page_is_linked_and_none_that_is_gone_is_named() -> None:
 
 def commands(page: str) -> list[str]:
     """Return the commands of a page that end by themselves."""
-    text = PAGES[page].replace("\\\n", " ")
-    found = re.findall(r"(?m)^(?:    )?(cutbank [a-z].*)$", text)
+    found = re.findall(r"(?m)^(?:    )?(cutbank [a-z].*)$", PAGES[page].replace("\\\n", " "))
     found = [re.split(r"  +#| # ", line)[0].strip() for line in found]
     return [line for line in found if not re.search(r"--follow|^cutbank idle( --db \S+)?$", line)]
 

@@ -1,8 +1,6 @@
 """What is known of models: their names, windows, prices, and the limits of sessions."""
 
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
 
 import cutbank
-from cutbank import StoredSession
 from cutbank.adapters.models.model_catalog import (
     CHEAP_MODELS,
     compute_call_cost,
@@ -29,52 +26,35 @@ from cutbank.domain.session_events import Usage
 
 THEN = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
-SAID = {
-    # as it was recorded in real sessions
-    "claude-opus-4-5-20251101": ("claude-opus-4-5", "anthropic", 200_000, 64_000),
-    "claude-sonnet-4": ("claude-sonnet-4-0", "anthropic", 200_000, 64_000),
-    "claude-3-5-sonnet-20241022": ("claude-3-5-sonnet", "anthropic", 200_000, 8_192),
-    "gpt-4o-2024-08-06": ("gpt-4o", "openai", 128_000, 16_384),
-    "gpt-5.6-sol": ("gpt-5.6-sol", "openai", 1_050_000, 128_000),
-    "gpt-5.2-20251211": ("gpt-5.2", "openai", 400_000, 128_000),
-    "gemini-2.5-flash": ("gemini-2.5-flash", "google", 1_048_576, 65_536),
-    "deepseek/deepseek-chat": ("deepseek/deepseek-chat", "openrouter", 64_000, None),
-    "meta-llama/llama-4-maverick": ("meta-llama/llama-4-maverick", "openrouter", None, None),
-    # as Pydantic AI and LiteLLM say it
-    "anthropic:claude-sonnet-4-5": ("claude-sonnet-4-5", "anthropic", 200_000, 64_000),
-    "openai-responses:gpt-5.1-codex": ("gpt-5.1", "openai", 400_000, 128_000),
-    "google-gla:gemini-2.5-pro": ("gemini-2.5-pro", "google", 1_048_576, 65_536),
-    "xai:grok-4.5": ("grok-4.5", "x-ai", 500_000, None),
-    "litellm_proxy/anthropic/claude-sonnet-4-20250514": (
-        "claude-sonnet-4-0",
-        "anthropic",
-        200_000,
-        64_000,
-    ),
-    "azure/gpt-5": ("gpt-5", "azure", 400_000, 128_000),
-    # OpenRouter
-    "anthropic/claude-opus-4.5": ("anthropic/claude-opus-4.5", "openrouter", 200_000, 64_000),
-    "openrouter:openai/gpt-5-mini": ("openai/gpt-5-mini", "openrouter", 400_000, 128_000),
-    # Bedrock
-    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-8": (
-        "regional.anthropic.claude-opus-4-8-v1:0",
-        "aws",
-        1_000_000,
-        128_000,
-    ),
-    "bedrock:global.anthropic.claude-opus-5": (
-        "global.anthropic.claude-opus-5",
-        "aws",
-        1_000_000,
-        128_000,
-    ),
-    # Vertex AI
-    "claude-opus-4-5@20251101": ("claude-opus-4-5", "anthropic", 200_000, 64_000),
-    "vertex_ai/claude-opus-4-5@20251101": ("claude-opus-4-5", "google", 200_000, 64_000),
-    "publishers/google/models/gemini-2.5-pro": ("gemini-2.5-pro", "google", 1_048_576, 65_536),
-    # a name that asks for the larger window
-    "claude-sonnet-4-5[1m]": ("claude-sonnet-4-5", "anthropic", 1_000_000, 64_000),
-}
+# Each as real sessions recorded it, or as Pydantic AI, LiteLLM, OpenRouter, Bedrock, Vertex AI say
+# it, with the catalog's name, the provider, the window and the longest answer.
+SAID = """
+claude-opus-4-5-20251101  claude-opus-4-5  anthropic  200000  64000
+claude-sonnet-4  claude-sonnet-4-0  anthropic  200000  64000
+claude-3-5-sonnet-20241022  claude-3-5-sonnet  anthropic  200000  8192
+gpt-4o-2024-08-06  gpt-4o  openai  128000  16384
+gpt-5.6-sol  gpt-5.6-sol  openai  1050000  128000
+gpt-5.2-20251211  gpt-5.2  openai  400000  128000
+gemini-2.5-flash  gemini-2.5-flash  google  1048576  65536
+deepseek/deepseek-chat  deepseek/deepseek-chat  openrouter  64000  None
+meta-llama/llama-4-maverick  meta-llama/llama-4-maverick  openrouter  None  None
+anthropic:claude-sonnet-4-5  claude-sonnet-4-5  anthropic  200000  64000
+openai-responses:gpt-5.1-codex  gpt-5.1  openai  400000  128000
+google-gla:gemini-2.5-pro  gemini-2.5-pro  google  1048576  65536
+xai:grok-4.5  grok-4.5  x-ai  500000  None
+litellm_proxy/anthropic/claude-sonnet-4-20250514  claude-sonnet-4-0  anthropic  200000  64000
+azure/gpt-5  gpt-5  azure  400000  128000
+anthropic/claude-opus-4.5  anthropic/claude-opus-4.5  openrouter  200000  64000
+openrouter:openai/gpt-5-mini  openai/gpt-5-mini  openrouter  400000  128000
+ARN/us.anthropic.claude-opus-4-8  regional.anthropic.claude-opus-4-8-v1:0  aws  1000000  128000
+bedrock:global.anthropic.claude-opus-5  global.anthropic.claude-opus-5  aws  1000000  128000
+claude-opus-4-5@20251101  claude-opus-4-5  anthropic  200000  64000
+vertex_ai/claude-opus-4-5@20251101  claude-opus-4-5  google  200000  64000
+publishers/google/models/gemini-2.5-pro  gemini-2.5-pro  google  1048576  65536
+claude-sonnet-4-5[1m]  claude-sonnet-4-5  anthropic  1000000  64000
+"""
+ARN = "arn:aws:bedrock:us-east-1:123456789012:inference-profile"
+
 
 UNHEARD_OF = ["", "<synthetic>", "default", "sonnet", "claude", "gpt-99", "gpt-5-2099-01-01"]
 UNHEARD_OF += ["claude-opus-4-55", "claude-opus-4-5-7", "claude-opus-4-5-mini", "claude-opus-5-7"]
@@ -91,14 +71,12 @@ def known(said: str, *overrides: dict[str, ModelOverride], **how: Any) -> ModelF
 
 
 def test_a_model_is_known_by_every_name_it_goes_by() -> None:
-    found = {said: known(said, at=THEN) for said in SAID}
+    for said, *facts in map(str.split, SAID.replace("ARN", ARN).strip().splitlines()):
+        found = known(said, at=THEN)
 
-    assert {
-        said: (facts.name, facts.provider, facts.context, facts.output)
-        for said, facts in found.items()
-    } == SAID
-    assert all(facts.prices for facts in found.values())
-    assert {said: known(said.upper(), at=THEN) for said in SAID} == found
+        assert [found.name, found.provider, str(found.context), str(found.output)] == facts, said
+        assert found.prices, said
+        assert known(said.upper(), at=THEN) == found, said
 
 
 def test_a_prompt_may_have_what_the_longest_answer_leaves() -> None:
@@ -191,9 +169,6 @@ def test_nothing_is_asked_of_the_network(monkeypatch: pytest.MonkeyPatch) -> Non
     assert look_up_facts("nobody-has-heard-of-it") is None
 
 
-# What somebody knows better
-
-
 def test_an_override_goes_by_the_name_that_is_said_or_the_catalogs() -> None:
     for named in ["claude-opus-4-5-20251101", "Claude-Opus-4-5", " claude-opus-4-5 "]:
         overrides = {named: ModelOverride(context=1_000_000), "other": ModelOverride(context=1)}
@@ -209,13 +184,8 @@ def test_an_override_goes_by_the_name_that_is_said_or_the_catalogs() -> None:
     assert compute_call_cost("our-model", Usage(input=500_000, output=250_000), ours) == 1
 
 
-# What a call asks for
-
-
-BETA = "context-1m-2025-08-07"
-
-
 def test_a_beta_enlarges_the_window_of_those_that_heed_it() -> None:
+    beta = "context-1m-2025-08-07"
     contexts = {
         "claude-sonnet-4-5-20250929": 1_000_000,
         "bedrock:eu.anthropic.claude-sonnet-4-5-20250929-v1:0": 1_000_000,
@@ -224,14 +194,11 @@ def test_a_beta_enlarges_the_window_of_those_that_heed_it() -> None:
         "sonnet-of-ours": 1_000_000,
     }
     for model, context in contexts.items():
-        facts = known(model, betas=[BETA])
+        facts = known(model, betas=[beta])
         assert facts.context == facts.prompt == context, model
     overrides = {"claude-sonnet-4-5": ModelOverride(context=500_000)}
-    assert known("claude-sonnet-4-5", overrides, betas=[BETA, "another-beta"]).context == 500_000
-    assert look_up_facts("nobody-has-heard-of-it", betas=[BETA]) is None
-
-
-# Cheaper models
+    assert known("claude-sonnet-4-5", overrides, betas=[beta, "another-beta"]).context == 500_000
+    assert look_up_facts("nobody-has-heard-of-it", betas=[beta]) is None
 
 
 def test_a_cheaper_model_is_served_by_the_same_provider_if_one_is_known() -> None:
@@ -259,50 +226,37 @@ def test_each_cheap_model_is_in_the_catalog_where_it_is_said_to_be() -> None:
         assert facts.context is None or facts.context >= 200_000, model
 
 
-@contextmanager
-def imported(
-    folder: Path, model: str, prompt: int, window: int | None = None, limit: int | None = None
-) -> Iterator[StoredSession]:
-    """Yield a session of Codex whose one call is reported so."""
-    rollout = Rollout()
-    rollout.model(model)
-    if window:
-        rollout.event("task_started", model_context_window=window)
-    rollout.user("hello")
-    rollout.says("hello")
-    rollout.counts(prompt, output=1)
-    path = folder / "rollout.jsonl"
-    path.write_bytes(rollout.raw())
-    settings = Settings(compaction=CompactionSettings(limit=limit))
-    with cutbank.open(":memory:", settings=settings) as store:
-        cutbank.import_transcripts(store, path)
-        yield store.session(THREAD, create=False)
-
-
-def test_what_the_log_reports_goes_before_the_model_and_the_default(tmp_path: Path) -> None:
-    rows: list[tuple[str, int, int | None, tuple[int, LimitSource]]] = [
-        ("gpt-5.5", 9_000, 258_400, (258_400, LimitSource.LOG)),
-        ("claude-sonnet-4-5[1m]", 9_000, None, (1_000_000, LimitSource.LOG)),
-        ("claude-opus-4-5", 9_000, None, (200_000, LimitSource.MODEL)),
-        ("claude-opus-4-5", 240_000, None, (1_000_000, LimitSource.LOG)),
-        ("gpt-5", 300_000, None, (300_000, LimitSource.LOG)),
-        ("no-such-model", 9_000, None, (200_000, LimitSource.DEFAULT)),
-        ("no-such-model", 210_000, None, (210_000, LimitSource.LOG)),
-    ]
-    for model, prompt, window, limit in rows:
-        with imported(tmp_path, model, prompt, window) as session:
-            assert cutbank.find_context_limit(session) == limit, model
-
-
-def test_a_limit_is_of_the_user_before_the_log_and_the_log_is_of_its_own_model(
+def test_a_limit_is_of_the_user_then_of_the_log_for_its_own_model_then_of_the_catalog(
     tmp_path: Path,
 ) -> None:
-    with imported(tmp_path, "gpt-5.5", 9_000, 258_400, 90_000) as session:
-        assert cutbank.find_context_limit(session) == (90_000, LimitSource.SETTINGS)
-        assert cutbank.find_context_limit(session, limit=7) == (7, LimitSource.ARGUMENT)
-    with imported(tmp_path, "gpt-5.5", 9_000, 258_400) as session:
-        for model, limit in (
-            ("openai/gpt-5.5", (258_400, LimitSource.LOG)),
-            ("claude-opus-4-5", (200_000, LimitSource.MODEL)),
-        ):
-            assert cutbank.find_context_limit(session, model=model) == limit
+    log, model = LimitSource.LOG, LimitSource.MODEL
+    own, opus = ("gpt-5.5", 9_000, 258_400), "claude-opus-4-5"
+    asked: dict[str, Any] = {}
+    rows: list[tuple[tuple[str, int, int | None], int | None, dict[str, Any], Any]] = [
+        (own, None, asked, (258_400, log)),
+        (own, None, {"model": "openai/gpt-5.5"}, (258_400, log)),
+        (own, None, {"model": opus}, (200_000, model)),
+        (own, 90_000, asked, (90_000, LimitSource.SETTINGS)),
+        (own, 90_000, {"limit": 7}, (7, LimitSource.ARGUMENT)),
+        (("claude-sonnet-4-5[1m]", 9_000, None), None, asked, (1_000_000, log)),
+        ((opus, 9_000, None), None, asked, (200_000, model)),
+        ((opus, 240_000, None), None, asked, (1_000_000, log)),
+        (("gpt-5", 300_000, None), None, asked, (300_000, log)),
+        (("no-such-model", 9_000, None), None, asked, (200_000, LimitSource.DEFAULT)),
+        (("no-such-model", 210_000, None), None, asked, (210_000, log)),
+    ]
+    for (name, prompt, window), limit, how, expected in rows:
+        rollout = Rollout()
+        rollout.model(name)
+        if window:
+            rollout.event("task_started", model_context_window=window)
+        rollout.user("hello")
+        rollout.says("hello")
+        rollout.counts(prompt, output=1)
+        path = tmp_path / "rollout.jsonl"
+        path.write_bytes(rollout.raw())
+        settings = Settings(compaction=CompactionSettings(limit=limit))
+        with cutbank.open(":memory:", settings=settings) as store:
+            cutbank.import_transcripts(store, path)
+            session = store.session(THREAD, create=False)
+            assert cutbank.find_context_limit(session, **how) == expected, (name, prompt, how)

@@ -184,24 +184,14 @@ def test_a_call_on_the_view_that_a_boundary_ended_says_nothing_of_this_one(
     call(session, 150_000, view=old)
     assert window(session).usage is None
     assert window(session).used_tokens < 5_000
+    call(session, 4_000)
+    call(session, 150_000, view=old)  # is told late, and hides no newer one
+    assert window(session).used_tokens == 4_000
 
     session.retract(first)  # undoes the boundary, and ends its view
     assert session.view().boundary is None
     assert window(session).usage is None
     assert window(session).used_tokens > 11_000
-
-
-def test_a_call_on_the_old_view_that_is_told_late_does_not_hide_a_newer_one(
-    session: StoredSession,
-) -> None:
-    talk(session, 10, 1.0, 0)
-    old = session.view()
-    compact(session, keep=4)
-    call(session, 4_000)
-
-    call(session, 12_000, view=old)
-
-    assert window(session).used_tokens == 4_000
 
 
 def test_after_a_compaction_what_the_log_never_held_is_still_there(session: StoredSession) -> None:
@@ -245,15 +235,6 @@ def test_what_was_taken_back_is_not_in_use_whenever_its_call_was_recorded(
     assert window(session).calibration.calls == 0
 
 
-def test_tools_and_prompts_that_were_set_since_are_added(session: StoredSession) -> None:
-    session.configure(system_prompt=words(1_000))
-    session.append(Block.user(words(100)))
-    call(session, 20_000)
-
-    session.configure(system_prompt=words(3_000))
-    assert window(session).used_tokens == 22_000
-
-
 def test_a_lie_is_not_believed_and_the_truth_is_again(store: SessionStore) -> None:
     for lie in [0, 3, 10**12]:
         session = store.session(f"{lie}")
@@ -290,16 +271,21 @@ def test_calls_on_another_lineage_say_nothing_and_a_fork_goes_on_from_its_parent
     assert window(session).used_tokens == used
 
 
-def test_a_message_that_grew_while_it_was_imported_is_counted_once(session: StoredSession) -> None:
+def test_prompts_that_were_set_since_are_added_and_a_message_that_grew_counts_once(
+    session: StoredSession,
+) -> None:
+    session.configure(system_prompt=words(1_000))
     session.append(Block.user(words(100)))
     view = session.view()
     call(session, 20_000, view=view, output=1)
     session.append(Block.assistant(words(100)))
-
     call(session, 20_000, view=view, output=130)
 
     seen = window(session)
     assert (seen.used_tokens, seen.calibration.calls) == (20_130, 0)
+
+    session.configure(system_prompt=words(3_000))
+    assert window(session).used_tokens == 22_130
 
 
 @pytest.mark.parametrize("seed", range(3))

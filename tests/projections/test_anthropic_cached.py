@@ -26,8 +26,12 @@ def said(body: dict[str, Any]) -> list[str]:
     return [piece["text"] for piece in marked({"messages": body["messages"]})]
 
 
+def numbered(*before: Any) -> Talk:
+    return Talk(*before, *(Block.user(f"{number}") for number in range(5)))
+
+
 def test_tools_system_prompt_and_two_blocks_are_marked() -> None:
-    talk = Talk(*(Block.user(f"{number}") for number in range(5)))
+    talk = numbered()
     talk.system("You write code.")
     tool = {"input_schema": {"type": "object"}}
     searched = {**tool, "name": "later", "defer_loading": True}
@@ -45,7 +49,7 @@ def test_a_message_is_one_place_its_thinking_and_open_calls_are_none() -> None:
     open_call = Talk(Block.user("Go."), ToolCall(tool_call_id="c", name="read"))
     talk = Talk(Block.user("Go."), thought("Hm."), ToolCall(tool_call_id="c", name="read"))
     talk.say(ToolResult(tool_call_id="c", content="done"))
-    summed_up = Talk(*(Block.user(f"{number}") for number in range(5))).compacted(3, [])
+    summed_up = numbered().compacted(3, [])
 
     assert said(render_view(message.view(), "anthropic-cached")) == ["Last.", "Thanks."]
     for view in (open_call.view(), talk.view()):
@@ -60,11 +64,10 @@ def test_marks_that_were_recorded_give_way() -> None:
     old = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
     item = {"type": "text", "text": "Said.", **old}
     part = Native(provider="anthropic", item=json.dumps({"type": "search_result", **old}))
-    talk = Talk(
+    talk = numbered(
         Block.assistant("Said.", native=Native(provider="anthropic", item=json.dumps(item))),
         ToolCall(tool_call_id="c", name="read", arguments='{"cache_control": {"keep": "me"}}'),
         ToolResult(tool_call_id="c", content=(NativePart(native=part),)),
-        *(Block.user(f"{number}") for number in range(5)),
     )
     talk.tools({"name": "a", "input_schema": {}, **old}, {"name": "b", "input_schema": {}})
 
@@ -80,7 +83,7 @@ def test_marks_that_were_recorded_give_way() -> None:
 
 def test_how_long_to_keep_is_as_the_session_says() -> None:
     for asked in ({"type": "ephemeral", "ttl": "1h"}, MARK):
-        talk = Talk(*(Block.user(f"{number}") for number in range(5)))
+        talk = numbered()
         talk.settings(model="m", cache_control=asked)
 
         body = render_view(talk.view(), "anthropic-cached")

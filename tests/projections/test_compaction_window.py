@@ -99,25 +99,12 @@ def test_a_policy_may_ask_for_the_price_of_what_it_thinks_of(session: StoredSess
     assert (unpriced.tokens_saved, unpriced.is_worthwhile()) == (7_500, None)
 
 
-def unfinished(session: StoredSession) -> list[str]:
-    return [item.block.text for item in window(session).items if item.is_unfinished]
+def test_an_answer_that_was_broken_off_is_unfinished_until_it_is_asked_for_again(
+    session: StoredSession,
+) -> None:
+    def unfinished() -> list[str]:
+        return [item.block.text for item in window(session).items if item.is_unfinished]
 
-
-def test_an_answer_that_was_broken_off_is_unfinished(session: StoredSession) -> None:
-    view = session.view()
-    session.append(cutbank.Block.thinking("hm"), cutbank.Block.assistant("half a wo"))
-    assert unfinished(session) == []
-
-    session.record_call(view, call_id="1", stop_reason="aborted")
-    shown = session.view()
-    session.append(cutbank.Block.user("go on"), cutbank.Block.assistant("whole"))
-    session.record_call(session.view(), call_id="2", stop_reason="end_turn")
-
-    assert unfinished(session) == ["hm", "half a wo"]
-    assert shown.entries == session.view().entries[: len(shown.entries)]
-
-
-def test_what_was_answered_when_it_was_asked_again_is_finished(session: StoredSession) -> None:
     for is_half_stored in (False, True):
         view = session.view()
         session.record_call(view, call_id=f"1 {is_half_stored}", stop_reason="error")
@@ -126,5 +113,12 @@ def test_what_was_answered_when_it_was_asked_again_is_finished(session: StoredSe
             view = session.view()
         session.record_call(view, call_id=f"2 {is_half_stored}", stop_reason="end_turn")
         session.append(cutbank.Block.assistant("whole"))
+    view = session.view()
+    session.append(cutbank.Block.thinking("hm"), cutbank.Block.assistant("half a wo"))
+    assert unfinished() == []
 
-        assert unfinished(session) == []
+    session.record_call(view, call_id="3", stop_reason="aborted")
+    session.append(cutbank.Block.user("go on"), cutbank.Block.assistant("whole"))
+    session.record_call(session.view(), call_id="4", stop_reason="end_turn")
+
+    assert unfinished() == ["hm", "half a wo"]

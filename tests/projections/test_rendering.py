@@ -13,35 +13,32 @@ from cutbank.domain.compaction_events import Trim
 from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 
+TOOL: dict[str, Any] = {"name": "read", "description": "Reads."}
+SCHEMA = {"type": "object"}
+COMMON = {"model": "m", "max_tokens": 9}
+FIRST, SECOND = '{"path": "a.py"}', '{"path":"b.py"}'
 
-def a_day_at_work() -> Talk:
+
+def a_day_at_work() -> HistoryView:
     talk = Talk()
     talk.system("You write code.")
-    talk.tools({"name": "read", "description": "Reads.", "input_schema": {"type": "object"}})
-    talk.settings(model="m", max_tokens=9)
+    talk.tools({**TOOL, "input_schema": SCHEMA})
+    talk.settings(**COMMON)
     blocks: list[AnyBlock] = [
         Block.user("Fix it."),
         thought("Look first.", message_id="m1"),
         Block.assistant("I look.", message_id="m1"),
-        call("c1", arguments='{"path": "a.py"}', message_id="m1"),
-        call("c2", arguments='{"path":"b.py"}', message_id="m1"),
-        result("c2", "no such file", is_error=True),
-        result("c1", "x = 1"),
-        Block.developer("Time is short."),
-        Block.assistant("Fixed."),
-        Block.user("Thanks."),
+        call("c1", arguments=FIRST, message_id="m1"),
+        call("c2", arguments=SECOND, message_id="m1"),
+        *(result("c2", "no such file", is_error=True), result("c1", "x = 1")),
+        *(Block.developer("Time is short."), Block.assistant("Fixed."), Block.user("Thanks.")),
     ]
     for block in blocks:
         talk.say(block)
-    return talk
-
-
-# Each format, whole
+    return talk.view()
 
 
 def test_anthropic_is_said_turn_by_turn() -> None:
-    body = render_view(a_day_at_work().view(), "anthropic")
-
     asked = [
         {"type": "thinking", "thinking": "Look first.", "signature": "c2lnbmVk"},
         text("I look."),
@@ -54,11 +51,9 @@ def test_anthropic_is_said_turn_by_turn() -> None:
         {"type": "tool_result", "tool_use_id": "c2", **failed},
         text("<system-reminder>\nTime is short.\n</system-reminder>"),
     ]
-    assert body == {
-        "model": "m",
-        "max_tokens": 9,
+    assert render_view(a_day_at_work(), "anthropic") == COMMON | {
         "system": "You write code.",
-        "tools": [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}],
+        "tools": [{**TOOL, "input_schema": SCHEMA}],
         "messages": [
             {"role": "user", "content": [text("Fix it.")]},
             {"role": "assistant", "content": asked},
@@ -70,17 +65,12 @@ def test_anthropic_is_said_turn_by_turn() -> None:
 
 
 def test_chat_completions_are_said_message_by_message() -> None:
-    body = render_view(a_day_at_work().view(), "openai-chat")
-
-    function = {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}
     calls = [
         {"id": name, "type": "function", "function": {"name": "read", "arguments": arguments}}
-        for name, arguments in (("c1", '{"path": "a.py"}'), ("c2", '{"path":"b.py"}'))
+        for name, arguments in (("c1", FIRST), ("c2", SECOND))
     ]
-    assert body == {
-        "model": "m",
-        "max_tokens": 9,
-        "tools": [{"type": "function", "function": function}],
+    assert render_view(a_day_at_work(), "openai-chat") == COMMON | {
+        "tools": [{"type": "function", "function": {**TOOL, "parameters": SCHEMA}}],
         "messages": [
             {"role": "system", "content": "You write code."},
             {"role": "user", "content": "Fix it."},
@@ -95,27 +85,19 @@ def test_chat_completions_are_said_message_by_message() -> None:
 
 
 def test_responses_are_said_item_by_item() -> None:
-    body = render_view(a_day_at_work().view(), "openai-responses")
-
-    tool = {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}
     calls = [
         {"type": "function_call", "call_id": name, "name": "read", "arguments": arguments}
-        for name, arguments in (("c1", '{"path": "a.py"}'), ("c2", '{"path":"b.py"}'))
+        for name, arguments in (("c1", FIRST), ("c2", SECOND))
     ]
-    assert body == {
-        "model": "m",
-        "max_tokens": 9,
+    assert render_view(a_day_at_work(), "openai-responses") == COMMON | {
         "instructions": "You write code.",
-        "tools": [{"type": "function", **tool, "strict": False}],
+        "tools": [{"type": "function", **TOOL, "parameters": SCHEMA, "strict": False}],
         "input": [
-            spoken("user", "Fix it."),
-            spoken("assistant", "I look."),
-            *calls,
+            *(spoken("user", "Fix it."), spoken("assistant", "I look."), *calls),
             {"type": "function_call_output", "call_id": "c1", "output": "x = 1"},
             {"type": "function_call_output", "call_id": "c2", "output": "no such file"},
             spoken("developer", "Time is short."),
-            spoken("assistant", "Fixed."),
-            spoken("user", "Thanks."),
+            *(spoken("assistant", "Fixed."), spoken("user", "Thanks.")),
         ],
     }
 
@@ -149,7 +131,7 @@ def test_neutral_says_everything_where_it_stands() -> None:
 
 
 def test_a_body_shares_nothing_with_the_view() -> None:
-    view = a_day_at_work().view()
+    view = a_day_at_work()
     for name in RENDERERS:
         before = json.dumps(render_view(view, name))
 
@@ -158,9 +140,6 @@ def test_a_body_shares_nothing_with_the_view() -> None:
         body["tools"][0].get("input_schema", {})["spoiled"] = True
 
         assert json.dumps(render_view(view, name)) == before
-
-
-# Who speaks when
 
 
 def test_a_result_stands_with_its_call_and_one_without_output_is_a_placeholder() -> None:
@@ -206,9 +185,6 @@ def test_who_speaks_makes_the_messages() -> None:
     # The user speaks first even where the log begins with the model.
     messages = render_view(Talk(Block.assistant("Hello!")).view(), "anthropic")["messages"]
     assert messages[0] == {"role": "user", "content": [text("[the conversation begins here]")]}
-
-
-# Thinking
 
 
 def kinds_said(view: HistoryView) -> list[str]:

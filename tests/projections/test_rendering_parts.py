@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from recorded_views import Talk, reasoning, thought
 from renderings import PDF, PNG, PROVIDERS, call, iter_requests, result, text
@@ -11,13 +10,10 @@ from story import Chapters, Story, chapters
 
 from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text
 from cutbank.domain.compaction_events import Replacement
-from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.block_statuses import compute_status_ranges
 from cutbank.projections.rendering import summary_message
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
-
-# What a provider made itself
 
 
 def responses_item(**item: Any) -> Native:
@@ -36,11 +32,9 @@ def test_reasoning_goes_back_before_the_item_that_it_led_to() -> None:
     assert [item["type"] for item in items] == kinds
     assert [item.get("id") for item in items] == [None, "rs_2", "fc_1", None]
 
-
-def test_reasoning_that_only_a_server_held_is_left_out_where_it_kept_nothing() -> None:
+    # What only a server held is left out where it kept nothing.
     native = responses_item(type="reasoning", id="rs_1", summary=[])
     talk = Talk(Block.user("Go."), Block.thinking("", native=native), Block.assistant("Done."))
-
     for kinds in (["message", "reasoning", "message"], ["message", "message"]):
         items = render_view(talk.view(), "openai-responses")["input"]
         assert [item["type"] for item in items] == kinds
@@ -93,9 +87,6 @@ def test_what_a_provider_made_goes_back_to_it_alone() -> None:
         assert ("web_search" in body) is ("search_result" in body) is name.startswith("anthropic")
 
 
-# Calls
-
-
 def test_an_id_that_is_made_up_is_one_that_nobody_has_and_one_too_long_is_cut() -> None:
     talk = Talk(call("__2"), call("!"), result("!"), result("__2"), call("__2"))
     messages = render_view(talk.view(), "openai-chat")["messages"]
@@ -128,10 +119,7 @@ def test_a_hidden_call_shows_what_stands_in_its_place() -> None:
         assert "secret" not in json.dumps(render_view(view, name))
 
 
-# Images and documents
-
-
-def test_neutral_holds_what_a_text_cannot() -> None:
+def test_neutral_holds_what_a_text_cannot_and_in_chat_an_image_follows_its_message() -> None:
     talk = Talk(Block(kind=Kind.IMAGE, media=PNG, name="cat"), thought("hm"), call("c1"))
     talk.say(result("c1", (Text(text="two"), PDF)))
 
@@ -142,12 +130,8 @@ def test_neutral_holds_what_a_text_cannot() -> None:
     assert (thinking["kind"], thinking["native"]["provider"]) == ("thinking", "anthropic")
     assert [part["type"] for part in answer["parts"]] == ["text", "document"]
 
-
-def test_an_image_that_a_tool_gave_follows_its_message_in_chat() -> None:
     talk = Talk(call("c"), result("c", (Text(text="a cat"), PNG)), Block.user("Nice."))
-
     _, answer, image, user = render_view(talk.view(), "openai-chat")["messages"]
-
     assert answer["content"] == "a cat\n[image image/png: 4 bytes]"
     assert [part["type"] for part in image["content"]] == ["text", "image_url"]
     assert image["content"][1]["image_url"]["url"] == "data:image/png;base64,iVBORw=="
@@ -170,9 +154,6 @@ def test_media_go_as_far_as_the_provider_takes_them() -> None:
         for name, _, body in iter_requests(talk.view()):
             assert "This:" in body, (name, media)
             assert media is not bitmap or "[image a.bmp image/bmp: 2 bytes]" in body, name
-
-
-# Summaries, and the rest of the request
 
 
 def test_a_summary_is_known_again_and_a_text_that_quotes_one_is_none() -> None:
@@ -221,11 +202,6 @@ def test_each_provider_is_sent_tools_in_its_own_form() -> None:
         assert sent["openai-chat"][0]["function"]["parameters"] == schema
         assert sent["openai-responses"][0].items() >= {"name": "t", "parameters": schema}.items()
         assert all(each[1].items() >= {"type": "web_search"}.items() for each in sent.values())
-
-
-def test_a_format_that_does_not_exist_is_refused_by_naming_those_that_do() -> None:
-    with pytest.raises(InvalidSettingError, match=f"no format 'klingon'.* {', '.join(RENDERERS)}"):
-        render_view(Talk().view(), "klingon")
 
 
 def test_an_older_version_says_a_view_as_it_was_said_then() -> None:

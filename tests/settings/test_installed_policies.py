@@ -122,7 +122,9 @@ BROKEN = [
 ]
 
 
-def test_a_broken_package_is_one_line_and_breaks_no_other(install: Install) -> None:
+def test_a_broken_package_is_one_line_and_breaks_no_other(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number, (code, wrong) in enumerate(BROKEN):
         # Entry points of one name in several packages are refused: each has a name of its own.
         package, name = f"wreck_{number}", f"broken-{number}"
@@ -136,26 +138,21 @@ def test_a_broken_package_is_one_line_and_breaks_no_other(install: Install) -> N
         assert wrong in said
         assert "\n" not in said
 
+    # Of two packages with one name neither is guessed.
+    for side in ("left", "right"):
+        install(f"{side}_bank", source(side, "bank"), side)
+    for side, other in (("left", "right"), ("right", "left")):
+        with pytest.raises(InvalidSettingError, match=f"'bank' is a name of '{other}' of {other}_"):
+            policy_catalog.get_policy(side)
+
     install("sound", source("sound", "whole"), "sound")
     assert policy_catalog.get_policy("whole").name == "sound"
     with pytest.raises(InvalidSettingError, match=r"no policy 'basalt'; .* wreck_0 1.2"):
         policy_catalog.get_policy("basalt")
 
-
-def test_of_two_packages_with_one_name_neither_is_guessed(install: Install) -> None:
-    for side in ("left", "right"):
-        install(f"{side}_bank", source(side, "bank"), side)
-
-    for side, other in (("left", "right"), ("right", "left")):
-        with pytest.raises(InvalidSettingError, match=f"'bank' is a name of '{other}' of {other}_"):
-            policy_catalog.get_policy(side)
-
-
-def test_a_policy_of_ours_asks_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked(**_: str) -> None:
+    def ask(**_: str) -> None:
         raise AssertionError("packages were asked")
 
     policy_catalog.list_package_policies.cache_clear()
-    monkeypatch.setattr("importlib.metadata.entry_points", asked)
-
+    monkeypatch.setattr("importlib.metadata.entry_points", ask)
     assert policy_catalog.get_policy(DEFAULT_POLICY).name == DEFAULT_POLICY

@@ -1,7 +1,7 @@
 """Settings: what holds, where it came from, and how a mistake is named by its line."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -100,24 +100,19 @@ def test_what_a_file_says_holds_with_its_line_and_the_rest_is_as_it_was(tmp_path
 
 
 def test_every_setting_says_what_it_is_for_and_in_which_unit() -> None:
-    sections = list(find_sections(Settings))
-    scalars = [
-        about.scalar
-        for section in sections
-        for name in section.model_fields
-        if not (about := describe_setting(section, name)).section
-    ]
+    sections: list[type[Section]] = [Settings]
+    scalars = []
+    for section in sections:
+        for name in section.model_fields:
+            about = describe_setting(section, name)
+            if about.section:
+                sections.append(about.section)
+            else:
+                scalars.append(about.scalar)
 
     assert len(scalars) > 30
     assert all(one.help for one in scalars)
     assert not [one for one in scalars if one.type in {int, float} and not one.unit]
-
-
-def find_sections(section: type[Section]) -> Iterator[type[Section]]:
-    yield section
-    for name in section.model_fields:
-        if below := describe_setting(section, name).section:
-            yield from find_sections(below)
 
 
 def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
@@ -171,17 +166,17 @@ def test_the_file_is_the_named_one_else_the_variables_else_the_usual(
     assert load_settings(environ=environ).summary.retries == 2
     assert load_settings(named, environ).summary.retries == 4
 
-
-def test_a_file_that_was_named_has_to_be_there(tmp_path: Path) -> None:
+    # A file that was named has to be there.
     missing = tmp_path / "none.toml"
-
-    for environ, path in (({}, missing), ({"CUTBANK_SETTINGS": str(missing)}, None)):
-        with pytest.raises(InvalidSettingError, match=r"none\.toml does not exist"):
+    refused: list[tuple[dict[str, str], Path | str | None, str]] = [
+        ({}, missing, r"none\.toml does not exist"),
+        ({"CUTBANK_SETTINGS": str(missing)}, None, r"none\.toml does not exist"),
+        ({}, tmp_path, "cannot be read"),
+        ({}, " ", "needs the path"),
+    ]
+    for environ, path, says in refused:
+        with pytest.raises(InvalidSettingError, match=says):
             load_settings(path, environ)
-    with pytest.raises(InvalidSettingError, match="cannot be read"):
-        load_settings(tmp_path, {})
-    with pytest.raises(InvalidSettingError, match="needs the path"):
-        load_settings(" ", {})
 
 
 MISTAKES = [
@@ -249,6 +244,7 @@ def test_all_mistakes_are_named_at_once_and_in_order(tmp_path: Path) -> None:
 
 
 def test_a_mistake_in_the_environment_names_the_variable(tmp_path: Path) -> None:
+    deep = "COMPACTION_SETTINGS__KEEP_TOKENS__X"
     for variable, value, words in (
         ("COMPACTION_LIMIT", "many", ' is "many"; it takes a whole number of tokens from 1, or'),
         ("COMPACTION_LIMT", "3", " is no setting; did you mean limit?"),
@@ -257,14 +253,14 @@ def test_a_mistake_in_the_environment_names_the_variable(tmp_path: Path) -> None
         ("HOOKS_COMMANDS", "[{", ' is "[{"; it takes a list of tables'),
         ("PINS_KINDS", "user,usr", ": pins.kinds[1] is"),
         ("COMPACTION_POLICY", "none", ' is "none", which is no policy'),
-        ("COMPACTION_SETTINGS__KEEP_TOKENS__X", "3", ": compaction.settings.keep_tokens is {"),
+        (deep, "3", ": compaction.settings.keep_tokens is {"),
     ):
         (said,) = mistakes(tmp_path, "", {f"CUTBANK_{variable}": value})
         assert said.startswith(f"CUTBANK_{variable}{words}")
 
-    variable = "CUTBANK_COMPACTION_SETTINGS__KEEP_TOKENS__X"
-    (said,) = mistakes(tmp_path, "[compaction.settings]\nkeep_tokens = 3\n", {variable: "1"})
-    assert said == f"{variable} sets nothing: compaction.settings.keep_tokens is no table"
+    text = "[compaction.settings]\nkeep_tokens = 3\n"
+    (said,) = mistakes(tmp_path, text, {f"CUTBANK_{deep}": "1"})
+    assert said == f"CUTBANK_{deep} sets nothing: compaction.settings.keep_tokens is no table"
 
 
 def test_a_key_is_refused_and_never_repeated(tmp_path: Path) -> None:
@@ -299,12 +295,10 @@ def test_a_key_is_refused_and_never_repeated(tmp_path: Path) -> None:
 
 
 def test_ordinary_values_are_not_taken_for_keys() -> None:
-    for value in (
-        *("us.anthropic.claude-sonnet-4-20250514-v1:0", "https://example.com:8080/v1"),
-        *("openrouter:anthropic/claude-haiku-4.5", "/usr/local/bin/summarise", "0123456789abcdef"),
-        *("Basic knowledge of rivers", "send --password=$SECRET"),
-    ):
-        assert not has_key(value)
+    values = ["us.anthropic.claude-sonnet-4-20250514-v1:0", "openrouter:anthropic/claude-haiku-4.5"]
+    values += ["https://example.com:8080/v1", "/usr/local/bin/summarise", "0123456789abcdef"]
+    values += ["Basic knowledge of rivers", "send --password=$SECRET"]
+    assert not [value for value in values if has_key(value)]
     assert not any(is_key_name(name) for name in ("keep_tokens", "key_from", "tokens", "monkey"))
     assert show_value("x" * 100).endswith("…")
 

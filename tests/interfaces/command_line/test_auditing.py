@@ -71,7 +71,6 @@ def test_a_part_of_the_story_and_one_at_a_coordinate_have_the_fates_of_then(
     assert (then["at"], then["boundary"], before["boundary"]) == (9, None, None)
     for story in (then["story"], before["story"]):
         assert {one["fate"] for one in story if one["what"] == "block"} == {"visible"}
-    assert max(one.get("position", 0) for one in then["story"]) == 9
 
 
 def test_a_served_call_is_proved_to_the_byte_and_rendered_as_asked(run: Run, served: bytes) -> None:
@@ -168,32 +167,37 @@ def test_the_coordinate_of_a_call_is_understood_wherever_a_view_is_named(
 COMPACT = ("compact", "long", "--set", "keep_tokens=1000")
 
 
-def tell(address: str, *calls: tuple[str, dict[str, object], str]) -> None:
-    """Store the session `facts`, which asks, calls tools and goes on."""
+def test_what_is_lost_is_said_with_its_handles_and_what_was_used_again_comes_first(
+    run: Run, address: str
+) -> None:
+    paths = "\n".join(f"src/river/arm_{n}/bed_{n}.py" for n in range(600))
     with open_store(address) as store:
         session = store.session("facts")
         session.append(Block.user("What is there?"))
-        for number, (name, arguments, content) in enumerate(calls):
+        for n in range(40):
+            source = f"tools.look_up(part_{n})" if n < 20 else "tools.list()"
+            listing = paths if n == 0 else f"river_bed_{n}()  took 0.{n + 11}s"
             session.append(
-                ToolCall(tool_call_id=f"c{number}", name=name, arguments=arguments),
-                ToolResult(tool_call_id=f"c{number}", content=content),
+                ToolCall(tool_call_id=f"c{n}", name="script", arguments={"source": source}),
+                ToolResult(tool_call_id=f"c{n}", content=listing),
             )
         session.append(Block.user("Go on."), Block.assistant("I go on."))
+    run("compact", "facts", "--set", "keep_tokens=10", "--set", "summary_tokens=40")
+    used = run("diff", "facts", "--json").json["lost"][5]["key"]
+    run("append", "facts", "--role", "assistant", f"It is {used}.")
 
-
-def test_what_is_lost_is_said_with_its_handles(run: Run, address: str) -> None:
-    paths = "\n".join(f"src/river/arm_{n}/bed_{n}.py" for n in range(600))
-    tell(address, ("find", {"in": "src"}, paths))
-    run("compact", "facts", "--set", "keep_tokens=10")
-
-    answer = run("diff", "facts", "--full").out
-    short = run("diff", "facts").out
-
+    short, full = run("diff", "facts").out, run("diff", "facts", "--full").out
     lost = run("diff", "facts", "--json").json["lost"]
+
     assert len(lost) > 100
-    assert all(f"{fact['fact']}  #5" in answer for fact in lost)
-    assert f"lost: {len(lost)} facts nowhere in the new view" in short
-    assert f"... and {len(lost) - 20} more facts: --full lists all" in short
+    assert lost[0]["key"] == used
+    minor = {one["key"] for one in lost if one["minor"]}
+    assert minor >= {"0.13s", "tools.look_up"}
+    assert all(f"{fact['fact']}  #" in full for fact in lost)
+    assert f"lost: {len(lost) - len(minor)} facts nowhere in the new view" in short
+    assert "more facts: --full lists all" in short
+    assert not re.search(r"identifier +tools\.look_up", short)
+    assert f"left out: {len(minor)} unused numbers and words of tool calls" in short
 
 
 def test_a_diff_shows_one_compaction_and_a_lineage_is_a_tree_of_all(
@@ -208,7 +212,6 @@ def test_a_diff_shows_one_compaction_and_a_lineage_is_a_tree_of_all(
     assert "compaction 1 on main" in said
     assert f"{len(left)} blocks left" in said
     assert f"{left[0]['handle']} {left[0]['kind']}, " in said
-    assert "a summary of" in said
     run("append", "long", "more " * 5_000)
     run(*COMPACT)
     run("revert", "long")
@@ -216,11 +219,9 @@ def test_a_diff_shows_one_compaction_and_a_lineage_is_a_tree_of_all(
     said = run("lineage", "long").out
     boundaries = run("lineage", "long", "--json").json["lineages"][0]["boundaries"]
 
-    assert "served from #" in said
-    assert "reverted at #" in said
-    assert "left with compaction 1; the summary of 1 replaces them" in said
+    for words in ("served from #", "reverted at #", "the summary of 1 replaces them"):
+        assert words in said
     assert [one["compaction"] for one in boundaries] == [1, 2]
-    assert boundaries[0]["boundary"] == 3
     assert run("diff", "long", "2", "--json").json["after"]["compaction"] == 2
     with open_store(address) as store:
         tree = cutbank.lineage_tree(store.session("long"))
@@ -246,29 +247,3 @@ def test_a_page_is_written_beside_the_answer(
     assert "is there already" in again.err
     assert as_json["page"] == str(other)
     assert other.exists()
-
-
-def test_what_nobody_misses_is_left_out_and_what_was_used_again_comes_first(
-    run: Run, address: str
-) -> None:
-    calls: list[tuple[str, dict[str, object], str]] = []
-    for call in range(40):
-        source = f"tools.look_up(part_{call})" if call < 20 else "tools.list()"
-        listing = f"{900 + call}: river_bed_{call}()  took 0.{call + 11}s"
-        calls.append(("script", {"source": source, "max_output_tokens": 900}, listing))
-    tell(address, *calls)
-    run("compact", "facts", "--set", "keep_tokens=10", "--set", "summary_tokens=40")
-    lost = run("diff", "facts", "--json").json["lost"]
-    word = [one["key"] for one in lost if not one["minor"]][5]
-    run("append", "facts", "--role", "assistant", f"It is {word}.")
-
-    said = run("diff", "facts").out
-    lost = run("diff", "facts", "--json").json["lost"]
-
-    assert lost[0]["key"] == word
-    minor = {one["key"] for one in lost if one["minor"]}
-    assert {"tools.look_up", "0.13s"} <= minor
-    assert not any(key.startswith("river_bed") for key in minor)
-    assert "identifier tools.look_up" not in said
-    assert f"left out: {len(minor)} unused numbers and words of tool calls" in said
-    assert "0.13s" in run("diff", "facts", "--full").out

@@ -151,43 +151,28 @@ def test_any_text_survives_any_terminal(run: Run, tmp_path: Path) -> None:
         assert json.loads(recalled.decode(encoding))["recalled"][0]["text"] == text
 
 
-@pytest.fixture(autouse=True)
-def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the demo leaves behind goes where the tests clean up."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-
-
-def test_the_demo_answers_in_json(run: Run, tmp_path: Path) -> None:
-    answer = run("demo", "--json", "--db", tmp_path / "x.db")
-
-    tour = answer.json
-    assert (answer.code, tour["errors"]) == (0, 0)
-    assert tour["database"] == str(tmp_path / "x.db")
-    assert tour["before"]["tokens"] > 150_000 > tour["after"]["tokens"]
-    assert tour["compaction"]["compacted"]
-    assert sum(kind["blocks"] for kind in tour["left"]["kinds"].values()) > 100
-    assert tour["recalled"]
-    assert all(one["original"] for one in tour["recalled"])
-    assert tour["verify"]["ok"]
-    with open_store(tmp_path / "x.db") as store:
-        session = store.session(tour["session"], create=False)
-        assert session.view().tokens == tour["after"]["tokens"]
-        assert not session.log.state.open_calls
-        assert len(session.recall(search="never touch the migrations folder")) > 0
-
-
 def test_the_demo_compacts_recalls_and_verifies_and_a_second_one_says_what_there_is(
-    run: Run, file: Path, tmp_path: Path
+    run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     answer = run("demo", "--db", tmp_path / "x.db")
     again = run("demo", "--db", tmp_path / "x.db")
+    as_json = run("demo", "--json", "--db", tmp_path / "y.db")
 
-    assert answer.code == again.code == 0
+    assert answer.code == again.code == as_json.code == 0
     assert len(answer.out.splitlines()) <= 80
     for word in ("before", "after", "recall", "as before it left", "Verify", "sha256"):
         assert word in answer.out
     assert "NOT" not in answer.out
     assert "since the last compaction" in again.out
+    tour = as_json.json
+    assert tour["before"]["tokens"] > 150_000 > tour["after"]["tokens"]
+    assert all(one["original"] for one in tour["recalled"])
+    assert (tour["errors"], tour["compaction"]["compacted"], tour["verify"]["ok"]) == (
+        0,
+        True,
+        True,
+    )
     assert not file.exists(), "the demo has a database of its own"
 
 

@@ -16,16 +16,6 @@ from cutbank.domain.session_events import Parent
 from .conftest import Answer, Refusals, Run, answered_wrongly
 
 LONG = "the clay under the river bank slid in the night and nobody had seen it coming " * 160
-KINDS = {
-    "rests": "resting",
-    "small": "small",
-    "calls": "waiting",
-    "sleeps": "asleep",
-    "closed": "closed",
-    "helps": "sub-agent",
-    "forked": "small",
-    "compacted": "compacted",
-}
 
 
 @pytest.fixture
@@ -62,7 +52,6 @@ def test_what_is_due_in_the_named_namespaces_is_done_once_and_shown(
     assert len(done.json["workers"]) == 1
     assert (again.code, again.out.splitlines()[0]) == (0, "nothing was to be done")
     assert "  2 sessions: no activity since the last compaction" in again.out
-    assert done.json["left_alone"] == {"compacted": 2}
     assert (status["due"], status["done"], status["done_in_day"]) == (0, 2, 2)
     assert {one["session"] for one in status["done_lately"]} == {"one", "two"}
     assert len(run("idle", "--status", "--json", "--last", "1").json["done_lately"]) == 1
@@ -98,9 +87,10 @@ def test_wrong_options_are_refused_in_one_line(run: Run, address: str) -> None:
     assert "$0.0000 of $1.00 in this hour" in run("idle", "--status").out
 
 
-@pytest.fixture
-def all_kinds(address: str, file: Path) -> str:
-    """A session of each kind that idle work tells from others."""
+@pytest.mark.usefixtures("work")
+def test_sessions_are_listed_from_the_index_as_from_the_log_with_their_idle_state(
+    run: Run, address: str, file: Path
+) -> None:
     rest(address, "rests", "compacted")
     with open_store(address) as store:
         for key in ("small", "calls", "sleeps", "closed"):
@@ -113,40 +103,27 @@ def all_kinds(address: str, file: Path) -> str:
         compacted = store.session("compacted")
         compacted.compact(options=CompactionOptions(settings={"keep_tokens": "1000"}))
         compacted.log.compactor("a what-if")
-    return address
-
-
-def test_sessions_are_listed_from_the_index_as_from_the_log_with_their_idle_state(
-    run: Run, all_kinds: str, work: Callable[..., Answer]
-) -> None:
-    with open_store(all_kinds) as store:
         known = [session_to_json(session) for session in store.sessions()]
     run("idle", "--once")  # by the settings nothing is at rest yet
 
     listed = run("sessions", "--json").json
 
     assert [{name: one[name] for name in known[0]} for one in listed] == known
-    assert read_idle_states(run) == KINDS
+    states = {"rests": "resting", "small": "small", "calls": "waiting", "sleeps": "asleep"}
+    states |= {"closed": "closed", "helps": "sub-agent", "forked": "small"}
+    assert read_idle_states(run) == states | {"compacted": "compacted"}
     until = {one["session"]: one["idle_until"] for one in listed}
-    assert until["rests"] is not None
-    assert until["small"] is None
+    assert (until["rests"] is None, until["small"]) == (False, None)
 
-
-def test_where_no_index_can_be_kept_sessions_are_read_from_the_log(
-    run: Run, all_kinds: str, file: Path
-) -> None:
-    whole = run("sessions", "--json").json
+    # Where no index can be kept, sessions are read from the log.
     index = file.with_name("test.read.db")
     index.unlink()
     index.mkdir()
-
     answer = run("sessions", "--json")
-
-    assert answer.code == 0
-    assert "so nothing is known of idle work" in answer.err
-    assert [one["session"] for one in answer.json] == [one["session"] for one in whole]
+    assert (answer.code, "so nothing is known of idle work" in answer.err) == (0, True)
+    assert [one["session"] for one in answer.json] == [one["session"] for one in listed]
     assert {one["idle"] for one in answer.json} == {None}
-    assert set(answer.json[0]) == set(whole[0])
+    assert set(answer.json[0]) == set(listed[0])
 
 
 def test_an_agent_says_when_it_goes_on_and_takes_it_back(run: Run, long_talk: Path) -> None:

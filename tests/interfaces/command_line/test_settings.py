@@ -99,11 +99,3 @@ def test_every_policy_is_listed_with_its_presets_and_settings(run: Run, file: Pa
             (line,) = [line for line in part.splitlines() if f"@{preset['name']} " in line]
             assert all(f"{setting}=" in line for setting in presets[preset["name"]])
     assert not file.exists()
-
-
-def test_a_preset_is_taken_with_settings_over_it(run: Run, long_talk: Path) -> None:
-    words = ("--policy", "tunacode@as_shipped", "--set", "keep_recent_tokens=1000")
-
-    outcome = run("compact", "long", *words, "--json").json
-
-    assert (outcome["compacted"], outcome["policy"]) == (True, "retention-window")

@@ -62,13 +62,12 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_built_in_ones_are_found() -> None:
+    llm = get_summarizer("llm", model="anthropic:x", window="5_000")
+    command = get_summarizer("command", argv="notes --brief 'all of it'")
+
     assert get_summarizer("extractive") == ExtractiveSummarizer()
-    assert get_summarizer("llm", model="anthropic:x", window="5_000") == LlmSummarizer(
-        "anthropic:x", window=5_000
-    )
-    assert get_summarizer("command", argv="notes --brief 'all of it'") == CommandSummarizer(
-        ("notes", "--brief", "all of it")
-    )
+    assert llm == LlmSummarizer("anthropic:x", window=5_000)
+    assert command == CommandSummarizer(("notes", "--brief", "all of it"))
 
 
 def test_a_package_brings_its_own() -> None:
