@@ -295,10 +295,11 @@ def _hears_interrupts() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_hears_interrupts")
 def test_an_interrupt_leaves_no_program_behind(program: Program, tmp_path: Path) -> None:
-    # The program itself interrupts who waits for it, as Ctrl+C does.
+    # The program itself interrupts who waits for it, as Ctrl+C does, once it has been told all.
     number = tmp_path / "number"
     hook = program(
-        "import os, signal\n"
+        "import os, signal, sys\n"
+        "sys.stdin.read()\n"
         f"open({str(number)!r}, 'w').write(str(os.getpid()))\n"
         "os.kill(os.getppid(), signal.SIGINT)\n"
         f"{HANGS}"
