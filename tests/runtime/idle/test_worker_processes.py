@@ -204,6 +204,7 @@ def test_hanging_up_restarts_workers_with_their_settings_as_they_are_then(
         settings.write_text("")
         worker.process.send_signal(signal.SIGHUP)
         assert both_done(worker)
+        worker.until_file(health, lambda said: all(said.get("workers", [1])))
         document = stopped(worker)
 
     assert (document["done"], len(document.get("workers", [1]))) == (2, processes)
