@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from math import inf
 from random import shuffle
 from threading import RLock
+from time import monotonic
 from typing import Any
 
 from eventsourcing.persistence import PersistenceError
@@ -34,6 +36,8 @@ MAX_LOOK_INTERVAL = timedelta(seconds=30)
 """The longest that a newly resting session or an expired lease stays unnoticed."""
 FIRST_PAUSE = timedelta(seconds=1)
 """The pause after the first failure of the database; it doubles with each further one."""
+MAX_WAIT_S = 1.0
+"""The longest single wait for what runs."""
 _CONTENTION_FACTOR = 16
 """After meeting another worker at a session, start with a random one of so many due sessions."""
 
@@ -129,7 +133,12 @@ class IdleWorker:
         works = [one.work for one in self.running_attempts]
         if self._upkeep is not None:
             works.append(self._upkeep)
-        return not wait(works, timeout).not_done
+        ends_at = inf if timeout is None else monotonic() + timeout
+        # In turns: a signal that comes just as a wait begins is handled only when it ends.
+        while wait(works, max(0, min(MAX_WAIT_S, ends_at - monotonic()))).not_done:
+            if monotonic() >= ends_at:
+                return False
+        return True
 
     def stop(self, timeout: float | None = None) -> bool:
         """Begin nothing more, cancel what runs and wait; return whether all has ended.
