@@ -317,7 +317,7 @@ def test_who_reads_anew_knows_what_who_followed_knows(store: SessionStore, seed:
                 compact(session, keep=5)
             case "v" if session.view().boundary and not dice.randrange(3):
                 session.revert()
-            case "x":
+            case "x" if entries:
                 session.pin(entries[0].position)
             case _:
                 pass

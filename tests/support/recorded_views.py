@@ -99,7 +99,7 @@ class Talk:
 
     def _record(self, kind: type[Event], **fields: Any) -> int:
         position = self.position + 1
-        event = kind(**ENVELOPE | {"originator_version": position} | fields)
+        event = kind(**{**ENVELOPE, "originator_version": position, **fields})
         stored = repr(event).encode("utf-8", "surrogatepass")
         digest = blake2b(stored, digest_size=16).digest()
         tokens = estimate_block(fields["block"]) if "block" in fields else 0

@@ -147,11 +147,11 @@ class Program(TyperGroup):
         super().__init__(**attributes)
         self.commands: Any = dict.fromkeys(VERBS)
 
-    def get_command(self, _: Any, name: str) -> Any:
-        if name not in VERBS:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as the base has it
+        if cmd_name not in VERBS:
             return None
-        module, function = VERBS[name].split(".")
+        module, function = VERBS[cmd_name].split(".")
         verb = getattr(import_module(f"..commands.{module}", __package__), function)
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name)(add_shared_options(verb))
+        app.command(cmd_name)(add_shared_options(verb))
         return get_command(app)

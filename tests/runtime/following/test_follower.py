@@ -30,7 +30,7 @@ WAITS_S = 60.0
 
 def follower(store: SessionStore, folder: Path, **how: Any) -> TranscriptFollower:
     """A follower that is told of changes by its test, with `change`."""
-    return TranscriptFollower(store, [folder], **{"heard": lambda _: None} | how)
+    return TranscriptFollower(store, [folder], **{"heard": lambda _: None, **how})
 
 
 def change(one: TranscriptFollower, path: Path) -> None:

@@ -1,5 +1,7 @@
 """A coordinate names one view for ever, whatever is decided later."""
 
+from typing import Any
+
 import pytest
 from opened_stores import store_of
 from short_sessions import CutAt, compacted, number_of_rows, said, words
@@ -73,12 +75,13 @@ def test_lineages_are_views_of_their_own(session: StoredSession, five: list[int]
 def test_a_coordinate_that_does_not_exist_is_named(session: StoredSession, five: list[int]) -> None:
     compacted(session, five[2], lineage="other")
 
-    for coordinate, says in (
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
         ({"at": 999}, f"no position 999: it ends at {five[-1]}"),
         ({"at": 0}, "positions begin at 1"),
         ({"lineage": "x"}, r"no lineage 'x' \(there is: main, other\)"),
         ({"lineage": "other", "lineage_version": 99}, "no version 99"),
-    ):
+    )
+    for coordinate, says in wrong:
         with pytest.raises(NotFoundError, match=says):
             session.view(**coordinate)
 

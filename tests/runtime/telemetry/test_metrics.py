@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from clock import Clock
@@ -37,7 +37,7 @@ def writes(name: str, draft: Draft | None) -> Summarizer:
             raise ValueError
         return draft
 
-    return SimpleNamespace(name=name, summarize=summarize)
+    return cast("Summarizer", SimpleNamespace(name=name, summarize=summarize))
 
 
 def test_compactions_are_counted_by_what_set_them_off_and_became_of_them(

@@ -178,12 +178,13 @@ def test_a_file_that_grew_adds_what_is_new_and_goes_out_as_it_is_now(
     name: str, bodies: list[str], texts: list[str], store: SessionStore, tmp_path: Path
 ) -> None:
     path, out = tmp_path / "a.json", tmp_path / "out.json"
+    reports = []
     for body in bodies:
         path.write_text(body)
-        report = import_file(store, path)
+        reports.append(report := import_file(store, path))
         assert (report.format, report.errors, report.added > 0) == (name, [], True)
 
-    session = store.session(*report.sessions, create=False)
+    session = store.session(*reports[-1].sessions, create=False)
     assert [text for _, text, _ in said(session)] == texts
     if name != "aider-history":
         export(session, name, out)
