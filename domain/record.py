@@ -20,8 +20,10 @@ class Record(BaseModel):
     it. Constructing with an unknown field raises UnknownFieldError.
     """
 
-    # A field may keep a stored name that is not its own: it is read and constructed by both.
-    model_config = ConfigDict(frozen=True, extra="allow", validate_by_name=True)
+    # A field may keep a stored name that is not its own, by which it is read and written.
+    model_config = ConfigDict(
+        frozen=True, extra="allow", validate_by_name=True, serialize_by_alias=True
+    )
 
     if not TYPE_CHECKING:  # type checkers know the fields of each class
 

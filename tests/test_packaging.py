@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 RINGS = ("domain", "projections", "adapters")
 
 # Put together here, so that this file does not hold what it looks for.
-_HOSTS = ("pypi org", "pypi.python org", "pythonhosted org", "devpi net")
-INDEX_HOSTS = [host.replace(" ", ".") for host in _HOSTS]
+INDEX_HOSTS = [f"{name}.org" for name in ("pypi", "pypi.python", "pythonhosted")]
+INDEX_HOSTS.append(f"{'devpi'}.net")
 SOMEBODY = r"(?!(?:you|me|user|agent|alice|bob|ada|dev)\b)[A-Za-z0-9._-]+"
 A_HOME = re.compile(
     rf"(?<![\w.$}}])(?:/root[/]|/(?:home|Users)/{SOMEBODY})"

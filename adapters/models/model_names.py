@@ -6,12 +6,11 @@ Providers, OpenRouter, Bedrock, Vertex AI, LiteLLM and Pydantic AI all use names
 import re
 from dataclasses import dataclass
 
-_OWN_PREFIXES = (
-    *("anthropic", "azure", "cerebras", "cohere", "databricks", "deepseek", "fireworks", "google"),
-    *("groq", "mistral", "moonshotai", "novita", "openai", "openrouter", "ovhcloud", "perplexity"),
-    *("together", "x-ai", "zai"),
+_SAME_NAMES = (
+    "anthropic azure cerebras cohere databricks deepseek fireworks google groq mistral moonshotai"
+    " novita openai openrouter ovhcloud perplexity together x-ai zai"
 )
-PROVIDERS = {name: name for name in _OWN_PREFIXES} | {
+PROVIDERS = {name: name for name in _SAME_NAMES.split()} | {
     "azure_ai": "azure",
     "bedrock": "aws",
     "fireworks_ai": "fireworks",

@@ -185,7 +185,7 @@ def test_a_call_on_the_view_that_a_boundary_ended_says_nothing_of_this_one(
     assert window(session).usage is None
     assert window(session).used_tokens < 5_000
     call(session, 4_000)
-    call(session, 150_000, view=old)  # is told late, and hides no newer one
+    call(session, 150_000, view=old)  # is recorded late, and hides no newer one
     assert window(session).used_tokens == 4_000
 
     session.retract(first)  # undoes the boundary, and ends its view

@@ -59,7 +59,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("carried")
 def test_texts_have_the_tokens_that_openai_says() -> None:
-    # OpenAI's cookbook; the last but one is somebody's words, and no command.
+    # OpenAI's cookbook; the last but one is prose, and no command.
     texts = ("tiktoken is great!", "お誕生日おめでとう", "<|endoftext|>", "")
     for name, counts in {"cl100k_base": [6, 9, 7, 0], "o200k_base": [6, 8, 7, 0]}.items():
         assert [TiktokenCounter(name).count_text(text) for text in texts] == counts, name

@@ -2,7 +2,7 @@
 
 import pytest
 from agent_talk import Scripted, talk
-from summariser_talk import always
+from summarizer_talk import always
 
 import cutbank
 from cutbank import CompactionOptions, LoopOptions, SessionStore, StoredSession

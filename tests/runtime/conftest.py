@@ -8,7 +8,7 @@ from cutbank.domain.hooks import CompactionEvent
 
 @pytest.fixture
 def told(store: SessionStore) -> list[CompactionEvent]:
-    """All that is told of compactions in the store."""
+    """Every compaction event of the store."""
     heard: list[CompactionEvent] = []
     store.listeners.append(heard.append)
     return heard

@@ -96,7 +96,7 @@ def test_a_writer_waits_for_who_reads_a_file_at_rest(
         other.session("session").append(Block.user("more"))
 
         reading = reader.execute("SELECT notification_id FROM stored_events")
-        reading.fetchone()  # in use, whoever reads lets others write
+        reading.fetchone()  # a reader lets others write
         other.session("session").append(Block.user("and more"))
         reading.close()
         assert texts(one.session("session")) == ["words", "more", "and more"]

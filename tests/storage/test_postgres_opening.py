@@ -153,7 +153,7 @@ def test_a_schema_of_another_application_is_refused(
         cutbank.open(database)
 
     server.execute(f'DROP TABLE "{name}".songs'.encode())
-    # An empty schema that somebody made for cutbank is as good as none.
+    # An empty schema that was made for cutbank is used as if there were none.
     cutbank.open(database).close()
 
 

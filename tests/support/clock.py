@@ -13,7 +13,7 @@ class Clock:
 
 
 class StillClock(Clock):
-    """A clock that moves where it is told to alone."""
+    """A clock that moves only when a test moves it."""
 
     def __call__(self) -> datetime:
         return self.now

@@ -33,7 +33,7 @@ def tau_records(path: Path) -> Sessions:
 
 
 def swe_agent(path: Path) -> Sessions:
-    """Leave out the prompt of each step, which is made anew from the history."""
+    """Leave out the prompt of each step, which is rebuilt from the history."""
     whole = json.loads(path.read_text())
     for step in whole["trajectory"]:
         for name in ("query", "messages"):
@@ -72,7 +72,7 @@ def codex(path: Path) -> Sessions:
 
 
 SHOWN_BY_COPILOT = {
-    # What is shown to the person, or told of passing things; no model is sent it.
+    # What is shown to the user, or reports progress; no model is sent it.
     *("session.error", "session.idle", "session.info", "session.usage_info", "session.warning"),
     *("pending_messages.modified", "session.background_tasks_changed"),
     *("assistant.message_delta", "assistant.reasoning_delta", "assistant.intent"),

@@ -127,7 +127,7 @@ GUARD_S = 60.0
 
 
 class Held:
-    """A summariser with a price, whose first `holds` summaries wait until they are let go."""
+    """A summarizer with a price, whose first `holds` summaries wait until they are let go."""
 
     name = "held"
 

@@ -117,7 +117,7 @@ class Simulation:
         self.clock = StillClock()
         self.known: dict[str, Known] = {}
         self.told = Told()
-        self.summariser = Paid(self.clock, dict(failures or {}))
+        self.summarizer = Paid(self.clock, dict(failures or {}))
         self.workers: list[IdleWorker] = [None] * workers  # type: ignore[list-item]  # made below
         self.looks: list[datetime] = [self.clock.now] * workers
         self.late: Callable[[], float] = lambda: 0.0
@@ -127,7 +127,7 @@ class Simulation:
 
     def __enter__(self) -> Self:
         patch = self._stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(from_settings, "_make_summarizer", self._summariser)
+        patch.setattr(from_settings, "_make_summarizer", self._summarizer)
         self._open()
         return self
 
@@ -270,7 +270,7 @@ class Simulation:
     def _check_nobody_waits(self) -> None:
         now, hourly = self.clock.now, self.rules.hourly_usd
         if hourly is not None:
-            spent = sum(cost for at, cost in self.summariser.spent if at > now - SPEND_WINDOW)
+            spent = sum(cost for at, cost in self.summarizer.spent if at > now - SPEND_WINDOW)
             running = self.rules.concurrency * len(self.workers) * PRICE
             assert spent < hourly + running, f"{spent} in an hour"
         if hourly is not None or self.rules.find_resume_time(now) is not None:
@@ -307,5 +307,5 @@ class Simulation:
         for store in self.stores:
             store.close()
 
-    def _summariser(self, name: str, *_: object) -> Summarizer:
-        return ExtractiveSummarizer() if name == "extractive" else self.summariser
+    def _summarizer(self, name: str, *_: object) -> Summarizer:
+        return ExtractiveSummarizer() if name == "extractive" else self.summarizer

@@ -79,7 +79,7 @@ class Wants:
 
 @dataclass(frozen=True)
 class Scripted:
-    """A summariser that does what the test says while it is asked."""
+    """A summarizer that does what the test says while it is asked."""
 
     name: str
     says: Callable[[Material], Draft]
@@ -418,8 +418,8 @@ class TheInvariants(RuleBasedStateMachine):
             assert summary.text != text
 
     @rule(key=sessions)
-    def a_summariser_fails(self, key: str) -> None:
-        """Invariant 10: a failed summariser costs quality, never data."""
+    def a_summarizer_fails(self, key: str) -> None:
+        """Invariant 10: a failed summarizer costs quality, never data."""
 
         def fails(_: Material) -> Draft:
             raise ConnectionError("no route to the model")

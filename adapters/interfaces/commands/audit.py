@@ -179,9 +179,7 @@ def _event_to_json(event: Event) -> dict[str, Any]:
     return {
         "event": type(event).__name__,
         "when": format_timestamp(find_source_time(event) or event.timestamp),
-        "said": event.model_dump(
-            mode="json", exclude=_ENVELOPE_FIELDS, exclude_defaults=True, by_alias=True
-        ),
+        "said": event.model_dump(mode="json", exclude=_ENVELOPE_FIELDS, exclude_defaults=True),
     }
 
 
@@ -302,9 +300,9 @@ def _describe_event(event: Event, counts: CompactionCounts) -> str:
                 event, PromptSizeChange(before, after, SizeBasis.ESTIMATED), counts
             )
         case decisions.Summary(summarizer=who, tokens=tokens, covers=covers):
-            stands = f"replaces {format_handles(covers)}" if covers else "replaces nothing new"
+            effect = f"replaces {format_handles(covers)}" if covers else "replaces nothing new"
             model = f" ({event.model})" if event.model else ""
-            return f"summary by {who}{model}, {format_count(tokens, 'token')}, {stands}"
+            return f"summary by {who}{model}, {format_count(tokens, 'token')}, {effect}"
         case decisions.BoundaryActivated(boundary=boundary, effective_from=start):
             return f"compaction {counts[boundary]} is served from #{start} on"
         case decisions.PreparationDropped(boundary=boundary, reason=reason):

@@ -128,7 +128,7 @@ def _print_answer(
         except ExportError as error:
             why = str(error)
     if call.as_json:
-        print_json(measured.model_dump(mode="json", by_alias=True))
+        print_json(measured.model_dump(mode="json"))
     else:
         print_backtest(measured)
         for path in written:

@@ -15,6 +15,7 @@ from ....domain.pricing import Pricing, describe_pricing
 from ....projections.history_view import HistoryView
 from ...analysis.auditing.diffs import find_compaction_number
 from ...models.context_limits import make_overrides
+from ...models.model_catalog import look_up_facts
 from ...runtime.compaction.event_sink import make_status_listener
 from ...runtime.compaction.options import CompactionOptions
 from ...runtime.compaction.outcome import CompactionOutcome
@@ -159,9 +160,6 @@ def _price_outcome(
         return None
     facts = None
     if name := model or outcome.last_model:
-        # The catalog takes half a second to load.
-        from ...models.model_catalog import look_up_facts  # noqa: PLC0415 - start-up time
-
         facts = look_up_facts(name, overrides) or ModelFacts(name)
     return replace(outcome.pricing, model=facts, expected_calls=calls)
 

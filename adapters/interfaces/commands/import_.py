@@ -238,7 +238,7 @@ def _stop_on_signals(stop: Event) -> Iterator[None]:
     """Set `stop` on the first signal, so that the current file is finished; a second one kills."""
 
     def receive(number: int, _frame: FrameType | None) -> None:
-        # To restore the handlers here would be too early: the other signal may have arrived, too.
+        # The handlers stay, because the other signal may have arrived as well.
         if stop.is_set():
             os._exit(128 + number)
         stop.set()

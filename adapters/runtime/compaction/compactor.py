@@ -315,7 +315,7 @@ class Compactor:
         return make_stored_outcome(boundary, summary, "done before under the same key")
 
     def notify(self, moment: CompactionEventKind, **details: Any) -> None:
-        """Notify listeners of what happens besides a compaction."""
+        """Notify listeners of an event outside of a running compaction."""
         reader = self.reader
         event = CompactionEvent(moment, reader.key, reader.namespace, reader.lineage, **details)
         notify_listeners(self.listeners, event)

@@ -22,7 +22,7 @@ Notify = Callable[..., object]
 
 
 def ignore_event(moment: CompactionEventKind, **details: object) -> None:
-    """Notify nobody."""
+    """Ignore the event."""
 
 
 def notify_listeners(listeners: Sequence[Listener], event: CompactionEvent) -> list[Veto]:

@@ -86,7 +86,7 @@ class LineageWriter:
             raise StalePlanError("it was compacted, or tried, since it was found due")
 
     def _find_lease(self, requested: int) -> tuple[str | None, datetime] | None:
-        """Return who holds the lease of an open request, and until when; None if nobody does."""
+        """Return the worker with the lease of an open request, and the lease's end; or None."""
         if not requested:
             return None
         request = cast(CompactionRequested, self.reader.read_decision(requested))

@@ -172,9 +172,15 @@ class DueSessionIndex:
             if session.due_at and self._passed_over.get(session.id) != session.position:
                 attempts = session.attempts + (session.leased_until is not None)
                 due = (
-                    *(session.due_at, session.id, session.namespace, session.key),
-                    *(session.position, session.served_version, attempts),
-                    *(session.last_activity, session.in_use),
+                    session.due_at,
+                    session.id,
+                    session.namespace,
+                    session.key,
+                    session.position,
+                    session.served_version,
+                    attempts,
+                    session.last_activity,
+                    session.in_use,
                 )
                 found.append(_make_due(due))
         return sorted(found, key=lambda due: (due.due_at, due.id))
@@ -183,6 +189,13 @@ class DueSessionIndex:
 def _make_due(row: tuple[Any, ...]) -> DueSession:
     due_at, id, namespace, key, position, version, attempts, last_activity, in_use = row
     return DueSession(
-        *(datetime.fromisoformat(due_at), id, namespace, key, position, version, attempts),
-        *(datetime.fromisoformat(last_activity), in_use),
+        due_at=datetime.fromisoformat(due_at),
+        id=id,
+        namespace=namespace,
+        key=key,
+        position=position,
+        lineage_version=version,
+        attempts=attempts,
+        last_activity=datetime.fromisoformat(last_activity),
+        in_use=in_use,
     )

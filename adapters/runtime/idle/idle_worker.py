@@ -134,7 +134,8 @@ class IdleWorker:
         if self._upkeep is not None:
             works.append(self._upkeep)
         ends_at = inf if timeout is None else monotonic() + timeout
-        # In turns: a signal that comes just as a wait begins is handled only when it ends.
+        # Python handles a signal that arrives as a wait begins only when the wait ends, so no
+        # single wait is long.
         while wait(works, max(0, min(MAX_WAIT_S, ends_at - monotonic()))).not_done:
             if monotonic() >= ends_at:
                 return False

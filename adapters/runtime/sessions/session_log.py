@@ -12,6 +12,7 @@ from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState, derive_session_id
 from ....domain.session_events import Fork, Parent, ParentNamed, SessionOpened, SessionTitled
 from ....projections.history_view import HistoryView
+from ...storage.earlier_calls import read_logged_context
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
@@ -181,7 +182,6 @@ class SessionLog:
 
     def logged_context(self, lineage: str, limit: int | None = None) -> LoggedContext:
         """Read what the session's calls tell of its model's context, unless `limit` is given."""
-        from ...storage.earlier_calls import read_logged_context  # noqa: PLC0415 - start-up time
 
         if limit is not None:
             return NOTHING_LOGGED

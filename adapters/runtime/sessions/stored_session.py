@@ -14,6 +14,7 @@ from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState
 from ....domain.session_events import Fork, Parent, Usage
 from ....projections.history_view import HistoryView
+from ....projections.rendering.catalog import RENDERERS
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
 from .decisions import check_name, store_fork
@@ -118,7 +119,6 @@ class StoredSession:
         `append`. Returns where the blocks are; of an empty response, where the call is. Raises
         InvalidResponseError, and what `append` raises.
         """
-        from ....projections.rendering.catalog import RENDERERS  # noqa: PLC0415 - start-up time
         from .responses import read_response  # noqa: PLC0415 - start-up time
 
         read = read_response(response)

@@ -83,11 +83,11 @@ class Recorder(ApplicationRecorder):
 
     @abstractmethod
     def insert_batch(self, batch: Batch) -> Sequence[int]:
-        """Do as `insert_events` does, without waking anybody."""
+        """Store a batch and return its ids; the caller wakes the subscriptions."""
 
     @abstractmethod
     def insert_batches(self, batches: Iterable[Batch]) -> None:
-        """Do as `insert_all` does, without waking anybody."""
+        """Store all batches or none; the caller wakes the subscriptions."""
 
     @abstractmethod
     def encode_id(self, id: UUID) -> Any:

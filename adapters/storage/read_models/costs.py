@@ -10,6 +10,7 @@ from ....domain.errors import InvalidSettingError
 from ....domain.models import CallCost, ModelFacts, ModelOverride
 from ....domain.session_events import Usage
 from ....projections.read_models.timestamps import format_timestamp
+from ...models.model_catalog import look_up_facts
 from .read_models import ReadModels
 
 COST_GROUPS = ("day", "project", "model", "session")
@@ -174,9 +175,6 @@ class _PriceLookup:
     def price_call(self, call: _Call) -> CallCost | None:
         if call.model is None or (call.parts is not None and not self._overrides):
             return call.parts
-        # Loads the catalog only if there are such calls.
-        from ...models.model_catalog import look_up_facts  # noqa: PLC0415 - start-up time
-
         time = datetime.fromisoformat(call.called_at)
         named = (call.model, time.date())
         if named not in self._facts:

@@ -32,7 +32,7 @@ IMPORTED = datetime(2099, 1, 1, tzinfo=UTC)
 
 
 class TheAudit(TheInvariants):
-    """Agents, people and compactions at work, and somebody who writes down what models are sent."""
+    """Agents, users and compactions at work; a recorder notes what models are sent."""
 
     def __init__(self) -> None:
         super().__init__()

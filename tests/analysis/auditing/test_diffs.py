@@ -98,7 +98,7 @@ NEVER = "You must never drain the northern reservoir. Always ask the keeper firs
 DREDGE = "We decided to dredge by hand because machines stir up the mud."
 BOTH = [*looked("src/one.py", SEEN), *looked("src/three.py", SEEN)]
 FACTS: dict[str, tuple[list[AnyBlock], dict[str, str], list[str]]] = {
-    "what the summary tells is not lost, be it as a part": (
+    "what the summary tells is not lost, even as a part": (
         looked("river/bed.py"),
         {"summary": f"They read {BED} and met a SiltError."},
         [],

@@ -49,7 +49,7 @@ def digest_of(session: StoredSession) -> str:
 
 CHANGES: list[Callable[[StoredSession], Any]] = [
     lambda session: session.append(Block.user("More?")),
-    lambda session: session.append(Block.note("Seen by nobody.")),
+    lambda session: session.append(Block.note("Not sent to a model.")),
     lambda session: session.pin(3),
     lambda session: session.hide(6),
     lambda session: session.retract(6),

@@ -313,7 +313,7 @@ def test_nothing_is_said_of_fidelity_where_there_is_no_text(talks: SessionStore)
 
 
 class Session:
-    """One that knows itself, so that nobody but the collector can free it."""
+    """An object that refers to itself, so that only the garbage collector frees it."""
 
     def __init__(self) -> None:
         self.itself = self

@@ -220,7 +220,7 @@ class Looking(PolicyDecider):
 
     def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
         check_items(fold)
-        # What was worked out of earlier windows changes nothing, nor that nobody was asked.
+        # Results kept from earlier windows change nothing, and neither do calls that were left out.
         window = self._make_window(fold, Trigger.THRESHOLD)
         due = would(self.terms.policy, replace(window, memo={}))
         assert would(self.terms.policy, window) == due
@@ -278,7 +278,7 @@ PRUNING = {"prune_over": 100, "prune_to": 10, "preserve_recent": 2, "max_output_
 @pytest.mark.parametrize(
     ("turns", "words", "policy", "limit"),
     [
-        (30, 100, get_policy("preserve-zone", **PRUNING), 100_000),  # each view begins anew
+        (30, 100, get_policy("preserve-zone", **PRUNING), 100_000),  # each view starts again
         (1, 4_000, fitted("pi", LIMIT), LIMIT),  # a result alone is too long
     ],
 )

@@ -77,7 +77,7 @@ def talk(address: str, file: Path) -> Path:
             cutbank.ToolCall(tool_call_id="c1", name="read", arguments={"path": "a.py"}),
             cutbank.ToolResult(tool_call_id="c1", content="print('sandstone')\n" * 3),
             cutbank.Block.assistant("It prints sandstone."),
-            cutbank.Block.note("Seen by nobody."),
+            cutbank.Block.note("Not sent to a model."),
             cutbank.Block.user("Now b.py."),
             cutbank.ToolCall(tool_call_id="c2", name="read", arguments={"path": "b.py"}),
         )

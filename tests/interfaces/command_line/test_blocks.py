@@ -43,7 +43,7 @@ def test_a_list_of_sessions_fits_80_columns_and_says_what_each_is_about(
             session.append(Block.user(f"{number}. Why is the river brown, and since when is it?"))
             model = "claude-haiku-4-5" if number else "house-model-1"
             session.record_call(session.view(), call_id="1", model=model, usage=usage)
-        store.session("note", title="Seen by nobody").append(Block.note("x"))
+        store.session("note", title="Not sent to a model").append(Block.note("x"))
     act_as_terminal(monkeypatch)
     monkeypatch.setenv("COLUMNS", "80")
 
@@ -69,7 +69,7 @@ def test_show_marks_what_became_of_each_block(run: Run, talk: Path) -> None:
 
     assert "#3 user, 5 tokens  [pinned from the next boundary on]" in shown
     assert "#7 assistant, 5 tokens  [retracted]" in shown
-    assert "#8 note, 4 tokens  [never sent]" in shown
+    assert "#8 note, 5 tokens  [never sent]" in shown
     assert "    print('sandstone')" in shown
     assert "\nturn 2\n" in shown
     assert re.search(r"#11 tool_call read \(c2\), .*\[open\]", shown)
@@ -110,7 +110,7 @@ def test_a_view_is_for_people_and_for_programs_in_every_format(run: Run, talk: P
     assert run("view", "talk", "--json").json == neutral
     assert f"fingerprint {neutral['fingerprint']}" in shown
     assert "It prints sandstone." in shown
-    assert "Seen by nobody." not in shown
+    assert "Not sent to a model." not in shown
     kinds = [message["kind"] for message in neutral["messages"]]
     assert (neutral["format"], kinds[:3]) == ("neutral", ["user", "thinking", "tool_call"])
     for form, document in documents.items():

@@ -20,7 +20,7 @@ LONG = "the clay under the river bank slid in the night and nobody had seen it c
 
 @pytest.fixture
 def work(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
-    """Work once on sessions that are due as soon as somebody looks."""
+    """Work once on sessions that are already due."""
     monkeypatch.setenv("CUTBANK_IDLE_LEAST_UTILIZATION", "0.05")
     monkeypatch.setenv("CUTBANK_PINS_FIRST_PROMPT", "false")
     return lambda *words: run("idle", "--once", "--idle-time", "0", "--concurrency", "7", *words)

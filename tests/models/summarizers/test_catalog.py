@@ -1,4 +1,4 @@
-"""Summarisers are found by name, those of other packages as well."""
+"""Summarizers are found by name, those of other packages as well."""
 
 import sys
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from installed_packages import install_package
-from summariser_talk import items_of, material_of, steps
+from summarizer_talk import items_of, material_of, steps
 
 from cutbank.adapters.models.summarizers import llm_summarizer
 from cutbank.adapters.models.summarizers.command_summarizer import CommandSummarizer

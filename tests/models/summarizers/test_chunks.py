@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from summariser_talk import items_of, steps
+from summarizer_talk import items_of, steps
 
 from cutbank.adapters.models.summarizers.conversation_text import (
     Fence,

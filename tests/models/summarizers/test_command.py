@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from summariser_talk import items_of, material_of, steps
+from summarizer_talk import items_of, material_of, steps
 
 from cutbank.adapters.models.summarizers.command_summarizer import CommandSummarizer
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult

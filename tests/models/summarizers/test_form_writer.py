@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from own_form import LEAD, SPLIT, OwnForm
-from summariser_talk import Scripted, always, items_of, material_of, steps
+from summarizer_talk import Scripted, always, items_of, material_of, steps
 
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.models.summarizers.prompts import format_headings

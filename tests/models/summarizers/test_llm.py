@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from summariser_talk import Scripted, always, items_of, material_of, steps
+from summarizer_talk import Scripted, always, items_of, material_of, steps
 
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.domain.blocks import Block, ToolCall, ToolResult

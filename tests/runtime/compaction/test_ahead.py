@@ -33,7 +33,7 @@ EARLY = LoopOptions(prepare_at=0.5)
 
 @dataclass
 class Slow:
-    """A summarizer that is at it until it is told to end."""
+    """A summarizer that works until the test ends it."""
 
     begun: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
@@ -43,7 +43,7 @@ class Slow:
     def summarize(self, material: Material) -> Draft:
         self.asked.append(material)
         self.begun.set()
-        assert self.done.wait(PATIENCE), "nobody has told the summarizer to end"
+        assert self.done.wait(PATIENCE), "the summarizer was never ended"
         return Draft(f"Summary number {len(self.asked)}.")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from summariser_talk import items_of, material_of
+from summarizer_talk import items_of, material_of
 
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
 from cutbank.adapters.runtime.compaction.summary_chain import (

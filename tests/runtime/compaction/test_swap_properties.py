@@ -152,7 +152,7 @@ class Swapping(RuleBasedStateMachine):
     @rule()
     def an_attempt_fails(self) -> None:
         if self.session.log.lineages:
-            self.session.log.compactor().decisions.record_failure("a summariser was away")
+            self.session.log.compactor().decisions.record_failure("a summarizer was away")
 
     @invariant()
     def the_fold_in_memory_is_the_fold_of_the_log(self) -> None:

@@ -112,7 +112,7 @@ def test_an_hour_costs_no_more_than_it_may_and_what_ran_when_that_was_reached(
         simulation.pass_time(len(keys) * 3_700)
         simulation.check_all_done()
         assert len(simulation.done) == len(keys)
-        assert len(simulation.summariser.spent) == len(keys)
+        assert len(simulation.summarizer.spent) == len(keys)
 
 
 @settings(max_examples=3)

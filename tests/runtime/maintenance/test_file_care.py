@@ -1,4 +1,4 @@
-"""Old bodies and files take less room, say what they said, and are in nobody's way."""
+"""Old bodies and files take less room, keep their content, and block no other work."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -128,7 +128,7 @@ def test_what_is_damaged_or_in_cipher_stays_as_it_is_and_damage_is_told(
 def test_a_body_that_is_changed_while_it_is_packed_stays_as_it_is(
     site: Site, change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody erases it, or puts it in cipher, after it was read."""
+    """The file is erased or encrypted after it was read."""
     storage = type(site.storage)
     replace = storage.replace_bodies
 

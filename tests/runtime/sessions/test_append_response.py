@@ -4,6 +4,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +51,15 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredS
 def ask(body: dict[str, Any]) -> Any:
     """What the real client makes of the provider's answer."""
     said: Any = [{"role": "user", "content": "hello"}]
-    with loopback(in_turn(Raw(json.dumps(body).encode()))) as server:
+    with loopback(in_turn(Raw(json.dumps(body).encode()))) as server, ExitStack() as clients:
         if body is ANTHROPIC:
-            client = Anthropic(base_url=server.url, api_key="k")
-            return client.messages.create(model="m", max_tokens=100, messages=said)
+            anthropic = clients.enter_context(Anthropic(base_url=server.url, api_key="k"))
+            return anthropic.messages.create(model="m", max_tokens=100, messages=said)
         if body is BODIES["google"]:
             google = Google(api_key="k", http_options=HttpOptions(base_url=server.url))
+            clients.enter_context(google)
             return google.models.generate_content(model="gemini-2.5-flash", contents="hello")
-        openai = OpenAI(base_url=f"{server.url}/v1", api_key="k")
+        openai = clients.enter_context(OpenAI(base_url=f"{server.url}/v1", api_key="k"))
         if body is CHAT:
             return openai.chat.completions.create(model="m", messages=said)
         return openai.responses.create(model="m", input="hello")

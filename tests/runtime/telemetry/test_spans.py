@@ -182,13 +182,13 @@ def test_one_that_others_made_needless_was_overtaken(talk: StoredSession, seen: 
 
     talk.compact(**HOW, options=CompactionOptions(summarizers=[overtaken]))
 
-    # The other one was begun by what the summariser did: it stands below it.
+    # The other one was begun by what the summarizer did: it stands below it.
     assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", [SUMMARY])])]
     outer, _ = seen.named("cutbank.compact")
     assert outer["cutbank.compaction.outcome"] == "overtaken"
 
 
-def test_what_a_summariser_traces_in_its_thread_stands_below_its_span(
+def test_what_a_summarizer_traces_in_its_thread_stands_below_its_span(
     talk: StoredSession, seen: Seen
 ) -> None:
     tracer = seen.tracers.get_tracer("a provider's client")
@@ -286,8 +286,8 @@ def test_nothing_that_was_said_is_told(
 def test_workers_that_hold_and_lose_a_lease_say_so(
     talk: StoredSession, seen: Seen, clock: Clock
 ) -> None:
-    def order(by: str, *summarisers: Scripted) -> CompactionRequest:
-        chain = SummaryChain(summarisers)
+    def order(by: str, *summarizers: Scripted) -> CompactionRequest:
+        chain = SummaryChain(summarizers)
         return CompactionRequest(POLICY, 8_000, Trigger.IDLE, by=by, lease_s=60, chain=chain)
 
     def others_look_twice() -> None:

@@ -54,7 +54,7 @@ def write_report(measured: BacktestResult, folder: Path, command: str | None = N
         "report.html": page.encode(),
         "cells.parquet": encode_cells(timeless),
         "controls.parquet": encode_controls(timeless),
-        "measured.json": _encode_json(timeless.model_dump(mode="json", by_alias=True)),
+        "measured.json": _encode_json(timeless.model_dump(mode="json")),
         "seconds.json": _encode_json(_list_seconds(measured)),
     }
     try:

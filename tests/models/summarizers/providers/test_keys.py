@@ -50,7 +50,7 @@ def test_an_error_never_tells_the_key(
         error: BaseException | None = caught.value
         while error is not None:
             assert KEY not in repr(error), why
-            # A context that is not printed is there still, for whoever collects errors.
+            # A context that is not printed still reaches an error collector.
             error = error.__cause__ or error.__context__
         assert KEY not in caplog.text, why
         assert KEY not in "".join(capfd.readouterr()), why

@@ -9,7 +9,7 @@ from loopback.answers import Answer, Refuses, Request, Says, Tokens, Why
 from loopback.asked import Asked
 from loopback.providers import DIALECTS
 from pydantic import JsonValue
-from summariser_talk import material_of
+from summarizer_talk import material_of
 
 import cutbank
 from cutbank.domain.blocks import Block, ToolCall, ToolResult

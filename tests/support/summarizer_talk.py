@@ -1,4 +1,4 @@
-"""What tests of summarisers have in common: something to sum up, and a model that is scripted."""
+"""What tests of summarizers have in common: something to sum up, and a model that is scripted."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field, replace
