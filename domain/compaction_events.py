@@ -99,6 +99,16 @@ class Repair(Record):
     """Tool results that are shortened although the policy would have kept them whole."""
 
 
+class RecordedCalibration(Record):
+    """What the calls before a boundary told about token counts."""
+
+    model: str | None = None
+    ratios: dict[str, float]
+    """The model's tokens for one estimated token, by the name of a ContentKind."""
+    request_tokens: BoundedCount
+    """Tokens of everything that was sent except the blocks and the summary."""
+
+
 class CompactBoundary(Event):
     """What stays in the view of the session up to `after`: references only, never content.
 
@@ -119,6 +129,8 @@ class CompactBoundary(Event):
     policy: str
     pre_tokens: BoundedCount
     post_tokens: BoundedCount
+    calibration: RecordedCalibration | None = None
+    """How tokens were counted here, so that the view after it is counted alike."""
     repairs: tuple[Repair, ...] = ()
     previous: int | None = None
     source_time: str | None = None

@@ -1,6 +1,6 @@
 """Measures how much of a model's context a view takes: the reported tokens, and what came since."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from ..domain.counting.token_calibration import (
     MAX_RATIO,
     MAX_TOKENS_PER_SEALED_CHAR,
     ContentKind,
+    ContentTokens,
     TokenCalibration,
     is_credible,
 )
@@ -56,10 +57,25 @@ class EarlierUsage:
     """What calls on the previous view tell about this one."""
 
     model: str | None
-    ratio: float
-    """The model's tokens for one estimated token."""
+    ratios: Mapping[ContentKind, float]
+    """The model's tokens for one estimated token, by kind of content."""
     unseen_tokens: int
     """Tokens that the provider counted and no log holds, such as its own prompts and tools."""
+    learned_to: int = 0
+    """The position up to which all calls are already in the ratios."""
+
+
+class _Growth(NamedTuple):
+    """How much a view grew after a call."""
+
+    tokens: float
+    known: float
+    """The part that needs no estimate by kind."""
+    load: ContentTokens
+    """The estimated tokens of the rest."""
+    answer: ContentTokens
+    """The estimated tokens of the call's answer, if its size is reported."""
+    answer_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +100,7 @@ class ContextUsageTracker:
     ) -> None:
         self._tally = token_counts or TokenCounts()
         self._earlier = earlier
-        self._unseen = 0
+        self._unseen = self._learned_to = 0
         self._gauge: TokenCalibration | None = None
         self._anchor: CallSample | None = None
         """The newest call with a credible report."""
@@ -104,11 +120,12 @@ class ContextUsageTracker:
             earlier = self._earlier()
             self._gauge = TokenCalibration()
             if earlier is not None:
-                self._unseen = earlier.unseen_tokens
-                self._gauge = TokenCalibration(model=earlier.model, prior=earlier.ratio)
+                self._unseen, self._learned_to = earlier.unseen_tokens, earlier.learned_to
+                self._gauge = TokenCalibration(model=earlier.model, prior=earlier.ratios)
         news, self._news = self._news, []
         for lap in news:
-            self._gauge = self._learn(self._gauge, lap)
+            if lap.call.position > self._learned_to or lap.saw_this_view:
+                self._gauge = self._learn(self._gauge, lap)
         return self._gauge
 
     def measure_usage(
@@ -130,9 +147,9 @@ class ContextUsageTracker:
         while later and entries[later - 1].position > seen:
             later -= 1
         lost = [entry for entry in (*self._gone, *gone) if entry.position <= seen]
-        grown, _, _ = self._measure_growth(gauge, anchor, entries[later:], lost, request)
+        growth = self._measure_growth(gauge, anchor, entries[later:], lost, request)
         context = _get_context(anchor)
-        return ContextUsage(gauge, max(1, round(context + grown)), context, seen)
+        return ContextUsage(gauge, max(1, round(context + growth.tokens)), context, seen)
 
     def _sum_tokens(self, calibration: TokenCalibration, entries: tuple[ViewEntry, ...]) -> int:
         """Return the size of all entries, measuring only those added since the last time."""
@@ -170,8 +187,8 @@ class ContextUsageTracker:
             self._settle_sample(lap)
             return calibration
         since, gone = (*self._since, *lap.new_entries), (*self._gone, *lap.retracted_entries)
-        grown, fixed, load = self._measure_growth(calibration, anchor, since, gone, lap.request)
-        expected = _get_context(anchor) + grown
+        growth = self._measure_growth(calibration, anchor, since, gone, lap.request)
+        expected = _get_context(anchor) + growth.tokens
         if not is_credible(context, expected) and not is_credible(
             context, self._estimate_tokens(calibration, lap)
         ):
@@ -180,13 +197,16 @@ class ContextUsageTracker:
         is_again = lap.call.position == anchor.call.position
         if lap.is_whole and not is_again and lap.call.model == anchor.call.model:
             calibration = calibration.record_prediction(expected, context)
+            calibration = calibration.learn_growth(growth.answer, growth.answer_tokens)
             if context > _get_context(anchor):
-                calibration = calibration.learn_growth(load, context - _get_context(anchor) - fixed)
+                rest = context - _get_context(anchor) - growth.known
+                calibration = calibration.learn_growth(growth.load, rest)
         self._settle_sample(lap)
         return calibration
 
     def _estimate_tokens(self, calibration: TokenCalibration, lap: CallSample) -> float:
-        return calibration.prior * (lap.visible_tokens + self._count_overhead(lap.request))
+        ratio = calibration.prior.get(ContentKind.TEXT, 1.0)
+        return ratio * (lap.visible_tokens + self._count_overhead(lap.request))
 
     def _settle_sample(self, lap: CallSample) -> None:
         self._anchor, self._since, self._gone = lap, (), ()
@@ -198,22 +218,22 @@ class ContextUsageTracker:
         since: Iterable[ViewEntry],
         gone: Iterable[ViewEntry],
         request: RequestOverhead,
-    ) -> tuple[float, float, dict[ContentKind, int]]:
-        """Return a view's growth after a call, the known part of it, and the load of the rest."""
+    ) -> _Growth:
         rule = find_image_rule(calibration.model)
         entries = list(since)
         answer = _find_answer(entries)
-        fixed = self._count_answer_tokens(calibration, anchor.call, answer, rule)
-        if fixed is not None:
-            own = {entry.position for entry in answer}
-            entries = [entry for entry in entries if entry.position not in own]
-        load = self._tally.sum_by_kind(entries, rule)
-        known = float(fixed or 0)
+        answer_tokens = self._count_answer_tokens(calibration, anchor.call, answer, rule)
+        if answer_tokens is None:
+            answer, answer_tokens = [], 0
+        own = {entry.position for entry in answer}
+        load = self._tally.sum_by_kind((e for e in entries if e.position not in own), rule)
+        known = float(answer_tokens)
         if request != anchor.request:
             more = self._count_overhead(request) - self._count_overhead(anchor.request)
             known += calibration.get_ratio(ContentKind.REQUEST) * more
         known -= calibration.predict_tokens(self._tally.sum_by_kind(gone, rule))
-        return known + calibration.predict_tokens(load), known, load
+        tokens = known + calibration.predict_tokens(load)
+        return _Growth(tokens, known, load, self._tally.sum_by_kind(answer, rule), answer_tokens)
 
     def _count_answer_tokens(
         self,

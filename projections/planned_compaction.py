@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 from ..domain.compaction import UNSHOWN_SUMMARIZER
-from ..domain.compaction_events import Digest
+from ..domain.compaction_events import Digest, RecordedCalibration
 from ..domain.compaction_terms import CompactionTerms
+from ..domain.counting.token_calibration import ContentKind
 from ..domain.digest import build_digest
 from ..domain.errors import NothingToCompactError, PolicyFailedError
 from ..domain.fitting import (
@@ -189,9 +190,23 @@ def make_boundary_fields(
         "policy": terms.policy.name,
         "pre_tokens": planned.window.tokens,
         "post_tokens": planned.count_post_tokens(text),
+        "calibration": _record_calibration(planned.window),
         "repairs": settlement.repairs,
         "previous": planned.previous,
     }
+
+
+def _record_calibration(window: Window) -> RecordedCalibration | None:
+    calibration = window.calibration
+    if window.usage is None and not calibration.has_learned:
+        return None
+    return RecordedCalibration(
+        model=calibration.model,
+        ratios={kind: calibration.get_ratio(kind) for kind in ContentKind}
+        if calibration.has_learned
+        else {},
+        request_tokens=window.request_tokens,
+    )
 
 
 def make_summary_fields(

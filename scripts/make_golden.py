@@ -237,7 +237,10 @@ def tree_of(value: Any) -> Any:
     """All that a value holds, defaults included, as a tree that JSON can hold."""
     match value:
         case Record():
-            fields = {name: getattr(value, name) for name in type(value).model_fields}
+            fields = {
+                one.serialization_alias or name: getattr(value, name)
+                for name, one in type(value).model_fields.items()
+            }
             return {
                 "class": type(value).__name__,
                 **{name: tree_of(one) for name, one in fields.items()},

@@ -6,9 +6,14 @@ from types import MappingProxyType
 from typing import cast
 
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, CompactionState
-from ...domain.compaction_events import CompactBoundary, Summary, Trigger
+from ...domain.compaction_events import CompactBoundary, RecordedCalibration, Summary, Trigger
 from ...domain.context_limit import NOTHING_LOGGED, LoggedContext
-from ...domain.counting.token_calibration import MAX_RATIO, MIN_RATIO
+from ...domain.counting.token_calibration import (
+    MAX_RATIO,
+    MIN_RATIO,
+    ContentKind,
+    make_uniform_ratios,
+)
 from ...domain.ranges import Ranges, Run
 from ...domain.session_events import ModelCalled
 from ...domain.token_estimate import estimate_text
@@ -32,15 +37,20 @@ def read_earlier_calls(
     namespace: str,
     key: str,
     position: int,
+    *,
     known: Mapping[int, RecordedEvent] = MappingProxyType({}),
+    served: CompactBoundary | None = None,
 ) -> EarlierUsage | None:
     """Return what the newest call up to a position, and one before it, say of a later view.
 
+    If the `served` boundary recorded its calibration, and no call came after it, return that.
     Takes a few lookups, whatever the history's length: sizes are differences of the running totals
     stored with events. Events in `known` are not read again.
     """
     chain = store.find_session_chain(namespace, key)
     call = _find_newest_call(store, chain, position, known)
+    if served and served.calibration and (call is None or call.position <= served.after):
+        return _restore_calibration(store, chain, served.after, served.calibration)
     if call is None or not call.context or call.context < 0:
         return None
     lineage = store.find_lineage_chain(namespace, key, call.lineage)
@@ -56,7 +66,16 @@ def read_earlier_calls(
         view += _estimate_kept(store, chain, boundary, summary)
     ratio = _measure_ratio(store, chain, call, after, known)
     unseen = call.context - ratio * (view + _estimate_overhead(store, chain, call.position))
-    return EarlierUsage(call.model, ratio, max(0, round(unseen)))
+    return EarlierUsage(call.model, make_uniform_ratios(ratio), max(0, round(unseen)))
+
+
+def _restore_calibration(
+    store: EventStore, chain: Chain, after: int, recorded: RecordedCalibration
+) -> EarlierUsage:
+    overhead = _estimate_overhead(store, chain, after)
+    ratios = {kind: recorded.ratios[kind] for kind in ContentKind if kind in recorded.ratios}
+    unseen = recorded.request_tokens - ratios.get(ContentKind.REQUEST, 1.0) * overhead
+    return EarlierUsage(recorded.model, ratios, max(0, round(unseen)), after)
 
 
 def read_logged_context(

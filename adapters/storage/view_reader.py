@@ -302,8 +302,14 @@ class ViewReader:
         """Return what calls before the newest switch say; None if there was no switch."""
         if not in_effect.switched:
             return None
-        position, known = in_effect.effective_from, self._log
-        return read_earlier_calls(self.store, self.namespace, self.key, position, known)
+        return read_earlier_calls(
+            self.store,
+            self.namespace,
+            self.key,
+            in_effect.effective_from,
+            known=self._log,
+            served=self.read_boundary(in_effect.active)[0] if in_effect.active else None,
+        )
 
     def _add_request(self, history: HistoryFold, chain: Chain, state: SessionState) -> None:
         history.system = self._read_single(chain, state.system)

@@ -73,8 +73,8 @@ class TokenCalibration:
     model: str | None = None
     """The model whose ratios are in use: that of the newest call."""
     models: Mapping[str | None, Mapping[ContentKind, CalibrationSums]] = field(default_factory=dict)
-    prior: float = 1.0
-    """The ratio of content without reports."""
+    prior: Mapping[ContentKind, float] = field(default_factory=dict)
+    """The ratios of content without reports, by kind; 1.0 for others."""
     calls: int = 0
     """The number of calls that were predicted and then reported."""
     refused: int = 0
@@ -85,7 +85,7 @@ class TokenCalibration:
 
     @property
     def has_learned(self) -> bool:
-        return self.prior != 1.0 or bool(self._find_model_sums(self.model))
+        return bool(self.prior or self._find_model_sums(self.model))
 
     def get_ratio(self, sort: ContentKind) -> float:
         return self._find_sums(sort).ratio
@@ -136,14 +136,17 @@ class TokenCalibration:
         return replace(self, refused=self.refused + 1)
 
     def _find_sums(self, sort: ContentKind) -> CalibrationSums:
-        # Media follow the provider's own rule, not an estimate of text.
-        prior = 1.0 if sort is ContentKind.MEDIA else self.prior
         return self._find_model_sums(self.model).get(sort) or CalibrationSums(
-            reported=PRIOR_WEIGHT_TOKENS * prior
+            reported=PRIOR_WEIGHT_TOKENS * self.prior.get(sort, 1.0)
         )
 
     def _find_model_sums(self, model: str | None) -> Mapping[ContentKind, CalibrationSums]:
         return self.models.get(model, _NOTHING)
+
+
+def make_uniform_ratios(ratio: float) -> dict[ContentKind, float]:
+    """Return one ratio for all kinds but media, which follow the provider's own rule."""
+    return {kind: ratio for kind in ContentKind if kind is not ContentKind.MEDIA}
 
 
 def is_credible(context: int, expected: float) -> bool:

@@ -6,7 +6,15 @@ from typing import ClassVar
 
 import pytest
 
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import (
+    Block,
+    CompactionOptions,
+    CompactionOutcome,
+    SessionStore,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+)
 from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.adapters.runtime.compaction.planner import Planner
 from cutbank.adapters.storage.view_reader import ViewReader
@@ -71,8 +79,8 @@ class Says:
         return Draft(words(50))
 
 
-def compact(session: StoredSession, keep: int) -> None:
-    session.compact(Keep(keep), options=CompactionOptions(summarizers=[Says()]))
+def compact(session: StoredSession, keep: int) -> CompactionOutcome:
+    return session.compact(Keep(keep), options=CompactionOptions(summarizers=[Says()]))
 
 
 def test_what_was_reported_counts_and_what_was_appended_since_is_added(
@@ -198,8 +206,9 @@ def test_after_a_compaction_what_the_log_never_held_is_still_there(session: Stor
     """Tools and prompts that nobody set here: the provider counts them in every call."""
     context = talk(session, 20, 1.5, 12_000)
 
-    compact(session, keep=4)
+    outcome = compact(session, keep=4)
 
+    assert window(session).used_tokens == outcome.post_tokens
     expected = 12_000 + 1.5 * sum(entry.tokens for entry in session.view().entries)
     assert window(session).used_tokens == pytest.approx(expected + 50, rel=0.05)
     call(session, round(expected))

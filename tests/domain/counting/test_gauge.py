@@ -12,6 +12,7 @@ from cutbank.domain.counting.token_calibration import (
     ContentKind,
     TokenCalibration,
     is_credible,
+    make_uniform_ratios,
 )
 
 TEXT, RESULT = ContentKind.TEXT, ContentKind.RESULT
@@ -28,7 +29,7 @@ def test_what_was_reported_makes_the_ratio() -> None:
     )
     assert gauge.get_ratio(TEXT) == 1
     # What text is like says nothing of images.
-    german = TokenCalibration(prior=2.0)
+    german = TokenCalibration(prior=make_uniform_ratios(2.0))
     assert (german.get_ratio(TEXT), german.get_ratio(ContentKind.MEDIA)) == (2.0, 1.0)
     off = TokenCalibration().record_prediction(90, 100).record_prediction(130, 100)
     assert (off.calls, off.last_error, off.mean_error) == (2, *map(pytest.approx, (0.3, 0.2)))
