@@ -1,6 +1,6 @@
 """Looks for bytes on which a reader fails, guided by what the reader's code does with them.
 
-    python scripts/fuzz.py [FORMAT ...] [--minutes N] [--findings FOLDER]
+    python scripts/fuzz.py [FORMAT ...] [--minutes N] [--seed N] [--findings FOLDER]
 
 Each format has N minutes (1, unless it is said), and begins with the samples of the tests and,
 where CUTBANK_SESSIONS names a folder of real transcripts, with the small ones of those. What is
@@ -29,6 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("formats", nargs="*", metavar="FORMAT")
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0, help="0, unless it is said: at random")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"))
     parser.add_argument("--in-this-process", action="store_true", help=argparse.SUPPRESS)
     told = parser.parse_args()
@@ -37,7 +38,7 @@ def main() -> None:
     except ImportError:
         sys.exit("fuzzing needs atheris, which there is for Linux on x86-64 with Python below 3.14")
     if told.in_this_process:
-        fuzz(told.formats[0], told.minutes, told.findings)
+        fuzz(told.formats[0], told)
     sys.path.insert(0, str(TESTS))
     from cutbank.adapters.transcripts.formats.catalog import FORMATS  # noqa: PLC0415
 
@@ -52,7 +53,8 @@ def survives(name: str, told: argparse.Namespace) -> bool:
     """Fuzz one format, in a process of its own: the fuzzer ends the process that it runs in."""
     told.findings.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, __file__, name, "--in-this-process"]
-    command += ["--minutes", str(told.minutes), "--findings", str(told.findings)]
+    command += ["--minutes", str(told.minutes), "--seed", str(told.seed)]
+    command += ["--findings", str(told.findings)]
     with TemporaryDirectory() as folder:
         # The fuzzer ends its process without a word to Python: nobody would clear up there.
         said = {**os.environ, "TMPDIR": folder}
@@ -65,7 +67,7 @@ def survives(name: str, told: argparse.Namespace) -> bool:
     return done.returncode == 0
 
 
-def fuzz(name: str, minutes: float, findings: Path) -> None:
+def fuzz(name: str, told: argparse.Namespace) -> None:
     """Try bytes on one format until time is up, or one of its rules is broken; never returns."""
     import atheris  # noqa: PLC0415 - as above
 
@@ -105,9 +107,10 @@ def fuzz(name: str, minutes: float, findings: Path) -> None:
         changed: bytes = atheris.Mutate(data, most)
         return changed
 
-    prefix = findings.resolve() / f"{name}-"
+    prefix = told.findings.resolve() / f"{name}-"
     words = [
-        f"-max_total_time={max(1, round(60 * minutes))}",
+        f"-max_total_time={max(1, round(60 * told.minutes))}",
+        f"-seed={told.seed}",
         f"-max_len={LONGEST_INPUT}",
         f"-timeout={SLOWEST_S}",
         f"-artifact_prefix={prefix}",

@@ -20,6 +20,7 @@ from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.maintenance import recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
@@ -107,6 +108,16 @@ def imports(address: str, transcript: str, characters: int) -> None:
     with cutbank.open(address) as store:
         for _ in import_path(store, Path(transcript), progress=lambda done, _: say("ack", done)):
             pass
+
+
+def catches_up(address: str, path: str, page: int) -> None:
+    """Bring read models up to date, so many events at a time."""
+    with cutbank.open(address) as store:
+        models = ReadModels(store.events, path)
+        models._index.page = models._words.page = page
+        say("begins")
+        models.catch_up(lambda done, total: say("batch"))
+        models.close()
 
 
 # At a step

@@ -1,16 +1,11 @@
 """Every event is taken in once: whoever is killed, and however many processes do it at once."""
 
-import os
-import signal
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 import pytest
 from databases import each_database
-from processes import Killed
+from processes import Processes
 from read_model_rows import rows_of
 
 import cutbank
@@ -19,48 +14,25 @@ from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, check_whole, talk
 
-SEED = 20261122
-CHILD = """
-import os, sys
-import cutbank
-from cutbank.adapters.storage.read_models.read_models import ReadModels
-log, path, page = sys.argv[1:]
-with cutbank.open(log) as store:
-    models = ReadModels(store.events, path)
-    models._index.page = models._words.page = int(page)
-    os.write(1, b"begins\\n")
-    models.catch_up(lambda done, total: os.write(1, b"batch\\n"))
-    models.close()
-"""
-
-
-def child(log: str, path: Path, page: int) -> "subprocess.Popen[str]":
-    words = [sys.executable, "-c", CHILD, log, str(path), str(page)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+SEED, KILLS = 20261122, 60
 
 
 @each_database
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
-@pytest.mark.parametrize("kills", [4, 60])
 def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
-    store: cutbank.SessionStore, database: str, opening: Opening, tmp_path: Path, kills: int
+    store: cutbank.SessionStore,
+    database: str,
+    opening: Opening,
+    tmp_path: Path,
+    run: Processes,
 ) -> None:
     dice = Random(SEED)  # noqa: S311 - nothing here is secret
     stopped_inside = 0
 
-    for number in range(kills):
+    for number in range(KILLS):
         talk(store, f"s{number}", 12)
-        with child(database, tmp_path / "killed.db", dice.randint(1, 9)) as process:
-            assert process.stdout
-            for _ in range(dice.randint(1, 12)):
-                process.stdout.readline()
-            for _ in range(dice.randint(0, 100_000)):
-                pass  # the kill comes at any moment of a batch
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
-            process.communicate()
-            Killed.count += process.returncode == -signal.SIGKILL
+        page, lines, lag = (dice.randint(1, most) for most in (9, 12, 100_000))
+        run.killed_after(lines, lag, "catches_up", database, tmp_path / "killed.db", page)
         newest = store.events.recorder.max_notification_id()
         stopped_inside += any(0 < at < newest for at in opening("killed.db").positions.values())
 
@@ -74,19 +46,21 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
 @each_database
 @pytest.mark.slow
 def test_processes_that_catch_up_at_once_take_nothing_in_twice(
-    store: cutbank.SessionStore, database: str, opening: Opening, tmp_path: Path
+    store: cutbank.SessionStore,
+    database: str,
+    opening: Opening,
+    tmp_path: Path,
+    run: Processes,
 ) -> None:
     talk(store, "s", 30)
 
-    processes = [child(database, tmp_path / "shared.db", 7) for _ in range(4)]
-    said = [process.communicate()[0] for process in processes]
+    ended = run.run_together(4, "catches_up", database, tmp_path / "shared.db", 7)
 
-    assert [process.returncode for process in processes] == [0] * 4
     shared = opening("shared.db")
     assert shared.position == store.events.recorder.max_notification_id()
     check_whole(shared, opening)
     # Each batch was one process's own: seven events, of the index or of the words.
-    assert sum(text.count("batch") for text in said) <= 2 * (shared.position // 7 + 2)
+    assert len(ended.told("batch")) <= 2 * (shared.position // 7 + 2)
 
 
 def test_what_another_process_took_in_meanwhile_is_not_taken_in_again(
