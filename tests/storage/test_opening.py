@@ -14,6 +14,7 @@ from files_at_rest import files, said, write
 import cutbank
 from cutbank import Block
 from cutbank.adapters.storage.sqlite import sqlite_datastore, sqlite_schema
+from cutbank.adapters.storage.sqlite.database_file import find_database_path
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,7 @@ def test_a_path_is_taken_as_it_is_written(tmp_path: Path, name: str) -> None:
 
     assert said(path) == said(path.resolve()) == ["words"]
     assert files(path.resolve().parent) == [path.resolve().name]
+    assert find_database_path(str(path)) == path.resolve()
     with closing(path) as connection:
         assert sqlite_schema.read_version(connection) == sqlite_schema.SCHEMA_VERSION
         (application,) = connection.execute("PRAGMA application_id").fetchone()

@@ -12,8 +12,7 @@
   const fateAt = (number, blocksSeen, boundary, sees) => {
     if (number >= blocksSeen) return "not yet said";
     if (known.retracted.some(([at, runs]) => at <= sees && within(runs, number))) return "retracted";
-    if (boundary === null || number >= boundary.decided) return "visible";
-    return Object.keys(boundary.fates).find((fate) => within(boundary.fates[fate], number)) || "visible";
+    return Object.keys(boundary).find((fate) => within(boundary[fate], number)) || "visible";
   };
 
   const show = (block, fate) => {
@@ -24,7 +23,7 @@
 
   const mark = (call) => {
     const [blocksSeen, index, sees] = known.calls[call];
-    const boundary = index === null ? null : known.boundaries[index];
+    const boundary = index === null ? {} : known.boundaries[index];
     let sent = 0;
     blocks.forEach((block, number) => {
       const never = block.dataset.fate === "never-sent";

@@ -139,12 +139,9 @@ def make_page_data(story: PageStory, selection: PageSelection) -> dict[str, Any]
         },
         "boundaries": [
             {
-                "decided": bisect_left(positions, one.node.boundary.after + 1),
-                "fates": {
-                    status.value: to_block_numbers(where, positions)
-                    for status, where in one.statuses.items()
-                    if status not in {BlockStatus.VISIBLE, BlockStatus.RETRACTED}
-                },
+                status.value: to_block_numbers(where, positions)
+                for status, where in one.statuses.items()
+                if status not in {BlockStatus.VISIBLE, BlockStatus.RETRACTED}
             }
             for one in story.boundaries.values()
         ],

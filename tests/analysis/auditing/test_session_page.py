@@ -185,7 +185,7 @@ def test_what_the_script_marks_is_what_a_call_was_sent(what: list[Act]) -> None:
 def _fate(document: dict[str, Any], call: str, number: int) -> str:
     """The rule of the page's script, in Python."""
     seen, index, sees = document["calls"][call]
-    boundary = None if index is None else document["boundaries"][index]
+    fates = {} if index is None else document["boundaries"][index]
 
     def within(runs: list[list[int]]) -> bool:
         return any(first <= number <= last for first, last in runs)
@@ -194,9 +194,6 @@ def _fate(document: dict[str, Any], call: str, number: int) -> str:
         return "not yet said"
     if any(at <= sees and within(runs) for at, runs in document["retracted"]):
         return "retracted"
-    if boundary is None or number >= boundary["decided"]:
-        return "visible"
-    fates = boundary["fates"]
     return next((fate for fate, runs in fates.items() if within(runs)), "visible")
 
 
