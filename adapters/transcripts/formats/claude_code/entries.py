@@ -6,9 +6,11 @@ from typing import Any
 from .....domain.blocks import Kind
 from .....domain.session_events import Usage
 from ..fields import JsonDict, get_field, require_field
-from ..steps import RequestParameters
+from ..steps import ReportedCall, RequestParameters
 
 FORMAT_NAME = "claude-code"
+SYNTHETIC_MODEL = "<synthetic>"
+"""The model name of messages that no model wrote."""
 
 _HARNESS_PREFIXES = (
     "<local-command-stdout>",
@@ -88,6 +90,45 @@ def read_claude_usage(message: JsonDict) -> Usage | None:
     return Usage(**counts)
 
 
+@dataclass(slots=True)
+class ProviderMessage:
+    """A provider message, which spans several lines; the last ones have its usage."""
+
+    id: str
+    first_entry_id: str
+    time: str | None
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: Usage | None = None
+
+    def update(self, message: JsonDict) -> None:
+        """Add the content of one more line of the message."""
+        self.model = get_field(message, "model", str, "message.") or self.model
+        stop_reason = get_field(message, "stop_reason", str, "message.")
+        self.stop_reason = stop_reason or self.stop_reason
+        if usage := read_claude_usage(message):
+            # Output is counted while it streams, so the largest count is the final one.
+            before = (self.usage and self.usage.output) or 0
+            if usage.output is None or usage.output < before:
+                usage = usage.model_copy(update={"output": before})
+            self.usage = usage
+
+    def report_call(self) -> ReportedCall:
+        """Return the call that it answered. Its key changes only as the message grows."""
+        output = self.usage.output if self.usage else None
+        return ReportedCall(
+            key=f"call:{self.id}:{output or 0}",
+            fields={
+                "call_id": self.id,
+                "model": self.model,
+                "usage": self.usage,
+                "stop_reason": self.stop_reason,
+                "source_time": self.time,
+            },
+            first_answer_id=self.first_entry_id,
+        )
+
+
 def read_message_items(message: JsonDict) -> list[Any]:
     content = message.get("content")
     if isinstance(content, str):
@@ -100,18 +141,20 @@ def read_message_text(entry: JsonDict) -> str:
         case {"content": str(text)}:
             return text
         case {"content": list(items)}:
-            texts = [item["text"] for item in items if _is_text(item)]
-            return "\n".join(texts)
+            return "\n".join(_find_texts(items, type="text"))
         case _:
             return ""
 
 
-def _is_text(item: Any) -> bool:
-    match item:
-        case {"type": "text", "text": str()}:
-            return True
-        case _:
-            return False
+def _find_texts(items: list[Any], **fields: str) -> list[str]:
+    """Return the texts of the items that have these fields."""
+    return [
+        item["text"]
+        for item in items
+        if isinstance(item, dict)
+        and isinstance(item.get("text"), str)
+        and fields.items() <= item.items()
+    ]
 
 
 class PromptQueue:
@@ -190,11 +233,6 @@ def _system_text(system: Any) -> str | None:
         case str():
             return system
         case list():
-            texts = [one["text"] for one in system if _has_text(one)]
-            return "\n\n".join(texts) or None
+            return "\n\n".join(_find_texts(system)) or None
         case _:
             return None
-
-
-def _has_text(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("text"), str)

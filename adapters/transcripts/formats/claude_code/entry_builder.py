@@ -31,7 +31,7 @@ from ..outgoing import (
 )
 from ..summary_mark import SUMMARY_MARK, make_marked_text
 from .content import CLAUDE_CODE_PROVIDER, block_to_item
-from .conversations import SYNTHETIC_MODEL
+from .entries import SYNTHETIC_MODEL
 
 CLAUDE_CODE_VERSION = "2.1.235"
 """The newest Claude Code version with known transcripts."""
