@@ -25,7 +25,8 @@ from ..outgoing import (
 from ..summary_mark import SUMMARY_MARK
 from .compaction import HISTORY_FIELD
 from .entries import FORMAT_NAME
-from .item_builder import CodexItemBuilder, restore_line
+from .item_builder import CodexItemBuilder
+from .items import restore_line
 from .rollout_lines import (
     TokenTotals,
     format_block_time,

@@ -45,11 +45,11 @@ def make_context_item(
         skipped = _IGNORED_FIELDS | _ANSWER_FIELDS if item.get("call_id") else _IGNORED_FIELDS
         said = sorted((name, item[name]) for name in item.keys() - skipped)
     hashes = hash(line.to_json(said)), hash(line.to_json(item.get("output")))
-    return ContextItem(*hashes, source_id, _find_role(read))
+    return ContextItem(*hashes, source_id, _find_role(read, item))
 
 
-def _find_role(read: ItemContent) -> str:
-    kinds = {block.kind for block in read.blocks} if read.is_message else set()
+def _find_role(read: ItemContent, item: JsonDict) -> str:
+    kinds = {block.kind for block in read.blocks} if item.get("type") == "message" else set()
     if kinds & PROMPT_KINDS:
         return PROMPT_ROLE
     return INPUT_ROLE if kinds == {Kind.DEVELOPER} else OTHER_ROLE
@@ -126,9 +126,10 @@ def append_inherited_summary(summary: str, key: str, line: SourceLine, time: str
 
 
 def find_summary(read: ItemContent, item: JsonDict) -> str | None:
-    if not read.is_message or len(read.blocks) != 1 or read.blocks[0].kind not in _INPUT_KINDS:
+    if item.get("type") != "message" or len(read.blocks) != 1:
         return None
-    found = find_marked_summary(item, read.blocks[0].text)
+    (block,) = read.blocks
+    found = find_marked_summary(item, block.text) if block.kind in _INPUT_KINDS else None
     return found.text if found else None
 
 

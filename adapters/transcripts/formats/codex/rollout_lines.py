@@ -1,13 +1,13 @@
 """Builds the lines of a rollout: wrappers of items, and events."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
 from .....domain.session_events import Usage
 from .....domain.source_time import parse_source_time
-from ..fields import JsonDict
-from ..outgoing import OutgoingSession
+from ..fields import JsonDict, is_uuid
+from ..outgoing import OutgoingSession, to_iso
 
 _NO_FOLDER = "/"
 
@@ -20,25 +20,13 @@ def make_event(kind: str, time: str, **fields: Any) -> JsonDict:
     return make_rollout_line("event_msg", {"type": kind, **fields}, time)
 
 
-def format_block_time(recorded: datetime, told: str | None = None) -> str:
-    moment = (parse_source_time(told) if told else None) or recorded
-    try:
-        utc = moment.astimezone(UTC)
-    except OverflowError:  # a time at the end of year 9999, in another zone
-        utc = recorded.astimezone(UTC)
-    return utc.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+def format_block_time(recorded: datetime, source_time: str | None = None) -> str:
+    return to_iso((parse_source_time(source_time) if source_time else None) or recorded)
 
 
 def make_thread_id(key: str) -> str:
     """Return the key if it is a valid thread id; else an id derived from it."""
-    try:
-        return str(UUID(key)) if str(UUID(key)) == key else _derive_uuid(key)
-    except ValueError:
-        return _derive_uuid(key)
-
-
-def _derive_uuid(key: str) -> str:
-    return str(uuid5(NAMESPACE_URL, f"cutbank:session:{key}"))
+    return key if is_uuid(key) else str(uuid5(NAMESPACE_URL, f"cutbank:session:{key}"))
 
 
 def make_session_meta(outgoing: OutgoingSession) -> JsonDict:
@@ -77,13 +65,7 @@ class TokenTotals:
     """The usage of a thread so far, as its token counts have it."""
 
     def __init__(self) -> None:
-        self._total: dict[str, int] = dict.fromkeys(
-            (
-                *("input_tokens", "cached_input_tokens", "output_tokens"),
-                *("reasoning_output_tokens", "total_tokens"),
-            ),
-            0,
-        )
+        self._total = _usage_fields(Usage())
 
     def add_call(self, usage: Usage, time: str, window: int | None) -> JsonDict:
         """Return the event after a model's call."""
@@ -107,11 +89,11 @@ class TokenTotals:
 
 def _usage_fields(usage: Usage) -> dict[str, int]:
     prompt, output = usage.context or 0, usage.output or 0
-    spelt = {
+    fields = {
         "input_tokens": prompt,
         "cached_input_tokens": usage.cache_read or 0,
         "output_tokens": output,
         "reasoning_output_tokens": usage.reasoning or 0,
         "total_tokens": prompt + output,
     }
-    return spelt | ({"cache_write_input_tokens": usage.cache_write} if usage.cache_write else {})
+    return fields | ({"cache_write_input_tokens": usage.cache_write} if usage.cache_write else {})
