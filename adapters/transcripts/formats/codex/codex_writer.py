@@ -34,9 +34,9 @@ from ..outgoing import (
 from ..summary_mark import SUMMARY_MARK
 from .compaction import HISTORY_FIELD
 from .entries import FORMAT_NAME
-from .item_builder import CodexItemBuilder
 from .items import restore_line
-from .rollout_lines import (
+from .line_builder import (
+    CodexItemBuilder,
     TokenTotals,
     format_block_time,
     make_event,
