@@ -227,9 +227,8 @@ def _item_remainder(item: JsonDict, part: AnyBlock | ResultPart) -> JsonDict | l
 
 def block_to_item(part: AnyBlock | ResultPart, extra: JsonDict | None = None) -> JsonDict:
     """Return the item of a block, or of a part of a result, with what the block does not hold."""
-    native = None if isinstance(part, Text | Media) else part.native
-    if native is not None:
-        found: JsonDict = json.loads(native.item)
+    if not isinstance(part, Text | Media) and part.native is not None:
+        found: JsonDict = json.loads(part.native.item)
         return found
     more = dict(extra or {})
     match part:

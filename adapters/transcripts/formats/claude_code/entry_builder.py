@@ -139,8 +139,8 @@ class ClaudeEntryBuilder:
     ) -> Iterator[JsonDict]:
         logical, self.last = self.last, None
         summary = self._make_id(place, "summary")
-        metadata = {"trigger": "auto", "preTokens": 0} | (metadata or {})
-        if preserved := metadata.get("preservedMessages"):
+        compacted: JsonDict = {"trigger": "auto", "preTokens": 0} | (metadata or {})
+        if preserved := compacted.get("preservedMessages"):
             preserved["anchorUuid"] = summary
         yield self._build_entry(
             "system",
@@ -152,7 +152,7 @@ class ClaudeEntryBuilder:
                 "content": "Conversation compacted",
                 "isMeta": False,
                 "level": "info",
-                "compactMetadata": metadata,
+                "compactMetadata": compacted,
             },
         )
         said = {
@@ -185,8 +185,11 @@ class ClaudeEntryBuilder:
         }
         for said in message.outgoing_blocks:
             id, block = self._make_id(said.position, "assistant"), said.block
-            is_call = isinstance(block, ToolCall)
-            if item := self._build_call(block, id) if is_call else self._build_item(block):
+            if isinstance(block, ToolCall):
+                item: JsonDict | None = self._build_call(block, id)
+            else:
+                item = self._build_item(block)
+            if item:
                 self.written[said.position] = id
                 content = {"message": body | {"content": [item]}}
                 yield self._build_entry("assistant", id, _block_time(said), content)
