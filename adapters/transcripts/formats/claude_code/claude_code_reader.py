@@ -12,12 +12,7 @@ from ..steps import EntryEnd, ImportStep, RequestParameters, SourceProblem
 from ..summary_mark import find_marked_summary
 from .attachments import read_attachment
 from .claude_entry import ClaudeEntry, WaitingLines
-from .compactions import (
-    SHORTENING_READERS,
-    keep_after_summary,
-    make_pending_compaction,
-    read_boundary,
-)
+from .compactions import SHORTENING_READERS, keep_after_summary, read_boundary
 from .content import IndexedBlocks, UnknownItemError, read_assistant_item, read_user_item
 from .conversations import ConversationMap
 from .entries import (
@@ -240,11 +235,10 @@ def _read_shortening(entry: ClaudeEntry) -> None:
 
 
 def _read_boundary(entry: ClaudeEntry) -> None:
-    conversation, node = entry.conversation, entry.node
+    conversation, node, nodes = entry.conversation, entry.node, entry.sessions.nodes
     _finish_boundary(entry)
     node.nearest_above = None  # the next entry starts a new chain, whatever parent it names
     conversation.add_to_context(node, begins=True, blocks=False)
-    nodes = entry.sessions.nodes
     conversation.boundary = read_boundary(entry.item, entry.line, node, nodes)
     last = entry.item.get("logicalParentUuid")
     if isinstance(last, str) and (passed := nodes.get(last)):
@@ -268,12 +262,12 @@ def _read_summary_text(item: JsonDict) -> str | None:
 
 
 def _read_summary(entry: ClaudeEntry, text: str) -> None:
-    conversation, node = entry.conversation, entry.node
+    conversation, node, nodes = entry.conversation, entry.node, entry.sessions.nodes
     if not text:
         entry.add_remark("a compaction's summary without a text")
     boundary = conversation.boundary
     if boundary is None:
-        boundary = make_pending_compaction(entry.item, entry.line, node)
+        boundary = read_boundary(entry.item, entry.line, node, nodes)
     else:
         node.nearest_above = boundary.node
     conversation.add_to_context(node, begins=boundary.node is node, blocks=False)
@@ -290,7 +284,6 @@ def _read_summary(entry: ClaudeEntry, text: str) -> None:
         boundary.step = replace(boundary.step, partial_reason="what it kept")
         entry.add_remark("a partial compaction that does not say what it kept")
     entry.keep()
-    nodes = entry.sessions.nodes
     entry.add(conversation.compact(boundary, text or None, nodes))
     keep_after_summary(nodes, boundary.kept_ids, node)
 

@@ -16,31 +16,23 @@ CLEARED_RESULT_TEXT = "[Old tool result content cleared]"
 _Nodes = Mapping[str, EntryNode]
 
 
-def make_pending_compaction(
-    entry: JsonDict, line: SourceLine, node: EntryNode, metadata: JsonDict | None = None
-) -> PendingCompaction:
-    within = "compactMetadata."
-    told = metadata or {}
-    step = SourceCompaction(
-        key=f"{node.id}:compacted",
-        trigger=_read_trigger(told, within),
-        summary=None,
-        pre_tokens=get_field(told, "preTokens", int, within),
-        post_tokens=get_field(told, "postTokens", int, within),
-        source_time=get_field(entry, "timestamp", str),
-    )
-    return PendingCompaction(line, node, step)
-
-
 def read_boundary(
     entry: JsonDict, line: SourceLine, node: EntryNode, nodes: _Nodes
 ) -> PendingCompaction:
+    """Read a boundary, or a summary without one."""
+    within = "compactMetadata."
     metadata = get_field(entry, "compactMetadata", dict) or {}
     kept = _read_kept_ids(metadata, nodes)
-    boundary = make_pending_compaction(entry, line, node, metadata)
-    boundary.kept_ids = kept or []
-    boundary.is_partial = kept is None or metadata.get("messagesSummarized") is not None
-    return boundary
+    step = SourceCompaction(
+        key=f"{node.id}:compacted",
+        trigger=_read_trigger(metadata, within),
+        summary=None,
+        pre_tokens=get_field(metadata, "preTokens", int, within),
+        post_tokens=get_field(metadata, "postTokens", int, within),
+        source_time=get_field(entry, "timestamp", str),
+    )
+    is_partial = kept is None or metadata.get("messagesSummarized") is not None
+    return PendingCompaction(line, node, step, kept or [], is_partial)
 
 
 def _read_kept_ids(metadata: JsonDict, nodes: _Nodes) -> list[str] | None:

@@ -144,7 +144,7 @@ class ClaudeConversation:
             return
         message, self.message = self.message, None
         call = message.report_call()
-        if message.model != SYNTHETIC_MODEL and call.key not in self.reported_calls:
+        if call.fields["model"] != SYNTHETIC_MODEL and call.key not in self.reported_calls:
             self.reported_calls.add(call.key)
             yield call
 

@@ -1,6 +1,6 @@
 """Reads Claude Code entries that are not messages: kinds, usage, the prompt queue and audits."""
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from .....domain.blocks import Kind
@@ -96,37 +96,30 @@ class ProviderMessage:
 
     id: str
     first_entry_id: str
-    time: str | None
-    model: str | None = None
-    stop_reason: str | None = None
-    usage: Usage | None = None
+    time: InitVar[str | None]
+    fields: JsonDict = field(init=False)
+    """The fields of its call, as in ReportedCall."""
+
+    def __post_init__(self, time: str | None) -> None:
+        self.fields = {"call_id": self.id, "model": None, "usage": None, "stop_reason": None}
+        self.fields["source_time"] = time
 
     def update(self, message: JsonDict) -> None:
         """Add the content of one more line of the message."""
-        self.model = get_field(message, "model", str, "message.") or self.model
-        stop_reason = get_field(message, "stop_reason", str, "message.")
-        self.stop_reason = stop_reason or self.stop_reason
+        for name in ("model", "stop_reason"):
+            self.fields[name] = get_field(message, name, str, "message.") or self.fields[name]
         if usage := read_claude_usage(message):
             # Output is counted while it streams, so the largest count is the final one.
-            before = (self.usage and self.usage.output) or 0
-            if usage.output is None or usage.output < before:
-                usage = usage.model_copy(update={"output": before})
-            self.usage = usage
+            output = max(usage.output or 0, self.output)
+            self.fields["usage"] = usage.model_copy(update={"output": output})
+
+    @property
+    def output(self) -> int:
+        return (self.fields["usage"] and self.fields["usage"].output) or 0
 
     def report_call(self) -> ReportedCall:
         """Return the call that it answered. Its key changes only as the message grows."""
-        output = self.usage.output if self.usage else None
-        return ReportedCall(
-            key=f"call:{self.id}:{output or 0}",
-            fields={
-                "call_id": self.id,
-                "model": self.model,
-                "usage": self.usage,
-                "stop_reason": self.stop_reason,
-                "source_time": self.time,
-            },
-            first_answer_id=self.first_entry_id,
-        )
+        return ReportedCall(f"call:{self.id}:{self.output}", self.fields, self.first_entry_id)
 
 
 def read_message_items(message: JsonDict) -> list[Any]:
