@@ -200,7 +200,7 @@ def _restore_items(extras: list[Any], blocks: Sequence[AnyBlock]) -> list[Any]:
 
 def _item_remainder(item: JsonDict, part: AnyBlock | ResultPart) -> JsonDict | list[Any]:
     """Return what the block, or the part of a result, does not hold of its item."""
-    if not isinstance(part, Text | Media) and part.native is not None:
+    if not isinstance(part, (Text, Media)) and part.native is not None:
         return {}
     match part:
         case ToolCall():
@@ -227,7 +227,7 @@ def _item_remainder(item: JsonDict, part: AnyBlock | ResultPart) -> JsonDict | l
 
 def block_to_item(part: AnyBlock | ResultPart, extra: JsonDict | None = None) -> JsonDict:
     """Return the item of a block, or of a part of a result, with what the block does not hold."""
-    if not isinstance(part, Text | Media) and part.native is not None:
+    if not isinstance(part, (Text, Media)) and part.native is not None:
         found: JsonDict = json.loads(part.native.item)
         return found
     more = dict(extra or {})

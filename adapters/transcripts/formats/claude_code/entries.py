@@ -110,8 +110,9 @@ class ProviderMessage:
             self.fields[name] = get_field(message, name, str, "message.") or self.fields[name]
         if usage := read_claude_usage(message):
             # Output is counted while it streams, so the largest count is the final one.
-            output = max(usage.output or 0, self.output)
-            self.fields["usage"] = usage.model_copy(update={"output": output})
+            if usage.output is None or usage.output < self.output:
+                usage = usage.model_copy(update={"output": self.output})
+            self.fields["usage"] = usage
 
     @property
     def output(self) -> int:

@@ -256,8 +256,9 @@ class CodexTranscriptReader:
         self.compaction = steps
 
     def _finish_compaction(self, post_tokens: int | None = None) -> None:
-        self.now.add(*add_post_tokens(self.compaction, post_tokens))
-        self.compaction = []
+        if self.compaction:
+            self.now.add(*add_post_tokens(self.compaction, post_tokens))
+            self.compaction = []
 
     def _read_event(self, payload: JsonDict) -> None:
         kind = require_field(payload, "type", str)
