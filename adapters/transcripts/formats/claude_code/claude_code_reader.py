@@ -88,7 +88,7 @@ class ClaudeTranscriptReader:
         steps: list[ImportStep] = []
         end: EntryEnd | None = None
         for line in lines:
-            entry = ClaudeEntry(line, self.sessions)
+            entry = ClaudeEntry(line, self.sessions, self.sessions.home)
             if line.problem and not line.text:
                 entry.add_remark(line.problem)
             elif line.problem:

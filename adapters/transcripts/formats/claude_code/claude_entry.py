@@ -1,6 +1,6 @@
 """Holds one line while it is read, and holds back lines that were written before their call."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,23 +19,20 @@ class ClaudeEntry:
 
     line: SourceLine
     sessions: ConversationMap
-    item: JsonDict = field(default_factory=dict)
-    kind: str = ""
-    contents: list[Any] = field(default_factory=list)
-    """The content items of its message."""
-    message_id: str | None = None
-    conversation: ClaudeConversation = field(init=False)
+    conversation: ClaudeConversation
     """The file's own, until the entry is placed."""
+    item: JsonDict = field(init=False)
+    kind: str = field(init=False)
     node: EntryNode = field(init=False)
     """Its place in the tree, set by `place`."""
+    contents: Sequence[Any] = ()
+    """The content items of its message."""
+    message_id: str | None = None
     uuid: str | None = None
     previous_id: str | None = None
     """As in the origin of a block."""
     steps: list[ImportStep] = field(default_factory=list)
     outcome: str = "imported"
-
-    def __post_init__(self) -> None:
-        self.conversation = self.sessions.home
 
     def place(self) -> None:
         """Find the entry's conversation and its place in the tree."""

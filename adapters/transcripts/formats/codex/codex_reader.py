@@ -216,8 +216,8 @@ class CodexTranscriptReader:
             placed = block.model_copy(update={"origin": again if index else origin})
             served = read.is_server_tool and index == 0
             self.now.add(Append(f"{key}:{index}", placed, name, is_server_call=served))
-        if read.call_id:
-            self._pair_call(read.call_id, read.blocks[0], payload)
+        if call := read.call_id:
+            self._pair_call(call, read.blocks[0], payload)
         if read.is_by_model:
             self.meter.first_answer_id = self.meter.first_answer_id or name
         elif item.role == PROMPT_ROLE:

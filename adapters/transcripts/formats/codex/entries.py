@@ -204,12 +204,17 @@ class UsageTracker:
         return ReportedCall(f"{key}:call", fields, first_answer_id=before)
 
 
+_USAGE_FIELDS = (
+    *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
+    *("output_tokens", "reasoning_output_tokens"),
+)
+
+
 def _parse_usage(usage: JsonDict, within: str) -> Usage:
     """Parse the provider's report; Codex's input tokens are all tokens of the prompt."""
-    read, cached, written, output, reasoning = (
-        get_field(usage, f"{name}_tokens", int, within)
-        for name in ("input", "cached_input", "cache_write_input", "output", "reasoning_output")
-    )
+    read, cached, written, output, reasoning = [
+        get_field(usage, field, int, within) for field in _USAGE_FIELDS
+    ]
     uncached = None if read is None else max(0, read - (cached or 0) - (written or 0))
     return Usage(
         input=uncached, cache_read=cached, cache_write=written, output=output, reasoning=reasoning

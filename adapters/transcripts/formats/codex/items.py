@@ -48,7 +48,7 @@ class UnknownCodexItemError(ValueError):
     """An item, or a part of one, of an unknown type."""
 
 
-_MODEL_KINDS = frozenset({Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL, Kind.ARTIFACT})
+_MODEL_KINDS = (Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL, Kind.ARTIFACT)
 
 
 @dataclass(slots=True)
@@ -66,11 +66,8 @@ class ItemContent:
     @property
     def call_id(self) -> str | None:
         """The id of the call that it makes or answers."""
-        match self.blocks:
-            case [ToolCall(tool_call_id=id) | ToolResult(tool_call_id=id)]:
-                return id
-            case _:
-                return None
+        block = self.blocks[0] if self.blocks else None
+        return block.tool_call_id if isinstance(block, (ToolCall, ToolResult)) else None
 
 
 def read_item(item: JsonDict, line: SourceLine) -> ItemContent:
