@@ -1,6 +1,7 @@
 """Rollouts of Codex in the making, and what reading one yields."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,7 @@ Item = dict[str, Any]
 class Rollout:
     def __init__(self, thread: str = THREAD, **meta: Any) -> None:
         self.lines: list[Item] = []
-        self.total = dict.fromkeys(
-            (
-                *("input_tokens", "cached_input_tokens", "output_tokens"),
-                *("reasoning_output_tokens", "total_tokens"),
-            ),
-            0,
-        )
+        self.total: Counter[str] = Counter()
         self.add("session_meta", {"id": thread, "cwd": "/here", "cli_version": "0.1"} | meta)
 
     def add(self, kind: str, payload: Any, **more: Any) -> int:
@@ -55,22 +50,9 @@ class Rollout:
     def model(self, name: str) -> int:
         return self.add("turn_context", {"model": name, "cwd": "/here"})
 
-    def counts(self, read: int, cached: int = 0, output: int = 0, *, again: bool = False) -> int:
-        last = {
-            "input_tokens": read,
-            "cached_input_tokens": cached,
-            "output_tokens": output,
-            "reasoning_output_tokens": 0,
-            "total_tokens": read + output,
-        }
-        if not again:
-            self.total = {name: count + last[name] for name, count in self.total.items()}
-        return self.event(
-            "token_count", info={"total_token_usage": self.total, "last_token_usage": last}
-        )
-
-    def leaves(self, tokens: int) -> int:
-        last = dict.fromkeys(self.total, 0) | {"total_tokens": tokens}
+    def counts(self, read: int, *, output: int = 0) -> int:
+        last = {"input_tokens": read, "output_tokens": output, "total_tokens": read + output}
+        self.total += Counter(last)
         return self.event(
             "token_count", info={"total_token_usage": self.total, "last_token_usage": last}
         )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.transcripts.formats.claude_code.entry_tree import CLEARED_RESULT_TEXT
+from cutbank.adapters.transcripts.formats.claude_code.compactions import CLEARED_RESULT_TEXT
 from cutbank.adapters.transcripts.formats.steps import Rewind, SessionStart, SourceProblem
 from cutbank.domain.blocks import ToolResult
 

@@ -90,11 +90,7 @@ def _read_image(attachment: JsonDict) -> JsonDict | None:
 
 def _text_list(owner: JsonDict, field: str) -> list[str]:
     value = owner.get(field)
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return [value]
-    texts = require_field(owner, field, list)
+    texts = [value] if isinstance(value, str) else get_field(owner, field, list) or []
     if not all(isinstance(text, str) for text in texts):
         raise MalformedError(f"{field}: expected a list of text")
     return texts
@@ -102,6 +98,10 @@ def _text_list(owner: JsonDict, field: str) -> list[str]:
 
 def _text_field(owner: JsonDict, field: str) -> str:
     return "\n".join(_text_list(owner, field))
+
+
+def _list_objects(owner: JsonDict, field: str) -> list[JsonDict]:
+    return [value for value in require_field(owner, field, list) if isinstance(value, dict)]
 
 
 def _hook_template(what: str) -> Callable[[JsonDict], str]:
@@ -129,23 +129,21 @@ def _render_file(a: JsonDict) -> str:
 
 
 def _render_skills(a: JsonDict) -> str:
-    skills = [skill for skill in require_field(a, "skills", list) if isinstance(skill, dict)]
+    skills = _list_objects(a, "skills")
     parts = [f"### {skill.get('name')}\n\n{_text_field(skill, 'content')}" for skill in skills]
     return "\n\n".join(["Skills invoked earlier in this session:", *parts]) if parts else ""
 
 
 def _render_tasks(a: JsonDict) -> str:
-    tasks = [task for task in require_field(a, "content", list) if isinstance(task, dict)]
     rows = [
         f"#{task.get('id')} [{task.get('status')}] {task.get('subject', task.get('content'))}"
-        for task in tasks
+        for task in _list_objects(a, "content")
     ]
     return "\n".join(["The tasks as they stand:", *rows]) if rows else ""
 
 
 def _render_memories(a: JsonDict) -> str:
-    memories = [memory for memory in require_field(a, "memories", list) if isinstance(memory, dict)]
-    return "\n\n".join(_render_file(memory) for memory in memories)
+    return "\n\n".join(_render_file(memory) for memory in _list_objects(a, "memories"))
 
 
 _TEMPLATES: dict[str, Callable[[JsonDict], str]] = {

@@ -1,14 +1,12 @@
 """Writes a session as Claude Code does: own entries unchanged, all others converted."""
 
-import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
 from .....domain.blocks import UNSENT_KINDS, Kind
 from .....domain.compaction import RECORDED_LINEAGE
-from ..json_lines import parse_line
+from ..json_lines import encode_line, parse_line
 from ..outgoing import (
     OutgoingBlock,
     OutgoingCall,
@@ -27,46 +25,39 @@ _LogPart = OutgoingEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    shape = ClaudeEntryBuilder(outgoing)
+    builder = ClaudeEntryBuilder(outgoing)
     is_empty = True
-    for entry in _write_entries(outgoing, shape):
+    for entry in _write_entries(outgoing, builder):
         is_empty = False
-        yield _encode_line(entry)
+        # An own entry that was not valid JSON is written as it was.
+        yield entry + b"\n" if isinstance(entry, bytes) else encode_line(entry)
     if is_empty:
-        yield _encode_line(shape.build_mode())  # an empty session still needs an entry
+        yield encode_line(builder.build_mode())  # an empty session still needs an entry
     _count_missing(outgoing)
 
 
-def _encode_line(entry: Any) -> bytes:
-    if isinstance(entry, bytes):
-        return entry + b"\n"  # it was not valid JSON
-    return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _write_entries(outgoing: OutgoingSession, shape: ClaudeEntryBuilder) -> Iterator[Any]:
+def _write_entries(outgoing: OutgoingSession, builder: ClaudeEntryBuilder) -> Iterator[Any]:
     titles: dict[str, str] = {}
-    parts: Iterator[_LogPart] = (
-        outgoing.read_parts() if outgoing.is_view else _order_by_line(outgoing)
-    )
+    parts = outgoing.read_parts() if outgoing.is_view else _order_by_line(outgoing)
     for own, run in groupby(parts, key=lambda part: isinstance(part, OutgoingEntry)):
         if not own:
             for message in group_outgoing_messages(_select_foreign(outgoing, run)):
                 if isinstance(message, OutgoingCompaction):
-                    yield from shape.build_compaction(message)
+                    yield from builder.build_compaction(message)
                 else:
-                    yield from shape.build_message(message)
+                    yield from builder.build_message(message)
             continue
-        for entry in run:
-            assert isinstance(entry, OutgoingEntry), "they are grouped by that"
-            for written in _restore_own_entry(entry):
-                if isinstance(written, dict):
-                    shape.follow_entry(written, entry.outgoing_blocks)
-                    if kind := TITLE_FIELDS.get(str(written.get("type"))):
-                        titles[kind] = written.get(kind, "")
-                yield written
+        for part in run:
+            assert isinstance(part, OutgoingEntry), "they are grouped by that"
+            for entry in _restore_own_entry(part):
+                if isinstance(entry, dict):
+                    builder.follow_entry(entry, part.outgoing_blocks)
+                    if kind := TITLE_FIELDS.get(str(entry.get("type"))):
+                        titles[kind] = entry.get(kind, "")
+                yield entry
     title = titles.get(TITLE_FIELDS["custom-title"]) or titles.get(TITLE_FIELDS["ai-title"])
     if outgoing.title and outgoing.title != title:
-        yield shape.build_title(outgoing.title)
+        yield builder.build_title(outgoing.title)
 
 
 def _order_by_line(outgoing: OutgoingSession) -> Iterator[_LogPart]:
@@ -139,39 +130,24 @@ def _restore_own_entry(entry: OutgoingEntry) -> Iterator[Any]:
     yield written
 
 
-def _select_foreign(outgoing: OutgoingSession, run: Iterable[_LogPart]) -> Iterator[OutgoingPart]:
-    """Yield the parts from other sources, without raw entries."""
-    kept_raw = outgoing.source == FORMAT_NAME and not outgoing.is_view
-    parts = (
-        part
-        for part in run
-        if not isinstance(part, OutgoingEntry)
-        and not (
-            kept_raw
-            and isinstance(part, OutgoingCompaction)
-            and part.boundary.policy == RECORDED_LINEAGE
-        )
-    )
-    return _count_losses(outgoing, parts)
-
-
-def _count_losses(
-    outgoing: OutgoingSession, parts: Iterable[OutgoingPart]
-) -> Iterator[OutgoingPart]:
-    lost: Counter[str] = Counter()
-    for part in parts:
-        if isinstance(part, OutgoingBlock) and not part.is_cancelled_result:
+def _select_foreign(outgoing: OutgoingSession, run: Iterable[Any]) -> Iterator[OutgoingPart]:
+    """Yield the parts from other sources, and count what of them is lost."""
+    has_own_boundaries = outgoing.source == FORMAT_NAME and not outgoing.is_view
+    for part in run:
+        if isinstance(part, OutgoingCompaction):
+            boundary = part.boundary
+            if has_own_boundaries and boundary.policy == RECORDED_LINEAGE:
+                continue
+            if boundary.trims and not outgoing.is_view:
+                outgoing.count_loss("shortened tool results", len(boundary.trims))
+            if boundary.replacements and not outgoing.is_view:
+                outgoing.count_loss("replaced blocks", len(boundary.replacements))
+        elif isinstance(part, OutgoingBlock) and not part.is_cancelled_result:
             if part.block.kind in UNSENT_KINDS:
-                lost["notes" if part.block.kind is Kind.NOTE else "artifacts"] += 1
+                outgoing.count_loss("notes" if part.block.kind is Kind.NOTE else "artifacts")
             elif part.is_retracted:
-                lost["blocks that were retracted"] += 1
-        elif isinstance(part, OutgoingCompaction) and not outgoing.is_view:
-            lost["shortened tool results"] += len(part.boundary.trims)
-            lost["replaced blocks"] += len(part.boundary.replacements)
+                outgoing.count_loss("blocks that were retracted")
         yield part
-    for what, count in lost.items():
-        if count:
-            outgoing.count_loss(what, count)
 
 
 def _count_missing(outgoing: OutgoingSession) -> None:

@@ -21,7 +21,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from ..fields import JsonDict, get_field, require_field, require_name, require_type
+from ..fields import JsonDict, drop_fields, get_field, require_field, require_name, require_type
 from ..json_lines import SourceLine
 from ..media_text import bytes_to_base64, require_base64
 from .entries import classify_user_text
@@ -117,16 +117,15 @@ def _read_media(item: JsonDict, what: _MediaKind) -> Media | None:
         case "base64":
             mime = require_field(source, "media_type", str)
             data = require_base64(require_field(source, "data", str), "source.data: ")
-            return Media(type=what, mime=mime, data=data, name=_read_title(item))
+            content: JsonDict = {"mime": mime, "data": data}
         case "text":
-            data = require_field(source, "data", str).encode()
-            return Media(type=what, mime="text/plain", data=data, name=_read_title(item))
+            content = {"mime": "text/plain", "data": require_field(source, "data", str).encode()}
         case "url":
-            url = require_field(source, "url", str)
             mime = "application/pdf" if what == "document" else "image/*"
-            return Media(type=what, mime=mime, url=url, name=_read_title(item))
+            content = {"mime": mime, "url": require_field(source, "url", str)}
         case _:
             return None
+    return Media(type=what, name=_read_title(item), **content)
 
 
 def _read_title(item: JsonDict) -> str | None:
@@ -134,10 +133,6 @@ def _read_title(item: JsonDict) -> str | None:
 
 
 IndexedBlocks = dict[int, AnyBlock]
-
-_TEXT = frozenset({"type", "text"})
-_CALL = frozenset({"type", "id", "name", "input"})
-_RESULT = frozenset({"type", "tool_use_id", "content"})
 
 
 def remove_block_content(entry: JsonDict, line: SourceLine, held: IndexedBlocks) -> str:
@@ -158,11 +153,10 @@ def remove_block_content(entry: JsonDict, line: SourceLine, held: IndexedBlocks)
             rest["message"] = {**rest["message"], "content": _item_remainders(items, held)}
         case {"attachment": {"prompt": list(items)}}:
             rest["attachment"] = {**rest["attachment"], "prompt": _item_remainders(items, held)}
-        case {"attachment": {"content": {"file": {"base64": str()} as file} as content}} if (
-            _is_media(held.get(0))
-        ):
-            emptied = {**content, "file": {**file, "base64": ""}}
-            rest["attachment"] = {**rest["attachment"], "content": emptied}
+        case {"attachment": {"content": {"file": {"base64": str()} as file} as content}}:
+            if isinstance(block := held.get(0), Block) and block.media:
+                emptied = {**content, "file": {**file, "base64": ""}}
+                rest["attachment"] = {**rest["attachment"], "content": emptied}
     return line.to_json(rest)
 
 
@@ -180,31 +174,6 @@ def restore_claude_entry(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict
     return rest
 
 
-def block_to_item(block: AnyBlock, extra: JsonDict | None = None) -> JsonDict:
-    more = dict(extra or {})
-    if block.native is not None:
-        found: JsonDict = json.loads(block.native.item)
-        return found
-    match block:
-        case ToolCall(tool_call_id=id, name=name):
-            called = json.loads(block.arguments)
-            return {"type": "tool_use", "id": id, "name": name, "input": called, **more}
-        case ToolResult(tool_call_id=id, content=content):
-            inner = more.pop("content", None) or [{}] * len(content)
-            if not isinstance(content, str):
-                parts = zip(content, inner, strict=True)
-                content = [_restore_part(part, one) for part, one in parts]  # type: ignore[assignment]
-            return {"type": "tool_result", "tool_use_id": id, "content": content, **more}
-        case Block(media=Media() as media):
-            return _restore_part(media, more)
-        case _:
-            return {"type": "text", "text": block.text, **more}
-
-
-def _is_media(block: AnyBlock | None) -> bool:
-    return isinstance(block, Block) and block.media is not None
-
-
 def _item_remainders(items: list[Any], held: IndexedBlocks) -> list[Any]:
     extras = [
         _item_remainder(item, held[index]) if index in held else [item, False]
@@ -220,70 +189,67 @@ def _restore_items(extras: list[Any], blocks: Sequence[AnyBlock]) -> list[Any]:
     items: list[Any] = []
     for extra in extras:
         match extra:
-            case [item, made]:
+            case [item, has_block]:
                 items.append(item)
-                if made:
+                if has_block:
                     next(waiting)
             case _:
                 items.append(block_to_item(next(waiting), extra))
     return items
 
 
-def _item_remainder(item: JsonDict, block: AnyBlock) -> JsonDict | list[Any]:
-    if block.native is not None:
+def _item_remainder(item: JsonDict, part: AnyBlock | ResultPart) -> JsonDict | list[Any]:
+    """Return what the block, or the part of a result, does not hold of its item."""
+    if not isinstance(part, (Text, Media)) and part.native is not None:
         return {}
-    match block:
+    match part:
         case ToolCall():
-            return _drop_fields(item, _CALL)
-        case ToolResult(content=str()):
-            told = isinstance(item.get("content"), str)
-            return _drop_fields(item, _RESULT) if told else [item, True]
-        case ToolResult(content=tuple(parts)):
-            extra = _drop_fields(item, _RESULT)
-            inner = [_part_remainder(*pair) for pair in zip(item["content"], parts, strict=True)]
-            return extra | ({"content": inner} if any(inner) else {})
-        case Block(media=Media() as media):
-            return _part_remainder(item, media)
+            return drop_fields(item, "type", "id", "name", "input")
+        case ToolResult(content=str()) if not isinstance(item.get("content"), str):
+            return [item, True]
+        case ToolResult(content=content):
+            extra = drop_fields(item, "type", "tool_use_id", "content")
+            if isinstance(content, str):
+                return extra
+            pairs = zip(item["content"], content, strict=True)
+            inner = [_item_remainder(one, held) for one, held in pairs]
+            return {**extra, "content": inner} if any(inner) else extra
+        case (Media() as media) | Block(media=Media() as media):
+            extra = drop_fields(item, "type")
+            extra["source"] = drop_fields(item["source"], *(() if media.url else ("data",)))
+            usual = {"type": "base64", "media_type": media.mime}
+            if extra["source"] == usual and item["type"] == media.type:
+                del extra["source"]
+            return extra
         case _:
-            return _drop_fields(item, _TEXT) if item.get("text") == block.text else [item, True]
+            return drop_fields(item, "type", "text") if item["text"] == part.text else [item, True]
 
 
-def _part_remainder(item: JsonDict, part: ResultPart) -> JsonDict:
+def block_to_item(part: AnyBlock | ResultPart, extra: JsonDict | None = None) -> JsonDict:
+    """Return the item of a block, or of a part of a result, with what the block does not hold."""
+    if not isinstance(part, (Text, Media)) and part.native is not None:
+        found: JsonDict = json.loads(part.native.item)
+        return found
+    more = dict(extra or {})
     match part:
-        case Text():
-            return _drop_fields(item, _TEXT)
-        case Media(type=what, mime=mime):
-            source = {key: value for key, value in item["source"].items() if key != "data"}
-            if part.url:
-                source = item["source"]
-            usual = source == {"type": "base64", "media_type": mime} and item["type"] == what
-            return _drop_fields(item, frozenset({"type", "source"} if usual else {"type"})) | (
-                {} if usual else {"source": source}
-            )
+        case ToolCall(tool_call_id=id, name=name, arguments=arguments):
+            called = json.loads(arguments)
+            return {"type": "tool_use", "id": id, "name": name, "input": called, **more}
+        case ToolResult(tool_call_id=id, content=content):
+            inner = more.pop("content", None) or [{}] * len(content)
+            parts: Any = content
+            if not isinstance(content, str):
+                parts = [block_to_item(*pair) for pair in zip(content, inner, strict=True)]
+            return {"type": "tool_result", "tool_use_id": id, "content": parts, **more}
+        case (Media() as media) | Block(media=Media() as media):
+            return {"type": media.type, **more, "source": _make_source(media, more.get("source"))}
         case _:
-            return {}
+            return {"type": "text", "text": part.text, **more}
 
 
-def _restore_part(part: ResultPart, extra: JsonDict) -> JsonDict:
-    match part:
-        case Text(text=text):
-            return {"type": "text", "text": text, **extra}
-        case Media():
-            return {"type": part.type, **extra, "source": _media_source(part, extra.get("source"))}
-        case NativePart():
-            found: JsonDict = json.loads(part.native.item)
-            return found
-
-
-def _media_source(media: Media, told: JsonDict | None) -> JsonDict:
+def _make_source(media: Media, source: JsonDict | None) -> JsonDict:
     if media.url:
-        return told or {"type": "url", "url": media.url}
-    source = told or {"type": "base64", "media_type": media.mime}
-    text = source["type"] == "text"
-    return {**source, "data": media.data.decode() if text else bytes_to_base64(media.data)}
-
-
-def _drop_fields(item: JsonDict, fields: frozenset[str]) -> JsonDict:
-    if item.keys() == fields:
-        return {}
-    return {key: value for key, value in item.items() if key not in fields}
+        return source or {"type": "url", "url": media.url}
+    source = source or {"type": "base64", "media_type": media.mime}
+    is_text = source["type"] == "text"
+    return {**source, "data": media.data.decode() if is_text else bytes_to_base64(media.data)}

@@ -1,70 +1,68 @@
-"""Tracks the conversations of a file, its own and those of sub-agents, and what is open in each."""
+"""Tracks the conversations of a file: their entries in context, open calls and compactions.
 
-from collections.abc import Iterator
+Every entry names the one that it follows, so a transcript is a tree. Nearly all branches are
+parallel tool calls, whose entries are all in context, in file order. The user rewound only if a
+later prompt leaves out earlier messages.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from .....domain.blocks import AnyBlock, Origin, ToolCall, ToolResult
-from .....domain.session_events import Usage
+from .....domain.blocks import AnyBlock, ToolCall, ToolResult
 from ..fields import JsonDict, MalformedError, find_text, get_field, is_uuid
 from ..json_lines import SourceLine
-from ..steps import ImportStep, ReportedCall, Rewind, SessionStart, SourceCompaction, SubAgentLink
-from .content import IndexedBlocks, remove_block_content
-from .entries import FORMAT_NAME, read_claude_usage, read_message_text
-from .entry_tree import EntryContext, EntryNode, EntryTree, PendingCompaction
-
-SYNTHETIC_MODEL = "<synthetic>"
-"""The model name of messages that no model wrote."""
+from ..steps import ImportStep, Rewind, SessionStart, SourceCompaction, SubAgentLink
+from .entries import SYNTHETIC_MODEL, ProviderMessage, read_message_text
 
 
-class OrphanResultError(MalformedError):
-    """A tool result that answers no open call of the conversation."""
-
-
-@dataclass(slots=True)
-class ProviderMessage:
-    """A provider message, which spans several lines; the last ones have its usage."""
+@dataclass(slots=True, eq=False)
+class EntryNode:
+    """An entry of the tree. Its parent precedes it in the file, so no chain has a cycle."""
 
     id: str
-    first_entry_id: str
-    time: str | None
-    model: str | None = None
-    stop_reason: str | None = None
-    usage: Usage | None = None
-
-    def update(self, message: JsonDict) -> None:
-        """Add the content of one more line of the message."""
-        self.model = get_field(message, "model", str, "message.") or self.model
-        stop_reason = get_field(message, "stop_reason", str, "message.")
-        self.stop_reason = stop_reason or self.stop_reason
-        if usage := read_claude_usage(message):
-            # Output is counted while it streams, so the largest count is the final one.
-            before = (self.usage and self.usage.output) or 0
-            if usage.output is None or usage.output < before:
-                usage = usage.model_copy(update={"output": before})
-            self.usage = usage
-
-    def report_call(self) -> ReportedCall | None:
-        """Return the call that it answered. Its key changes only as the message grows."""
-        if self.model == SYNTHETIC_MODEL:
-            return None
-        output = self.usage.output if self.usage else None
-        return ReportedCall(
-            key=f"call:{self.id}:{output or 0}",
-            fields={
-                "call_id": self.id,
-                "model": self.model,
-                "usage": self.usage,
-                "stop_reason": self.stop_reason,
-                "source_time": self.time,
-            },
-            first_answer_id=self.first_entry_id,
-        )
+    conversation: "ClaudeConversation"
+    parent: "EntryNode | None" = None
+    nearest_above: "EntryNode | None" = None
+    """The parent, or a shortcut to the newest ancestor in context."""
+    is_root: bool = False
+    previous_id: str | None = None
+    """The nearest kept ancestor, if its parent is not kept; empty if there is none."""
+    skipped_parent_id: str | None = None
+    """For a skipped entry, the entry that its children follow instead."""
+    content_hash: int | None = None
+    """A hash of the entry's content, once it was read."""
+    index: int = -1
+    message_count: int = 0
+    """The number of prompts and messages that began in context up to here."""
+    root_count: int = 0
+    """The number of entries in context up to here without an ancestor in context."""
+    last_id: str | None = None
+    """The newest entry with blocks up to here."""
+    calls: list[tuple[str, bool]] = field(default_factory=list)
+    """Tool calls that the entry made or answered, and whether each was open before."""
 
 
 @dataclass(slots=True)
+class PendingCompaction:
+    """A compaction whose summary has not been read yet."""
+
+    line: SourceLine
+    node: EntryNode
+    step: SourceCompaction
+    """The compaction without its summary and the entries that stay."""
+    kept_ids: list[str] = field(default_factory=list)
+    is_partial: bool = False
+    """Whether older entries stay in context."""
+    later_ids: list[str] = field(default_factory=list)
+    """Ids of entries with blocks between the boundary and its summary; they stay too."""
+
+
+@dataclass(slots=True, eq=False)
 class ClaudeConversation:
     begin: SessionStart
-    context: EntryContext = field(init=False)
+    nodes: list[EntryNode] = field(default_factory=list)
+    """The entries in context, in file order."""
     open_calls: set[str] = field(default_factory=set)
     answer_entries: dict[str, str] = field(default_factory=dict)
     """Answered tool calls, each with the entry of its last result."""
@@ -76,8 +74,61 @@ class ClaudeConversation:
     reported_calls: set[str] = field(default_factory=set)
     boundary: PendingCompaction | None = None
 
-    def __post_init__(self) -> None:
-        self.context = EntryContext(self.begin.key)
+    def is_in_context(self, node: EntryNode) -> bool:
+        """Return whether the entry is in context. Once removed, it never returns."""
+        return 0 <= node.index < len(self.nodes) and self.nodes[node.index] is node
+
+    def add_to_context(self, node: EntryNode, *, begins: bool = False, blocks: bool = True) -> None:
+        """Add an entry; `begins` marks a prompt, or the first entry of a message."""
+        last = self.nodes[-1] if self.nodes else EntryNode("", self)
+        branch, end = self._find_nearest(node)
+        node.message_count = last.message_count + begins
+        node.root_count = last.root_count + (blocks and branch is None and end.is_root)
+        node.last_id = node.id if blocks else last.last_id
+        node.index = len(self.nodes)
+        self.nodes.append(node)
+
+    def count_staying(self, node: EntryNode) -> int | None:
+        """Return the number of entries that stay in context before this one; None if all do.
+
+        Entries on another branch also stay if they only call tools, or answer calls, for a message
+        that stays: these are parallel calls.
+        """
+        if not self.nodes:
+            return None
+        last = self.nodes[-1]
+        branch, end = self._find_nearest(node)
+        if branch:
+            return branch.index + 1 if last.message_count > branch.message_count else None
+        # A second root is a new beginning only if the rest is connected.
+        return 0 if end.is_root and last.root_count == 1 and last.message_count else None
+
+    def rewind(self, node: EntryNode) -> Iterator[ImportStep]:
+        """Go back to the parent of this prompt, if that removes anything from context."""
+        stay = self.count_staying(node)
+        if stay is None:
+            return
+        yield from self.finish_message()
+        for gone in reversed(self.nodes[stay:]):
+            for id, was_open in reversed(gone.calls):
+                (self.open_calls.add if was_open else self.open_calls.discard)(id)
+        del self.nodes[stay:]
+        self.boundary = None
+        yield Rewind(f"{node.id}:rewind", to=self.nodes[-1].last_id if self.nodes else None)
+
+    def _find_nearest(self, start: EntryNode) -> tuple[EntryNode | None, EntryNode]:
+        """Return the nearest ancestor in context, and the last node on the way there."""
+        node = start
+        passed = [start]
+        while node.nearest_above:
+            node = node.nearest_above
+            if self.is_in_context(node):
+                break
+            passed.append(node)
+        for one in passed:
+            if one is not node:
+                one.nearest_above = node
+        return (node if node is not start and self.is_in_context(node) else None), node
 
     def begin_message(self, id: str, entry: str, time: str | None) -> bool:
         """Record that an entry holds a piece of this message; return whether it is the first."""
@@ -87,21 +138,13 @@ class ClaudeConversation:
             self.message = ProviderMessage(id, first, time)
         return begins
 
-    def update_message(self, id: str, message: JsonDict) -> None:
-        if self.message and self.message.id == id:
-            self.message.update(message)
-
-    def find_asking_call(self, prompt: str) -> str | None:
-        """Return the open call with this prompt."""
-        call = self.prompt_calls.get(hash(prompt))
-        return call if call in self.open_calls else None
-
     def finish_message(self, next_id: str | None = None) -> Iterator[ImportStep]:
         """Yield the call that the last message answered, unless that message goes on."""
         if self.message is None or self.message.id == next_id:
             return
-        call, self.message = self.message.report_call(), None
-        if call and call.key not in self.reported_calls:
+        message, self.message = self.message, None
+        call = message.report_call()
+        if call.fields["model"] != SYNTHETIC_MODEL and call.key not in self.reported_calls:
             self.reported_calls.add(call.key)
             yield call
 
@@ -119,77 +162,27 @@ class ClaudeConversation:
                     self.prompt_calls[hash(prompt)] = id
             case ToolResult(tool_call_id=id):
                 if id not in self.open_calls:
-                    raise OrphanResultError(f"tool_use_id: {id} answers no open call")
+                    raise MalformedError(f"tool_use_id: {id} answers no open call")
                 self.open_calls.remove(id)
                 self.answer_entries[id] = node.id
                 node.calls.append((id, True))
 
-    def rewind(self, node: EntryNode) -> Iterator[ImportStep]:
-        """Go back to the parent of this prompt, if that removes anything from context."""
-        stay = self.context.count_staying(node)
-        if stay is None:
-            return
-        yield from self.finish_message()
-        for gone in self.context.rewind(stay):
-            for id, was_open in reversed(gone.calls):
-                (self.open_calls.add if was_open else self.open_calls.discard)(id)
-        self.boundary = None
-        yield Rewind(f"{node.id}:rewind", to=self.context.last_id)
-
     def compact(
-        self, boundary: PendingCompaction, summary: str | None, tree: EntryTree
+        self, boundary: PendingCompaction, summary: str | None, nodes: dict[str, EntryNode]
     ) -> Iterator[ImportStep]:
         self.boundary = None
         if boundary.node.last_id is None:
             return  # nothing precedes it in the file
         yield from self.finish_message()
-        kept = [id for id in boundary.kept_ids if self._holds_blocks_of(tree.nodes.get(id))]
-        yield SourceCompaction(
-            key=f"{boundary.node.id}:compacted",
-            trigger=boundary.trigger,
-            summary=summary,
-            kept_ids=(*kept, *boundary.later_ids),
-            pre_tokens=boundary.pre_tokens,
-            post_tokens=boundary.post_tokens,
-            source_time=boundary.time,
-            partial_reason=boundary.partial_reason,
-        )
+        kept = [id for id in boundary.kept_ids if self._holds_blocks_of(nodes.get(id))]
+        yield replace(boundary.step, summary=summary, kept_ids=(*kept, *boundary.later_ids))
 
     def _holds_blocks_of(self, node: EntryNode | None) -> bool:
-        return bool(node and node.context is self.context and node.last_id == node.id)
-
-
-@dataclass(slots=True)
-class ClaudeEntry:
-    """An entry with its line and its position in the tree."""
-
-    item: JsonDict
-    kind: str
-    line: SourceLine
-    conversation: ClaudeConversation
-    node: EntryNode
-    message_id: str | None = None
-
-    def pair_blocks(self, held: IndexedBlocks) -> Iterator[tuple[int, AnyBlock]]:
-        """Yield blocks with their origins; the first origin holds the rest of the entry."""
-        rest: str | None = remove_block_content(self.item, self.line, held)
-        follows = self.node.previous_id
-        for index, block in held.items():
-            origin = Origin(
-                format=FORMAT_NAME,
-                id=self.item.get("uuid"),
-                time=self.item.get("timestamp"),
-                entry=rest,
-                line=self.line.number,
-                follows=follows,
-            )
-            told = {"origin": origin, "message_id": self.message_id}
-            yield index, block.model_copy(update=told)
-            rest = follows = None
+        return bool(node and node.conversation is self and node.last_id == node.id)
 
 
 class ConversationMap:
-    """The conversations of a file.
+    """The conversations of a file, and the tree of its entries.
 
     The file's own session is the one in its name, or else that of its first entry. A file may begin
     with entries copied from a session that it resumes; they stay in this one.
@@ -197,21 +190,25 @@ class ConversationMap:
 
     def __init__(self, stem: str, first: JsonDict) -> None:
         self.conversations: dict[str, ClaudeConversation] = {}
+        self.nodes: dict[str, EntryNode] = {}
+        self.current: ClaudeConversation | None = None
+        """The conversation of the last step."""
+        self.line_counts: Counter[str] = Counter()
+        """How often each line without an id occurred."""
         self.titled_by: str | None = None
-        agent = first.get("agentId")
         self.project = find_text(first, "cwd")
+        self.key: str = stem
         if is_uuid(stem):
-            self.key: str = stem
-            self.home = self._add_conversation(SessionStart(stem))
-        else:
-            self.key = first.get("sessionId") or stem
-            if first.get("isSidechain") is True and isinstance(agent, str) and agent:
-                self.home = self._find_agent(agent)
-            elif first.get("isSidechain") is True and isinstance(id := first.get("uuid"), str):
-                key = f"{self.key}/sidechain-{id}"
-                self.home = self._add_conversation(SessionStart(key, parent_key=self.key))
-            else:
-                self.home = self._add_conversation(SessionStart(self.key))
+            self.home = self._find_by_key(stem)
+            return
+        self.key = first.get("sessionId") or stem
+        match first:
+            case {"isSidechain": True, "agentId": str(agent)} if agent:
+                self.home = self._find_by_key(self._agent_key(agent))
+            case {"isSidechain": True, "uuid": str(id)}:
+                self.home = self._find_by_key(self._sidechain_key(id))
+            case _:
+                self.home = self._find_by_key(self.key)
 
     def find_conversation(
         self, entry: JsonDict, id: str, parent: EntryNode | None
@@ -219,15 +216,48 @@ class ConversationMap:
         if not get_field(entry, "isSidechain", bool):
             return self.home
         if agent := get_field(entry, "agentId", str):
-            return self._find_agent(agent)
+            return self._find_by_key(self._agent_key(agent))
         # Older versions mix the sub-agent's entries with those of the session itself; only their
         # parents show which of them belong together.
         if self.home.begin.parent_key:
             return self.home
-        if parent and parent.context is not self.home.context:
-            return self.conversations[parent.context.key]
-        key = f"{self.key}/sidechain-{id}"
-        return self._add_conversation(SessionStart(key, None, self.key, self._call_of(entry)))
+        if parent and parent.conversation is not self.home:
+            return parent.conversation
+        # Its call is open, and its prompt is the sub-agent's first message.
+        call = self.home.prompt_calls.get(hash(read_message_text(entry)))
+        open_call = call if call in self.home.open_calls else None
+        return self._find_by_key(self._sidechain_key(id), open_call)
+
+    def add_node(
+        self, id: str, parent: EntryNode | None, conversation: ClaudeConversation, *, is_root: bool
+    ) -> EntryNode:
+        """Add an entry, unless it was read before. A parent that is unknown now counts as missing,
+        even if it comes later.
+        """
+        known = self.nodes.get(id)
+        if known and known.content_hash is not None:
+            return known
+        above = parent if parent and parent.conversation is conversation else None
+        node = EntryNode(
+            id,
+            conversation,
+            parent=parent,
+            nearest_above=above,
+            is_root=is_root or parent is not above,
+            previous_id=parent.skipped_parent_id if parent else None,
+        )
+        self.nodes[id] = node
+        return node
+
+    def enter(
+        self, conversation: ClaudeConversation, steps: Iterable[ImportStep]
+    ) -> Iterator[ImportStep]:
+        """Yield steps of a conversation, after its start if the last step was of another one."""
+        for step in steps:
+            if self.current is not conversation:
+                self.current = conversation
+                yield conversation.begin
+            yield step
 
     def link_sub_agent(
         self, entry: JsonDict, conversation: ClaudeConversation, call: str
@@ -242,26 +272,24 @@ class ConversationMap:
         agent = get_field(request, "agentId", str)
         return agent is None or self._agent_key(agent) == self.home.begin.key
 
-    def set_title(self, kind: str, title: str) -> bool:
-        outranked = self.titled_by == "custom-title" != kind  # a user's title takes precedence
-        if outranked or title == self.home.begin.title:
-            return False
+    def read_title(self, kind: str, title: str) -> Iterator[SessionStart]:
+        """Yield the start of the session with its new title; a user's title takes precedence."""
+        if self.titled_by == "custom-title" != kind or title == self.home.begin.title:
+            return
         self.titled_by = kind
         self.home.begin = replace(self.home.begin, title=title)
-        return True
-
-    def _call_of(self, entry: JsonDict) -> str | None:
-        # Its call is open, and its prompt is the sub-agent's first message.
-        return self.home.find_asking_call(read_message_text(entry))
-
-    def _find_agent(self, agent: str) -> ClaudeConversation:
-        return self._add_conversation(SessionStart(self._agent_key(agent), parent_key=self.key))
+        self.current = self.home
+        yield self.home.begin
 
     def _agent_key(self, agent: str) -> str:
         return f"{self.key}/agent-{agent}"
 
-    def _add_conversation(self, begin: SessionStart) -> ClaudeConversation:
-        if begin.key not in self.conversations:
-            begin = replace(begin, project=self.project)
-            self.conversations[begin.key] = ClaudeConversation(begin)
-        return self.conversations[begin.key]
+    def _sidechain_key(self, id: str) -> str:
+        return f"{self.key}/sidechain-{id}"
+
+    def _find_by_key(self, key: str, call: str | None = None) -> ClaudeConversation:
+        if key not in self.conversations:
+            parent = None if key == self.key else self.key
+            begin = SessionStart(key, None, parent, call, project=self.project)
+            self.conversations[key] = ClaudeConversation(begin)
+        return self.conversations[key]

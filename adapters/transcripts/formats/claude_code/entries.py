@@ -1,14 +1,16 @@
 """Reads Claude Code entries that are not messages: kinds, usage, the prompt queue and audits."""
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from .....domain.blocks import Kind
 from .....domain.session_events import Usage
 from ..fields import JsonDict, get_field, require_field
-from ..steps import RequestParameters
+from ..steps import ReportedCall, RequestParameters
 
 FORMAT_NAME = "claude-code"
+SYNTHETIC_MODEL = "<synthetic>"
+"""The model name of messages that no model wrote."""
 
 _HARNESS_PREFIXES = (
     "<local-command-stdout>",
@@ -88,6 +90,39 @@ def read_claude_usage(message: JsonDict) -> Usage | None:
     return Usage(**counts)
 
 
+@dataclass(slots=True)
+class ProviderMessage:
+    """A provider message, which spans several lines; the last ones have its usage."""
+
+    id: str
+    first_entry_id: str
+    time: InitVar[str | None]
+    fields: JsonDict = field(init=False)
+    """The fields of its call, as in ReportedCall."""
+
+    def __post_init__(self, time: str | None) -> None:
+        self.fields = {"call_id": self.id, "model": None, "usage": None, "stop_reason": None}
+        self.fields["source_time"] = time
+
+    def update(self, message: JsonDict) -> None:
+        """Add the content of one more line of the message."""
+        for name in ("model", "stop_reason"):
+            self.fields[name] = get_field(message, name, str, "message.") or self.fields[name]
+        if usage := read_claude_usage(message):
+            # Output is counted while it streams, so the largest count is the final one.
+            if usage.output is None or usage.output < self.output:
+                usage = usage.model_copy(update={"output": self.output})
+            self.fields["usage"] = usage
+
+    @property
+    def output(self) -> int:
+        return (self.fields["usage"] and self.fields["usage"].output) or 0
+
+    def report_call(self) -> ReportedCall:
+        """Return the call that it answered. Its key changes only as the message grows."""
+        return ReportedCall(f"call:{self.id}:{self.output}", self.fields, self.first_entry_id)
+
+
 def read_message_items(message: JsonDict) -> list[Any]:
     content = message.get("content")
     if isinstance(content, str):
@@ -100,18 +135,20 @@ def read_message_text(entry: JsonDict) -> str:
         case {"content": str(text)}:
             return text
         case {"content": list(items)}:
-            texts = [item["text"] for item in items if _is_text(item)]
-            return "\n".join(texts)
+            return "\n".join(_find_texts(items, type="text"))
         case _:
             return ""
 
 
-def _is_text(item: Any) -> bool:
-    match item:
-        case {"type": "text", "text": str()}:
-            return True
-        case _:
-            return False
+def _find_texts(items: list[Any], **fields: str) -> list[str]:
+    """Return the texts of the items that have these fields."""
+    return [
+        item["text"]
+        for item in items
+        if isinstance(item, dict)
+        and isinstance(item.get("text"), str)
+        and fields.items() <= item.items()
+    ]
 
 
 class PromptQueue:
@@ -190,11 +227,6 @@ def _system_text(system: Any) -> str | None:
         case str():
             return system
         case list():
-            texts = [one["text"] for one in system if _has_text(one)]
-            return "\n\n".join(texts) or None
+            return "\n\n".join(_find_texts(system)) or None
         case _:
             return None
-
-
-def _has_text(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("text"), str)

@@ -11,8 +11,8 @@ from .....domain.blocks import (
     Block,
     Kind,
     Media,
-    NativePart,
     ResultPart,
+    Text,
     ToolCall,
     ToolResult,
 )
@@ -28,10 +28,11 @@ from ..outgoing import (
     OutgoingMessage,
     OutgoingSession,
     make_session_uuid,
+    to_iso,
 )
-from ..summary_mark import SUMMARY_MARK, make_marked_text
+from ..summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
 from .content import CLAUDE_CODE_PROVIDER, block_to_item
-from .conversations import SYNTHETIC_MODEL
+from .entries import SYNTHETIC_MODEL
 
 CLAUDE_CODE_VERSION = "2.1.235"
 """The newest Claude Code version with known transcripts."""
@@ -79,34 +80,27 @@ class ClaudeEntryBuilder:
 
     def build_message(self, message: OutgoingMessage) -> Iterator[JsonDict]:
         """Yield the entries of a message: one for each piece of a model's answer."""
-        first = message.outgoing_blocks[0]
+        said = message.outgoing_blocks
+        first = said[0].block
         match message.role:
             case Role.ASSISTANT:
                 yield from self._build_answer(message)
             case Role.TOOL_RESULT:
-                yield from self._build_result(first)
+                yield from self._build_result(said[0])
             case Role.DEVELOPER:
-                words = "\n\n".join(block.text for block in message.blocks)
-                if getattr(first.block, "name", None) == "summary":
-                    if self.last is None:
-                        yield from self._build_boundary(
-                            first.position, words, _block_time(first), {}
-                        )
-                    else:
-                        yield self._build_user_entry(
-                            message.outgoing_blocks, make_marked_text(first.block), **SUMMARY_MARK
-                        )
-                elif words.strip():
-                    yield self._build_user_entry(message.outgoing_blocks, words, isMeta=True)
+                text = "\n\n".join(block.text for block in message.blocks)
+                if not is_imported_summary(first):
+                    if text.strip():
+                        yield self._build_user_entry(said, text, isMeta=True)
+                elif self.last is None:
+                    yield from self._build_boundary(said[0].position, text, _block_time(said[0]))
+                else:
+                    yield self._build_user_entry(said, make_marked_text(first), **SUMMARY_MARK)
             case _:
-                items = [
-                    item for block in message.blocks if (item := self._build_prompt_item(block))
-                ]
+                items = [item for block in message.blocks if (item := self._build_item(block))]
                 if items:
-                    alone = len(items) == 1 and items[0].keys() == {"type", "text"}
-                    yield self._build_user_entry(
-                        message.outgoing_blocks, items[0]["text"] if alone else items
-                    )
+                    is_text = len(items) == 1 and items[0].keys() == {"type", "text"}
+                    yield self._build_user_entry(said, items[0]["text"] if is_text else items)
 
     def build_compaction(self, compacted: OutgoingCompaction) -> Iterator[JsonDict]:
         """Yield a boundary and its summary, naming the entries that stay.
@@ -118,18 +112,15 @@ class ClaudeEntryBuilder:
         if summary is None or (summary.covers == self.covered and not self.outgoing.is_view):
             return
         self.covered = summary.covers
-        kept: dict[str, None] = {}
-        for position in boundary.kept if self.written else ():
-            if position in self.written:
-                kept[self.written[position]] = None
         metadata: JsonDict = {
             "trigger": "manual" if boundary.trigger is Trigger.MANUAL else "auto",
             "preTokens": boundary.pre_tokens,
             "postTokens": boundary.post_tokens,
         }
-        if kept:
-            metadata["preservedMessages"] = {"uuids": list(kept), "allUuids": list(kept)}
-        time = _format_source_time(boundary.source_time, compacted.time)
+        written = (self.written.get(position) for position in boundary.kept) if self.written else ()
+        if kept := [*dict.fromkeys(id for id in written if id)]:
+            metadata["preservedMessages"] = {"uuids": kept, "allUuids": kept}
+        time = _format_time(boundary.source_time, compacted.time)
         yield from self._build_boundary(boundary.after, summary.text, time, metadata)
 
     def build_mode(self) -> JsonDict:
@@ -144,11 +135,12 @@ class ClaudeEntryBuilder:
         }
 
     def _build_boundary(
-        self, place: int, text: str, time: str, metadata: JsonDict
+        self, place: int, text: str, time: str, metadata: JsonDict | None = None
     ) -> Iterator[JsonDict]:
         logical, self.last = self.last, None
         summary = self._make_id(place, "summary")
-        if preserved := metadata.get("preservedMessages"):
+        compacted: JsonDict = {"trigger": "auto", "preTokens": 0} | (metadata or {})
+        if preserved := compacted.get("preservedMessages"):
             preserved["anchorUuid"] = summary
         yield self._build_entry(
             "system",
@@ -160,7 +152,7 @@ class ClaudeEntryBuilder:
                 "content": "Conversation compacted",
                 "isMeta": False,
                 "level": "info",
-                "compactMetadata": {"trigger": "auto", "preTokens": 0} | metadata,
+                "compactMetadata": compacted,
             },
         )
         said = {
@@ -192,12 +184,15 @@ class ClaudeEntryBuilder:
             "usage": _make_usage(call.usage if call else None),
         }
         for said in message.outgoing_blocks:
-            id = self._make_id(said.position, "assistant")
-            if item := self._build_answer_item(said.block, id):
+            id, block = self._make_id(said.position, "assistant"), said.block
+            if isinstance(block, ToolCall):
+                item: JsonDict | None = self._build_call(block, id)
+            else:
+                item = self._build_item(block)
+            if item:
                 self.written[said.position] = id
-                yield self._build_entry(
-                    "assistant", id, _block_time(said), {"message": body | {"content": [item]}}
-                )
+                content = {"message": body | {"content": [item]}}
+                yield self._build_entry("assistant", id, _block_time(said), content)
 
     def _build_result(self, said: OutgoingBlock) -> Iterator[JsonDict]:
         block = said.block
@@ -205,74 +200,45 @@ class ClaudeEntryBuilder:
         name, asked = self.calls.get(block.tool_call_id, (block.tool_call_id, None))
         content: Any = block.content
         if not isinstance(content, str):
-            content = [item for part in content if (item := self._build_result_part(part))]
+            content = [item for part in content if (item := self._build_item(part))]
         item = {"type": "tool_result", "tool_use_id": name, "content": content}
         if block.is_error:
             item["is_error"] = True
         more = {"sourceToolAssistantUUID": asked} if asked else {}
         yield self._build_user_entry([said], [item], **more)
 
-    def _build_answer_item(self, block: AnyBlock, entry: str) -> JsonDict | None:
-        """Return a piece of a model's answer; None if it cannot be written here."""
-        native = sendable.parse_native_item(block.native, CLAUDE_CODE_PROVIDER)
-        match block:
-            case ToolCall(tool_call_id=id, name=name):
-                legal = self._legal_id(id, block)
-                self.calls[id] = (legal, entry)
-                if native:
-                    return native | {"id": legal}
-                return {
-                    "type": "tool_use",
-                    "id": legal,
-                    "name": name,
-                    "input": self._call_input(block),
-                }
+    def _build_item(self, part: AnyBlock | ResultPart) -> JsonDict | None:
+        """Return the item of a block, or of a part of a result; None if it cannot be written."""
+        native = None if isinstance(part, Text | Media) else part.native
+        if item := sendable.parse_native_item(native, CLAUDE_CODE_PROVIDER):
+            return item
+        match part:
             case Block(kind=Kind.THINKING):
-                if native is None:
-                    self.outgoing.count_loss("thoughts that Anthropic did not sign")
-                return native
+                self.outgoing.count_loss("thoughts that Anthropic did not sign")
+            case (Media() as media) | Block(media=Media() as media):
+                return block_to_item(media)
+            case Text(text=text):
+                return {"type": "text", "text": text}
+            case Block(text=text) if text.strip():
+                return {"type": "text", "text": text}
             case _ if native:
-                return native
-            case _ if block.text.strip():
-                return {"type": "text", "text": block.text}
-            case _:
-                if block.native:
-                    self.outgoing.count_loss(f"items that only {block.native.provider} reads")
-                return None
-
-    def _build_prompt_item(self, block: AnyBlock) -> JsonDict | None:
-        """Return a piece of a user message."""
-        if native := sendable.parse_native_item(block.native, CLAUDE_CODE_PROVIDER):
-            return native
-        if isinstance(block, Block) and block.media:
-            return block_to_item(block)
-        if block.text.strip():
-            return {"type": "text", "text": block.text}
-        if block.native:
-            self.outgoing.count_loss(f"items that only {block.native.provider} reads")
+                self.outgoing.count_loss(f"items that only {native.provider} reads")
         return None
 
-    def _build_result_part(self, part: ResultPart) -> JsonDict | None:
-        match part:
-            case NativePart(native=native):
-                item = sendable.parse_native_item(native, CLAUDE_CODE_PROVIDER)
-                if item is None:
-                    self.outgoing.count_loss(f"items that only {native.provider} reads")
-                return item
-            case Media():
-                return block_to_item(Block(kind=Kind(part.type), media=part))
-            case _:
-                return {"type": "text", "text": part.text}
-
-    def _call_input(self, call: ToolCall) -> Any:
+    def _build_call(self, call: ToolCall, entry: str) -> JsonDict:
+        id = self._legal_id(call.tool_call_id, call)
+        self.calls[call.tool_call_id] = (id, entry)
+        if native := sendable.parse_native_item(call.native, CLAUDE_CODE_PROVIDER):
+            return native | {"id": id}
         try:
-            found = sendable.parse_sendable_json(call.arguments)
+            arguments = sendable.parse_sendable_json(call.arguments)
         except ValueError:
-            found = None
-        if isinstance(found, dict):
-            return found
-        self.outgoing.count_loss("tool arguments that are not a JSON object: they are in `_raw`")
-        return {"_raw": call.arguments}
+            arguments = None
+        if not isinstance(arguments, dict):
+            lost = "tool arguments that are not a JSON object: they are in `_raw`"
+            self.outgoing.count_loss(lost)
+            arguments = {"_raw": call.arguments}
+        return {"type": "tool_use", "id": id, "name": call.name, "input": arguments}
 
     def _legal_id(self, id: str, call: ToolCall) -> str:
         """Return an id that Anthropic accepts, and that no other call has."""
@@ -316,17 +282,16 @@ def _shared_fields(outgoing: OutgoingSession) -> JsonDict:
 
 
 def _block_time(said: OutgoingBlock) -> str:
-    return _format_source_time(said.block.origin.time if said.block.origin else None, said.time)
+    return _format_time(said.block.origin.time if said.block.origin else None, said.time)
 
 
-def _format_source_time(told: str | None, otherwise: datetime) -> str:
-    """Format the source's time as Claude Code does, or else the other time."""
+def _format_time(source_time: str | None, recorded: datetime) -> str:
+    """Format the source's time if it is ISO 8601, or else the time of recording."""
     try:
-        time = datetime.fromisoformat(told) if told else otherwise
-        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+        time = datetime.fromisoformat(source_time) if source_time else recorded
+        return to_iso(time if time.tzinfo else time.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
-        time = otherwise
-    return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03}Z"
+        return to_iso(recorded)
 
 
 def _stop_reason(call: ModelCalled | None, *, calls: bool) -> str:

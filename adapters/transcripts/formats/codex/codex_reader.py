@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from .....domain.blocks import Origin, ToolCall, ToolResult
+from .....domain.blocks import AnyBlock, Origin, ToolCall, ToolResult
 from .....domain.session_events import Usage
 from ..entry_steps import EntrySteps
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
@@ -22,9 +22,10 @@ from ..steps import (
 )
 from .compaction import (
     PROMPT_ROLE,
-    CodexCompaction,
-    ItemContext,
+    ContextItem,
+    add_post_tokens,
     append_inherited_summary,
+    drop_turns,
     find_summary,
     make_compaction_step,
     make_context_item,
@@ -41,14 +42,19 @@ from .entries import (
     REPEATED_LINE,
     REPEATED_USAGE,
     TURN_END_EVENTS,
-    SpawnedAgents,
     UsageTracker,
+    find_spawned_agent,
     read_session_meta,
     read_session_start,
 )
 from .items import ItemContent, UnknownCodexItemError, read_communication, read_item
 
-_LINE_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_MAIN_LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
+_LINE_TYPES = _MAIN_LINE_TYPES | {"inter_agent_communication", "token_usage_record"}
+
+
+def begin_reading(source: TranscriptSource) -> "CodexTranscriptReader":
+    return CodexTranscriptReader(source)
 
 
 def recognizes(source: TranscriptSource) -> bool:
@@ -58,7 +64,7 @@ def recognizes(source: TranscriptSource) -> bool:
 def _is_entry(value: Any) -> bool:
     match value:
         case {"type": str(kind), "payload": dict(), "timestamp": _}:
-            return kind in _LINE_TYPES
+            return kind in _MAIN_LINE_TYPES
         case {"id": str(), "timestamp": str(), "instructions": _}:
             return "type" not in value
         case {"record_type": "state"}:
@@ -70,25 +76,34 @@ def _is_entry(value: Any) -> bool:
 class CodexTranscriptReader:
     def __init__(self, source: TranscriptSource) -> None:
         self.source = source
-        self.begin: SessionStart | None = None
-        self.spawning = SpawnedAgents()
-        self.context = ItemContext()
+        self.begin = SessionStart("")
+        """The session; it has no key until the first line is read."""
+        self.line = SourceLine(0, 0)
+        self.now = EntrySteps(0, 0)
+        """The steps of the line."""
+        self.context: list[ContextItem] = []
+        """The items in context, oldest first."""
         self.meter = UsageTracker()
         self.prompt: str | None = None
-        self.compaction: CodexCompaction | None = None
+        self.compaction: list[ImportStep] = []
         """The compaction whose remaining tokens the next token count has."""
-        self.open: set[str] = set()
-        self.answered: dict[str, tuple[SourceLine, JsonDict]] = {}
+        self.open_calls: set[str] = set()
+        self.answers: dict[str, tuple[SourceLine, JsonDict]] = {}
         """Events with the answer of a call, before its output comes."""
-        self.now = EntrySteps(0, 0)
+        self.is_copy = False
+        """Whether the rollout began with a copy of its parent's; then the owner of a call is
+        unknown.
+        """
+        self.spawn_calls: set[str] = set()
+        """Calls that start other sessions, before their outputs."""
 
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
-        self.now = EntrySteps(line.number, line.end)
+        self.line, self.now = line, EntrySteps(line.number, line.end)
         if line.problem:
             self.now.refuse(line, line.problem)
         else:
             try:
-                self._read(line)
+                self._read()
             except (MalformedError, NestedTooDeeplyError) as error:
                 self.now.add_problem(str(error), line.text)
             except UnknownCodexItemError as error:
@@ -97,89 +112,95 @@ class CodexTranscriptReader:
 
     def close(self, *, final: bool = False) -> Iterable[ImportStep]:
         # Keep the compaction: the count may be the very next line.
-        steps = list(self.compaction.make_steps()) if self.compaction else []
-        if final:
-            steps += [_make_raw_entry(MCP_END_EVENT, line) for line, _ in self.answered.values()]
-        return steps
+        raws = [_make_raw_entry(MCP_END_EVENT, line) for line, _ in self.answers.values()]
+        return [*self.compaction, *raws] if final else [*self.compaction]
 
-    def _read(self, line: SourceLine) -> None:
-        if self.begin is None:
-            self.begin = read_session_start(line.value, self.source)
+    @property
+    def key(self) -> str:
+        return _line_key(self.line)
+
+    def _read_time(self) -> str | None:
+        return get_field(self.line.value, "timestamp", str)
+
+    def _read(self) -> None:
+        if not self.begin.key:
+            self.begin = read_session_start(self.line.value, self.source)
             self.now.add(self.begin)
-        entry = require_object(line.value)
+        entry = require_object(self.line.value)
         if "payload" not in entry:
-            self._read_bare_item(entry, line)
+            self._read_bare_item(entry)
             return
         kind = require_field(entry, "type", str)
+        if kind in RAW_LINE_TYPES:
+            self._keep_raw(kind)
+            return
+        if kind not in _LINE_TYPES:
+            self.now.add_unknown(kind, self.line.text)
+            return
+        payload = require_object(entry["payload"], "payload: ")
         match kind:
             case "response_item":
-                self._append_item(
-                    read_item(require_object(entry["payload"], "payload: "), line), entry, line
-                )
-            case "event_msg":
-                self._read_event(require_object(entry["payload"], "payload: "), line)
-            case "session_meta":
-                self._read_meta(require_object(entry["payload"], "payload: "), line)
-            case "turn_context":
-                payload = require_object(entry["payload"], "payload: ")
-                model = get_field(payload, "model", str)
-                self.meter.model = model or self.meter.model
-                self._keep_raw(kind, line)
-            case "compacted":
-                self._begin_compaction(require_object(entry["payload"], "payload: "), line)
+                self._append_item(read_item(payload, self.line), payload)
             case "inter_agent_communication":
-                payload = require_object(entry["payload"], "payload: ")
-                self._append_item(read_communication(payload), entry, line)
-            case "token_usage_record":
-                self._read_usage_record(require_object(entry["payload"], "payload: "), line)
-            case _ if kind in RAW_LINE_TYPES:
-                self._keep_raw(kind, line)
+                self._append_item(read_communication(payload), payload)
+            case "event_msg":
+                self._read_event(payload)
+            case "session_meta":
+                self._read_meta(payload)
+            case "turn_context":
+                self.meter.model = get_field(payload, "model", str) or self.meter.model
+                self._keep_raw(kind)
+            case "compacted":
+                self._begin_compaction(payload)
             case _:
-                self.now.add_unknown(kind, line.text)
+                self._read_usage_record(payload)
 
-    def _read_bare_item(self, entry: JsonDict, line: SourceLine) -> None:
+    def _read_bare_item(self, entry: JsonDict) -> None:
         """Read an item without a wrapper, as in the oldest versions."""
         if "type" in entry:
-            self._append_item(read_item(entry, line), None, line)
+            self._append_item(read_item(entry, self.line), entry)
         elif "record_type" in entry:
-            self._keep_raw("state", line)
+            self._keep_raw("state")
         elif read_session_meta(entry) is not None:
-            self._set_system_prompt(get_field(entry, "instructions", str), line)
-            self._keep_raw("session_meta", line)
+            self._set_system_prompt(get_field(entry, "instructions", str))
+            self._keep_raw("session_meta")
         else:
             raise MalformedError("type: expected text, but it is missing")
 
-    def _read_meta(self, meta: JsonDict, line: SourceLine) -> None:
-        id = require_field(meta, "id", str)
+    def _read_meta(self, meta: JsonDict) -> None:
+        is_own = require_field(meta, "id", str) == self.begin.key
         base = get_field(meta, "base_instructions", dict) or {}
         text = get_field(base, "text", str, "base_instructions.")
-        own = self.begin is not None and id == self.begin.key
-        if own:
-            self._set_system_prompt(text, line)
+        if is_own:
+            self._set_system_prompt(text)
         else:
-            self.spawning.copied = True
-        self._keep_raw("session_meta", line)
-        if own and meta.get("history_base") is not None:
+            self.is_copy = True
+        self._keep_raw("session_meta")
+        if is_own and meta.get("history_base") is not None:
             reason = "history_base: what came before is in another rollout, and is not read"
             self.now.add_problem(reason)
 
-    def _set_system_prompt(self, prompt: str | None, line: SourceLine) -> None:
+    def _set_system_prompt(self, prompt: str | None) -> None:
         if prompt and prompt != self.prompt:
             self.prompt = prompt
-            self.now.add(RequestParameters(f"{_line_key(line)}:asked", system_prompt=prompt))
+            self.now.add(RequestParameters(f"{self.key}:asked", system_prompt=prompt))
 
-    def _append_item(self, read: ItemContent, entry: JsonDict | None, line: SourceLine) -> None:
-        """Append an item of the conversation; `entry` is its wrapper."""
-        payload = line.value if entry is None else entry["payload"]
-        time = get_field(line.value, "timestamp", str)
+    def _append_item(self, read: ItemContent, payload: JsonDict) -> None:
+        """Append an item of the conversation; `payload` is the item, with or without a wrapper."""
+        line, key, time = self.line, self.key, self._read_time()
         self._finish_compaction()
         if not read.blocks:
-            self._keep_raw(str(payload.get("type")), line)
+            self._keep_raw(str(payload.get("type")))
             return
         if summary := find_summary(read, payload):
-            self._record_summary(summary, line, time)
+            self._keep_raw("summary")
+            if self.context:  # everything before it left the context
+                self.now.add(make_compaction_step(summary, key, time))
+                self.context.clear()
+            else:
+                self.now.add(append_inherited_summary(summary, key, line, time))
             return
-        rest = read.rest if entry is None else {**entry, "payload": read.rest}
+        rest = read.rest if payload is line.value else {**line.value, "payload": read.rest}
         origin = Origin(
             format=FORMAT_NAME,
             id=get_field(payload, "id", str),
@@ -190,107 +211,102 @@ class CodexTranscriptReader:
         again = origin.model_copy(update={"entry": None}) if len(read.blocks) > 1 else origin
         name = make_source_id(line.number)
         item = make_context_item(read, payload, line, name)
-        self.context.items.append(item)
+        self.context.append(item)
         for index, block in enumerate(read.blocks):
             placed = block.model_copy(update={"origin": again if index else origin})
             served = read.is_server_tool and index == 0
-            self.now.add(Append(f"{_line_key(line)}:{index}", placed, name, is_server_call=served))
-        if read.call_id and isinstance(read.blocks[0], ToolCall):
-            self.open.add(read.call_id)
-        elif read.call_id and isinstance(read.blocks[0], ToolResult):
-            self._keep_event_answer(read.call_id, payload)
+            self.now.add(Append(f"{key}:{index}", placed, name, is_server_call=served))
+        if call := read.call_id:
+            self._pair_call(call, read.blocks[0], payload)
         if read.is_by_model:
             self.meter.first_answer_id = self.meter.first_answer_id or name
         elif item.role == PROMPT_ROLE:
             self.meter.first_answer_id = None  # no count came for earlier answers
-        self._link_spawned(read, payload)
 
-    def _record_summary(self, summary: str, line: SourceLine, time: str | None) -> None:
-        """Record a message as a summary: everything before it left the context."""
-        self._keep_raw("summary", line)
-        if self.context.items:
-            self.now.add(make_compaction_step(summary, _line_key(line), time))
-            self.context.items = []
-        else:
-            self.now.add(append_inherited_summary(summary, _line_key(line), line, time))
+    def _pair_call(self, call: str, block: AnyBlock, payload: JsonDict) -> None:
+        """Pair a call with the event that answers it, and with the session that it started."""
+        if isinstance(block, ToolCall):
+            self.open_calls.add(call)
+        elif isinstance(block, ToolResult):
+            self.open_calls.discard(call)
+            # Keep the event if the output has less.
+            answer = self.answers.pop(call, None)
+            if answer and not _contains_texts(payload, answer[1]):
+                self.now.add(_make_raw_entry(MCP_END_EVENT, answer[0]))
+        match payload:
+            case _ if self.is_copy:
+                pass
+            case {"type": "function_call", "name": "spawn_agent"}:
+                self.spawn_calls.add(call)
+            case {"type": "function_call_output", "output": str(output)} if (
+                call in self.spawn_calls
+            ):
+                self.spawn_calls.remove(call)
+                agent = find_spawned_agent(output)
+                if agent and agent != self.begin.key:
+                    self.now.add(SubAgentLink(agent, self.begin.key, call))
 
-    def _link_spawned(self, read: ItemContent, payload: JsonDict) -> None:
-        if self.begin is None:
-            return
-        agent = self.spawning.find_agent(read.call_id, payload)
-        if agent and read.call_id and agent != self.begin.key:
-            self.now.add(SubAgentLink(agent, self.begin.key, read.call_id))
-
-    def _begin_compaction(self, payload: JsonDict, line: SourceLine) -> None:
-        time = get_field(line.value, "timestamp", str)
+    def _begin_compaction(self, payload: JsonDict) -> None:
+        time = self._read_time()
         self._finish_compaction()
-        found = read_compaction(
-            payload, line, _line_key(line), self.context, time=time, size=self.meter.context_tokens
-        )
+        size = self.meter.context_tokens
+        steps = read_compaction(payload, self.line, self.key, self.context, time=time, size=size)
         self.meter.first_answer_id = None
-        self._keep_raw("compacted", line)
-        self.compaction = found
+        self._keep_raw("compacted")
+        self.compaction = steps
 
     def _finish_compaction(self, post_tokens: int | None = None) -> None:
         if self.compaction:
-            self.now.add(*self.compaction.make_steps(post_tokens))
-            self.compaction = None
+            self.now.add(*add_post_tokens(self.compaction, post_tokens))
+            self.compaction = []
 
-    def _read_event(self, payload: JsonDict, line: SourceLine) -> None:
+    def _read_event(self, payload: JsonDict) -> None:
         kind = require_field(payload, "type", str)
-        match kind:
-            case "token_count":
-                self._read_token_count(payload, line)
-            case "thread_rolled_back":
-                self._finish_compaction()
-                self._roll_back(require_field(payload, "num_turns", int), line)
-                self._keep_raw(kind, line)
-            case "thread_name_updated":
+        if kind == "token_count":
+            self._read_token_count(payload)
+        elif kind == MCP_END_EVENT:
+            self._read_mcp_end(payload)
+        elif kind in ("thread_rolled_back", "thread_name_updated"):
+            if kind == "thread_rolled_back":
+                self._roll_back(payload)
+            else:
                 self._read_title(payload)
-                self._keep_raw(kind, line)
-            case _ if kind == MCP_END_EVENT:
-                self._read_mcp_end(payload, line)
-            case _ if kind in TURN_END_EVENTS:
-                if payload.get("error"):
-                    self._keep_raw(kind, line)
-                else:
-                    self.now.skip(f"event_msg/{kind}", PROGRAM_STATE)
-            case _ if reason := EVENT_REASONS.get(kind):
-                self.meter.note_window(payload, "")
-                self.now.skip(f"event_msg/{kind}", reason)
-            case _:
-                self.now.add_unknown(f"event_msg/{kind}", line.text)
+            self._keep_raw(kind)
+        elif kind in TURN_END_EVENTS:
+            if payload.get("error"):
+                self._keep_raw(kind)
+            else:
+                self.now.skip(f"event_msg/{kind}", PROGRAM_STATE)
+        elif reason := EVENT_REASONS.get(kind):
+            self.meter.note_window(payload)
+            self.now.skip(f"event_msg/{kind}", reason)
+        else:
+            self.now.add_unknown(f"event_msg/{kind}", self.line.text)
 
-    def _read_mcp_end(self, payload: JsonDict, line: SourceLine) -> None:
+    def _read_mcp_end(self, payload: JsonDict) -> None:
         """Keep the answer of an MCP server if the output of the call does not repeat it."""
         call = get_field(payload, "call_id", str)
-        if call in self.open:
-            self.answered[call] = (line, payload)
+        if call in self.open_calls:
+            self.answers[call] = (self.line, payload)
             self.now.skip(f"event_msg/{MCP_END_EVENT}", REPEATED_LINE)
         else:
-            self._keep_raw(MCP_END_EVENT, line)
+            self._keep_raw(MCP_END_EVENT)
 
-    def _keep_event_answer(self, call: str, payload: JsonDict) -> None:
-        """Compare the output of a call with its event; keep the event if the output has less."""
-        self.open.discard(call)
-        if (told := self.answered.pop(call, None)) and not _contains_texts(payload, told[1]):
-            self._keep_raw(MCP_END_EVENT, told[0])
-
-    def _roll_back(self, turns: int, line: SourceLine) -> None:
-        left = self.context.drop_turns(turns)
-        if left is not None:
-            to = self.context.items[left - 1].source_id if left else None
-            self.now.add(Rewind(f"{_line_key(line)}:rewind", to))
+    def _roll_back(self, payload: JsonDict) -> None:
+        self._finish_compaction()
+        if drop_turns(self.context, require_field(payload, "num_turns", int)):
+            to = self.context[-1].source_id if self.context else None
+            self.now.add(Rewind(f"{self.key}:rewind", to))
             self.meter.first_answer_id = None
 
     def _read_title(self, payload: JsonDict) -> None:
         title = get_field(payload, "thread_name", str)
         thread = get_field(payload, "thread_id", str)
-        if title and self.begin and thread in (None, self.begin.key):
+        if title and thread in (None, self.begin.key):
             self.begin = replace(self.begin, title=title)
             self.now.add(self.begin)
 
-    def _read_token_count(self, payload: JsonDict, line: SourceLine) -> None:
+    def _read_token_count(self, payload: JsonDict) -> None:
         info = get_field(payload, "info", dict) or {}
         self.meter.note_window(info, "info.")
         last = get_field(info, "last_token_usage", dict, "info.")
@@ -302,25 +318,24 @@ class CodexTranscriptReader:
         if not count.has_prompt:
             self._finish_compaction(count.context_tokens)
         if count.is_new_call:
-            self._report_call(f"token_count:{line.number}", count.usage, line)
+            self._report_call(f"token_count:{self.line.number}", count.usage)
         else:
             self.now.skip("event_msg/token_count", REPEATED_USAGE)
 
-    def _read_usage_record(self, payload: JsonDict, line: SourceLine) -> None:
+    def _read_usage_record(self, payload: JsonDict) -> None:
         total = get_field(payload, "thread_token_usage", dict)
         count = self.meter.read_count(require_field(payload, "usage", dict), total, "usage.")
         if count.is_new_call:
             id = get_field(payload, "response_id", str)
-            self._report_call(id or f"token_usage_record:{line.number}", count.usage, line)
-        self._keep_raw("token_usage_record", line)
+            self._report_call(id or f"token_usage_record:{self.line.number}", count.usage)
+        self._keep_raw("token_usage_record")
 
-    def _report_call(self, id: str, usage: Usage, line: SourceLine) -> None:
+    def _report_call(self, id: str, usage: Usage) -> None:
         self._finish_compaction()
-        time = get_field(line.value, "timestamp", str)
-        self.now.add(self.meter.make_call(id, _line_key(line), usage, time))
+        self.now.add(self.meter.make_call(id, self.key, usage, self._read_time()))
 
-    def _keep_raw(self, kind: str, line: SourceLine) -> None:
-        self.now.add(_make_raw_entry(kind, line))
+    def _keep_raw(self, kind: str) -> None:
+        self.now.add(_make_raw_entry(kind, self.line))
 
 
 def _make_raw_entry(kind: str, line: SourceLine) -> RawEntry:
@@ -352,7 +367,3 @@ def _find_texts(value: Any) -> Iterator[str]:
 def _line_key(line: SourceLine) -> str:
     """Return a line's name; a copied history has one time for all lines."""
     return f"{line.digest}:{line.number}"
-
-
-def begin_reading(source: TranscriptSource) -> CodexTranscriptReader:
-    return CodexTranscriptReader(source)

@@ -1,12 +1,20 @@
 """Writes a session as a rollout that Codex resumes."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
-from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, ToolCall, ToolResult
+from .....domain.blocks import (
+    UNSENT_KINDS,
+    AnyBlock,
+    Block,
+    Kind,
+    Origin,
+    ToolCall,
+    ToolResult,
+)
 from .....domain.compaction import RECORDED_LINEAGE
+from .....domain.compaction_events import CompactBoundary, Trim
 from .....domain.ranges import Ranges
 from .....domain.session_events import ModelCalled
 from .....domain.trims import trim_text
@@ -18,15 +26,17 @@ from ..outgoing import (
     OutgoingCall,
     OutgoingCompaction,
     OutgoingEntry,
-    OutgoingPart,
     OutgoingSession,
+    get_block_time,
     group_outgoing_entries,
+    to_iso,
 )
 from ..summary_mark import SUMMARY_MARK
 from .compaction import HISTORY_FIELD
 from .entries import FORMAT_NAME
-from .item_builder import CodexItemBuilder, restore_line
-from .rollout_lines import (
+from .items import restore_line
+from .line_builder import (
+    CodexItemBuilder,
     TokenTotals,
     format_block_time,
     make_event,
@@ -44,7 +54,7 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 class RolloutWriter:
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
-        self.fresh = CodexItemBuilder(outgoing)
+        self.builder = CodexItemBuilder(outgoing)
         self.totals = TokenTotals()
         self.model: str | None = None
         """The model of the last turn context."""
@@ -59,33 +69,32 @@ class RolloutWriter:
         """Whether the log holds Codex's own compaction lines."""
         compactions: list[OutgoingCompaction] = []
         for part in outgoing.read_parts():
-            self._look_ahead(part, compactions)
-        self.retained = RetainedItems(one for one in compactions if self._is_written(one))
+            if isinstance(part, OutgoingCompaction):
+                compactions.append(part)
+            elif isinstance(part, OutgoingBlock):
+                self._look_ahead(part.position, part.block)
+        self.retained = RetainedMessages(one for one in compactions if self._is_written(one))
+
+    def _look_ahead(self, position: int, block: AnyBlock) -> None:
+        match block:
+            case Block(kind=Kind.NOTE, name=name, origin=Origin(format=format, entry=None)) if (
+                format == FORMAT_NAME
+            ):
+                if name in ("compacted", "summary"):
+                    self.has_compactions = True
+                elif name == "thread_rolled_back":
+                    self.rolled_back = position
+                elif name == "session_meta" and not self.has_header:
+                    self.has_header = True
+                    self.is_bare = "payload" not in json.loads(block.text)
+
+    def _is_written(self, compacted: OutgoingCompaction) -> bool:
+        return not (self.has_compactions and compacted.boundary.policy == RECORDED_LINEAGE)
 
     def write_lines(self) -> Iterator[bytes]:
-        held: list[OutgoingBlock] = []
-        if not self.has_header:
-            yield encode_line(make_session_meta(self.outgoing))
-        self._count_unwritable()
-        for part in group_outgoing_entries(self.outgoing.read_parts(), FORMAT_NAME):
-            if held and not _continues_message(held, part):
-                yield from self._write_new_items(held)
-                held = []
-            match part:
-                case OutgoingBlock():
-                    if not part.is_retracted:
-                        held.append(part)
-                case OutgoingEntry():
-                    yield from self._write_entry(part)
-                case OutgoingCall(call=call):
-                    yield from self._write_call(call)
-                case OutgoingCompaction():
-                    yield from self._write_compaction(part)
-        yield from self._write_new_items(held)
-        yield from self._write_title()
-
-    def _count_unwritable(self) -> None:
         outgoing = self.outgoing
+        if not self.has_header:
+            yield encode_line(make_session_meta(outgoing))
         for what, count in (
             ("branches", len(outgoing.forks)),
             ("definitions of tools", len(outgoing.tools)),
@@ -93,61 +102,58 @@ class RolloutWriter:
         ):
             if count:
                 outgoing.count_loss(what, count)
-
-    def _look_ahead(self, part: OutgoingPart, compactions: list[OutgoingCompaction]) -> None:
-        match part:
-            case OutgoingCompaction():
-                compactions.append(part)
-            case OutgoingBlock(block=Block(kind=Kind.NOTE, name=name, origin=origin)) if (
-                origin and origin.format == FORMAT_NAME and origin.entry is None
-            ):
-                if name in ("compacted", "summary"):
-                    self.has_compactions = True
-                elif name == "thread_rolled_back":
-                    self.rolled_back = part.position
-                elif name == "session_meta" and not self.has_header:
-                    self.has_header = True
-                    self.is_bare = "payload" not in json.loads(part.block.text)
-
-    def _is_written(self, compacted: OutgoingCompaction) -> bool:
-        return not (self.has_compactions and compacted.boundary.policy == RECORDED_LINEAGE)
+        message: list[OutgoingBlock] = []
+        for part in group_outgoing_entries(outgoing.read_parts(), FORMAT_NAME):
+            if message and not _continues_message(message[0].block, part):
+                yield from self._write_message(message)
+                message = []
+            match part:
+                case OutgoingBlock():
+                    if not part.is_retracted:
+                        message.append(part)
+                case OutgoingEntry():
+                    yield from self._write_entry(part)
+                case OutgoingCall(call=call):
+                    yield from self._write_call(call)
+                case OutgoingCompaction():
+                    yield from self._write_compaction(part)
+        yield from self._write_message(message)
+        if outgoing.title and outgoing.title != self.title and not self.is_bare:
+            named = {"thread_id": make_thread_id(outgoing.key), "thread_name": outgoing.title}
+            time = format_block_time(outgoing.opened_at)
+            yield encode_line(make_event("thread_name_updated", time, **named))
 
     def _write_entry(self, entry: OutgoingEntry) -> Iterator[bytes]:
-        said = [one for one in entry.outgoing_blocks if self._is_kept_later(one)]
+        said = [
+            one
+            for one in entry.outgoing_blocks
+            if not one.is_retracted or one.position < self.rolled_back
+        ]
         if not said:
             return
         if entry.raw is not None:
             self._note_raw_line(said[0].block)
             yield entry.raw.encode() + b"\n"
             return
-        is_restated = entry.remainder is not None and entry.remainder.get("type") == HISTORY_FIELD
+        rest = entry.remainder or {}
+        is_restated = rest.get("type") == HISTORY_FIELD
         if is_restated and not self.outgoing.is_view:
-            self.retained.hold([*self.fresh.build_items(said)], said)
+            self.retained.hold([*self.builder.build_items(said)], said)
             return
         blocks = [one.block for one in said]
-        whole = None
-        if (
-            entry.remainder is not None
-            and not is_restated
-            and len(said) == len(entry.outgoing_blocks)
-        ):
-            whole = restore_line(entry.remainder, blocks)
+        is_whole = not is_restated and len(said) == len(entry.outgoing_blocks)
+        whole = restore_line(rest, blocks) if is_whole else None
         if whole is None:
-            yield from self._write_new_items(said)
+            yield from self._write_message(said)
             return
         item = whole.get("payload", whole)
         for block in blocks:
             if isinstance(block, ToolCall):
-                self.fresh.note_original_call(block, item)
-            elif isinstance(block, ToolResult) and (
-                answer := self.fresh.required_output_type(block)
-            ):
-                item["type"] = answer
+                self.builder.note_original_call(block, item)
+            elif isinstance(block, ToolResult):
+                item["type"] = self.builder.required_output_type(block) or item["type"]
         self.retained.hold([item], said)
         yield from self._write_with_event(whole, blocks, str(whole.get("timestamp") or ""))
-
-    def _is_kept_later(self, said: OutgoingBlock) -> bool:
-        return not said.is_retracted or said.position < self.rolled_back
 
     def _note_raw_line(self, note: AnyBlock) -> None:
         """Update the thread's state from a raw line."""
@@ -158,19 +164,22 @@ class RolloutWriter:
             elif payload.get("thread_id") in (None, self.outgoing.key):
                 self.title = payload.get("thread_name") or self.title
 
-    def _write_new_items(self, said: Sequence[OutgoingBlock]) -> Iterator[bytes]:
+    def _write_message(self, said: Sequence[OutgoingBlock]) -> Iterator[bytes]:
         """Yield items of blocks from another format, or from cutbank."""
         if not said:
             return
-        items = [*self.fresh.build_items(said)]
+        items = [*self.builder.build_items(said)]
         self.retained.hold(items, said)
-        time = _block_time(said[0])
+        time = to_iso(get_block_time(said[0]))
         if items and self.model is None and self.outgoing.model and not self.is_bare:
-            self.model = self.outgoing.model
-            yield encode_line(make_turn_context(self.model, time))
+            yield self._name_model(self.outgoing.model, time)
         for item in items:
             whole = item if self.is_bare else make_rollout_line("response_item", item, time)
             yield from self._write_with_event(whole, [one.block for one in said], time)
+
+    def _name_model(self, model: str, time: str) -> bytes:
+        self.model = model
+        return encode_line(make_turn_context(model, time))
 
     def _write_with_event(
         self, whole: JsonDict, blocks: Sequence[AnyBlock], time: str
@@ -180,13 +189,13 @@ class RolloutWriter:
         if self.is_bare:
             return
         item = whole.get("payload", whole)
-        if item.get("type") != "message":
+        kinds = (Kind.USER, Kind.ASSISTANT)
+        text = "\n".join(block.text for block in blocks if block.kind in kinds and block.text)
+        if item.get("type") != "message" or not text:
             return
-        words = [block.text for block in blocks if block.kind in (Kind.USER, Kind.ASSISTANT)]
-        text = "\n".join(word for word in words if word)
-        if text and item.get("role") == "user":
+        if item.get("role") == "user":
             yield encode_line(make_event("user_message", time, message=text, images=[]))
-        elif text and item.get("role") == "assistant":
+        elif item.get("role") == "assistant":
             yield encode_line(make_event("agent_message", time, message=text))
 
     def _write_call(self, call: ModelCalled) -> Iterator[bytes]:
@@ -197,8 +206,7 @@ class RolloutWriter:
             return
         time = format_block_time(call.timestamp, call.source_time)
         if call.model and call.model != self.model:
-            self.model = call.model
-            yield encode_line(make_turn_context(call.model, time))
+            yield self._name_model(call.model, time)
         yield encode_line(self.totals.add_call(call.usage, time, call.context_window))
 
     def _write_compaction(self, compacted: OutgoingCompaction) -> Iterator[bytes]:
@@ -217,103 +225,69 @@ class RolloutWriter:
         if self.is_bare:
             yield from (encode_line(item) for item in history)
             return
-        for items, said in self.retained.find_kept(compacted):
-            history += (
-                CodexItemBuilder(replace(self.outgoing)).build_items(said)
-                if items is None
-                else items
-            )
+        for items, said in self.retained.find_kept(compacted.boundary):
+            history += items or CodexItemBuilder(self.outgoing).build_items(said)
         payload = {"message": text, "replacement_history": history}
         yield encode_line(make_rollout_line("compacted", payload, time))
         yield encode_line(self.totals.report_remaining(boundary.post_tokens, time))
         yield encode_line(make_event("context_compacted", time))
 
-    def _write_title(self) -> Iterator[bytes]:
-        title = self.outgoing.title
-        if title and title != self.title and not self.is_bare:
-            thread = make_thread_id(self.outgoing.key)
-            time = format_block_time(self.outgoing.opened_at)
-            named: JsonDict = {"thread_id": thread, "thread_name": title}
-            yield encode_line(make_event("thread_name_updated", time, **named))
 
-
-def _continues_message(
-    held: list[OutgoingBlock],
-    part: OutgoingEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction,
-) -> bool:
-    name = held[0].block.message_id
+def _continues_message(first: AnyBlock, part: object) -> bool:
     return (
         isinstance(part, OutgoingBlock)
-        and name is not None
-        and part.block.message_id == name
-        and held[0].block.kind not in (Kind.TOOL_CALL, Kind.TOOL_RESULT, *UNSENT_KINDS)
+        and first.message_id is not None
+        and part.block.message_id == first.message_id
+        and first.kind not in (Kind.TOOL_CALL, Kind.TOOL_RESULT, *UNSENT_KINDS)
     )
 
 
-def _block_time(said: OutgoingBlock) -> str:
-    origin = said.block.origin
-    recorded: datetime = said.time
-    return format_block_time(recorded, origin.time if origin else None)
+_WrittenMessage = tuple[list[JsonDict], Sequence[OutgoingBlock]]
+"""The items of a message, and its blocks."""
 
 
-_WrittenItems = tuple[list[JsonDict], Sequence[OutgoingBlock]]
-
-
-class RetainedItems:
-    """The items that a later compaction keeps."""
+class RetainedMessages:
+    """The messages that a later compaction keeps."""
 
     def __init__(self, compactions: Iterable[OutgoingCompaction]) -> None:
         self._wanted: list[Ranges] = [Ranges()]
         for compacted in reversed([*compactions]):
             self._wanted.append(self._wanted[-1] | compacted.boundary.kept)
-        self._held: dict[int, _WrittenItems] = {}
+        self._messages: list[_WrittenMessage] = []
 
     def hold(self, items: list[JsonDict], said: Sequence[OutgoingBlock]) -> None:
         """Record written items with their blocks."""
-        wanted = self._wanted[-1]
-        for one in said:
-            if wanted.runs and one.position in wanted:
-                self._held[one.position] = items, said
+        if items and _are_in(self._wanted[-1], said):
+            self._messages.append((items, said))
 
-    def find_kept(
-        self, compacted: OutgoingCompaction
-    ) -> list[tuple[list[JsonDict] | None, Sequence[OutgoingBlock]]]:
-        """Return kept items in order; None for blocks that the compaction shows in another form."""
-        boundary = compacted.boundary
-        instead = {one.position: one.text for one in boundary.replacements}
-        trims = {one.position: one for one in boundary.trims}
-        found: list[tuple[list[JsonDict] | None, Sequence[OutgoingBlock]]] = []
-        seen: set[int] = set()
-        for position in sorted(self._held):
-            if position not in boundary.kept or position in seen:
-                continue
-            items, said = self._held[position]
-            seen.update(one.position for one in said)
-            shown = {
-                one.position: instead.get(one.position)
-                or trim_text(one.block.text, trims[one.position])
-                for one in said
-                if one.position in instead or one.position in trims
-            }
-            if shown:
-                said = [
-                    replace(one, block=_replace_text(one.block, shown[one.position]))
-                    if one.position in shown
-                    else one
-                    for one in said
-                ]
-            found.append((None if shown else items, said))
+    def find_kept(self, boundary: CompactBoundary) -> list[_WrittenMessage]:
+        """Return kept messages in order; without items if the compaction shows other texts."""
+        trims = {trim.position: trim for trim in boundary.trims}
+        texts = {one.position: one.text for one in boundary.replacements}
+        kept: list[_WrittenMessage] = []
+        for items, said in self._messages:
+            if _are_in(boundary.kept, said):
+                shown = [_show_block(one, trims, texts) for one in said]
+                kept.append((items, said) if shown == [*said] else ([], shown))
         self._wanted.pop()
         later = self._wanted[-1]
-        self._held = {at: held for at, held in self._held.items() if at in later}
-        return found
+        self._messages = [message for message in self._messages if _are_in(later, message[1])]
+        return kept
 
 
-def _replace_text(block: AnyBlock, text: str) -> AnyBlock:
-    match block:
-        case ToolCall():
-            return block  # its answer names it, so it stays unchanged
-        case ToolResult():
-            return block.model_copy(update={"content": text, "native": None})
-        case Block():
-            return block.model_copy(update={"text": text, "media": None, "native": None})
+def _are_in(positions: Ranges, said: Sequence[OutgoingBlock]) -> bool:
+    return bool(positions.runs) and any(one.position in positions for one in said)
+
+
+def _show_block(
+    said: OutgoingBlock, trims: Mapping[int, Trim], texts: Mapping[int, str]
+) -> OutgoingBlock:
+    """Return the block as the compaction shows it."""
+    at, block = said.position, said.block
+    text = texts.get(at) or (trim_text(block.text, trims[at]) if at in trims else None)
+    if text is None or isinstance(block, ToolCall):
+        return said  # a call's answer names it, so it stays unchanged
+    if isinstance(block, ToolResult):
+        return replace(said, block=block.model_copy(update={"content": text, "native": None}))
+    update = {"text": text, "media": None, "native": None}
+    return replace(said, block=block.model_copy(update=update))

@@ -1,7 +1,7 @@
 """Tracks the items in Codex's context, through rollbacks and through `compacted` lines."""
 
 from bisect import bisect_right
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .....domain.blocks import PROMPT_KINDS, AnyBlock, Block, Kind, Origin, ToolResult
@@ -45,11 +45,11 @@ def make_context_item(
         skipped = _IGNORED_FIELDS | _ANSWER_FIELDS if item.get("call_id") else _IGNORED_FIELDS
         said = sorted((name, item[name]) for name in item.keys() - skipped)
     hashes = hash(line.to_json(said)), hash(line.to_json(item.get("output")))
-    return ContextItem(*hashes, source_id, _find_role(read))
+    return ContextItem(*hashes, source_id, _find_role(read, item))
 
 
-def _find_role(read: ItemContent) -> str:
-    kinds = {block.kind for block in read.blocks} if read.is_message else set()
+def _find_role(read: ItemContent, item: JsonDict) -> str:
+    kinds = {block.kind for block in read.blocks} if item.get("type") == "message" else set()
     if kinds & PROMPT_KINDS:
         return PROMPT_ROLE
     return INPUT_ROLE if kinds == {Kind.DEVELOPER} else OTHER_ROLE
@@ -61,44 +61,39 @@ def _comparable_part(part: Any) -> Any:
     return [part.get("type"), part.get("text"), part.get("image_url")]
 
 
-class ItemContext:
-    """The items in context, oldest first."""
+def _match_items(context: list[ContextItem], items: list[ContextItem]) -> list[int | None]:
+    """For each item, in order, return the matching item in context; use each only once."""
+    places: dict[int, list[int]] = {item.content: [] for item in items}
+    for index, known in enumerate(context):
+        if known.content in places:
+            places[known.content].append(index)
+    found: list[int | None] = []
+    last = -1
+    for item in items:
+        there = places[item.content]
+        at = bisect_right(there, last)
+        found.append(there[at] if at < len(there) else None)
+        last = there[at] if at < len(there) else last
+    return found
 
-    def __init__(self) -> None:
-        self.items: list[ContextItem] = []
 
-    def match_items(self, items: list[ContextItem]) -> list[int | None]:
-        """For each item, in order, return the matching item in context; use each only once."""
-        places: dict[int, list[int]] = {item.content: [] for item in items}
-        for index, known in enumerate(self.items):
-            if known.content in places:
-                places[known.content].append(index)
-        found: list[int | None] = []
-        last = -1
-        for item in items:
-            there = places[item.content]
-            at = bisect_right(there, last)
-            found.append(there[at] if at < len(there) else None)
-            last = there[at] if at < len(there) else last
-        return found
+def _find_prompts(context: list[ContextItem]) -> list[int]:
+    return [index for index, item in enumerate(context) if item.role == PROMPT_ROLE]
 
-    def prompt_indexes(self) -> list[int]:
-        return [index for index, item in enumerate(self.items) if item.role == PROMPT_ROLE]
 
-    def drop_turns(self, turns: int) -> int | None:
-        """Remove the last turns; return the number of remaining items, None if nothing changes.
+def drop_turns(context: list[ContextItem], turns: int) -> bool:
+    """Remove the last turns; return whether there were any.
 
-        Items before the first prompt always stay; harness messages just before a prompt leave with
-        it.
-        """
-        prompts = self.prompt_indexes()
-        if turns <= 0 or not prompts:
-            return None
-        cut = prompts[max(0, len(prompts) - turns)]
-        while cut > prompts[0] and self.items[cut - 1].role == INPUT_ROLE:
-            cut -= 1
-        del self.items[cut:]
-        return cut
+    Items before the first prompt always stay; harness messages just before a prompt leave with it.
+    """
+    prompts = _find_prompts(context)
+    if turns <= 0 or not prompts:
+        return False
+    cut = prompts[max(0, len(prompts) - turns)]
+    while cut > prompts[0] and context[cut - 1].role == INPUT_ROLE:
+        cut -= 1
+    del context[cut:]
+    return True
 
 
 def make_source_id(line: int, part: int = 0) -> str:
@@ -112,62 +107,7 @@ HISTORY_FIELD = "replacement_history"
 The line of the compaction holds them, and is kept unchanged.
 """
 
-_SUMMARY_ENCRYPTED = "the summary is encrypted"
-_SUMMARY_MISSING = "there is no summary"
-_KEPT_UNKNOWN = "it does not say what it kept"
-
 _INPUT_KINDS = (Kind.USER, Kind.DEVELOPER)
-
-
-@dataclass(slots=True)
-class CodexCompaction:
-    """A compaction, until its remaining tokens are known."""
-
-    key: str
-    time: str | None
-    summary: str | None
-    kept_ids: tuple[str, ...]
-    partial_reason: str | None
-    pre_tokens: int | None
-    has_predecessors: bool
-    """Whether there was anything to compact."""
-    line: SourceLine
-    replacements: tuple[ReplacementText, ...] = ()
-    """Answers that were kept in shortened form."""
-    is_whole: bool = False
-    new_appends: list[Append] = field(default_factory=list)
-    """The items of the new context that were not in the old one."""
-
-    def make_steps(self, post_tokens: int | None = None) -> list[ImportStep]:
-        """Return the boundary, and the items that came into context with it."""
-        if self.replacements and self.is_whole and not self.summary:
-            return [self._make_shortening(post_tokens), *self.new_appends]
-        if self.has_predecessors:
-            compacted = replace(
-                make_compaction_step(self.summary, self.key, self.time),
-                kept_ids=self.kept_ids,
-                pre_tokens=self.pre_tokens,
-                post_tokens=post_tokens or None,
-                partial_reason=self.partial_reason,
-                replacements=self.replacements,
-            )
-            return [compacted, *self.new_appends]
-        if not self.summary:
-            return [*self.new_appends]
-        return [
-            append_inherited_summary(self.summary, self.key, self.line, self.time),
-            *self.new_appends,
-        ]
-
-    def _make_shortening(self, post_tokens: int | None) -> SourceShortening:
-        return SourceShortening(
-            f"{self.key}:shortened",
-            Trigger.THRESHOLD,
-            self.replacements,
-            pre_tokens=self.pre_tokens,
-            post_tokens=post_tokens or None,
-            source_time=self.time,
-        )
 
 
 def make_compaction_step(summary: str | None, key: str, time: str | None) -> SourceCompaction:
@@ -186,9 +126,10 @@ def append_inherited_summary(summary: str, key: str, line: SourceLine, time: str
 
 
 def find_summary(read: ItemContent, item: JsonDict) -> str | None:
-    if not read.is_message or len(read.blocks) != 1 or read.blocks[0].kind not in _INPUT_KINDS:
+    if item.get("type") != "message" or len(read.blocks) != 1:
         return None
-    found = find_marked_summary(item, read.blocks[0].text)
+    (block,) = read.blocks
+    found = find_marked_summary(item, block.text) if block.kind in _INPUT_KINDS else None
     return found.text if found else None
 
 
@@ -196,12 +137,12 @@ def read_compaction(
     payload: JsonDict,
     line: SourceLine,
     key: str,
-    context: ItemContext,
+    context: list[ContextItem],
     *,
     time: str | None,
     size: int | None,
-) -> CodexCompaction:
-    """Read a compaction line and update the context."""
+) -> list[ImportStep]:
+    """Read a compaction line and update the context; return the steps, the boundary first."""
     message = get_field(payload, "message", str) or ""
     history = get_field(payload, "replacement_history", list)
     items = [require_object(item, "replacement_history: ") for item in history or []]
@@ -211,45 +152,84 @@ def read_compaction(
         make_context_item(one, item, line, make_source_id(line.number, place))
         for place, (one, item) in enumerate(zip(read, items, strict=True), 1)
     ]
-    wrapped = summary_message.parse_summary_message(message)
-    partial = None
-    if history is None:
-        partial = _KEPT_UNKNOWN
-    elif any(item.get("encrypted_content") for item in items):
-        partial = _SUMMARY_ENCRYPTED
-    elif not message:
-        partial = _SUMMARY_MISSING
-    before = context.items
-    kept: list[int | None] = [*context.prompt_indexes()]
+    before = [*context]
+    kept: list[int | None] = [*_find_prompts(before)]
     instead: list[ReplacementText] = []
     if history is not None:
-        shown = [_answer_text(one) for one in read]
-        matched = [
-            index if index is None or text or before[index].answer == item.answer else None
-            for index, item, text in zip(context.match_items(now), now, shown, strict=True)
-        ]
-        kept = _match_call_pairs(matched, read)
-        for index, item, text, one in zip(kept, now, shown, read, strict=True):
-            if index is not None and text and before[index].answer != item.answer:
+        kept = _match_history(before, now, read)
+        for index, item, one in zip(kept, now, read, strict=True):
+            if index is not None and before[index].answer != item.answer:
+                text = _answer_text(one) or ""  # others match only with the same answer
                 instead.append(ReplacementText(before[index].source_id, text, one.call_id))
-    found = CodexCompaction(
-        key=key,
-        time=time,
-        summary=wrapped.text if wrapped else message or None,
-        kept_ids=tuple(before[index].source_id for index in kept if index is not None),
-        partial_reason=partial,
-        pre_tokens=size,
-        has_predecessors=len(before) > 0,
-        line=line,
-        replacements=tuple(instead),
-        is_whole=len(before) == sum(index is not None for index in kept),
-    )
-    context.items = [before[index] for index in kept if index is not None]
+    wrapped = summary_message.parse_summary_message(message)
+    summary = wrapped.text if wrapped else message or None
+    context[:] = [before[index] for index in kept if index is not None]
+    is_whole = len(context) == len(before)
+    steps: list[ImportStep] = []
+    if instead and is_whole and not summary:
+        steps.append(
+            SourceShortening(
+                f"{key}:shortened",
+                Trigger.THRESHOLD,
+                tuple(instead),
+                pre_tokens=size,
+                source_time=time,
+            )
+        )
+    elif before:
+        compacted = replace(
+            make_compaction_step(summary, key, time),
+            kept_ids=tuple(item.source_id for item in context),
+            pre_tokens=size,
+            partial_reason=_find_missing(history, items, message),
+            replacements=tuple(instead),
+        )
+        steps.append(compacted)
+    elif summary:
+        steps.append(append_inherited_summary(summary, key, line, time))
     for place, (one, item) in enumerate(zip(read, now, strict=True), 1):
         if kept[place - 1] is None and one.blocks:
-            context.items.append(item)
-            found.new_appends += _make_appends(one, line, key, place, time)
-    return found
+            context.append(item)
+            steps += _make_appends(one, line, key, place, time)
+    return steps
+
+
+def add_post_tokens(steps: list[ImportStep], tokens: int | None) -> list[ImportStep]:
+    """Return the steps of a compaction with the tokens that it left, once they are known."""
+    match steps:
+        case [SourceCompaction() | SourceShortening() as first, *others]:
+            return [replace(first, post_tokens=tokens or None), *others]
+        case _:
+            return steps
+
+
+def _find_missing(history: list[Any] | None, items: list[JsonDict], message: str) -> str | None:
+    """Return what the line does not say."""
+    if history is None:
+        return "it does not say what it kept"
+    if any(item.get("encrypted_content") for item in items):
+        return "the summary is encrypted"
+    return None if message else "there is no summary"
+
+
+def _match_history(
+    context: list[ContextItem], now: list[ContextItem], read: list[ItemContent]
+) -> list[int | None]:
+    """For each item of the new context, return the item that it was before.
+
+    An answer of only text may be shortened. A call and its answer are both kept, or both new.
+    """
+    matched = [
+        index
+        if index is None or _answer_text(one) or context[index].answer == item.answer
+        else None
+        for index, item, one in zip(_match_items(context, now), now, read, strict=True)
+    ]
+    broken = {one.call_id for one, index in zip(read, matched, strict=True) if index is None}
+    return [
+        None if one.call_id and one.call_id in broken else index
+        for one, index in zip(read, matched, strict=True)
+    ]
 
 
 def _answer_text(read: ItemContent) -> str | None:
@@ -259,15 +239,6 @@ def _answer_text(read: ItemContent) -> str | None:
             return text or None
         case _:
             return None
-
-
-def _match_call_pairs(matched: list[int | None], read: list[ItemContent]) -> list[int | None]:
-    """Match calls with their answers: both are kept, or both are new."""
-    broken = {one.call_id for one, index in zip(read, matched, strict=True) if index is None}
-    return [
-        None if one.call_id and one.call_id in broken else index
-        for one, index in zip(read, matched, strict=True)
-    ]
 
 
 def _make_appends(

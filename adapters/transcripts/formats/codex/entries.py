@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .....domain.session_events import Usage
@@ -148,30 +148,8 @@ def _parent_key(meta: JsonDict) -> str | None:
             return None
 
 
-class SpawnedAgents:
-    """The calls that started other sessions, according to their outputs."""
-
-    def __init__(self) -> None:
-        self.copied = False
-        """Whether the rollout began with a copy of its parent's; then the owner of a call is
-        unknown.
-        """
-        self._calls: set[str] = set()
-
-    def find_agent(self, call: str | None, item: JsonDict) -> str | None:
-        """Return the session that the call started, if the item is its output."""
-        if call is None or self.copied:
-            return None
-        match item:
-            case {"type": "function_call", "name": "spawn_agent"}:
-                self._calls.add(call)
-            case {"type": "function_call_output", "output": str(output)} if call in self._calls:
-                self._calls.remove(call)
-                return _parse_agent_id(output)
-        return None
-
-
-def _parse_agent_id(output: str) -> str | None:
+def find_spawned_agent(output: str) -> str | None:
+    """Return the session that a call started, according to its output."""
     try:
         said = json.loads(output)
     except (ValueError, RecursionError):
@@ -188,13 +166,8 @@ class TokenCount:
     usage: Usage
     context_tokens: int | None
     """Tokens in context after it, by Codex's count."""
+    has_prompt: bool
     is_new_call: bool
-
-    @property
-    def has_prompt(self) -> bool:
-        """Whether a prompt was sent: after a compaction, a count has only the remaining tokens."""
-        usage = self.usage
-        return bool((usage.input or 0) + (usage.cache_read or 0) + (usage.output or 0))
 
 
 @dataclass(slots=True)
@@ -211,17 +184,17 @@ class UsageTracker:
 
     def read_count(self, last: JsonDict, total: JsonDict | None, within: str) -> TokenCount:
         """Read a count of the last call and of all calls."""
-        count = TokenCount(
-            usage=_parse_usage(last, within),
-            context_tokens=_parse_count(last, "total_tokens", within),
-            is_new_call=total is None or total != self.total,
-        )
+        usage = _parse_usage(last, within)
+        tokens = get_field(last, "total_tokens", int, within)
+        # A prompt was sent: after a compaction, a count has only the remaining tokens.
+        has_prompt = bool((usage.input or 0) + (usage.cache_read or 0) + (usage.output or 0))
+        is_new_call = has_prompt and (total is None or total != self.total)
         self.total = total
-        self.context_tokens = count.context_tokens or self.context_tokens
-        return count if count.has_prompt else replace(count, is_new_call=False)
+        self.context_tokens = tokens or self.context_tokens
+        return TokenCount(usage, tokens, has_prompt=has_prompt, is_new_call=is_new_call)
 
-    def note_window(self, told: JsonDict, within: str) -> None:
-        self.window = _parse_count(told, "model_context_window", within) or self.window
+    def note_window(self, owner: JsonDict, within: str = "") -> None:
+        self.window = get_field(owner, "model_context_window", int, within) or self.window
 
     def make_call(self, id: str, key: str, usage: Usage, time: str | None) -> ReportedCall:
         fields: JsonDict = {"call_id": id, "model": self.model, "usage": usage, "source_time": time}
@@ -231,20 +204,18 @@ class UsageTracker:
         return ReportedCall(f"{key}:call", fields, first_answer_id=before)
 
 
+_USAGE_FIELDS = (
+    *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
+    *("output_tokens", "reasoning_output_tokens"),
+)
+
+
 def _parse_usage(usage: JsonDict, within: str) -> Usage:
     """Parse the provider's report; Codex's input tokens are all tokens of the prompt."""
-    read = _parse_count(usage, "input_tokens", within)
-    cached = _parse_count(usage, "cached_input_tokens", within)
-    written = _parse_count(usage, "cache_write_input_tokens", within)
+    read, cached, written, output, reasoning = [
+        get_field(usage, field, int, within) for field in _USAGE_FIELDS
+    ]
     uncached = None if read is None else max(0, read - (cached or 0) - (written or 0))
     return Usage(
-        input=uncached,
-        cache_read=cached,
-        cache_write=written,
-        output=_parse_count(usage, "output_tokens", within),
-        reasoning=_parse_count(usage, "reasoning_output_tokens", within),
+        input=uncached, cache_read=cached, cache_write=written, output=output, reasoning=reasoning
     )
-
-
-def _parse_count(usage: JsonDict, field: str, within: str) -> int | None:
-    return get_field(usage, field, int, within)

@@ -1,6 +1,7 @@
-"""Converts a response item to blocks, and the remainder that no block holds."""
+"""Converts a response item to blocks, and the remainder that no block holds, and back."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,7 @@ from ..fields import (
     require_object,
 )
 from ..json_lines import SourceLine
-from ..media_text import base64_to_bytes, bytes_to_base64, split_data_url
+from ..media_text import base64_to_bytes, bytes_to_base64, make_media_address, split_data_url
 from .entries import CODEX_PROVIDER, PASSTHROUGH_FIELD, is_injected
 
 TEXT_PART_TYPES = frozenset({"input_text", "output_text", "text"})
@@ -47,17 +48,26 @@ class UnknownCodexItemError(ValueError):
     """An item, or a part of one, of an unknown type."""
 
 
+_MODEL_KINDS = (Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL, Kind.ARTIFACT)
+
+
 @dataclass(slots=True)
 class ItemContent:
     """The blocks of an item, without their origins, and the remainder."""
 
     rest: JsonDict
     blocks: list[AnyBlock] = field(default_factory=list)
-    is_by_model: bool = False
     is_server_tool: bool = False
-    call_id: str | None = None
-    """The id of the call that it makes or answers."""
-    is_message: bool = False
+
+    @property
+    def is_by_model(self) -> bool:
+        return any(block.kind in _MODEL_KINDS for block in self.blocks)
+
+    @property
+    def call_id(self) -> str | None:
+        """The id of the call that it makes or answers."""
+        block = self.blocks[0] if self.blocks else None
+        return block.tool_call_id if isinstance(block, (ToolCall, ToolResult)) else None
 
 
 def read_item(item: JsonDict, line: SourceLine) -> ItemContent:
@@ -66,7 +76,7 @@ def read_item(item: JsonDict, line: SourceLine) -> ItemContent:
     if reader := _READERS.get(kind):
         return reader(item, line)
     if kind in SERVER_TOOL_TYPES:
-        return _keep_served(item, line, kind)
+        return _keep_served(item, line)
     if kind in OPAQUE_ITEM_TYPES:
         return _keep_native(item, line, Block.developer("", name=kind))
     if kind in RAW_ITEM_TYPES:
@@ -83,18 +93,19 @@ def read_communication(item: JsonDict) -> ItemContent:
     return ItemContent(drop_fields(item, "content"), [Block.developer(text, name=author)])
 
 
-def _keep_native(
-    item: JsonDict, line: SourceLine, block: AnyBlock, *, by_model: bool = False
-) -> ItemContent:
+def _keep_native(item: JsonDict, line: SourceLine, block: AnyBlock) -> ItemContent:
     """Return the content of an item that goes back to its provider unchanged."""
-    own = line.to_json(drop_fields(item, PASSTHROUGH_FIELD))
-    native = Native(provider=CODEX_PROVIDER, item=own)
+    native = _make_native(drop_fields(item, PASSTHROUGH_FIELD), line)
     rest = {PASSTHROUGH_FIELD: item[PASSTHROUGH_FIELD]} if PASSTHROUGH_FIELD in item else {}
-    return ItemContent(rest, [block.model_copy(update={"native": native})], by_model)
+    return ItemContent(rest, [block.model_copy(update={"native": native})])
 
 
-def _keep_served(item: JsonDict, line: SourceLine, kind: str) -> ItemContent:
-    found = _keep_native(item, line, Block.assistant("", name=kind), by_model=True)
+def _make_native(item: JsonDict, line: SourceLine) -> Native:
+    return Native(provider=CODEX_PROVIDER, item=line.to_json(item))
+
+
+def _keep_served(item: JsonDict, line: SourceLine) -> ItemContent:
+    found = _keep_native(item, line, Block.assistant("", name=item["type"]))
     found.is_server_tool = True
     return found
 
@@ -112,8 +123,7 @@ def _read_message(item: JsonDict, line: SourceLine) -> ItemContent:
         # One message of several parts is never split.
         shared = {"message_id": f"line:{line.number}"}
         blocks = [block.model_copy(update=shared) for block in blocks]
-    by_model = role == "assistant"
-    return ItemContent({**item, "content": rests}, blocks, by_model, is_message=True)
+    return ItemContent({**item, "content": rests}, blocks)
 
 
 def _read_part(part: Any, role: str) -> Block | None:
@@ -137,7 +147,7 @@ def _read_reasoning(item: JsonDict, line: SourceLine) -> ItemContent:
     texts = _read_texts(item, "summary") or _read_texts(item, "content")
     if not texts and not get_field(item, "encrypted_content", str):
         return ItemContent(item)
-    return _keep_native(item, line, Block.thinking("\n\n".join(texts)), by_model=True)
+    return _keep_native(item, line, Block.thinking("\n\n".join(texts)))
 
 
 def _read_texts(item: JsonDict, field: str) -> list[str]:
@@ -148,22 +158,22 @@ def _read_texts(item: JsonDict, field: str) -> list[str]:
 
 def _read_generated_image(item: JsonDict, line: SourceLine) -> ItemContent:
     # The user looked at it; the surrounding text tells the model about it.
-    name = "image_generation_call"
     data = _decode_exact_base64(get_field(item, "result", str) or "")
     if not data:
-        return _keep_served(item, line, name)
+        return _keep_served(item, line)
     media = Media(type="image", mime="image/png", data=data)
-    block = Block(kind=Kind.ARTIFACT, media=media, name=name)
-    return ItemContent(drop_fields(item, "result"), [block], is_by_model=True, is_server_tool=True)
+    block = Block(kind=Kind.ARTIFACT, media=media, name=item["type"])
+    return ItemContent(drop_fields(item, "result"), [block], is_server_tool=True)
 
 
 def _read_agent_message(item: JsonDict, line: SourceLine) -> ItemContent:
     author = get_field(item, "author", str) or "agent"
     content = [require_object(part, "content: ") for part in require_field(item, "content", list)]
-    if all(_is_text(part) for part in content):
-        rest = {**item, "content": [drop_fields(part, "text") for part in content]}
-        return ItemContent(rest, [Block.developer(part["text"], name=author) for part in content])
-    return _keep_native(item, line, Block.developer("", name=author))
+    texts = [part["text"] for part in content if _is_text(part)]
+    if len(texts) < len(content):
+        return _keep_native(item, line, Block.developer("", name=author))
+    rest = {**item, "content": [drop_fields(part, "text") for part in content]}
+    return ItemContent(rest, [Block.developer(text, name=author) for text in texts])
 
 
 def _is_text(part: JsonDict) -> bool:
@@ -174,52 +184,56 @@ def _is_text(part: JsonDict) -> bool:
             return False
 
 
-def _make_call(item: JsonDict, call: str, name: str, arguments: str, *fields: str) -> ItemContent:
-    block = ToolCall(tool_call_id=call, name=name, arguments=arguments)
-    return ItemContent(drop_fields(item, *fields), [block], is_by_model=True, call_id=call)
-
-
 def _read_function_call(item: JsonDict, _: SourceLine) -> ItemContent:
-    call = require_name(item, "call_id")
-    name, arguments = require_field(item, "name", str), require_field(item, "arguments", str)
-    return _make_call(item, call, name, arguments, "call_id", "name", "arguments")
+    call = ToolCall(
+        tool_call_id=require_name(item, "call_id"),
+        name=require_field(item, "name", str),
+        arguments=require_field(item, "arguments", str),
+    )
+    return ItemContent(drop_fields(item, "call_id", "name", "arguments"), [call])
 
 
 def _read_custom_tool_call(item: JsonDict, line: SourceLine) -> ItemContent:
     # Its input is not JSON: an object suits every provider, and Codex gets the original back.
-    call = require_name(item, "call_id")
-    name = require_field(item, "name", str)
-    arguments = line.to_json({"input": require_field(item, "input", str)})
-    block = ToolCall(tool_call_id=call, name=name, arguments=arguments)
-    found = _keep_native(item, line, block, by_model=True)
-    found.call_id = call
-    return found
+    call = ToolCall(
+        tool_call_id=require_name(item, "call_id"),
+        name=require_field(item, "name", str),
+        arguments=line.to_json({"input": require_field(item, "input", str)}),
+    )
+    return _keep_native(item, line, call)
+
+
+_JSON_FIELDS = {
+    "local_shell_call": "action",
+    "tool_search_call": "arguments",
+    "tool_search_output": "tools",
+}
+"""The fields of items whose blocks have their JSON."""
 
 
 def _read_local_shell_call(item: JsonDict, line: SourceLine) -> ItemContent:
     named = get_field(item, "call_id", str) or get_field(item, "id", str)
     arguments = line.to_json(require_field(item, "action", dict))
-    call = named or f"local_shell:{line.number}"
-    return _make_call(item, call, "local_shell", arguments, "action")
+    id = named or f"local_shell:{line.number}"
+    call = ToolCall(tool_call_id=id, name="local_shell", arguments=arguments)
+    return ItemContent(drop_fields(item, "action"), [call])
 
 
 def _read_tool_search_call(item: JsonDict, line: SourceLine) -> ItemContent:
-    call = get_field(item, "call_id", str)
-    if not call:
-        return _keep_served(item, line, "tool_search_call")
+    id = get_field(item, "call_id", str)
+    if not id:
+        return _keep_served(item, line)
     arguments = line.to_json(item.get("arguments"))
-    return _make_call(item, call, "tool_search", arguments, "arguments")
+    call = ToolCall(tool_call_id=id, name="tool_search", arguments=arguments)
+    return ItemContent(drop_fields(item, "arguments"), [call])
 
 
 def _read_tool_search_output(item: JsonDict, line: SourceLine) -> ItemContent:
     call = get_field(item, "call_id", str)
     if not call:
-        return _keep_native(
-            item, line, Block.assistant("", name="tool_search_output"), by_model=True
-        )
-    found = line.to_json(require_field(item, "tools", list))
-    block = ToolResult(tool_call_id=call, content=found)
-    return ItemContent(drop_fields(item, "tools"), [block], call_id=call)
+        return _keep_native(item, line, Block.assistant("", name="tool_search_output"))
+    tools = line.to_json(require_field(item, "tools", list))
+    return ItemContent(drop_fields(item, "tools"), [ToolResult(tool_call_id=call, content=tools)])
 
 
 def _read_output(item: JsonDict, line: SourceLine) -> ItemContent:
@@ -238,8 +252,7 @@ def _read_output(item: JsonDict, line: SourceLine) -> ItemContent:
         read = [_read_output_part(part, line) for part in require_field(item, "output", list)]
         content = tuple(part for part, _ in read)
         rest["output"] = [left for _, left in read]
-    block = ToolResult(tool_call_id=call, content=content, is_error=is_error)
-    return ItemContent(rest, [block], call_id=call)
+    return ItemContent(rest, [ToolResult(tool_call_id=call, content=content, is_error=is_error)])
 
 
 def _read_output_part(part: Any, line: SourceLine) -> tuple[ResultPart, Any]:
@@ -249,7 +262,7 @@ def _read_output_part(part: Any, line: SourceLine) -> tuple[ResultPart, Any]:
         case {"type": "input_image", "image_url": str(url)}:
             return _image_from_url(url), drop_fields(part, "image_url")
         case dict():
-            return NativePart(native=Native(provider=CODEX_PROVIDER, item=line.to_json(part))), None
+            return NativePart(native=_make_native(part, line)), None
         case _:
             raise MalformedError("output: expected text, or parts that are objects")
 
@@ -281,3 +294,84 @@ _READERS: dict[str, Callable[[JsonDict, SourceLine], ItemContent]] = {
     "tool_search_call": _read_tool_search_call,
     "tool_search_output": _read_tool_search_output,
 }
+
+
+def restore_line(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict | None:
+    """Return the original line; None if a part of it is gone."""
+    payload = rest.get("payload", rest)
+    item = _restore_item(payload, blocks)
+    if item is None:
+        return None
+    return {**rest, "payload": item} if "payload" in rest else item
+
+
+def find_native_item(block: AnyBlock) -> JsonDict | None:
+    if block.native is None or block.native.provider != CODEX_PROVIDER:
+        return None
+    item = json.loads(block.native.item)
+    return item if isinstance(item, dict) else None
+
+
+def _restore_item(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict | None:
+    first, kind = blocks[0], rest.get("type")
+    if kind in ("message", "agent_message"):
+        return _restore_content(rest, blocks)
+    if len(blocks) > 1:
+        return None
+    if kind is None and "content" not in rest and (own := find_native_item(first)) is not None:
+        return {**own, **rest}
+    if field := _JSON_FIELDS.get(str(kind)):
+        return {**rest, field: json.loads(first.text)}
+    match first:
+        case ToolCall(tool_call_id=call, name=name, arguments=arguments):
+            return {**rest, "name": name, "arguments": arguments, "call_id": call}
+        case ToolResult():
+            return _restore_output(rest, first)
+        case Block(media=Media(data=data)) if kind == "image_generation_call":
+            return {**rest, "result": bytes_to_base64(data)}
+        case _ if kind is None:
+            return {**rest, "content": first.text}  # another agent's message on its own line
+        case _:
+            return None
+
+
+def _restore_content(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict | None:
+    images = [block.media for block in blocks if isinstance(block, Block) and block.media]
+    addresses = map(make_media_address, images)
+    texts = (block.text for block in blocks if not (isinstance(block, Block) and block.media))
+    content: list[Any] = []
+    for part in rest["content"]:
+        if "text" in part:
+            content.append(part)
+            continue
+        is_image = part["type"] == "input_image"
+        value = next(addresses if is_image else texts, None)
+        if value is None:
+            return None
+        content.append({**part, "image_url" if is_image else "text": value})
+    return {**rest, "content": content}
+
+
+def _restore_output(rest: JsonDict, result: ToolResult) -> JsonDict | None:
+    content, output = result.content, rest.get("output")
+    restored: Any = content
+    if isinstance(content, tuple):
+        if not isinstance(output, list) or len(content) != len(output):
+            return None
+        restored = [*_restore_parts(content, output)]
+    elif isinstance(output, list):
+        return None
+    elif isinstance(output, dict):
+        restored = {**output, "content": content}
+    return {**rest, "call_id": result.tool_call_id, "output": restored}
+
+
+def _restore_parts(content: tuple[ResultPart, ...], rests: list[Any]) -> Iterator[Any]:
+    for part, rest in zip(content, rests, strict=True):
+        match part:
+            case Text(text=text):
+                yield {**rest, "text": text}
+            case Media():
+                yield {**rest, "image_url": make_media_address(part)}
+            case NativePart(native=native):
+                yield json.loads(native.item)

@@ -1,0 +1,182 @@
+"""Holds one line while it is read, and holds back lines that were written before their call."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .....domain.blocks import Origin
+from ..fields import JsonDict, get_field
+from ..json_lines import SourceLine
+from ..steps import Append, ImportStep, RawEntry, SkippedEntry, SourceProblem, UnknownEntry
+from .content import IndexedBlocks, remove_block_content
+from .conversations import ClaudeConversation, ConversationMap, EntryNode
+from .entries import FORMAT_NAME
+
+
+@dataclass(slots=True)
+class ClaudeEntry:
+    """A line with its entry, the entry's place, and the steps that it becomes."""
+
+    line: SourceLine
+    sessions: ConversationMap
+    conversation: ClaudeConversation
+    """The file's own, until the entry is placed."""
+    item: JsonDict = field(init=False)
+    kind: str = field(init=False)
+    node: EntryNode = field(init=False)
+    """Its place in the tree, set by `place`."""
+    contents: Sequence[Any] = ()
+    """The content items of its message."""
+    message_id: str | None = None
+    uuid: str | None = None
+    previous_id: str | None = None
+    """As in the origin of a block."""
+    steps: list[ImportStep] = field(default_factory=list)
+    outcome: str = "imported"
+
+    def place(self) -> None:
+        """Find the entry's conversation and its place in the tree."""
+        uuid = get_field(self.item, "uuid", str)
+        above = get_field(self.item, "parentUuid", str)
+        id = uuid or self.line.digest
+        parent = self.sessions.nodes.get(above or "")
+        conversation = self.sessions.find_conversation(self.item, id, parent)
+        is_root = above is None and "parentUuid" in self.item
+        self.node = self.sessions.add_node(id, parent, conversation, is_root=is_root)
+        get_field(self.item, "timestamp", str)
+        self.conversation, self.uuid = conversation, uuid
+        self.previous_id = self.node.previous_id
+
+    def add(self, steps: Iterable[ImportStep]) -> None:
+        """Add steps of the entry's conversation."""
+        self.steps += self.sessions.enter(self.conversation, steps)
+
+    def append(self, blocks: IndexedBlocks) -> None:
+        self.add(self.make_appends(blocks))
+
+    def make_appends(self, blocks: IndexedBlocks) -> Iterator[Append]:
+        """Yield blocks with their origins; the first origin holds the rest of the entry."""
+        rest: str | None = remove_block_content(self.item, self.line, blocks)
+        follows = self.previous_id
+        for index, block in blocks.items():
+            origin = Origin(
+                format=FORMAT_NAME,
+                id=self.item.get("uuid"),
+                time=self.item.get("timestamp"),
+                entry=rest,
+                line=self.line.number,
+                follows=follows,
+            )
+            placed = block.model_copy(update={"origin": origin, "message_id": self.message_id})
+            yield Append(f"{self.node.id}:{index}", placed, self.node.id)
+            rest = follows = None
+
+    def skip(self, reason: str) -> None:
+        """Record that the entry is known and has no content."""
+        self.outcome = "skipped"
+        self.steps.append(SkippedEntry(self.kind, reason))
+
+    def keep(self) -> None:
+        """Keep a known entry unchanged; no model was sent it."""
+        key = f"{self.uuid}:entry" if self.uuid else self._name_part(None)[0]
+        line = self.line
+        step = RawEntry(key, self.kind, line.text, self.uuid, line.number, self.previous_id)
+        self.add([step])
+
+    def add_unknown(self, kind: str, index: int | None = None) -> None:
+        """Record an entry of unknown type, or the item at an index. The rest of the entry holds an
+        item too.
+        """
+        if self.outcome != "error":
+            self.outcome = "unknown"
+        key, raw = self._name_part(index)
+        step = UnknownEntry(key, kind, raw)
+        if index is None:
+            step = UnknownEntry(key, kind, raw, self.line.number, self.uuid, self.previous_id)
+        self.add([step])
+
+    def add_problem(
+        self, reason: str, index: int | None = None, append: Append | None = None
+    ) -> None:
+        """Record that nothing of the entry, or not the item at an index, can be read."""
+        self.outcome = "error"
+        key, raw = self._name_part(index)
+        number, follows = self.line.number, self.previous_id if index is None else None
+        is_part = index is not None
+        step = SourceProblem(number, reason, key, raw, follows, is_part=is_part, append=append)
+        self.add([step])
+
+    def add_remark(self, reason: str) -> None:
+        """Record that something is wrong with an entry that was read."""
+        self.outcome = "error"
+        self.steps.append(SourceProblem(self.line.number, reason))
+
+    def _name_part(self, index: int | None) -> tuple[str, str]:
+        """Return the key and the text of the item at an index, or of the line.
+
+        The same line may occur more than once, each time with another key.
+        """
+        digest = self.line.digest
+        if index is not None:
+            return f"{digest}:{index}", self.line.to_json(self.contents[index])
+        self.sessions.line_counts[digest] += 1
+        times = self.sessions.line_counts[digest]
+        return digest if times == 1 else f"{digest}:{times}", self.line.text
+
+
+@dataclass(slots=True)
+class WaitingLines:
+    """The waiting lines, in groups: a result without its call, and its descendants."""
+
+    known_calls: set[str] = field(default_factory=set)
+    groups: dict[int, list[SourceLine]] = field(default_factory=dict)
+    """Groups by the number of their first line."""
+    group_of: dict[str, int] = field(default_factory=dict)
+    """The group of each waiting entry, by id."""
+    wanted_calls: dict[str, set[int]] = field(default_factory=dict)
+
+    def take(self, line: SourceLine) -> Iterator[SourceLine]:
+        """Yield the lines that can be read now, in order; none if this one has to wait."""
+        item = line.value if isinstance(line.value, dict) else {}
+        answered = list(_call_ids(item, "user", "tool_result", "tool_use_id"))
+        above = item.get("parentUuid")
+        group = self.group_of.get(above) if isinstance(above, str) else None
+        if group is not None and not answered and item.get("type") in ("user", "assistant"):
+            yield from self._release(group)
+        elif group is not None or (answered and self.known_calls.isdisjoint(answered)):
+            self._hold(line, item, answered, line.number if group is None else group)
+            return
+        yield line
+        for call in _call_ids(item, "assistant", "tool_use", "id"):
+            self.known_calls.add(call)
+            for waiting in sorted(self.wanted_calls.pop(call, ())):
+                for held in self._release(waiting):
+                    yield from self.take(held)
+
+    def release(self) -> Iterator[SourceLine]:
+        """Yield all lines that still wait."""
+        for group in list(self.groups):
+            yield from self._release(group)
+
+    def _hold(self, line: SourceLine, item: JsonDict, answered: list[str], group: int) -> None:
+        self.groups.setdefault(group, []).append(line)
+        if isinstance(id := item.get("uuid"), str):
+            self.group_of[id] = group
+        for call in answered:
+            self.wanted_calls.setdefault(call, set()).add(group)
+
+    def _release(self, group: int) -> list[SourceLine]:
+        lines = self.groups.pop(group, [])
+        for line in lines:
+            if isinstance(id := line.value.get("uuid"), str):
+                self.group_of.pop(id, None)
+        return lines
+
+
+def _call_ids(item: JsonDict, kind: str, part: str, field: str) -> Iterator[str]:
+    """Yield the ids of tool calls that an entry of this kind makes or answers."""
+    message = item.get("message") if item.get("type") == kind else None
+    content = message.get("content") if isinstance(message, dict) else None
+    for one in content if isinstance(content, list) else ():
+        if isinstance(one, dict) and one.get("type") == part and isinstance(one.get(field), str):
+            yield one[field]
