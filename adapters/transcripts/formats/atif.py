@@ -211,7 +211,7 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     """Yield the original trajectory, or one built from the session's messages."""
     came = restore_original(outgoing, ATIF_DIALECT, FORMAT_NAME)
     if came is not None:
-        yield from encode_messages(*came.make_body())
+        yield from encode_messages(*came)
         return
     agent: JsonDict = {"name": outgoing.source or "cutbank", "version": "unknown"}
     if outgoing.model:

@@ -167,9 +167,7 @@ def read_media_url(
 
 def decode_media(encoded: str) -> tuple[bytes, bool]:
     """Return the bytes, and whether encoding them gives the same text."""
-    data = media_text.base64_to_bytes(encoded)
-    if data is None:
-        raise MalformedError("not base64")
+    data = media_text.require_base64(encoded)
     return data, media_text.bytes_to_base64(data) == encoded
 
 
