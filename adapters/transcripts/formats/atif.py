@@ -24,7 +24,6 @@ from .messages.message_reader import (
     MessagePart,
     MessageReader,
     ReadBlock,
-    RequestFields,
     UnknownPart,
     make_text_part,
     read_texts,
@@ -194,12 +193,11 @@ def _parse_call_fields(raw: str) -> dict[str, Any] | None:
             return None
 
 
-_REQUEST_FIELDS = RequestFields(None, frozenset(), ("agent", "tool_definitions"))
 ATIF_DIALECT = Dialect(
     FORMAT_NAME,
     (STEPS_FIELD,),
     read_step_parts,
-    _REQUEST_FIELDS,
+    tools_path=("agent", "tool_definitions"),
     read_call_fields=_parse_call_fields,
 )
 

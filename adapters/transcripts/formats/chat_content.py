@@ -225,7 +225,7 @@ def make_chat_content(
 def make_answer_content(result: ToolResult, outgoing: OutgoingSession) -> str | list[JsonDict]:
     if isinstance(result.content, str):
         return result.content
-    return _simplify_content(make_answer_items(result.content, outgoing, _make_image))
+    return _simplify_content(make_answer_items(result, outgoing, _make_image))
 
 
 def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -> JsonDict:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ResultPart, Text
+from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ResultPart, Text, ToolResult
 from .entry_steps import ContentPart, image_from_address
 from .fields import JsonDict, MalformedError, json_name
 from .outgoing import OutgoingSession
@@ -71,13 +71,16 @@ def make_content_items(
     return items
 
 
+def list_result_parts(result: ToolResult) -> Sequence[ResultPart]:
+    content = result.content
+    return (Text(text=content),) if isinstance(content, str) else content
+
+
 def make_answer_items(
-    parts: Sequence[ResultPart],
-    outgoing: OutgoingSession,
-    make_image: Callable[[Media], JsonDict],
+    result: ToolResult, outgoing: OutgoingSession, make_image: Callable[[Media], JsonDict]
 ) -> list[JsonDict]:
     items: list[JsonDict] = []
-    for part in parts:
+    for part in list_result_parts(result):
         match part:
             case Text():
                 items.append({"type": "text", "text": part.text})

@@ -110,7 +110,7 @@ def _has_same_request(
     outgoing: OutgoingSession, body: JsonDict, messages: list[Any], dialect: Dialect
 ) -> bool:
     """Return whether the system prompt and tools are unchanged since the import."""
-    asked = read_request_parameters(dialect.request_fields, body)
+    asked = read_request_parameters(dialect, body)
     prompt = asked.system_prompt
     match messages:
         case [dict() as first, *_] if prompt is None:

@@ -177,20 +177,16 @@ _KEPT_UNKNOWN = "the source does not say what it kept"
 
 
 @dataclass(frozen=True, slots=True)
-class RequestFields:
-    system_field: str | None
-    """The field of the system prompt; None if it is a message."""
-    settings: frozenset[str]
-    tools_path: tuple[str, ...] = ("tools",)
-
-
-@dataclass(frozen=True, slots=True)
 class Dialect:
     name: str
     """The name of the format, the renderer and the provider."""
     message_lists: tuple[str, ...]
     read_parts: Callable[[JsonDict, SourceLine, int], Iterator[MessagePart]]
-    request_fields: RequestFields
+    settings: tuple[str, ...] = ()
+    """The fields of a request's settings."""
+    system_field: str | None = None
+    """The field of the system prompt; None if it is a message."""
+    tools_path: tuple[str, ...] = ("tools",)
     is_of_items: bool = False
     """Whether each piece of a model's answer is an item of its own."""
     read_call_fields: Callable[[str], JsonDict | None] | None = None

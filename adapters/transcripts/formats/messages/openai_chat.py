@@ -23,7 +23,6 @@ from .message_reader import (
     MalformedPart,
     MessagePart,
     ReadBlock,
-    RequestFields,
     UnknownPart,
     hold,
     make_native_part,
@@ -156,19 +155,14 @@ def _make_native(item: Any, line: SourceLine) -> Native:
     return Native(provider=CHAT_MESSAGES, item=line.to_json(item))
 
 
-CHAT_REQUEST_FIELDS = RequestFields(
-    system_field=None,
-    settings=frozenset(
-        (
-            *("audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens"),
-            *("max_tokens", "metadata", "modalities", "model", "n", "parallel_tool_calls"),
-            *("prediction", "presence_penalty", "prompt_cache_key", "reasoning_effort"),
-            *("response_format", "safety_identifier", "seed", "service_tier", "stop", "store"),
-            *("stream", "stream_options", "temperature", "tool_choice", "top_logprobs", "top_p"),
-            *("user", "verbosity", "web_search_options"),
-        )
-    ),
+_SETTINGS = (
+    *("audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens"),
+    *("max_tokens", "metadata", "modalities", "model", "n", "parallel_tool_calls"),
+    *("prediction", "presence_penalty", "prompt_cache_key", "reasoning_effort"),
+    *("response_format", "safety_identifier", "seed", "service_tier", "stop", "store"),
+    *("stream", "stream_options", "temperature", "tool_choice", "top_logprobs", "top_p"),
+    *("user", "verbosity", "web_search_options"),
 )
-CHAT_DIALECT = Dialect(CHAT_MESSAGES, ("messages",), read_chat_parts, CHAT_REQUEST_FIELDS)
+CHAT_DIALECT = Dialect(CHAT_MESSAGES, ("messages",), read_chat_parts, _SETTINGS)
 
 FORMAT = make_message_format(CHAT_DIALECT, "messages of OpenAI Chat Completions")

@@ -26,7 +26,6 @@ from .message_reader import (
     MessagePart,
     ProviderCompaction,
     ReadBlock,
-    RequestFields,
     UnknownPart,
     hold,
     make_native_part,
@@ -170,22 +169,18 @@ def _make_native(item: Any, line: SourceLine) -> Native:
     return Native(provider=RESPONSES_ITEMS, item=line.to_json(item))
 
 
-RESPONSES_REQUEST_FIELDS = RequestFields(
-    system_field="instructions",
-    settings=frozenset(
-        (
-            *("background", "context_management", "include", "max_output_tokens", "metadata"),
-            *("max_tool_calls", "model", "parallel_tool_calls", "prompt", "prompt_cache_key"),
-            *("reasoning", "safety_identifier", "service_tier", "store", "stream"),
-            *("temperature", "text", "tool_choice", "top_logprobs", "top_p", "truncation", "user"),
-        )
-    ),
+_SETTINGS = (
+    *("background", "context_management", "include", "max_output_tokens", "metadata"),
+    *("max_tool_calls", "model", "parallel_tool_calls", "prompt", "prompt_cache_key"),
+    *("reasoning", "safety_identifier", "service_tier", "store", "stream"),
+    *("temperature", "text", "tool_choice", "top_logprobs", "top_p", "truncation", "user"),
 )
 RESPONSES_DIALECT = Dialect(
     RESPONSES_ITEMS,
     ("input", "output"),
     read_response_parts,
-    RESPONSES_REQUEST_FIELDS,
+    _SETTINGS,
+    system_field="instructions",
     is_of_items=True,
 )
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from .....domain.blocks import ResultPart, Text, ToolResult
 from ..fields import JsonDict
 from ..outgoing import (
     EntryRestorer,
@@ -107,8 +106,3 @@ def format_origin_time(said: OutgoingBlock) -> str:
         except ValueError:
             pass  # another format's notation: use the time of recording
     return format_local_time(said.time)
-
-
-def list_result_parts(result: ToolResult) -> Sequence[ResultPart]:
-    content = result.content
-    return (Text(text=content),) if isinstance(content, str) else content

@@ -9,6 +9,7 @@ from ..entry_steps import EntryBlocks, EntryLocation, digest_text, make_line_pro
 from ..fields import (
     JsonDict,
     MalformedError,
+    drop_fields,
     find_text,
     get_field,
     json_name,
@@ -227,8 +228,8 @@ def make_v0_key(name: str, events: list[Any]) -> str:
 
 def _read_line(line: SourceLine) -> Iterator[ImportStep]:
     match line.value:
-        case {"history": list(events), **rest} if not line.problem:
-            pass
+        case {"history": list(events)} if not line.problem:
+            rest = drop_fields(line.value, "history")
         case other:
             got = "no history" if isinstance(other, dict) else json_name(other)
             yield make_line_problem(line, line.problem or f"expected a session, got {got}")

@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
+from .....domain.blocks import AnyBlock, Block, Media, Text, ToolCall, ToolResult
 from .....domain.messages import Role
 from ..chat_content import make_call_items, split_thoughts
+from ..content_items import list_result_parts, make_content_items
 from ..fields import JsonDict
 from ..media_text import make_media_address
 from ..outgoing import (
@@ -18,13 +19,7 @@ from ..outgoing import (
     read_entry_type,
 )
 from .call_usage import make_usage_report
-from .event_writer import (
-    EventOfBlocks,
-    EventWriter,
-    format_local_time,
-    format_origin_time,
-    list_result_parts,
-)
+from .event_writer import EventOfBlocks, EventWriter, format_local_time, format_origin_time
 from .v0_content import METADATA_FIELD
 from .v0_reader import FORMAT_NAME, LINE_ENTRY
 
@@ -193,18 +188,9 @@ class _V0EventWriter(EventWriter):
         )
 
     def _make_content(self, blocks: Sequence[AnyBlock]) -> tuple[str, list[str]]:
-        texts: list[str] = []
-        images: list[str] = []
-        for block in blocks:
-            match block:
-                case Block(kind=Kind.IMAGE, media=Media() as media):
-                    images.append(make_media_address(media))
-                case Block(kind=Kind.DOCUMENT):
-                    self.outgoing.count_loss("documents")
-                case Block(kind=Kind.THINKING) | ToolCall():
-                    pass
-                case _ if block.text:
-                    texts.append(block.text)
-                case _ if block.native:
-                    self.outgoing.count_loss("items that only their provider understands")
+        items = make_content_items(
+            blocks, self.outgoing, lambda media: {"image": make_media_address(media)}
+        )
+        texts = [item["text"] for item in items if "text" in item]
+        images = [item["image"] for item in items if "image" in item]
         return "\n\n".join(texts), images

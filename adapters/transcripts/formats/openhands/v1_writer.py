@@ -19,13 +19,7 @@ from ..outgoing import (
     read_entry_type,
 )
 from .call_usage import make_usage_report
-from .event_writer import (
-    EventOfBlocks,
-    EventWriter,
-    format_local_time,
-    format_origin_time,
-    list_result_parts,
-)
+from .event_writer import EventOfBlocks, EventWriter, format_local_time, format_origin_time
 from .v1_reader import FORMAT_NAME, STATE_FILE_NAMES
 
 _SOURCES = {Role.ASSISTANT: "agent", Role.USER: "user"}
@@ -186,7 +180,7 @@ class _ConversationWriter(EventWriter):
             tool_call_id=result.tool_call_id,
             observation={
                 "kind": "MCPToolObservation",
-                "content": make_answer_items(list_result_parts(result), self.outgoing, _make_image),
+                "content": make_answer_items(result, self.outgoing, _make_image),
                 "is_error": result.is_error,
                 "tool_name": tool,
             },

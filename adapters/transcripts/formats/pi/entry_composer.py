@@ -11,6 +11,7 @@ from typing import Any
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
 from .....domain.messages import Role
 from .....domain.session_events import ModelCalled
+from ..content_items import list_result_parts
 from ..fields import JsonDict
 from ..media_text import bytes_to_base64
 from ..outgoing import (
@@ -177,9 +178,8 @@ class EntryComposer:
 
     def _compose_result(self, block: AnyBlock, at: int) -> JsonDict:
         assert isinstance(block, ToolResult), "results are messages of their own"
-        parts = block.content if not isinstance(block.content, str) else (Text(text=block.content),)
         content: list[JsonDict] = []
-        for part in parts:
+        for part in list_result_parts(block):
             match part:
                 case Text(text=text):
                     content.append(_make_text(text))
