@@ -24,7 +24,6 @@ from .messages.message_reader import (
     MessagePart,
     MessageReader,
     ReadBlock,
-    RequestFields,
     UnknownPart,
     make_text_part,
     read_texts,
@@ -194,12 +193,11 @@ def _parse_call_fields(raw: str) -> dict[str, Any] | None:
             return None
 
 
-_REQUEST_FIELDS = RequestFields(None, frozenset(), ("agent", "tool_definitions"))
 ATIF_DIALECT = Dialect(
     FORMAT_NAME,
     (STEPS_FIELD,),
     read_step_parts,
-    _REQUEST_FIELDS,
+    tools_path=("agent", "tool_definitions"),
     read_call_fields=_parse_call_fields,
 )
 
@@ -211,7 +209,7 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     """Yield the original trajectory, or one built from the session's messages."""
     came = restore_original(outgoing, ATIF_DIALECT, FORMAT_NAME)
     if came is not None:
-        yield from encode_messages(*came.make_body())
+        yield from encode_messages(*came)
         return
     agent: JsonDict = {"name": outgoing.source or "cutbank", "version": "unknown"}
     if outgoing.model:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
+from ....domain.blocks import AnyBlock, Kind, Media, ToolCall, ToolResult
 from ....domain.compaction_events import Trigger
 from ....projections.rendering import summary_message
+from .content_items import make_answer_items, make_content_items, read_content
 from .entry_steps import (
     ContentPart,
     EntryBlocks,
@@ -17,7 +18,7 @@ from .entry_steps import (
     image_from_address,
     make_thinking_block,
 )
-from .fields import JsonDict, MalformedError, drop_fields, get_field, json_name, require_object
+from .fields import JsonDict, MalformedError, drop_fields, get_field, require_object
 from .json_lines import NestedTooDeeplyError, SourceLine
 from .media_text import make_media_address
 from .outgoing import (
@@ -39,30 +40,22 @@ from .steps import (
     SourceProblem,
     UnknownEntry,
 )
-from .summary_mark import SUMMARY_MARK, find_marked_summary, make_marked_text, make_summary_mark
+from .summary_mark import SUMMARY_MARK, find_marked_summary
 
 _CACHE_MARK = "cache_control"
 
 
 def read_contents(message: JsonDict) -> list[ContentPart]:
     """Return the texts and images of a message, each with its path."""
-    content = message.get("content")
-    if content is None or isinstance(content, str):
-        return [(content, ("content",))] if content else []
-    if not isinstance(content, list):
-        raise MalformedError(f"content: expected text or a list, got {json_name(content)}")
-    found: list[ContentPart] = []
-    for index, item in enumerate(content):
-        match item:
-            case {"type": "text", "text": str(text)}:
-                if text:
-                    found.append((text, ("content", index, "text")))
-            case {"type": "image_url", "image_url": {"url": str(address)}}:
-                at = ("content", index, "image_url", "url")
-                found.append((image_from_address(address) or address, at))
-            case _:
-                raise MalformedError("content: expected texts and images")
-    return found
+    return read_content(message.get("content"), ("content",), _read_image)
+
+
+def _read_image(item: Any, at: JsonPath) -> list[ContentPart] | None:
+    match item:
+        case {"type": "image_url", "image_url": {"url": str(address)}}:
+            return [(image_from_address(address) or address, (*at, "image_url", "url"))]
+        case _:
+            return None
 
 
 def drop_cache_marks(message: Any) -> Any:
@@ -182,15 +175,17 @@ def read_chat_messages(
         yield EntryEnd("unknown" if unknown else "imported", document.end)
 
 
-def read_surrounding(rest: JsonDict, document: SourceLine, kind: str) -> Iterator[ImportStep]:
-    """Yield the fields around the messages as one raw entry."""
+def read_surrounding(
+    rest: JsonDict, document: SourceLine, kind: str, name: str = "around"
+) -> Iterator[ImportStep]:
+    """Yield the fields around the messages as one raw entry; its key begins with `name`."""
     try:
         raw = document.to_json(rest)
     except NestedTooDeeplyError as error:
-        yield SourceProblem(1, str(error))
+        yield SourceProblem(document.number, str(error))
         yield EntryEnd("error", document.end)
         return
-    yield RawEntry(f"around:{digest_text(raw)}", kind, raw)
+    yield RawEntry(f"{name}:{digest_text(raw)}", kind, raw)
     yield EntryEnd("imported", document.end)
 
 
@@ -224,45 +219,30 @@ def make_chat_content(
     blocks: Sequence[AnyBlock], outgoing: OutgoingSession
 ) -> str | list[JsonDict]:
     """Return a message's content for blocks: a string if they are only text."""
-    items: list[JsonDict] = []
-    for block in blocks:
-        match block:
-            case Block(kind=Kind.IMAGE, media=Media() as media):
-                items.append(_make_image(media))
-            case Block(kind=Kind.DOCUMENT):
-                outgoing.count_loss("documents")
-            case Block(kind=Kind.THINKING):
-                pass
-            case Block() if block.text:
-                items.append(
-                    {"type": "text", "text": make_marked_text(block), **make_summary_mark(block)}
-                )
-            case Block():
-                if block.native:
-                    outgoing.count_loss("items that only their provider understands")
-    return _simplify_content(items)
+    return _simplify_content(make_content_items(blocks, outgoing, _make_image))
 
 
 def make_answer_content(result: ToolResult, outgoing: OutgoingSession) -> str | list[JsonDict]:
     if isinstance(result.content, str):
         return result.content
-    items: list[JsonDict] = []
-    for part in result.content:
-        match part:
-            case Text():
-                items.append({"type": "text", "text": part.text})
-            case Media(type="image"):
-                items.append(_make_image(part))
-            case Media():
-                outgoing.count_loss("documents in tool results")
-            case NativePart():
-                outgoing.count_loss("parts of tool results that only their provider understands")
-    return _simplify_content(items)
+    return _simplify_content(make_answer_items(result, outgoing, _make_image))
 
 
 def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -> JsonDict:
     """Return the model's thoughts as fields of its message."""
-    signed: list[Any] = []
+    signed, plain = split_thoughts(blocks, outgoing)
+    if signed and plain:
+        outgoing.count_loss("thoughts without a signature next to signed ones", len(plain))
+    if signed:
+        return {"thinking_blocks": signed}
+    return {"reasoning_content": "\n\n".join(plain)} if plain else {}
+
+
+def split_thoughts(
+    blocks: Sequence[AnyBlock], outgoing: OutgoingSession
+) -> tuple[list[JsonDict], list[str]]:
+    """Return the thoughts that Anthropic signed, and the texts of the others."""
+    signed: list[JsonDict] = []
     plain: list[str] = []
     for block in blocks:
         if block.kind is not Kind.THINKING:
@@ -273,11 +253,7 @@ def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -
             outgoing.count_loss("items that only their provider understands")
         elif block.text:
             plain.append(block.text)
-    if signed and plain:
-        outgoing.count_loss("thoughts without a signature next to signed ones", len(plain))
-    if signed:
-        return {"thinking_blocks": signed}
-    return {"reasoning_content": "\n\n".join(plain)} if plain else {}
+    return signed, plain
 
 
 def make_call_items(blocks: Sequence[AnyBlock]) -> list[JsonDict]:

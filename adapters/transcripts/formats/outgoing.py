@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -144,7 +144,7 @@ def group_outgoing_messages(
             case OutgoingBlock(block=block, is_retracted=retracted):
                 if retracted or part.is_cancelled_result or block.kind in UNSENT_KINDS:
                     continue
-                role = _block_role(block)
+                role = _ROLES.get(block.kind, Role.USER)
                 if held and _continues_message(held, role, block):
                     held[0] = OutgoingMessage(role, (*held[0].outgoing_blocks, part), held[0].call)
                 elif role is Role.TOOL_RESULT and held:
@@ -216,30 +216,25 @@ def _entry_location(said: OutgoingBlock) -> tuple[int | None, str | None] | None
 def _restore_refused(said: OutgoingBlock) -> OutgoingBlock:
     """Restore a tool call or result that was refused and kept as a note."""
     block = said.block
-    if isinstance(block, Block) and block.kind is Kind.NOTE:
-        kinds: dict[str, type[ToolCall | ToolResult]] = {
-            "tool_call": ToolCall,
-            "tool_result": ToolResult,
-        }
-        if block.origin and (kind := kinds.get(block.name or "")):
-            try:
-                revived = kind.model_validate_json(block.text)
-            except ValidationError:
-                return said  # an own item with the same name
-            return OutgoingBlock(said.position, said.turn, said.time, revived, said.is_retracted)
-    return said
+    if not isinstance(block, Block) or block.kind is not Kind.NOTE or not block.origin:
+        return said
+    kind = _REFUSED_BLOCKS.get(block.name or "")
+    try:
+        return replace(said, block=kind.model_validate_json(block.text)) if kind else said
+    except ValidationError:
+        return said  # an own item with the same name
 
 
-def _block_role(block: AnyBlock) -> Role:
-    match block.kind:
-        case Kind.TOOL_RESULT:
-            return Role.TOOL_RESULT
-        case Kind.DEVELOPER:
-            return Role.DEVELOPER
-        case Kind.ASSISTANT | Kind.THINKING | Kind.TOOL_CALL:
-            return Role.ASSISTANT
-        case _:
-            return Role.USER
+_REFUSED_BLOCKS: dict[str, type[ToolCall | ToolResult]] = {
+    "tool_call": ToolCall,
+    "tool_result": ToolResult,
+}
+_ROLES = {
+    Kind.TOOL_RESULT: Role.TOOL_RESULT,
+    Kind.DEVELOPER: Role.DEVELOPER,
+    **dict.fromkeys((Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL), Role.ASSISTANT),
+}
+"""The roles of blocks; all others are the user's."""
 
 
 def _continues_message(held: list[OutgoingMessage], role: Role, block: AnyBlock) -> bool:

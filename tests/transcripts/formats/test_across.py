@@ -1,6 +1,7 @@
 """Whatever format a session goes out in, what was said in it comes back the same."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -9,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from codex_written import CutAt
 from essences import essence_of
 from heard import Heard, heard
 from opened_stores import store_of
@@ -212,6 +214,23 @@ def test_a_summary_stays_one_and_is_never_a_users_words(
         assert after.summaries == before.summaries, lost
         assert " ".join(pasted.split()) in after.texts["user"]
         assert before.summaries[0] not in after.texts.get("user", "")
+
+
+@pytest.mark.parametrize("to", ["openhands-v0", "openhands-v1"])
+def test_an_event_that_left_is_forgotten_once(store: SessionStore, to: str, tmp_path: Path) -> None:
+    session = talked(store)
+    for number in (1, 2):
+        session.compact(CutAt(session.view().entries[-6].position))
+        session.append(Block.user(f"and now? {number}"))
+
+    back, *_ = there_and_back(session, to, tmp_path)
+
+    texts = [[entry.block.text for entry in one.view().entries] for one in (session, back)]
+    assert texts[0] == texts[1]
+    (path,) = (tmp_path / "1").iterdir()
+    whole = b"".join(base64_to_bytes(path).values()).decode()
+    gone = [json.loads(ids) for ids in re.findall(r'"forgotten_event_ids": (\[.*?\])', whole)]
+    assert len(gone[0]) + len(gone[1]) == len({*gone[0], *gone[1]}) > 0
 
 
 def odd(session: StoredSession) -> StoredSession:

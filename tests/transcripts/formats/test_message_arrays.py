@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_code_talk import Reading
 from transcripts import import_file
 
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.runtime.exporting.exporter import export
-from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
+from cutbank.adapters.transcripts.formats.catalog import recognize_format
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
-from cutbank.adapters.transcripts.formats.steps import SessionStart, SourceCompaction
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -59,10 +56,6 @@ def written(path: Path, body: Any) -> Path:
     return path
 
 
-def read(name: str, path: Path, body: Any) -> Reading:
-    return Reading(list(FORMATS[name].read(TranscriptSource(written(path, body)))))
-
-
 def taken_in(store: SessionStore, path: Path) -> tuple[StoredSession, int]:
     report = import_file(store, path)
     assert report.errors == []
@@ -95,39 +88,6 @@ def test_whose_messages_they_are_is_told_by_what_is_in_them(
     found = recognize_format(TranscriptSource(written(tmp_path / "a.json", value)))
 
     assert (found.name if found else None) == name
-
-
-def test_a_compaction_item_is_a_boundary_and_partial_where_it_is_encrypted(tmp_path: Path) -> None:
-    items = [user("go"), {"type": "compaction", "encrypted_content": "eA=="}, user("on")]
-    blocks = [user("go"), assistant([{"type": "compaction", "content": "so far"}]), user("on")]
-
-    (encrypted,) = read("openai-responses", tmp_path / "a", items).of(SourceCompaction)
-    (told,) = read("anthropic", tmp_path / "b", blocks).of(SourceCompaction)
-
-    assert (encrypted.summary, encrypted.partial_reason) == (None, "the summary is encrypted")
-    assert (told.summary, told.partial_reason) == ("so far", None)
-
-
-def test_each_line_is_a_session_and_a_line_that_is_none_is_a_problem(tmp_path: Path) -> None:
-    one, other = (json.dumps({"messages": [user(text)]}).encode() for text in ("go", "go on"))
-    path = tmp_path / "a.jsonl"
-
-    assert FORMATS["openai-chat"].recognizes(TranscriptSource(written(path, one + b"\n" + other)))
-    reading = read("openai-chat", path, b"\n".join([one, other, b'{"messages": 1}', b"{", one]))
-
-    assert len({start.key for start in reading.of(SessionStart)}) == 3
-    assert reading.outcomes.count("error") == 2
-    assert reading.said == [("user", "go"), ("user", "go on"), ("user", "go")]
-
-
-def test_two_files_of_one_name_are_two_sessions(store: SessionStore, tmp_path: Path) -> None:
-    for folder, words in (("a", "go"), ("b", "stop")):
-        (tmp_path / folder).mkdir()
-        written(tmp_path / folder / "chat.json", [user(words), assistant("done")])
-
-    reports = list(import_path(store, tmp_path))
-
-    assert len({key for report in reports for key in report.sessions}) == 2
 
 
 @pytest.mark.parametrize(("name", "pair", "field"), BODIES)

@@ -57,22 +57,16 @@ def check_views(store: SessionStore, talk: Talk, leaves: dict[str, str]) -> None
     assert verify(store).violations == []
 
 
-def test_the_view_of_each_branch_is_what_pi_would_send(store: SessionStore, tmp_path: Path) -> None:
+def test_a_branch_shares_what_the_source_recorded_and_views_are_what_pi_would_send(
+    store: SessionStore, tmp_path: Path
+) -> None:
     talk, leaves = branched()
 
     report = imported(store, talk.write(tmp_path / "a.jsonl"))
 
     assert sorted(report.sessions) == sorted(leaves)
     check_views(store, talk, leaves)
-
-
-def test_a_branch_shares_what_the_source_recorded_and_copies_nothing(
-    store: SessionStore, tmp_path: Path
-) -> None:
-    talk, leaves = branched()
-    imported(store, talk.write(tmp_path / "a.jsonl"))
     home, other, early, nested, alone = (store.session(key, create=False) for key in leaves)
-
     forks = [one.log.forked_from for one in (other, early, nested, alone)]
 
     assert all(fork and fork.lineage == RECORDED_LINEAGE for fork in forks)

@@ -15,7 +15,6 @@ from .message_reader import (
     MessagePart,
     ProviderCompaction,
     ReadBlock,
-    RequestFields,
     UnknownPart,
     decode_media,
     read_content_parts,
@@ -83,18 +82,13 @@ def _source_placeholders(at: JsonPath, item: JsonDict, part: int | None) -> Iter
         yield Placeholder((*at, "source", "data"), "base64", part)
 
 
-ANTHROPIC_REQUEST_FIELDS = RequestFields(
-    system_field="system",
-    settings=frozenset(
-        (
-            *("cache_control", "container", "context_management", "max_tokens", "mcp_servers"),
-            *("metadata", "model", "output_config", "service_tier", "stop_sequences", "stream"),
-            *("temperature", "thinking", "tool_choice", "top_k", "top_p"),
-        )
-    ),
+_SETTINGS = (
+    *("cache_control", "container", "context_management", "max_tokens", "mcp_servers"),
+    *("metadata", "model", "output_config", "service_tier", "stop_sequences", "stream"),
+    *("temperature", "thinking", "tool_choice", "top_k", "top_p"),
 )
 ANTHROPIC_DIALECT = Dialect(
-    ANTHROPIC_MESSAGES, ("messages",), read_anthropic_parts, ANTHROPIC_REQUEST_FIELDS
+    ANTHROPIC_MESSAGES, ("messages",), read_anthropic_parts, _SETTINGS, system_field="system"
 )
 
 FORMAT = make_message_format(ANTHROPIC_DIALECT, "messages of the Anthropic Messages API")

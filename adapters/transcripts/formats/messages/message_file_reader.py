@@ -19,7 +19,7 @@ from ..steps import (
     SourceProblem,
 )
 from .dialect_detection import detect_value_dialect, is_body_per_line
-from .message_reader import Dialect, MessageReader, RequestFields
+from .message_reader import Dialect, MessageReader
 
 BODY_ENTRY = "body"
 """The type of the note that keeps a body without its messages."""
@@ -126,7 +126,7 @@ def _as_list(messages: Any) -> list[Any]:
     return [{"role": "user", "content": messages}] if is_words else messages
 
 
-def read_request_parameters(asking: RequestFields, body: JsonDict) -> RequestParameters:
+def read_request_parameters(asking: Dialect, body: JsonDict) -> RequestParameters:
     tools: Any = body
     for name in asking.tools_path:
         tools = tools.get(name) if isinstance(tools, dict) else None
@@ -151,7 +151,7 @@ def read_body_steps(
     counts[-1][1] = "text" if counts[-1][1] == "text" else None  # it may grow
     raw = line.to_json({"body": rest, "held": counts})
     key = f"{BODY_ENTRY}:{digest_text(raw)}"
-    asked = read_request_parameters(conversation.dialect.request_fields, body)
+    asked = read_request_parameters(conversation.dialect, body)
     conversation.has_system_prompt = asked.system_prompt is not None
     yield replace(asked, key=f"{key}:asked")
     yield RawEntry(key, BODY_ENTRY, raw, line=0)

@@ -3,8 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, NativePart, ToolResult
@@ -25,6 +26,7 @@ from ..outgoing import (
     group_outgoing_entries,
     is_json,
     is_partial_note,
+    read_entry_type,
 )
 from ..placeholders import fill_entry
 from ..summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
@@ -44,44 +46,25 @@ def make_message_format(dialect: Dialect, description: str) -> Format:
     )
 
 
+MessageBody = tuple[JsonDict, dict[str | None, list[Any]]]
+"""The fields of a body, and its lists of messages by name; the name of a plain array is None."""
+
+
 def write_message_file(dialect: Dialect, outgoing: OutgoingSession) -> Iterator[bytes]:
     """Yield the original messages, or else the view as a model is sent it."""
     came = restore_original(outgoing, dialect, dialect.name)
-    body, fields = came.make_body() if came is not None else render_outgoing(outgoing, dialect)
-    yield from encode_messages(body, fields)
+    yield from encode_messages(*(came or render_outgoing(outgoing, dialect)))
 
 
-@dataclass
-class OriginalMessages:
-    header: JsonDict | None = None
-    """The fields of the body without its messages; None for a plain array."""
-    messages: list[Any] = field(default_factory=list)
-
-    def make_body(self) -> tuple[JsonDict, dict[str | None, list[Any]]]:
-        """Return the body's fields, and its lists by name; a plain array's name is None."""
-        if self.header is None:
-            return {}, {None: self.messages}
-        rest: JsonDict = dict(self.header["body"])
-        lists: dict[str | None, list[Any]] = {}
-        left = self.messages
-        for name, count in self.header["held"]:
-            if count == "text":
-                rest[name], left = left[0]["content"], left[1:]
-            else:
-                lists[name], left = left[:count], left[len(left[:count]) :]
-        return rest, lists
-
-
-def restore_original(
-    outgoing: OutgoingSession, dialect: Dialect, own: str
-) -> OriginalMessages | None:
+def restore_original(outgoing: OutgoingSession, dialect: Dialect, own: str) -> MessageBody | None:
     """Restore the messages that were imported in the format `own`.
 
     Return None if there is any other content: then everything is rendered.
     """
     if outgoing.source != own or outgoing.is_view:
         return None
-    came = OriginalMessages()
+    header: JsonDict | None = None
+    messages: list[Any] = []
     for part in group_outgoing_entries(outgoing.read_parts(), own):
         match part:
             case OutgoingCall():
@@ -93,28 +76,43 @@ def restore_original(
                 if block.kind not in UNSENT_KINDS and not retracted:
                     return None
             case OutgoingEntry(raw=str(raw), outgoing_blocks=(said,)):
-                if isinstance(said.block, Block) and said.block.name == BODY_ENTRY:
-                    came.header = json.loads(raw)
+                if read_entry_type(part) == BODY_ENTRY:
+                    header = json.loads(raw)
                 elif not said.is_retracted and not is_partial_note(part) and is_json(raw):
-                    came.messages.append(json.loads(raw))
+                    messages.append(json.loads(raw))
             case OutgoingEntry(remainder=rest, outgoing_blocks=said):
                 gone = sum(one.is_retracted for one in said)
                 if rest is None or 0 < gone < len(said):
                     return None
                 if not gone:
                     blocks = [one.block for one in said if one.block.kind is not Kind.NOTE]
-                    came.messages.append(fill_entry(rest, blocks))
-    return came if _has_same_request(outgoing, came, dialect, own) else None
+                    messages.append(fill_entry(rest, blocks))
+    body = header["body"] if header and own == dialect.name else {}
+    if not _has_same_request(outgoing, body, messages, dialect):
+        return None
+    return _make_body(header, messages) if header else ({}, {None: messages})
+
+
+def _make_body(header: JsonDict, messages: list[Any]) -> MessageBody:
+    """Return the imported body; `held` counts the messages of each of its fields."""
+    rest: JsonDict = dict(header["body"])
+    lists: dict[str | None, list[Any]] = {}
+    left = iter(messages)
+    for name, count in header["held"]:
+        if count == "text":
+            rest[name] = next(left)["content"]
+        else:
+            lists[name] = list(islice(left, count))
+    return rest, lists
 
 
 def _has_same_request(
-    outgoing: OutgoingSession, came: OriginalMessages, dialect: Dialect, own: str
+    outgoing: OutgoingSession, body: JsonDict, messages: list[Any], dialect: Dialect
 ) -> bool:
     """Return whether the system prompt and tools are unchanged since the import."""
-    body = came.header["body"] if came.header and own == dialect.name else {}
-    asked = read_request_parameters(dialect.request_fields, body)
+    asked = read_request_parameters(dialect, body)
     prompt = asked.system_prompt
-    match came.messages:
+    match messages:
         case [dict() as first, *_] if prompt is None:
             prompt = _read_prompt(first, dialect)
     before = (prompt, asked.tools or [], asked.settings or {})
@@ -130,9 +128,7 @@ def _read_prompt(first: JsonDict, dialect: Dialect) -> str | None:
         return None  # the reader took none from it either
 
 
-def render_outgoing(
-    outgoing: OutgoingSession, dialect: Dialect
-) -> tuple[JsonDict, dict[str | None, list[Any]]]:
+def render_outgoing(outgoing: OutgoingSession, dialect: Dialect) -> MessageBody:
     """Render the view as a model is sent it; report what cannot be written as a loss."""
     view = outgoing.view if outgoing.is_view else _view_with_summaries(outgoing, dialect.name)
     summaries = frozenset(_find_summaries(view))
@@ -263,26 +259,21 @@ ERRORS = "error marks of tool results"
 
 def _view_contents(view: HistoryView, provider: str) -> Iterator[str]:
     for entry in view.entries:
-        if entry.shown is None:
-            yield from _block_contents(entry.block, provider)
-
-
-def _block_contents(block: AnyBlock, provider: str) -> Iterator[str]:
-    match block:
-        case Block(kind=Kind.THINKING):
-            yield THINKING
-        case Block(media=Media()):
-            yield MEDIA
-        case Block(native=native, text="") if native and native.provider != provider:
-            yield NATIVE_ITEMS
-        case ToolResult(content=content, is_error=is_error):
-            if is_error and provider != ANTHROPIC_MESSAGES:
-                yield ERRORS
-            for part in () if isinstance(content, str) else content:
-                if isinstance(part, Media):
-                    yield MEDIA
-                elif isinstance(part, NativePart) and part.native.provider != provider:
-                    yield NATIVE_ITEMS
+        match entry.block if entry.shown is None else None:
+            case Block(kind=Kind.THINKING):
+                yield THINKING
+            case Block(media=Media()):
+                yield MEDIA
+            case Block(native=native, text="") if native and native.provider != provider:
+                yield NATIVE_ITEMS
+            case ToolResult(content=content, is_error=is_error):
+                if is_error and provider != ANTHROPIC_MESSAGES:
+                    yield ERRORS
+                for part in () if isinstance(content, str) else content:
+                    if isinstance(part, Media):
+                        yield MEDIA
+                    elif isinstance(part, NativePart) and part.native.provider != provider:
+                        yield NATIVE_ITEMS
 
 
 def _message_contents(messages: list[Any]) -> Iterator[str]:

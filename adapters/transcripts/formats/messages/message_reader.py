@@ -12,6 +12,7 @@ from .....domain.blocks import (
     Media,
     Native,
     Origin,
+    ResultPart,
     ToolResult,
 )
 from .....domain.compaction_events import Trigger
@@ -96,23 +97,52 @@ def read_content_parts(
             yield MalformedPart(f"{field}{place}: {error}", item)
 
 
+def hold(
+    block: AnyBlock,
+    at: JsonPath,
+    form: PlaceholderForm | None = "text",
+    part: str | None = None,
+) -> ReadBlock:
+    """Return a block with the path of what it holds; without a form, all of it stays there."""
+    return ReadBlock(block, (Placeholder(at, form, part),) if form else ())
+
+
 def make_text_part(at: JsonPath, item: JsonDict, kind: Kind) -> ReadBlock:
     """Return a text; one in the user's role may be the harness's."""
     words = require_field(item, "text", str)
     of = classify_user_text({}, words) if kind is Kind.USER else kind
-    return ReadBlock(Block(kind=of, text=words), (Placeholder(text_path(at), "text"),))
+    return hold(Block(kind=of, text=words), text_path(at))
 
 
 def make_refusal_part(at: JsonPath, item: JsonDict) -> ReadBlock:
     refusal = Block.assistant(require_field(item, "refusal", str), name="refusal")
-    return ReadBlock(refusal, (Placeholder((*at, "refusal"), "text"),))
+    return hold(refusal, (*at, "refusal"))
 
 
 def make_native_part(at: JsonPath, item: JsonDict, native: Native) -> ReadBlock:
     """Return audio, video or an uploaded file, which only the provider can use."""
     name = require_field(item, "type", str)
-    block = Block(kind=Kind.DOCUMENT, name=name, native=native)
-    return ReadBlock(block, (Placeholder(at, "native"),))
+    return hold(Block(kind=Kind.DOCUMENT, name=name, native=native), at, "native")
+
+
+def read_result(
+    id: str,
+    owner: JsonDict,
+    field: str,
+    read_part: Callable[[JsonPath, Any], tuple[ResultPart, JsonPath, PlaceholderForm | None]],
+) -> ReadBlock:
+    """Return the result of a call, whose content is a text, or a list read with `read_part`."""
+    content = owner.get(field)
+    if content is None or isinstance(content, str):
+        result = ToolResult(tool_call_id=id, content=content or "")
+        return hold(result, (field,), "text" if content else None)
+    parts: list[ResultPart] = []
+    holes: list[Placeholder] = []
+    for index, (at, item) in enumerate(read_texts(owner, field)):
+        part, path, form = read_part(at, item)
+        parts.append(part)
+        holes += [Placeholder(path, form, index)] if form else []
+    return ReadBlock(ToolResult(tool_call_id=id, content=tuple(parts)), tuple(holes))
 
 
 def text_path(at: JsonPath) -> JsonPath:
@@ -137,9 +167,7 @@ def read_media_url(
 
 def decode_media(encoded: str) -> tuple[bytes, bool]:
     """Return the bytes, and whether encoding them gives the same text."""
-    data = media_text.base64_to_bytes(encoded)
-    if data is None:
-        raise MalformedError("not base64")
+    data = media_text.require_base64(encoded)
     return data, media_text.bytes_to_base64(data) == encoded
 
 
@@ -149,20 +177,16 @@ _KEPT_UNKNOWN = "the source does not say what it kept"
 
 
 @dataclass(frozen=True, slots=True)
-class RequestFields:
-    system_field: str | None
-    """The field of the system prompt; None if it is a message."""
-    settings: frozenset[str]
-    tools_path: tuple[str, ...] = ("tools",)
-
-
-@dataclass(frozen=True, slots=True)
 class Dialect:
     name: str
     """The name of the format, the renderer and the provider."""
     message_lists: tuple[str, ...]
     read_parts: Callable[[JsonDict, SourceLine, int], Iterator[MessagePart]]
-    request_fields: RequestFields
+    settings: tuple[str, ...] = ()
+    """The fields of a request's settings."""
+    system_field: str | None = None
+    """The field of the system prompt; None if it is a message."""
+    tools_path: tuple[str, ...] = ("tools",)
     is_of_items: bool = False
     """Whether each piece of a model's answer is an item of its own."""
     read_call_fields: Callable[[str], JsonDict | None] | None = None
@@ -205,19 +229,17 @@ class MessageReader:
             pieces = list(self.dialect.read_parts(message, self.line, number))
         except MalformedError as error:
             return self._report_problem(number, str(error), key, raw)
-        if (
-            number == 1
-            and not self.has_system_prompt
-            and (prompt := find_system_prompt(message, pieces))
-        ):
+        is_first = number == 1 and not self.has_system_prompt
+        if is_first and (prompt := find_system_prompt(message, pieces)):
             self.has_system_prompt = True
-            self.steps += [
-                RequestParameters(f"{key}:asked", system_prompt=prompt),
-                self._make_raw_entry(key, raw, number),
-            ]
+            asked = RequestParameters(f"{key}:asked", system_prompt=prompt)
+            self.steps += [asked, self._make_raw_entry(key, raw, number)]
             return "imported"
-        made = list(self._read_blocks(pieces, key, message))
-        self._append_blocks(message, number, key, made, raw)
+        made = self._read_blocks(pieces, key, message)
+        if made:
+            self._append_blocks(message, number, key, made, raw)
+        else:
+            self.first_answer_id = None
         outcome = self._report_unread(number, key, raw, pieces, is_empty=not made)
         if not made and outcome == "imported":
             self.steps.append(self._make_raw_entry(key, raw, number))
@@ -225,75 +247,65 @@ class MessageReader:
 
     def _read_blocks(
         self, pieces: list[MessagePart], key: str, message: JsonDict
-    ) -> Iterator[ReadBlock]:
-        """Yield the blocks; compactions precede the other content of their message."""
+    ) -> list[ReadBlock]:
+        """Return the blocks; compactions precede the other content of their message."""
         made: list[ReadBlock] = []
         for index, piece in enumerate(pieces):
             match piece:
                 case ProviderCompaction(summary=summary, partial_reason=partial):
-                    if before := self._add_compaction(f"{key}:{index}", summary, partial):
-                        made.append(before)
-                case ReadBlock(block=Block(kind=Kind.USER, text=text)) if (
-                    text == exchanges.OPENING_TEXT
-                ):
-                    pass
-                case ReadBlock(block=Block(kind=Kind.USER, text=text)) if told := (
-                    find_marked_summary(message, text)
-                ):
-                    if before := self._add_compaction(f"{key}:{index}", told.text, _KEPT_UNKNOWN):
-                        made.append(before)
-                case ReadBlock(
-                    block=Block(kind=Kind.USER, text=text) as block, placeholders=holes
-                ) if text.startswith(_CALL_NOTE_PREFIX) and text.endswith("]"):
-                    words = block.model_copy(update={"kind": Kind.DEVELOPER})
-                    made.append(ReadBlock(words, holes))
-                case ReadBlock(block=ToolResult() as block) if _is_missing_result_note(block.text):
-                    pass
-                case ReadBlock(block=ToolResult() as block) if (
-                    block.text == tool_calls.NO_OUTPUT_TEXT
-                ):
-                    made.append(ReadBlock(block.model_copy(update={"content": ""}), ()))
+                    made += self._add_compaction(f"{key}:{index}", summary, partial)
+                case ReadBlock(block=Block(kind=Kind.USER, text=text) as block, placeholders=holes):
+                    if told := find_marked_summary(message, text):
+                        made += self._add_compaction(f"{key}:{index}", told.text, _KEPT_UNKNOWN)
+                    elif text.startswith(_CALL_NOTE_PREFIX) and text.endswith("]"):
+                        words = block.model_copy(update={"kind": Kind.DEVELOPER})
+                        made.append(ReadBlock(words, holes))
+                    elif text != exchanges.OPENING_TEXT and _has_content(block):
+                        made.append(piece)
+                case ReadBlock(block=ToolResult(text=text) as block):
+                    if text == tool_calls.NO_OUTPUT_TEXT:
+                        made.append(ReadBlock(block.model_copy(update={"content": ""}), ()))
+                    elif not _is_missing_result_note(text):
+                        made.append(piece)
                 case ReadBlock(block=block) if _has_content(block):
                     made.append(piece)
-        yield from made
+        return made
 
     def _add_compaction(
         self, key: str, summary: str | None, partial: str | None
-    ) -> ReadBlock | None:
+    ) -> list[ReadBlock]:
+        """Add the compaction of what precedes; return the summary as a block if nothing does."""
         if self.has_messages:
-            self.steps.append(
-                SourceCompaction(
-                    f"{key}:compacted", Trigger.THRESHOLD, summary, partial_reason=partial
-                )
+            found = SourceCompaction(
+                f"{key}:compacted", Trigger.THRESHOLD, summary, partial_reason=partial
             )
-            return None
-        return ReadBlock(Block.developer(summary, name="summary"), ()) if summary else None
+            self.steps.append(found)
+            return []
+        return [ReadBlock(Block.developer(summary, name="summary"), ())] if summary else []
 
     def _append_blocks(
         self, message: JsonDict, number: int, key: str, made: list[ReadBlock], raw: str
     ) -> None:
-        rest: str | None = None
-        if made:
-            holes = [
-                replace(hole, block_index=index)
-                for index, one in enumerate(made)
-                for hole in one.placeholders
-            ]
-            rest = self.line.to_json(make_remainder(message, holes))
+        holes = [
+            replace(hole, block_index=index)
+            for index, one in enumerate(made)
+            for hole in one.placeholders
+        ]
+        rest: str | None = self.line.to_json(make_remainder(message, holes))
         shared = self._message_id(number, [one.block for one in made])
-        if made and self.dialect.read_call_fields and (call := self.dialect.read_call_fields(raw)):
+        if self.dialect.read_call_fields and (call := self.dialect.read_call_fields(raw)):
             self.steps.append(ReportedCall(f"{key}:call", call, first_answer_id=key))
         for index, one in enumerate(made):
-            origin = Origin(format=self.format, entry=None if index else rest, line=number)
-            is_result = isinstance(one.block, ToolResult)
-            said = {"origin": origin, "message_id": None if is_result else shared}
-            block = one.block.model_copy(update=said)
+            origin = Origin(format=self.format, entry=rest, line=number)
+            message_id = None if isinstance(one.block, ToolResult) else shared
+            block = one.block.model_copy(update={"origin": origin, "message_id": message_id})
             self.steps.append(Append(f"{key}:{index}", block, key))
-            self.has_messages = True
+            rest = None
+        self.has_messages = True
 
     def _message_id(self, number: int, blocks: list[AnyBlock]) -> str | None:
         results = [block for block in blocks if isinstance(block, ToolResult)]
-        if not blocks or (results and blocks[0].kind not in ASSISTANT_KINDS):
+        if results and blocks[0].kind not in ASSISTANT_KINDS:
             self.first_answer_id = None
             return None
         if not self.dialect.is_of_items:

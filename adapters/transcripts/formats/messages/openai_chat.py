@@ -11,11 +11,10 @@ from .....domain.blocks import (
     ResultPart,
     Text,
     ToolCall,
-    ToolResult,
 )
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..json_lines import SourceLine
-from ..placeholders import JsonPath, Placeholder
+from ..placeholders import JsonPath, PlaceholderForm
 from . import message_reader
 from .dialect_detection import CHAT_MESSAGES
 from .message_file_writer import make_message_format
@@ -24,13 +23,13 @@ from .message_reader import (
     MalformedPart,
     MessagePart,
     ReadBlock,
-    RequestFields,
     UnknownPart,
+    hold,
     make_native_part,
     make_refusal_part,
     make_text_part,
     read_content_parts,
-    read_texts,
+    read_result,
 )
 
 _THOUGHTS = ("reasoning_content", "reasoning")
@@ -56,17 +55,13 @@ def read_chat_parts(message: JsonDict, line: SourceLine, number: int) -> Iterato
 def _read_assistant(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
     for field in _THOUGHTS:
         if isinstance(thought := message.get(field), str) and thought:
-            yield ReadBlock(Block.thinking(thought), (Placeholder((field,), "text"),))
+            yield hold(Block.thinking(thought), (field,))
     yield from _read_content(message, line, Kind.ASSISTANT)
     if refusal := get_field(message, "refusal", str):
-        yield ReadBlock(
-            Block.assistant(refusal, name="refusal"), (Placeholder(("refusal",), "text"),)
-        )
+        yield hold(Block.assistant(refusal, name="refusal"), ("refusal",))
     if isinstance(audio := message.get("audio"), dict):
         spoken = _make_native(audio, line)
-        yield ReadBlock(
-            Block.assistant("", name="audio", native=spoken), (Placeholder(("audio",), "native"),)
-        )
+        yield hold(Block.assistant("", name="audio", native=spoken), ("audio",), "native")
     for index, item in enumerate(get_field(message, "tool_calls", list) or []):
         try:
             yield _read_call(item, index, number, line)
@@ -85,25 +80,18 @@ def _read_call(item: Any, index: int, number: int, line: SourceLine) -> MessageP
     if custom := get_field(item, "custom", dict):
         asked = line.to_json({"input": require_field(custom, "input", str)})
         call = ToolCall(tool_call_id=id, name=require_field(custom, "name", str), arguments=asked)
-        return ReadBlock(call, (Placeholder((*at, "custom", "input"), "argument", "input"),))
+        return hold(call, (*at, "custom", "input"), "argument", "input")
     return _make_call(id, require_field(item, "function", dict), (*at, "function"), line)
 
 
 def _make_call(id: str, function: JsonDict, at: JsonPath, line: SourceLine) -> ReadBlock:
-    arguments = function.get("arguments")
+    name, arguments = require_field(function, "name", str), function.get("arguments")
+    form: PlaceholderForm = "text"
     if isinstance(arguments, dict):  # some servers send an object instead of its JSON text
-        call = ToolCall(
-            tool_call_id=id,
-            name=require_field(function, "name", str),
-            arguments=line.to_json(arguments),
-        )
-        return ReadBlock(call, (Placeholder((*at, "arguments"), "json"),))
-    call = ToolCall(
-        tool_call_id=id,
-        name=require_field(function, "name", str),
-        arguments=require_field(function, "arguments", str),
-    )
-    return ReadBlock(call, (Placeholder((*at, "arguments"), "text"),))
+        form, text = "json", line.to_json(arguments)
+    else:
+        text = require_field(function, "arguments", str)
+    return hold(ToolCall(tool_call_id=id, name=name, arguments=text), (*at, "arguments"), form)
 
 
 def _function_id(name: str) -> str:
@@ -114,20 +102,15 @@ def _function_id(name: str) -> str:
 def _read_result(message: JsonDict, id: str, line: SourceLine) -> MessagePart:
     if not id:
         raise MalformedError("tool_call_id: expected an id, but it is empty")
-    content = message.get("content")
-    if content is None or isinstance(content, str):
-        holes = (Placeholder(("content",), "text"),) if content else ()
-        return ReadBlock(ToolResult(tool_call_id=id, content=content or ""), holes)
-    parts: list[ResultPart] = []
-    holes_of: list[Placeholder] = []
-    for at, item in read_texts(message, "content"):
-        if require_type(item) == "text":
-            parts.append(Text(text=require_field(item, "text", str)))
-            holes_of.append(Placeholder((*at, "text"), "text", len(parts) - 1))
-        else:
-            parts.append(NativePart(native=_make_native(item, line)))
-            holes_of.append(Placeholder(at, "native", len(parts) - 1))
-    return ReadBlock(ToolResult(tool_call_id=id, content=tuple(parts)), tuple(holes_of))
+    return read_result(id, message, "content", lambda at, item: _read_result_part(at, item, line))
+
+
+def _read_result_part(
+    at: JsonPath, item: Any, line: SourceLine
+) -> tuple[ResultPart, JsonPath, PlaceholderForm]:
+    if require_type(item) == "text":
+        return Text(text=require_field(item, "text", str)), (*at, "text"), "text"
+    return NativePart(native=_make_native(item, line)), at, "native"
 
 
 def _read_content(message: JsonDict, line: SourceLine, kind: Kind) -> Iterator[MessagePart]:
@@ -153,9 +136,8 @@ def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> Message
 
 
 def _read_image(at: JsonPath, image: JsonDict) -> ReadBlock:
-    found, form = message_reader.read_media_url(require_field(image, "url", str), "image")
-    holes = (Placeholder((*at, "image_url", "url"), form),) if form else ()
-    return ReadBlock(Block(kind=Kind.IMAGE, media=found), holes)
+    media, form = message_reader.read_media_url(require_field(image, "url", str), "image")
+    return hold(Block(kind=Kind.IMAGE, media=media), (*at, "image_url", "url"), form)
 
 
 def _read_file(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
@@ -164,28 +146,23 @@ def _read_file(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
     if data is None or not data.startswith("data:"):
         return make_native_part(at, item, _make_native(item, line))
     name = get_field(file, "filename", str)
-    found, form = message_reader.read_media_url(data, "document", name)
-    holes = (Placeholder((*at, "file", "file_data"), form),) if form else ()
-    return ReadBlock(Block(kind=Kind.DOCUMENT, media=found, name=found.name), holes)
+    media, form = message_reader.read_media_url(data, "document", name)
+    block = Block(kind=Kind.DOCUMENT, media=media, name=name)
+    return hold(block, (*at, "file", "file_data"), form)
 
 
 def _make_native(item: Any, line: SourceLine) -> Native:
     return Native(provider=CHAT_MESSAGES, item=line.to_json(item))
 
 
-CHAT_REQUEST_FIELDS = RequestFields(
-    system_field=None,
-    settings=frozenset(
-        (
-            *("audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens"),
-            *("max_tokens", "metadata", "modalities", "model", "n", "parallel_tool_calls"),
-            *("prediction", "presence_penalty", "prompt_cache_key", "reasoning_effort"),
-            *("response_format", "safety_identifier", "seed", "service_tier", "stop", "store"),
-            *("stream", "stream_options", "temperature", "tool_choice", "top_logprobs", "top_p"),
-            *("user", "verbosity", "web_search_options"),
-        )
-    ),
+_SETTINGS = (
+    *("audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens"),
+    *("max_tokens", "metadata", "modalities", "model", "n", "parallel_tool_calls"),
+    *("prediction", "presence_penalty", "prompt_cache_key", "reasoning_effort"),
+    *("response_format", "safety_identifier", "seed", "service_tier", "stop", "store"),
+    *("stream", "stream_options", "temperature", "tool_choice", "top_logprobs", "top_p"),
+    *("user", "verbosity", "web_search_options"),
 )
-CHAT_DIALECT = Dialect(CHAT_MESSAGES, ("messages",), read_chat_parts, CHAT_REQUEST_FIELDS)
+CHAT_DIALECT = Dialect(CHAT_MESSAGES, ("messages",), read_chat_parts, _SETTINGS)
 
 FORMAT = make_message_format(CHAT_DIALECT, "messages of OpenAI Chat Completions")

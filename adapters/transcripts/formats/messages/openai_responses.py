@@ -17,7 +17,7 @@ from .....domain.blocks import (
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..json_lines import SourceLine
 from ..media_text import MediaKind
-from ..placeholders import JsonPath, Placeholder, PlaceholderForm
+from ..placeholders import JsonPath, PlaceholderForm
 from . import message_reader
 from .dialect_detection import RESPONSES_ITEMS
 from .message_file_writer import make_message_format
@@ -26,13 +26,13 @@ from .message_reader import (
     MessagePart,
     ProviderCompaction,
     ReadBlock,
-    RequestFields,
     UnknownPart,
+    hold,
     make_native_part,
     make_refusal_part,
     make_text_part,
     read_content_parts,
-    read_texts,
+    read_result,
 )
 
 _CALL_FIELDS = {
@@ -50,11 +50,14 @@ def read_response_parts(message: JsonDict, line: SourceLine, number: int) -> Ite
         case "message":
             yield from _read_message(message, line)
         case "function_call":
-            yield _read_call(message, number)
-        case "custom_tool_call":
-            yield _read_custom_call(message, line, number)
-        case str(kind) if kind in _CALL_FIELDS:
-            yield _read_server_call(message, kind, line, number)
+            call = ToolCall(
+                tool_call_id=get_field(message, "call_id", str) or f"call-{number}",
+                name=require_field(message, "name", str),
+                arguments=require_field(message, "arguments", str),
+            )
+            yield hold(call, ("arguments",))
+        case str(kind) if kind == "custom_tool_call" or kind in _CALL_FIELDS:
+            yield _read_other_call(message, kind, line, number)
         case str(kind) if kind.endswith("_call_output"):
             yield _read_result(message, line)
         case "reasoning":
@@ -64,7 +67,7 @@ def read_response_parts(message: JsonDict, line: SourceLine, number: int) -> Ite
         case str(kind) if kind.endswith("_call") or kind.startswith("mcp_"):
             # The provider ran the tool itself: call and result are one item.
             ran = Block.assistant("", name=kind, native=_make_native(message, line))
-            yield ReadBlock(ran, (Placeholder(_WHOLE_ITEM, "native"),))
+            yield hold(ran, _WHOLE_ITEM, "native")
         case unknown:
             yield UnknownPart(str(unknown), message)
 
@@ -90,9 +93,8 @@ def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> Message
         case "input_image" | "input_file" as what:
             if found := _read_media(item):
                 media, field, form = found
-                holes = (Placeholder((*at, field), form),) if form else ()
                 of = Kind.IMAGE if what == "input_image" else Kind.DOCUMENT
-                return ReadBlock(Block(kind=of, media=media, name=media.name), holes)
+                return hold(Block(kind=of, media=media, name=media.name), (*at, field), form)
             return make_native_part(at, item, _make_native(item, line))
         case "input_audio" | "computer_screenshot":
             return make_native_part(at, item, _make_native(item, line))
@@ -113,70 +115,43 @@ def _read_media(item: JsonDict) -> tuple[Media, str, PlaceholderForm | None] | N
     return None
 
 
-def _read_call(message: JsonDict, number: int) -> ReadBlock:
-    call = ToolCall(
-        tool_call_id=get_field(message, "call_id", str) or f"call-{number}",
-        name=require_field(message, "name", str),
-        arguments=require_field(message, "arguments", str),
-    )
-    return ReadBlock(call, (Placeholder(("arguments",), "text"),))
-
-
-def _read_custom_call(message: JsonDict, line: SourceLine, number: int) -> ReadBlock:
-    """Read a call with one text argument, which need not be JSON."""
-    call = ToolCall(
-        tool_call_id=get_field(message, "call_id", str) or f"call-{number}",
-        name=require_field(message, "name", str),
-        arguments=line.to_json({"input": require_field(message, "input", str)}),
-        native=_make_native(message, line),
-    )
-    return ReadBlock(call, (Placeholder(_WHOLE_ITEM, "native"),))
-
-
-def _read_server_call(message: JsonDict, kind: str, line: SourceLine, number: int) -> ReadBlock:
-    asked = message.get(_CALL_FIELDS[kind], message.get("actions"))
-    call = ToolCall(
-        tool_call_id=get_field(message, "call_id", str) or f"call-{number}",
-        name=kind.removesuffix("_call"),
-        arguments=line.to_json(asked if isinstance(asked, dict) else {"actions": asked}),
-        native=_make_native(message, line),
-    )
-    return ReadBlock(call, (Placeholder(_WHOLE_ITEM, "native"),))
+def _read_other_call(message: JsonDict, kind: str, line: SourceLine, number: int) -> ReadBlock:
+    """Read a call with one text argument, which need not be JSON, or of the provider's tool."""
+    id = get_field(message, "call_id", str) or f"call-{number}"
+    if kind == "custom_tool_call":
+        name = require_field(message, "name", str)
+        asked: Any = {"input": require_field(message, "input", str)}
+    else:
+        name, asked = kind.removesuffix("_call"), message.get(_CALL_FIELDS[kind])
+        if _CALL_FIELDS[kind] not in message:
+            asked = message.get("actions")
+    arguments = line.to_json(asked if isinstance(asked, dict) else {"actions": asked})
+    native = _make_native(message, line)
+    call = ToolCall(tool_call_id=id, name=name, arguments=arguments, native=native)
+    return hold(call, _WHOLE_ITEM, "native")
 
 
 def _read_result(message: JsonDict, line: SourceLine) -> ReadBlock:
     id = require_field(message, "call_id", str)
     if not id:
         raise MalformedError("call_id: expected an id, but it is empty")
-    output = message.get("output")
-    if isinstance(output, str):
-        holes = (Placeholder(("output",), "text"),) if output else ()
-        return ReadBlock(ToolResult(tool_call_id=id, content=output), holes)
-    if not isinstance(output, list):
+    if not isinstance(message.get("output"), str | list):
         result = ToolResult(tool_call_id=id, content="", native=_make_native(message, line))
-        return ReadBlock(result, (Placeholder(_WHOLE_ITEM, "native"),))
-    parts: list[ResultPart] = []
-    filled: list[Placeholder] = []
-    for at, item in read_texts(message, "output"):
-        part, hole = _read_output_part(at, item, len(parts), line)
-        parts.append(part)
-        filled += [hole] if hole else []
-    return ReadBlock(ToolResult(tool_call_id=id, content=tuple(parts)), tuple(filled))
+        return hold(result, _WHOLE_ITEM, "native")
+    return read_result(id, message, "output", lambda at, item: _read_output_part(at, item, line))
 
 
 def _read_output_part(
-    at: JsonPath, item: Any, index: int, line: SourceLine
-) -> tuple[ResultPart, Placeholder | None]:
+    at: JsonPath, item: Any, line: SourceLine
+) -> tuple[ResultPart, JsonPath, PlaceholderForm | None]:
     match require_type(item):
         case "input_text" | "output_text" | "text":
-            return Text(text=require_field(item, "text", str)), Placeholder(
-                (*at, "text"), "text", index
-            )
+            return Text(text=require_field(item, "text", str)), (*at, "text"), "text"
         case "input_image" | "input_file" if found := _read_media(item):
             media, field, form = found
-            return media, Placeholder((*at, field), form, index) if form else None
+            return media, (*at, field), form
         case _:
-            return NativePart(native=_make_native(item, line)), Placeholder(at, "native", index)
+            return NativePart(native=_make_native(item, line)), at, "native"
 
 
 def _read_reasoning(message: JsonDict, line: SourceLine) -> ReadBlock:
@@ -187,29 +162,25 @@ def _read_reasoning(message: JsonDict, line: SourceLine) -> ReadBlock:
         if isinstance(item, dict) and isinstance(item.get("text"), str)
     ]
     thought = Block.thinking("\n\n".join(said), native=_make_native(message, line))
-    return ReadBlock(thought, (Placeholder(_WHOLE_ITEM, "native"),))
+    return hold(thought, _WHOLE_ITEM, "native")
 
 
 def _make_native(item: Any, line: SourceLine) -> Native:
     return Native(provider=RESPONSES_ITEMS, item=line.to_json(item))
 
 
-RESPONSES_REQUEST_FIELDS = RequestFields(
-    system_field="instructions",
-    settings=frozenset(
-        (
-            *("background", "context_management", "include", "max_output_tokens", "metadata"),
-            *("max_tool_calls", "model", "parallel_tool_calls", "prompt", "prompt_cache_key"),
-            *("reasoning", "safety_identifier", "service_tier", "store", "stream"),
-            *("temperature", "text", "tool_choice", "top_logprobs", "top_p", "truncation", "user"),
-        )
-    ),
+_SETTINGS = (
+    *("background", "context_management", "include", "max_output_tokens", "metadata"),
+    *("max_tool_calls", "model", "parallel_tool_calls", "prompt", "prompt_cache_key"),
+    *("reasoning", "safety_identifier", "service_tier", "store", "stream"),
+    *("temperature", "text", "tool_choice", "top_logprobs", "top_p", "truncation", "user"),
 )
 RESPONSES_DIALECT = Dialect(
     RESPONSES_ITEMS,
     ("input", "output"),
     read_response_parts,
-    RESPONSES_REQUEST_FIELDS,
+    _SETTINGS,
+    system_field="instructions",
     is_of_items=True,
 )
 

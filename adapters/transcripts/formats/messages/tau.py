@@ -1,7 +1,6 @@
 """Reads and writes tau-bench runs: an array of records with OpenAI Chat messages."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..entry_steps import digest_text
 from ..fields import JsonDict, drop_fields
@@ -69,15 +68,11 @@ def _make_key(stem: str, record: JsonDict) -> str:
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     """Write an array of one record; of a session from another source, it has only messages."""
     came = restore_original(outgoing, CHAT_DIALECT, TAU_MESSAGES)
-    lists: dict[str | None, list[Any]] = {}
-    if came is not None:
-        body, held = came.make_body()
-        lists.update(held)
-    else:
+    if came is None:
         _, messages = render_outgoing(outgoing, CHAT_DIALECT)
-        body, lists[_MESSAGES_FIELD] = {}, next(iter(messages.values()))
+        came = {}, {_MESSAGES_FIELD: next(iter(messages.values()))}
     yield b"["
-    pieces = list(encode_messages(body, lists))
+    pieces = list(encode_messages(*came))
     yield from pieces[:-1]
     yield b"}]\n"
 

@@ -1,32 +1,21 @@
-"""Tracks the usage of OpenHands' model calls, and the events in its view."""
+"""Reads the usage of OpenHands' model calls, as fields of a reported call."""
 
-from collections.abc import Collection, Hashable
-from dataclasses import dataclass, field
 from typing import Any
 
-from .....domain.compaction_events import Trigger
 from .....domain.session_events import Usage
-from ..entry_steps import EntryLocation
 from ..fields import JsonDict
-from ..steps import SourceCompaction
+
+_CACHE_READ_FIELDS = ("cache_read_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
+_CACHE_WRITE_FIELDS = ("cache_write_tokens", "cache_creation_input_tokens")
+_TOTAL_FIELDS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class CallUsage:
-    model: str | None = None
-    usage: Usage | None = None
-    cost_usd: float | None = None
-    latency_s: float | None = None
-
-
-def read_response_usage(state: Any) -> dict[str, CallUsage]:
-    """Return the usage of each response by id, from the conversation's state."""
-    found: dict[str, CallUsage] = {}
-    stats = state.get("stats") if isinstance(state, dict) else None
-    if not isinstance(stats, dict):
-        return found
+def read_response_usage(state: JsonDict) -> dict[str, JsonDict]:
+    """Return the call fields of each response by id, from the conversation's state."""
+    found: dict[str, JsonDict] = {}
+    stats = state.get("stats")
     for name in ("service_to_metrics", "usage_to_metrics"):
-        services = stats.get(name)
+        services = stats.get(name) if isinstance(stats, dict) else None
         for metrics in services.values() if isinstance(services, dict) else ():
             if isinstance(metrics, dict):
                 found |= _read_metrics(metrics)
@@ -34,32 +23,22 @@ def read_response_usage(state: Any) -> dict[str, CallUsage]:
 
 
 def read_openhands_usage(report: Any) -> Usage | None:
-    if not isinstance(report, dict):
-        return None
-    prompt = _read_count(report, "prompt_tokens")
-    details = report.get("prompt_tokens_details")
-    cached = _read_count(details, "cached_tokens") if isinstance(details, dict) else None
-    read = _first_count(
-        _read_count(report, "cache_read_tokens"),
-        _read_count(report, "cache_read_input_tokens"),
-        _read_count(report, "prompt_cache_hit_tokens"),
-        cached,
-    )
-    write = _first_count(
-        _read_count(report, "cache_write_tokens"),
-        _read_count(report, "cache_creation_input_tokens"),
-    )
-    more = report.get("completion_tokens_details")
-    thought = _read_count(more, "reasoning_tokens") if isinstance(more, dict) else None
-    output = _read_count(report, "completion_tokens")
+    prompt, output = _find_count(report, "prompt_tokens"), _find_count(report, "completion_tokens")
     if prompt is None and output is None:
         return None
+    read = _find_count(report, *_CACHE_READ_FIELDS)
+    if read is None:
+        read = _find_count(report.get("prompt_tokens_details"), "cached_tokens")
+    thought = _find_count(report, "reasoning_tokens")
+    if thought is None:
+        thought = _find_count(report.get("completion_tokens_details"), "reasoning_tokens")
+    write = _find_count(report, *_CACHE_WRITE_FIELDS)
     return Usage(
         input=None if prompt is None else _uncached_tokens(prompt, read or 0, write or 0),
         cache_read=read,
         cache_write=write,
         output=output,
-        reasoning=_first_count(_read_count(report, "reasoning_tokens"), thought),
+        reasoning=thought,
     )
 
 
@@ -84,27 +63,24 @@ def as_number(value: Any) -> float | None:
     return number if 0 <= number < float("inf") else None
 
 
-def _read_metrics(metrics: JsonDict) -> dict[str, CallUsage]:
-    usages = _dict_items(metrics, "token_usages")
-    costs = _dict_items(metrics, "costs")
+def _read_metrics(metrics: JsonDict) -> dict[str, JsonDict]:
+    usages, costs = _dict_items(metrics, "token_usages"), _dict_items(metrics, "costs")
     latencies = {
         str(one.get("response_id")): as_number(one.get("latency"))
         for one in _dict_items(metrics, "response_latencies")
     }
-    found: dict[str, CallUsage] = {}
+    found: dict[str, JsonDict] = {}
     for index, report in enumerate(usages):
-        response = report.get("response_id")
-        if not isinstance(response, str) or not response:
-            continue
-        model = report.get("model")
+        response, model = report.get("response_id"), report.get("model")
         # Costs have no response ids; if each call has one, they are in the same order.
         cost = costs[index].get("cost") if len(costs) == len(usages) else None
-        found[response] = CallUsage(
-            model=model if isinstance(model, str) else None,
-            usage=read_openhands_usage(report),
-            cost_usd=as_number(cost),
-            latency_s=latencies.get(response),
-        )
+        if isinstance(response, str) and response:
+            found[response] = {
+                "model": model if isinstance(model, str) else None,
+                "usage": read_openhands_usage(report),
+                "cost_usd": as_number(cost),
+                "latency_s": latencies.get(response),
+            }
     return found
 
 
@@ -120,109 +96,47 @@ def _uncached_tokens(prompt: int, read: int, write: int) -> int:
     return rest - write if rest >= write else rest
 
 
-def _read_count(owner: JsonDict, field: str) -> int | None:
-    value = owner.get(field)
-    return value if type(value) is int and 0 <= value < 1 << 63 else None
+def _find_count(owner: Any, *names: str) -> int | None:
+    """Return the first of these fields that is a count."""
+    values = [owner.get(name) for name in names] if isinstance(owner, dict) else []
+    return next((one for one in values if type(one) is int and 0 <= one < 1 << 63), None)
 
 
-def _first_count(*counts: int | None) -> int | None:
-    return next((count for count in counts if count is not None), None)
-
-
-_COUNT_FIELDS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
-
-
-@dataclass(slots=True)
 class RunningMetrics:
     """The last totals; a call's usage is their increase."""
 
-    counts: dict[str, int] = field(default_factory=dict)
-    cost: float = 0.0
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.cost = 0.0
 
-    def take_call(self, metrics: Any, response: JsonDict | None) -> CallUsage | None:
-        """Return the usage of the call that made this event; None if no call is known."""
-        told = metrics if isinstance(metrics, dict) else {}
-        grown, cost = (
-            self._usage_growth(told.get("accumulated_token_usage")),
-            self._cost_growth(told),
-        )
-        usage = read_openhands_usage(response.get("usage")) if response else None
+    def read_call(self, metrics: Any, response: JsonDict | None) -> JsonDict | None:
+        """Return the fields of the call that made this event; None if no call is known."""
+        totals = metrics if isinstance(metrics, dict) else {}
+        tokens = totals.get("accumulated_token_usage")
+        grown, cost = self._usage_growth(tokens), self._cost_growth(totals)
         if response is None and grown is None:
             return None
-        named = response.get("model") if response else None
-        total = told.get("accumulated_token_usage")
-        other = total.get("model") if isinstance(total, dict) else None
-        model = next((name for name in (named, other) if isinstance(name, str) and name), None)
-        return CallUsage(model, usage or grown, cost)
+        owners = [owner for owner in (response, tokens) if isinstance(owner, dict)]
+        models = [owner.get("model") for owner in owners]
+        return {
+            "model": next((name for name in models if isinstance(name, str) and name), None),
+            "usage": read_openhands_usage(response and response.get("usage")) or grown,
+            "cost_usd": cost,
+        }
 
     def _usage_growth(self, total: Any) -> Usage | None:
         if not isinstance(total, dict):
             return None
-        counts = {name: total.get(name) for name in _COUNT_FIELDS}
-        now = {name: count for name, count in counts.items() if type(count) is int}
+        now = {name: total[name] for name in _TOTAL_FIELDS if type(total.get(name)) is int}
         grown = {name: count - self.counts.get(name, 0) for name, count in now.items()}
         self.counts = now
         # The totals restart when the agent restarts.
         report = grown if all(count >= 0 for count in grown.values()) else now
         return read_openhands_usage(report) if any(report.values()) else None
 
-    def _cost_growth(self, told: JsonDict) -> float | None:
-        total = as_number(told.get("accumulated_cost"))
+    def _cost_growth(self, totals: JsonDict) -> float | None:
+        total = as_number(totals.get("accumulated_cost"))
         if total is None:
             return None
         paid, self.cost = total - self.cost, total
         return paid if paid >= 0 else total
-
-
-FORGOTTEN_TEXT = "[What came before left the context without a summary.]"
-"""The text in place of forgotten events without a summary."""
-_MAX_LISTED = 2_000_000
-"""The limit of listed ids of kept events, over all compactions."""
-
-
-@dataclass(slots=True)
-class CondensedView:
-    """The events in view, in order: each with its source id."""
-
-    names: dict[Hashable, str] = field(default_factory=dict)
-    requested_trigger: Trigger | None = None
-    """The reason for a requested condensation that has not come yet."""
-    listed_count: int = 0
-
-    def show(self, id: Hashable, name: str) -> None:
-        self.names.setdefault(id, name)
-
-    def forget(self, ids: Collection[Hashable]) -> bool:
-        """Remove these from the view; return whether any was in it."""
-        before = len(self.names)
-        for id in ids:
-            self.names.pop(id, None)
-        return len(self.names) < before
-
-    def condense(
-        self, whence: EntryLocation, ids: Collection[Hashable], summary: str | None
-    ) -> SourceCompaction | None:
-        """Forget these events; return the compaction, or None if nothing left the view."""
-        has_events = bool(self.names)
-        if not has_events or not (self.forget(ids) or summary):
-            return None
-        self.listed_count += len(self.names)
-        if self.listed_count > _MAX_LISTED:
-            text = summary or FORGOTTEN_TEXT
-            return self.make_compaction(whence, text, (), "which blocks stayed is not listed")
-        kept = tuple(self.names.values())
-        return self.make_compaction(whence, summary or FORGOTTEN_TEXT, kept, None)
-
-    def make_compaction(
-        self, whence: EntryLocation, summary: str, kept: tuple[str, ...], partial: str | None
-    ) -> SourceCompaction:
-        """Return a compaction; without a request, it was automatic."""
-        trigger, self.requested_trigger = self.requested_trigger or Trigger.THRESHOLD, None
-        return SourceCompaction(
-            key=f"{whence.key}:compacted",
-            trigger=trigger,
-            summary=summary,
-            kept_ids=kept,
-            source_time=whence.time,
-            partial_reason=partial,
-        )

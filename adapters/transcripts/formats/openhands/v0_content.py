@@ -6,25 +6,39 @@ from typing import Any
 
 from .....domain.blocks import Kind, ToolCall
 from ..chat_content import add_thoughts
-from ..entry_steps import ContentPart, EntryBlocks, image_from_address
-from ..fields import JsonDict, MalformedError, drop_fields, get_field, json_name, require_field
+from ..content_items import read_image_addresses
+from ..entry_steps import ContentPart, EntryBlocks
+from ..fields import (
+    JsonDict,
+    drop_fields,
+    find_text,
+    get_field,
+    require_field,
+    require_object,
+)
 from ..json_lines import SourceLine
 from ..placeholders import JsonPath
 
 METADATA_FIELD = "tool_call_metadata"
 RESPONSE_PATH: JsonPath = (METADATA_FIELD, "model_response")
-MESSAGE_PATH: JsonPath = (*RESPONSE_PATH, "choices", 0, "message")
-_NON_ARGUMENTS = frozenset({"thought", "confirmation_state", "security_risk", "blocking", "hidden"})
+_MESSAGE_PATH: JsonPath = (*RESPONSE_PATH, "choices", 0, "message")
+_NON_ARGUMENTS = ("thought", "confirmation_state", "security_risk", "blocking", "hidden")
 """Arguments of an action that were not in the model's call."""
+_COMMAND_FIELDS = ("command", "code", "path", "url", "content")
+_RECALLED_FIELDS = (
+    "repo_instructions",
+    "additional_agent_instructions",
+    "conversation_instructions",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
     call_id: str
     tool: str
-    response: JsonDict | None
+    response: JsonDict | None = None
     """The model's original answer, if recorded."""
-    response_id: str | None
+    response_id: str | None = None
 
     def make_call(self, arguments: str) -> ToolCall:
         return ToolCall(tool_call_id=self.call_id, name=self.tool, arguments=arguments)
@@ -34,7 +48,7 @@ def find_action_call(event: JsonDict, name: str) -> ActionCall:
     """Return an action's call: the model's own, or for older agents one named after the event."""
     metadata = get_field(event, METADATA_FIELD, dict)
     if metadata is None:
-        return ActionCall(f"event-{name}", require_field(event, "action", str), None, None)
+        return ActionCall(f"event-{name}", require_field(event, "action", str))
     response = get_field(metadata, "model_response", dict, f"{METADATA_FIELD}.")
     id = get_field(response, "id", str) if response else None
     call = require_field(metadata, "tool_call_id", str, f"{METADATA_FIELD}.")
@@ -50,17 +64,15 @@ def read_v0_action(
     args = require_field(event, "args", dict)
     message = _response_message(asked.response)
     if first and message is not None:
-        add_thoughts(pieces, message, line, MESSAGE_PATH)
-        for text, at in _read_texts(message.get("content"), (*MESSAGE_PATH, "content")):
+        add_thoughts(pieces, message, line, _MESSAGE_PATH)
+        for text, at in _read_texts(message.get("content"), (*_MESSAGE_PATH, "content")):
             pieces.add_text(Kind.ASSISTANT, text, at)
     elif first and event.get("action") != "think":
-        pieces.add_text(
-            Kind.ASSISTANT, get_field(args, "thought", str, "args.") or "", ("args", "thought")
-        )
-    found = _read_arguments(message, asked.call_id)
-    if found is not None:
+        thought = get_field(args, "thought", str, "args.") or ""
+        pieces.add_text(Kind.ASSISTANT, thought, ("args", "thought"))
+    if found := _read_arguments(message, asked.call_id):
         arguments, index = found
-        at = (*MESSAGE_PATH, "tool_calls", index, "function", "arguments")
+        at = (*_MESSAGE_PATH, "tool_calls", index, "function", "arguments")
         pieces.add(asked.make_call(arguments), at if first else None)
     else:
         told = drop_fields(args, *_NON_ARGUMENTS)
@@ -74,11 +86,8 @@ def read_command(event: JsonDict) -> EntryBlocks:
     """Read a user's command in the agent's workspace, which the model sees."""
     pieces = EntryBlocks()
     args = require_field(event, "args", dict)
-    for field in ("command", "code", "path", "url", "content"):
-        if isinstance(args.get(field), str) and args[field]:
-            name = require_field(event, "action", str)
-            pieces.add_text(Kind.DEVELOPER, args[field], ("args", field), name=name)
-            break
+    if field := next((name for name in _COMMAND_FIELDS if find_text(args, name)), None):
+        pieces.add_text(Kind.DEVELOPER, args[field], ("args", field), name=event["action"])
     return pieces
 
 
@@ -96,15 +105,12 @@ def read_v0_message(event: JsonDict) -> EntryBlocks:
 def read_answer(event: JsonDict, call: str) -> EntryBlocks:
     pieces = EntryBlocks()
     extras = get_field(event, "extras", dict) or {}
-    about = extras.get("metadata")
-    metadata = about if isinstance(about, dict) else {}
-    parts: list[ContentPart] = []
+    parts: list[ContentPart] = [(require_field(event, "content", str), ("content",))]
     # The shell's output appears between these two.
-    if isinstance(metadata.get("prefix"), str) and metadata["prefix"]:
-        parts.append((metadata["prefix"], ("extras", "metadata", "prefix")))
-    parts.append((require_field(event, "content", str), ("content",)))
-    if isinstance(metadata.get("suffix"), str) and metadata["suffix"]:
-        parts.append((metadata["suffix"], ("extras", "metadata", "suffix")))
+    if prefix := find_text(extras, "metadata", "prefix"):
+        parts.insert(0, (prefix, ("extras", "metadata", "prefix")))
+    if suffix := find_text(extras, "metadata", "suffix"):
+        parts.append((suffix, ("extras", "metadata", "suffix")))
     parts += _read_images(extras, ("extras",))
     failed = event.get("observation") in {"error", "user_rejected"} or event.get("success") is False
     pieces.add_tool_result(call, parts, is_error=failed)
@@ -115,22 +121,14 @@ def read_recall(event: JsonDict) -> EntryBlocks:
     """Read what was retrieved for the model: workspace facts, or knowledge triggered by a word."""
     pieces = EntryBlocks()
     extras = get_field(event, "extras", dict) or {}
-    for field in (
-        "repo_instructions",
-        "additional_agent_instructions",
-        "conversation_instructions",
-    ):
+    for field in _RECALLED_FIELDS:
         text = get_field(extras, field, str, "extras.") or ""
         pieces.add_text(Kind.DEVELOPER, text, ("extras", field), name=field)
-    for index, known in enumerate(get_field(extras, "microagent_knowledge", list) or []):
-        if not isinstance(known, dict):
-            raise MalformedError(f"microagent_knowledge: expected objects, got {json_name(known)}")
+    for index, item in enumerate(get_field(extras, "microagent_knowledge", list) or []):
         at = ("extras", "microagent_knowledge", index, "content")
+        known = require_object(item, "microagent_knowledge: ")
         text = require_field(known, "content", str, "extras.microagent_knowledge.")
-        name = known.get("name")
-        pieces.add_text(
-            Kind.DEVELOPER, text, at, name=name if isinstance(name, str) and name else None
-        )
+        pieces.add_text(Kind.DEVELOPER, text, at, name=find_text(known, "name"))
     return pieces
 
 
@@ -159,18 +157,15 @@ def _read_arguments(message: JsonDict | None, call: str) -> tuple[str, int] | No
 
 
 def _read_texts(content: Any, at: JsonPath) -> Iterator[tuple[str, JsonPath]]:
+    """Yield the texts; other items stay in the entry."""
     if isinstance(content, str):
         yield content, at
     for index, item in enumerate(content if isinstance(content, list) else []):
         match item:
             case {"type": "text", "text": str(text)}:
                 yield text, (*at, index, "text")
-            case _:
-                pass  # it stays in the entry
 
 
-def _read_images(owner: JsonDict, at: JsonPath) -> Iterator[ContentPart]:
-    for index, address in enumerate(get_field(owner, "image_urls", list) or []):
-        if not isinstance(address, str):
-            raise MalformedError(f"image_urls: expected addresses, got {json_name(address)}")
-        yield image_from_address(address) or address, (*at, "image_urls", index)
+def _read_images(owner: JsonDict, at: JsonPath) -> list[ContentPart]:
+    addresses = get_field(owner, "image_urls", list) or []
+    return read_image_addresses(addresses, (*at, "image_urls"))

@@ -1,16 +1,26 @@
 """Reads sessions of older OpenHands versions: lists of actions and observations."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from .....domain.compaction_events import Trigger
+from .....domain.blocks import Kind
+from ..chat_content import read_surrounding
 from ..entry_steps import EntryBlocks, EntryLocation, digest_text, make_line_problem
-from ..fields import JsonDict, MalformedError, get_field, json_name, require_field
+from ..fields import (
+    JsonDict,
+    MalformedError,
+    drop_fields,
+    find_text,
+    get_field,
+    json_name,
+    require_field,
+    require_object,
+)
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..placeholders import EarlierValue
 from ..source import TranscriptSource
 from ..steps import (
+    Append,
     EntryEnd,
     ImportStep,
     RawEntry,
@@ -18,13 +28,15 @@ from ..steps import (
     RequestParameters,
     SessionStart,
     SourceProblem,
-    UnknownEntry,
 )
 from . import v0_content
-from .call_usage import CondensedView, RunningMetrics
-from .v0_content import RESPONSE_PATH, ActionCall
+from .call_usage import RunningMetrics
+from .event_reader import EventReader, find_outcome
+from .v0_content import METADATA_FIELD, RESPONSE_PATH, ActionCall
 
 FORMAT_NAME = "openhands-v0"
+LINE_ENTRY = "line"
+"""The type of the entry around the events, if a line is a session."""
 
 _STATE_ACTIONS = frozenset(
     {
@@ -51,162 +63,113 @@ _RAW_OBSERVATIONS = frozenset(
 )
 
 
-@dataclass(slots=True)
-class EventSteps:
-    steps: list[ImportStep]
-    outcome: str = "imported"
-    answers: int = 0
+class _V0EventReader(EventReader):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open_calls: set[str] = set()
+        self.calls: dict[str | None, str] = {}
+        """The calls, by the ids of their events."""
+        self.responses: dict[str | None, tuple[int, str]] = {}
+        """The model's answers so far: their entries and texts."""
+        self.metrics = RunningMetrics()
 
-
-@dataclass(slots=True)
-class V0EventReader:
-    line: SourceLine
-    view: CondensedView = field(default_factory=CondensedView)
-    open_calls: set[str] = field(default_factory=set)
-    calls: dict[Any, str] = field(default_factory=dict)
-    responses: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """The model's answers so far: their entries and texts."""
-    metrics: RunningMetrics = field(default_factory=RunningMetrics)
-
-    def read(self, event: Any, number: int, key: str, raw: str) -> EventSteps:
-        if not isinstance(event, dict):
-            raise MalformedError(f"expected an object, got {json_name(event)}")
-        id = event.get("id")
+    def read(self, event: JsonDict, line: SourceLine, key: str) -> Iterator[ImportStep]:
+        id, time = event.get("id"), get_field(event, "timestamp", str)
         name = str(id) if type(id) is int else key
-        time = get_field(event, "timestamp", str)
-        whence = EntryLocation(FORMAT_NAME, key, self.line, number, name, time)
+        whence = EntryLocation(FORMAT_NAME, key, line, line.number, name, time)
         if "action" in event:
-            kind = require_field(event, "action", str)
-            steps = list(self._read_action(event, kind, whence, raw))
-            unknown = any(isinstance(step, UnknownEntry) for step in steps)
-            return EventSteps(steps, "unknown" if unknown else "imported")
-        kind = require_field(event, "observation", str)
-        return self._read_observation(event, kind, whence, raw)
+            yield from self._read_action(event, require_field(event, "action", str), whence)
+        else:
+            kind = require_field(event, "observation", str)
+            yield from self._read_observation(event, kind, whence)
 
     def _read_action(
-        self, event: JsonDict, kind: str, whence: EntryLocation, raw: str
+        self, event: JsonDict, action: str, whence: EntryLocation
     ) -> Iterator[ImportStep]:
-        if kind == "system":
-            args = require_field(event, "args", dict)
-            tools = get_field(args, "tools", list, "args.")
-            prompt = require_field(args, "content", str, "args.")
-            yield RequestParameters(f"{whence.key}:asked", prompt, tools)
-            yield _make_raw_entry(whence, "action/system", raw)
-        elif kind == "condensation":
-            yield from self._read_condensation(event, whence, raw)
-        elif kind == "message":
-            yield from self._read_message(event, whence, raw)
-        elif kind in _STATE_ACTIONS and not event.get(v0_content.METADATA_FIELD):
-            if kind == "condensation_request":
-                person = event.get("source") == "user"
-                self.view.requested_trigger = Trigger.MANUAL if person else Trigger.OVERFLOW
-            yield _make_raw_entry(whence, f"action/{kind}", raw)
-        elif event.get(v0_content.METADATA_FIELD) or (
-            kind in _TOOL_ACTIONS and event.get("source") != "user"
-        ):
-            yield from self._read_call(event, whence)
-        elif kind in _TOOL_ACTIONS:
-            yield from self._make_steps(v0_content.read_command(event), event, whence, raw)
-        else:
-            yield UnknownEntry(whence.key, f"action/{kind}", raw, whence.number, whence.id)
+        kind, by_user = f"action/{action}", event.get("source") == "user"
+        is_tool = action in _TOOL_ACTIONS
+        match action:
+            case "system":
+                args = require_field(event, "args", dict)
+                tools = get_field(args, "tools", list, "args.")
+                prompt = require_field(args, "content", str, "args.")
+                yield RequestParameters(f"{whence.key}:asked", prompt, tools)
+                yield self.keep_raw(whence, kind)
+            case "condensation":
+                args = require_field(event, "args", dict)
+                summary = get_field(args, "summary", str, "args."), ("args", "summary")
+                forgotten = self._forgotten_ids(args)
+                yield from self.condense(event, whence, kind, forgotten, summary)
+            case "message":
+                pieces = v0_content.read_v0_message(event)
+                is_answer = event.get("source") == "agent"
+                message_id = f"event-{whence.id}" if is_answer else None
+                yield from self.append(pieces, event, whence, kind, message_id)
+                if is_answer and pieces.blocks:
+                    yield from self._report_call(event, None, None, whence)
+            case _ if event.get(METADATA_FIELD) or (is_tool and not by_user):
+                yield from self._read_call(event, kind, whence)
+            case _ if is_tool:
+                pieces = v0_content.read_command(event)
+                yield from self.append(pieces, event, whence, kind)
+            case _ if action in _STATE_ACTIONS:
+                if action == "condensation_request":
+                    self.request_condensation(event)
+                yield self.keep_raw(whence, kind)
+            case _:
+                yield self.keep_unknown(whence, kind)
 
-    def _read_call(self, event: JsonDict, whence: EntryLocation) -> Iterator[ImportStep]:
+    def _read_call(self, event: JsonDict, kind: str, whence: EntryLocation) -> Iterator[ImportStep]:
         asked = v0_content.find_action_call(event, whence.id or whence.key)
-        told = self.responses.get(asked.response_id or "")
-        pieces = v0_content.read_v0_action(event, asked, self.line, first=told is None)
-        said = self._refer_to_earlier(asked, told, pieces)
-        yield from pieces.make_appends(whence, event, asked.response_id or f"event-{whence.id}")
-        self._show_event(event, whence)
+        is_first = asked.response_id not in self.responses
+        pieces = v0_content.read_v0_action(event, asked, whence.line, first=is_first)
+        said = self._refer_to_earlier(asked, pieces, whence)
+        message_id = asked.response_id or f"event-{whence.id}"
+        yield from self.append(pieces, event, whence, kind, message_id)
         self.open_calls.add(asked.call_id)
         self.calls[whence.id] = asked.call_id
-        if told is None:
+        if is_first:
             if asked.response_id:
                 self.responses[asked.response_id] = whence.number, said
             yield from self._report_call(event, asked.response, asked.response_id, whence)
 
     def _refer_to_earlier(
-        self, asked: ActionCall, told: tuple[int, str] | None, pieces: EntryBlocks
+        self, asked: ActionCall, pieces: EntryBlocks, whence: EntryLocation
     ) -> str:
         """Replace a repeated answer by a reference: each of its calls and results repeats it."""
-        said = self.line.to_json(asked.response) if asked.response and asked.response_id else ""
+        told = self.responses.get(asked.response_id)
+        is_named = asked.response and asked.response_id
+        said = whence.line.to_json(asked.response) if is_named else ""
         if told and told[1] == said:
             pieces.earlier_values.append(EarlierValue(RESPONSE_PATH, told[0], RESPONSE_PATH))
         return said
 
-    def _read_message(
-        self, event: JsonDict, whence: EntryLocation, raw: str
-    ) -> Iterator[ImportStep]:
-        pieces = v0_content.read_v0_message(event)
-        by_model = event.get("source") == "agent"
-        message_id = f"event-{whence.id}" if by_model else None
-        yield from self._make_steps(pieces, event, whence, raw, message_id)
-        if by_model and pieces.blocks:
-            yield from self._report_call(event, None, None, whence)
-
     def _read_observation(
-        self, event: JsonDict, kind: str, whence: EntryLocation, raw: str
-    ) -> EventSteps:
+        self, event: JsonDict, observation: str, whence: EntryLocation
+    ) -> Iterator[ImportStep]:
+        kind = f"observation/{observation}"
         call = self._find_answered_call(event)
         if call is not None:
             pieces = v0_content.read_answer(event, call)
-            asked = v0_content.find_action_call({"action": kind, **event}, call)
-            told = self.responses.get(asked.response_id or "")
-            self._refer_to_earlier(asked, told, pieces)
-            steps: list[ImportStep] = list(pieces.make_appends(whence, event))
+            asked = v0_content.find_action_call({"action": observation, **event}, call)
+            self._refer_to_earlier(asked, pieces, whence)
+            yield from self.append(pieces, event, whence, kind)
             self.open_calls.discard(call)
-            self._show_event(event, whence)
-            return EventSteps(steps)
-        if kind in _RAW_OBSERVATIONS:
-            return EventSteps([_make_raw_entry(whence, f"observation/{kind}", raw)], answers=1)
-        if kind == "recall" or kind in _SHOWN_OBSERVATIONS:
-            read = v0_content.read_recall if kind == "recall" else v0_content.read_notice
-            return EventSteps([*self._make_steps(read(event), event, whence, raw)], answers=1)
-        unknown = UnknownEntry(whence.key, f"observation/{kind}", raw, whence.number, whence.id)
-        return EventSteps([unknown], "unknown")
+        elif observation in _RAW_OBSERVATIONS:
+            yield self.keep_raw(whence, kind)
+        elif observation == "recall":
+            yield from self.append(v0_content.read_recall(event), event, whence, kind)
+        elif observation in _SHOWN_OBSERVATIONS:
+            yield from self.append(v0_content.read_notice(event), event, whence, kind)
+        else:
+            yield self.keep_unknown(whence, kind)
 
     def _find_answered_call(self, event: JsonDict) -> str | None:
-        metadata = event.get(v0_content.METADATA_FIELD)
-        named = metadata.get("tool_call_id") if isinstance(metadata, dict) else None
-        if isinstance(named, str) and named in self.open_calls:
-            return named
+        named = find_text(event, METADATA_FIELD, "tool_call_id")
         caused = self.calls.get(str(event.get("cause")))
-        return caused if caused in self.open_calls else None
+        return next((call for call in (named, caused) if call in self.open_calls), None)
 
-    def _make_steps(
-        self,
-        pieces: EntryBlocks,
-        event: JsonDict,
-        whence: EntryLocation,
-        raw: str,
-        message_id: str | None = None,
-    ) -> Iterator[ImportStep]:
-        if pieces.blocks:
-            yield from pieces.make_appends(whence, event, message_id)
-            self._show_event(event, whence)
-        else:
-            said = "action" if "action" in event else "observation"
-            yield _make_raw_entry(whence, f"{said}/{event[said]}", raw)
-
-    def _show_event(self, event: JsonDict, whence: EntryLocation) -> None:
-        id, name = event.get("id"), whence.id or whence.key
-        self.view.show(id if type(id) is int else name, name)
-
-    def _read_condensation(
-        self, event: JsonDict, whence: EntryLocation, raw: str
-    ) -> Iterator[ImportStep]:
-        args = require_field(event, "args", dict)
-        summary = get_field(args, "summary", str, "args.")
-        compaction = self.view.condense(whence, self._forgotten_ids(args), summary)
-        if compaction is not None:
-            yield compaction
-        elif summary:
-            pieces = EntryBlocks()
-            pieces.add_summary(summary, ("args", "summary"))
-            yield from pieces.make_appends(whence, event)
-            return
-        yield _make_raw_entry(whence, "action/condensation", raw)
-
-    def _forgotten_ids(self, args: JsonDict) -> list[Any]:
+    def _forgotten_ids(self, args: JsonDict) -> list[int]:
         ids = get_field(args, "forgotten_event_ids", list, "args.")
         if ids is not None:
             return [id for id in ids if type(id) is int]
@@ -214,33 +177,15 @@ class V0EventReader:
         last = get_field(args, "forgotten_events_end_id", int, "args.")
         if first is None or last is None:
             return []
-        return [id for id in self.view.names if isinstance(id, int) and first <= id <= last]
+        return [id for id in self.shown if isinstance(id, int) and first <= id <= last]
 
     def _report_call(
         self, event: JsonDict, response: JsonDict | None, id: str | None, whence: EntryLocation
     ) -> Iterator[ImportStep]:
-        spent = self.metrics.take_call(event.get("llm_metrics"), response)
-        if spent is None:
-            return
         call = id or f"event-{whence.id}"
-        fields = {
-            "call_id": call,
-            "model": spent.model,
-            "usage": spent.usage,
-            "cost_usd": spent.cost_usd,
-            "source_time": whence.time,
-        }
-        yield ReportedCall(f"call:{call}", fields, whence.id)
-
-
-def _make_raw_entry(whence: EntryLocation, kind: str, raw: str) -> RawEntry:
-    return RawEntry(whence.key, kind, raw, whence.id, whence.number)
-
-
-__all__ = ["FORMAT_NAME", "LINE_ENTRY", "read", "recognizes"]
-
-LINE_ENTRY = "line"
-"""The type of the entry around the events, if a line is a session."""
+        if spent := self.metrics.read_call(event.get("llm_metrics"), response):
+            fields = {"call_id": call, **spent, "source_time": whence.time}
+            yield ReportedCall(f"call:{call}", fields, whence.id)
 
 
 def recognizes(source: TranscriptSource) -> bool:
@@ -249,8 +194,7 @@ def recognizes(source: TranscriptSource) -> bool:
         return False
     if isinstance(source.first_line, dict):
         return any(_is_session(value) for value in source.first_values)
-    document = source.document
-    events = document.value if document else None
+    events = source.document.value if source.document else None
     if isinstance(events, dict):
         return _is_session(events)
     return isinstance(events, list) and any(map(_is_event, events[:8]))
@@ -283,45 +227,48 @@ def make_v0_key(name: str, events: list[Any]) -> str:
 
 
 def _read_line(line: SourceLine) -> Iterator[ImportStep]:
-    if line.problem:
-        yield make_line_problem(line, line.problem)
-        yield EntryEnd("error", line.end)
-        return
     match line.value:
-        case {"history": list(events), **rest}:
-            pass
+        case {"history": list(events)} if not line.problem:
+            rest = drop_fields(line.value, "history")
         case other:
             got = "no history" if isinstance(other, dict) else json_name(other)
-            yield make_line_problem(line, f"expected a session, got {got}")
+            yield make_line_problem(line, line.problem or f"expected a session, got {got}")
             yield EntryEnd("error", line.end)
             return
-    name = rest.get("instance_id")
-    known = name if isinstance(name, str) and name else "openhands"
-    yield SessionStart(make_v0_key(known, events), known)
-    try:
-        raw = line.to_json(rest)
-    except NestedTooDeeplyError as error:
-        yield SourceProblem(line.number, str(error))
-        yield EntryEnd("error", line.end)
-    else:
-        yield RawEntry(f"line:{digest_text(raw)}", LINE_ENTRY, raw)
-        yield EntryEnd("imported", line.end)
+    name = find_text(rest, "instance_id") or "openhands"
+    yield SessionStart(make_v0_key(name, events), name)
+    yield from read_surrounding(rest, line, LINE_ENTRY, "line")
     yield from _read_events(events, line)
 
 
-def _read_events(events: list[Any], line: SourceLine) -> Iterator[ImportStep]:
-    reader = V0EventReader(line)
+def _read_events(events: list[Any], document: SourceLine) -> Iterator[ImportStep]:
+    reader = _V0EventReader()
     for number, event in enumerate(events, 1):
-        raw: str | None = None
+        key = raw = None
+        answers = 0
         try:
-            raw = line.to_json(event)
-            read = reader.read(event, number, f"{number}:{digest_text(raw)}", raw)
+            raw = document.to_json(event)
+            key = f"{number}:{digest_text(raw)}"
+            line = SourceLine(
+                number,
+                document.end,
+                raw.encode(),
+                event,
+                has_odd_numbers=document.has_odd_numbers,
+            )
+            steps = list(reader.read(require_object(event), line, key))
+            outcome = find_outcome(steps)
+            answers = int("action" not in event and _is_unasked(steps[-1]))
         except (MalformedError, NestedTooDeeplyError) as error:
-            key = f"{number}:{digest_text(raw)}" if raw else None
-            yield SourceProblem(number, str(error), key, raw)
-            read = EventSteps([], "error")
-        yield from read.steps
-        yield EntryEnd(read.outcome, line.end, read.answers)
+            steps, outcome = [SourceProblem(number, str(error), key, raw)], "error"
+        yield from steps
+        yield EntryEnd(outcome, document.end, answers)
+
+
+def _is_unasked(step: ImportStep) -> bool:
+    """Return whether an observation with this last step answers no call."""
+    is_answer = isinstance(step, Append) and step.block.kind is Kind.TOOL_RESULT
+    return isinstance(step, Append | RawEntry) and not is_answer
 
 
 def _is_session(value: Any) -> bool:

@@ -3,25 +3,21 @@
 from functools import partial
 
 from ..format import Format, make_line_read
-from .pi_reader import OH_MY_PI as OMP
-from .pi_reader import PI, begin_reading, is_oh_my_pi, is_pi
+from .pi_reader import OH_MY_PI, PI, begin_reading, is_from_pi
 from .pi_writer import write
 
-FORMAT = Format(
-    name=PI,
-    description="sessions of pi",
-    recognizes=is_pi,
-    read=make_line_read(partial(begin_reading, PI)),
-    begin_reading=partial(begin_reading, PI),
-    write=partial(write, PI),
-    home_patterns=("~/.pi/agent/sessions",),
-)
-OH_MY_PI_FORMAT = Format(
-    name=OMP,
-    description="sessions of oh-my-pi",
-    recognizes=is_oh_my_pi,
-    read=make_line_read(partial(begin_reading, OMP)),
-    begin_reading=partial(begin_reading, OMP),
-    write=partial(write, OMP),
-    home_patterns=("~/.omp/agent/sessions",),
-)
+
+def _make_format(name: str, home: str) -> Format:
+    return Format(
+        name=name,
+        description=f"sessions of {name}",
+        recognizes=partial(is_from_pi, name),
+        read=make_line_read(partial(begin_reading, name)),
+        begin_reading=partial(begin_reading, name),
+        write=partial(write, name),
+        home_patterns=(home,),
+    )
+
+
+FORMAT = _make_format(PI, "~/.pi/agent/sessions")
+OH_MY_PI_FORMAT = _make_format(OH_MY_PI, "~/.omp/agent/sessions")

@@ -11,7 +11,8 @@ from ..json_lines import SourceLine
 
 RAW_ENTRY_TYPES = {
     *("active_tools_change", "archive", "credential_pin", "label", "leaf", "mode_change"),
-    *("model_usage", "service_tier_change", "thinking_level_change", "ttsr_injection"),
+    *("model_change", "model_usage", "reset_boundary", "service_tier_change", "session_init"),
+    *("thinking_level_change", "ttsr_injection"),
 }
 """Types that no model was sent, and that the agent needs to resume."""
 
@@ -69,18 +70,6 @@ def digest_message(message: JsonDict) -> int:
     return hash(tuple(words for words in said if isinstance(words, str)))
 
 
-def entry_to_message(entry: JsonDict) -> JsonDict:
-    """Return an entry as the message that a model is sent."""
-    match entry.get("type"):
-        case "custom_message":
-            return {"role": "custom", "content": entry.get("content")}
-        case "branch_summary":
-            return {"role": "branchSummary", "summary": entry.get("summary")}
-        case _:
-            message = entry.get("message")
-            return message if isinstance(message, dict) else {}
-
-
 def _read_usage(usage: JsonDict) -> Usage:
     counts = {
         ours: get_field(usage, theirs, int, "message.usage.")
@@ -127,28 +116,17 @@ def read_native(item: JsonDict, api: Any, line: SourceLine) -> tuple[Native | No
     return None, thought
 
 
-def make_signature(native: Native) -> str | None:
-    """Return the signature of a native item; None for one that pi does not keep."""
+def make_signature_fields(native: Native) -> JsonDict:
+    """Return the signature of a native item as fields; empty for one that pi does not keep."""
     if native.provider == RESPONSES_PROVIDER and _is_reasoning(native.item):
-        return native.item
-    if native.provider != ANTHROPIC_PROVIDER:
-        return None
-    match json.loads(native.item):
-        case {"type": "thinking", "signature": str(signature)}:
-            return signature
-        case {"type": "redacted_thinking", "data": str(data)}:
-            return data
-        case _:
-            return None
-
-
-def is_redacted(native: Native) -> bool:
-    """Return whether the provider hides the thought."""
+        return {"thinkingSignature": native.item}
     match json.loads(native.item) if native.provider == ANTHROPIC_PROVIDER else None:
-        case {"type": "redacted_thinking"}:
-            return True
+        case {"type": "thinking", "signature": str(signature)} if signature:
+            return {"thinkingSignature": signature}
+        case {"type": "redacted_thinking", "data": str(data)} if data:
+            return {"thinkingSignature": data, "redacted": True}
         case _:
-            return False
+            return {}
 
 
 def _is_reasoning(signature: str) -> bool:

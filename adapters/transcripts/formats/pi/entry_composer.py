@@ -11,6 +11,7 @@ from typing import Any
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
 from .....domain.messages import Role
 from .....domain.session_events import ModelCalled
+from ..content_items import list_result_parts
 from ..fields import JsonDict
 from ..media_text import bytes_to_base64
 from ..outgoing import (
@@ -21,7 +22,7 @@ from ..outgoing import (
     to_iso,
     to_milliseconds,
 )
-from .entries import ANTHROPIC_PROVIDER, RESPONSES_PROVIDER, is_redacted, make_signature
+from .entries import ANTHROPIC_PROVIDER, RESPONSES_PROVIDER, make_signature_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ _REASON_BY_SOURCE = {
 def find_pi_provider(model: str, blocks: Sequence[AnyBlock]) -> PiProvider:
     """Return the provider of the message's native items, or else of the model's name."""
     for block in blocks:
-        if block.native and make_signature(block.native):
+        if block.native and make_signature_fields(block.native):
             return _ANTHROPIC if block.native.provider == ANTHROPIC_PROVIDER else _OPENAI
     return next((found for named, found in _BY_MODEL if named.search(model)), _UNKNOWN)
 
@@ -177,9 +178,8 @@ class EntryComposer:
 
     def _compose_result(self, block: AnyBlock, at: int) -> JsonDict:
         assert isinstance(block, ToolResult), "results are messages of their own"
-        parts = block.content if not isinstance(block.content, str) else (Text(text=block.content),)
         content: list[JsonDict] = []
-        for part in parts:
+        for part in list_result_parts(block):
             match part:
                 case Text(text=text):
                     content.append(_make_text(text))
@@ -226,11 +226,10 @@ class EntryComposer:
         native = block.native
         if block.kind is Kind.THINKING:
             thought: JsonDict = {"type": "thinking", "thinking": block.text}
-            signature = make_signature(native) if native else None
-            if native and signature and native.provider == provider.native_provider:
-                redacted = {"redacted": True} if is_redacted(native) else {}
-                return {**thought, "thinkingSignature": signature, **redacted}
             if native:
+                signature = make_signature_fields(native)
+                if signature and native.provider == provider.native_provider:
+                    return thought | signature
                 self.outgoing.count_loss("signatures of thoughts")
             return thought if block.text else None
         if native:

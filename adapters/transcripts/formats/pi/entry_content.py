@@ -6,7 +6,6 @@ separate list.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from .....domain.blocks import (
@@ -22,153 +21,140 @@ from .....domain.blocks import (
 )
 from ..fields import JsonDict, MalformedError, drop_fields, get_field, require_field, require_type
 from ..json_lines import SourceLine, encode_line
-from ..media_text import base64_to_bytes, bytes_to_base64
+from ..media_text import base64_to_bytes, bytes_to_base64, is_base64_of
 from ..outgoing import OutgoingEntry
-from .entries import make_signature, read_native
+from .entries import make_signature_fields, read_native
 
 ConvertedItem = tuple[Any, JsonDict]
 """The result of converting an item, and the item without it."""
+BRANCH_LEAD = "What follows sums up a branch that the conversation came back from:"
+SUMMARY_LEAD = "What follows sums up the conversation so far:"
 
 
-@dataclass
 class EntryContent:
     """The blocks of an entry, its remainder, and the problems."""
 
-    remainder: JsonDict
-    blocks: list[AnyBlock] = field(default_factory=list)
-    problems: list[tuple[str, Any]] = field(default_factory=list)
+    def __init__(self, entry: JsonDict, *, is_message: bool) -> None:
+        self.remainder = {**entry}
+        self.owner = self.remainder
+        """The object with the content: the entry itself, or the message in it."""
+        self.within = ""
+        if is_message:
+            self.owner = self.remainder["message"] = {**require_field(entry, "message", dict)}
+            self.within = "message."
+        self.blocks: list[AnyBlock] = []
+        self.problems: list[tuple[str, Any]] = []
 
-    def convert_items(
-        self, owner: JsonDict, make: Callable[[Any, int], ConvertedItem], within: str
-    ) -> list[Any]:
-        """Convert each item of `owner`'s content, and remove the converted parts from it."""
-        content = owner.get("content")
+    def read(self, role: str, user_kind: Kind, line: SourceLine, source_id: str) -> None:
+        """Read a message of a known role; `user_kind` is the kind of a user's texts."""
+        match role:
+            case "user":
+                self.blocks = self._convert_items(lambda item, _: _convert_input(item, user_kind))
+            case "developer" | "custom" | "hookMessage":
+                is_named = role != "developer"
+                name = get_field(self.owner, "customType", str) if is_named else None
+                self.blocks = self._convert_items(
+                    lambda item, _: _convert_input(item, Kind.DEVELOPER, name)
+                )
+            case "assistant":
+                api = self.owner.get("api")
+                self.blocks = self._convert_items(
+                    lambda item, index: _convert_output(item, api, line, f"{source_id}:{index}")
+                )
+            case "toolResult":
+                self.blocks = [self._read_result()]
+            case "bashExecution":
+                self.blocks = [self._read_execution("command", "Ran")]
+            case "pythonExecution":
+                self.blocks = [self._read_execution("code", "Ran Python")]
+            case "branchSummary":
+                self.blocks = self._read_summary("branch_summary", BRANCH_LEAD)
+            case "compactionSummary":
+                self.blocks = self._read_summary("summary", SUMMARY_LEAD)
+
+    def _require(self, field: str) -> str:
+        return require_field(self.owner, field, str, self.within)
+
+    def _convert_items(self, make: Callable[[Any, int], ConvertedItem]) -> list[Any]:
+        """Convert each item of the content, and remove the converted parts from it."""
+        content = self.owner.get("content")
         if isinstance(content, str):
-            owner["content"] = ""
+            self.owner["content"] = ""
             return [make({"type": "text", "text": content}, 0)[0]] if content else []
         made, left = [], list[Any]()
-        for index, item in enumerate(require_field(owner, "content", list, within)):
+        for index, item in enumerate(require_field(self.owner, "content", list, self.within)):
             try:
                 one, stub = make(item, index)
             except MalformedError as error:
-                self.problems.append((f"{within}content[{index}]: {error}", item))
+                self.problems.append((f"{self.within}content[{index}]: {error}", item))
                 left.append([item])
             else:
                 made.append(one)
                 left.append(stub)
-        owner["content"] = left
+        self.owner["content"] = left
         return made
 
+    def _read_result(self) -> ToolResult:
+        """Read a tool's answer, which is one block."""
+        call = self._require("toolCallId")
+        if not call:
+            raise MalformedError("message.toolCallId: expected an id, but it is empty")
+        is_error = get_field(self.owner, "isError", bool, self.within) or False
+        parts: list[ResultPart] = self._convert_items(lambda item, _: _convert_part(item))
+        said: str | tuple[ResultPart, ...] = tuple(parts)
+        match parts:
+            case []:
+                said = ""
+            case [Text(text=text)]:
+                said = text
+        return ToolResult(tool_call_id=call, content=said, is_error=is_error)
 
-def read_user_content(entry: JsonDict, kind: Kind) -> EntryContent:
-    content, message = _begin_content(entry)
-    content.blocks = content.convert_items(
-        message, lambda item, _: _convert_input(item, kind), "message."
-    )
-    return content
+    def _read_execution(self, field: str, how: str) -> Block:
+        """Read a command that the user ran, and its output."""
+        message = self.owner
+        ran, output = self._require(field), self._require("output")
+        before = f"{how} `{ran}`\n" + ("```\n" if output else "(no output)")
+        after = "\n```" if output else ""
+        code = get_field(message, "exitCode", int, self.within)
+        if message.get("cancelled") is True:
+            after += "\n\n(cancelled)"
+        elif code:
+            after += f"\n\nIt ended with exit code {code}."
+        if message.get("truncated") is True and isinstance(message.get("fullOutputPath"), str):
+            after += f"\n\n[The output was cut: all of it is in {message['fullOutputPath']}]"
+        message["output"] = [len(before), len(after)]
+        return Block.developer(before + output + after, name=field)
 
-
-def read_custom_content(entry: JsonDict, owner: str | None) -> EntryContent:
-    """Read a message of an extension: the entry itself, or the message in it."""
-    content, message = _begin_content(entry) if owner else (EntryContent({**entry}), {})
-    message = message if owner else content.remainder
-    name = get_field(message, "customType", str)
-    content.blocks = content.convert_items(
-        message,
-        lambda item, _: _convert_input(item, Kind.DEVELOPER, name),
-        "message." if owner else "",
-    )
-    return content
-
-
-def read_assistant_content(entry: JsonDict, line: SourceLine, source_id: str) -> EntryContent:
-    content, message = _begin_content(entry)
-    api = message.get("api")
-    content.blocks = content.convert_items(
-        message,
-        lambda item, index: _convert_output(item, api, line, f"{source_id}:{index}"),
-        "message.",
-    )
-    return content
-
-
-def read_result_content(entry: JsonDict) -> EntryContent:
-    """Read a tool's answer, which is one block."""
-    content, message = _begin_content(entry)
-    call = require_field(message, "toolCallId", str, "message.")
-    if not call:
-        raise MalformedError("message.toolCallId: expected an id, but it is empty")
-    is_error = get_field(message, "isError", bool, "message.") or False
-    parts: list[ResultPart] = content.convert_items(
-        message, lambda item, _: _convert_part(item), "message."
-    )
-    said: str | tuple[ResultPart, ...] = tuple(parts)
-    match parts:
-        case []:
-            said = ""
-        case [Text(text=text)]:
-            said = text
-    content.blocks = [ToolResult(tool_call_id=call, content=said, is_error=is_error)]
-    return content
-
-
-def read_execution_content(entry: JsonDict, command: str, how: str) -> EntryContent:
-    """Read a command that the user ran, and its output."""
-    content, message = _begin_content(entry)
-    ran = require_field(message, command, str, "message.")
-    output = require_field(message, "output", str, "message.")
-    before = f"{how} `{ran}`\n" + ("```\n" if output else "(no output)")
-    after = "\n```" if output else ""
-    code = get_field(message, "exitCode", int, "message.")
-    if message.get("cancelled") is True:
-        after += "\n\n(cancelled)"
-    elif code:
-        after += f"\n\nIt ended with exit code {code}."
-    if message.get("truncated") is True and isinstance(message.get("fullOutputPath"), str):
-        after += f"\n\n[The output was cut: all of it is in {message['fullOutputPath']}]"
-    message["output"] = [len(before), len(after)]
-    content.blocks = [Block.developer(before + output + after, name=command)]
-    return content
-
-
-def read_summary_content(entry: JsonDict, name: str, lead: str, owner: str | None) -> EntryContent:
-    """Read a summary of other messages: the entry itself, or the message in it."""
-    content, message = _begin_content(entry) if owner else (EntryContent({**entry}), {})
-    message = message if owner else content.remainder
-    summary = require_field(message, "summary", str, owner or "")
-    before, after = f"{lead}\n\n<summary>\n", "\n</summary>"
-    message["summary"] = [len(before), len(after)]
-    content.blocks = [Block.developer(before + summary + after, name=name)] if summary else []
-    return content
-
-
-def _begin_content(entry: JsonDict) -> tuple[EntryContent, JsonDict]:
-    message = {**require_field(entry, "message", dict)}
-    return EntryContent({**entry, "message": message}), message
+    def _read_summary(self, name: str, lead: str) -> list[AnyBlock]:
+        """Read a summary of other messages."""
+        summary = self._require("summary")
+        before, after = f"{lead}\n\n<summary>\n", "\n</summary>"
+        self.owner["summary"] = [len(before), len(after)]
+        return [Block.developer(before + summary + after, name=name)] if summary else []
 
 
 def _convert_input(item: Any, kind: Kind, name: str | None = None) -> ConvertedItem:
-    match require_type(item):
-        case "text":
-            return Block(kind=kind, text=require_field(item, "text", str), name=name), drop_fields(
-                item, "text"
-            )
-        case "image":
-            made, stub = _read_image(item)
-            if isinstance(made, str):
-                return Block.developer(made, name="image"), stub
-            return Block(kind=Kind.IMAGE, media=made, name=name), stub
-        case unknown:
-            raise MalformedError(f"type: {unknown!r} is not known")
+    part, stub = _convert_part(item)
+    if isinstance(part, Media):
+        return Block(kind=Kind.IMAGE, media=part, name=name), stub
+    if item["type"] == "image":
+        return Block.developer(part.text, name="image"), stub
+    return Block(kind=kind, text=part.text, name=name), stub
 
 
-def _convert_part(item: Any) -> ConvertedItem:
+def _convert_part(item: Any) -> tuple[Text | Media, JsonDict]:
     match require_type(item):
         case "text":
             return Text(text=require_field(item, "text", str)), drop_fields(item, "text")
         case "image":
-            made, stub = _read_image(item)
-            return (Text(text=made) if isinstance(made, str) else made), stub
+            data, mime = require_field(item, "data", str), require_field(item, "mimeType", str)
+            if data.startswith("blob:"):
+                return Text(text=f"[an image that is kept outside the session: {data}]"), item
+            raw = base64_to_bytes(data)
+            if raw is None:
+                raise MalformedError("data: expected base64")
+            media = Media(type="image", mime=mime, data=raw)
+            return media, drop_fields(item, "data") if is_base64_of(media, data) else item
         case unknown:
             raise MalformedError(f"type: {unknown!r} is not known")
 
@@ -192,18 +178,6 @@ def _convert_output(item: Any, api: Any, line: SourceLine, place: str) -> Conver
             return call, drop_fields(item, "arguments")
         case unknown:
             raise MalformedError(f"type: {unknown!r} is not known")
-
-
-def _read_image(item: JsonDict) -> tuple[Media | str, JsonDict]:
-    data, mime = require_field(item, "data", str), require_field(item, "mimeType", str)
-    if data.startswith("blob:"):
-        return f"[an image that is kept outside the session: {data}]", item
-    raw = base64_to_bytes(data)
-    if raw is None:
-        raise MalformedError("data: expected base64")
-    media = Media(type="image", mime=mime, data=raw)
-    is_canonical = bytes_to_base64(raw) == data
-    return media, drop_fields(item, "data") if is_canonical else item
 
 
 TITLE_SLOT_BYTES = 256
@@ -270,7 +244,7 @@ def _piece_fields(stub: JsonDict, piece: Any) -> JsonDict:
         case Block(media=Media(data=data)) | Media(data=data):
             held = {"data": bytes_to_base64(data)}
         case Block(native=Native() as native) if stub.get("type") == "thinking":
-            held = {"thinking": piece.text, "thinkingSignature": make_signature(native)}
+            held = {"thinking": piece.text, **make_signature_fields(native)}
         case Block() if stub.get("type") == "thinking":
             held = {"thinking": piece.text}
         case Block() | Text() if stub.get("type") == "text":

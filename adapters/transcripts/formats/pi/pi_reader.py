@@ -1,7 +1,7 @@
 """Recognizes sessions of pi and of oh-my-pi, and converts their lines to steps."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .....domain.blocks import Kind, Origin
@@ -22,13 +22,11 @@ from ..steps import (
     SourceProblem,
     UnknownEntry,
 )
-from . import entry_content
 from .branch_tree import BranchNode, BranchTree, SessionBranch, read_compaction_entry
 from .entries import (
     PI_TITLE_FIELDS,
     RAW_ENTRY_TYPES,
     digest_message,
-    entry_to_message,
     is_valid_id,
     read_call_fields,
     read_model_change,
@@ -36,27 +34,22 @@ from .entries import (
 )
 from .entry_content import EntryContent
 
-BRANCH_LEAD = "What follows sums up a branch that the conversation came back from:"
-SUMMARY_LEAD = "What follows sums up the conversation so far:"
-_CONTENT_READERS: dict[str, Callable[[JsonDict], EntryContent]] = {
-    "developer": partial(entry_content.read_user_content, kind=Kind.DEVELOPER),
-    "toolResult": entry_content.read_result_content,
-    "bashExecution": partial(entry_content.read_execution_content, command="command", how="Ran"),
-    "pythonExecution": partial(
-        entry_content.read_execution_content, command="code", how="Ran Python"
-    ),
-    "custom": partial(entry_content.read_custom_content, owner="message"),
-    "hookMessage": partial(entry_content.read_custom_content, owner="message"),
-    "branchSummary": partial(
-        entry_content.read_summary_content,
-        name="branch_summary",
-        lead=BRANCH_LEAD,
-        owner="message.",
-    ),
-    "compactionSummary": partial(
-        entry_content.read_summary_content, name="summary", lead=SUMMARY_LEAD, owner="message."
-    ),
-}
+_ROLES = frozenset(
+    {
+        *("user", "developer", "custom", "hookMessage", "assistant", "toolResult"),
+        *("bashExecution", "pythonExecution", "branchSummary", "compactionSummary"),
+    }
+)
+_ENTRY_ROLES = {"custom_message": "custom", "branch_summary": "branchSummary"}
+"""Entries that are messages themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedEntry:
+    entry: JsonDict
+    kind: str
+    node: BranchNode
+    line: SourceLine
 
 
 class PiTranscriptReader:
@@ -113,115 +106,86 @@ class PiTranscriptReader:
         node = self.places[-1] = self.tree.add(id, parent, digest)
         if complaint:
             yield SourceProblem(line.number, complaint)
-        yield from self._read_entry(entry, kind, node, line)
-
-    def _read_entry(
-        self, entry: JsonDict, kind: str, node: BranchNode, line: SourceLine
-    ) -> Iterator[ImportStep]:
         if kind in PI_TITLE_FIELDS:
             yield from self._set_title(get_field(entry, PI_TITLE_FIELDS[kind], str))
         yield from self._enter_branch(node.branch)
-        match kind:
+        yield from self._read_entry(_PlacedEntry(entry, kind, node, line))
+
+    def _read_entry(self, at: _PlacedEntry) -> Iterator[ImportStep]:
+        match at.kind:
             case "message":
-                yield from self._read_message(entry, node, line)
-            case "custom_message":
-                said = entry_content.read_custom_content(entry, None)
-                yield from self._append_content(said, entry, node, line, kind)
-            case "branch_summary":
-                said = entry_content.read_summary_content(entry, kind, BRANCH_LEAD, None)
-                yield from self._append_content(said, entry, node, line, kind)
+                message = require_field(at.entry, "message", dict)
+                role = require_field(message, "role", str, "message.")
+                yield from self._read_message(replace(at, kind=f"message/{role}"), role, message)
+            case "custom_message" | "branch_summary":
+                yield from self._read_message(at, _ENTRY_ROLES[at.kind], at.entry)
             case "compaction":
-                found = read_compaction_entry(entry, node, self.tree, self.places)
-                yield self._make_raw_entry(node, kind, line)
+                found = read_compaction_entry(at.entry, at.node, self.tree, self.places)
+                yield self._keep_raw(at)
                 yield found
-            case "model_change":
-                if model := read_model_change(entry):
-                    yield RequestParameters(f"{node.id}:asked", settings={"model": model})
-                yield self._make_raw_entry(node, kind, line)
-            case "session_init":
-                yield RequestParameters(f"{node.id}:asked", system_prompt=read_system_prompt(entry))
-                yield self._make_raw_entry(node, kind, line)
-            case "reset_boundary":
-                yield Rewind(f"{node.id}:rewind", None)
-                yield self._make_raw_entry(node, kind, line)
             case "custom":
-                of = get_field(entry, "customType", str)
-                yield self._make_raw_entry(node, f"{kind}/{of}" if of else kind, line)
-            case _ if kind in RAW_ENTRY_TYPES or kind in PI_TITLE_FIELDS:
-                yield self._make_raw_entry(node, kind, line)
+                of = get_field(at.entry, "customType", str)
+                yield self._keep_raw(replace(at, kind=f"custom/{of}") if of else at)
+            case _ if at.kind in RAW_ENTRY_TYPES or at.kind in PI_TITLE_FIELDS:
+                yield from _read_effects(at)
+                yield self._keep_raw(at)
             case _:
-                yield self._make_unknown(node, kind, line)
+                yield self._keep_unknown(at)
 
-    def _read_message(
-        self, entry: JsonDict, node: BranchNode, line: SourceLine
-    ) -> Iterator[ImportStep]:
-        message = require_field(entry, "message", dict)
-        role = require_field(message, "role", str, "message.")
-        kind = f"message/{role}"
-        read = self._find_reader(role, message, node, line)
-        if read is None:
-            yield self._make_unknown(node, kind, line)
-        elif message.get("excludeFromContext") is True:
-            yield self._make_raw_entry(node, kind, line)
-        else:
-            said = read(entry)
-            yield from self._append_content(said, entry, node, line, kind)
-            if role == "assistant":
-                yield from self._report_call(message, entry, node, line)
-
-    def _find_reader(
-        self, role: str, message: JsonDict, node: BranchNode, line: SourceLine
-    ) -> Callable[[JsonDict], EntryContent] | None:
+    def _read_message(self, at: _PlacedEntry, role: str, message: JsonDict) -> Iterator[ImportStep]:
+        user_kind = Kind.USER
         if role == "user":
-            kind = self._classify_user(message, node.branch)
-            return partial(entry_content.read_user_content, kind=kind)
+            branch = at.node.branch
+            if message.get("attribution") == "agent" and branch.has_content:
+                user_kind = Kind.DEVELOPER
+            branch.has_content = True
+        if role not in _ROLES:
+            yield self._keep_unknown(at)
+            return
+        if message.get("excludeFromContext") is True and message is not at.entry:
+            yield self._keep_raw(at)
+            return
+        content = EntryContent(at.entry, is_message=message is not at.entry)
+        content.read(role, user_kind, at.line, at.node.id)
+        yield from self._append_content(content, at, digest_message({**message, "role": role}))
         if role == "assistant":
-            return partial(entry_content.read_assistant_content, line=line, source_id=node.id)
-        return _CONTENT_READERS.get(role)
-
-    def _classify_user(self, message: JsonDict, branch: SessionBranch) -> Kind:
-        is_prompt = message.get("attribution") != "agent" or not branch.has_content
-        branch.has_content = True
-        return Kind.USER if is_prompt else Kind.DEVELOPER
+            yield from self._report_call(message, at)
 
     def _append_content(
-        self, said: EntryContent, entry: JsonDict, node: BranchNode, line: SourceLine, kind: str
+        self, content: EntryContent, at: _PlacedEntry, message_hash: int
     ) -> Iterator[ImportStep]:
         """Append the blocks of an entry; an entry without blocks is kept raw."""
-        for number, (problem, item) in enumerate(said.problems):
+        line, node = at.line, at.node
+        for number, (problem, item) in enumerate(content.problems):
             self.outcome = "error"
-            if number == 0 and not said.blocks:
+            if number == 0 and not content.blocks:
                 yield SourceProblem(line.number, problem, line.digest, line.text)
             else:
                 key, raw = f"{line.digest}:refused:{number}", line.to_json(item)
                 yield SourceProblem(line.number, problem, key, raw, is_part=True)
-        if not said.blocks:
-            if not said.problems:
-                yield self._make_raw_entry(node, kind, line)
+        if not content.blocks:
+            if not content.problems:
+                yield self._keep_raw(at)
             return
-        origin = _make_origin(self.name, entry, line)
-        first = origin.model_copy(update={"entry": line.to_json(said.remainder)})
-        node.stored_node, node.message_node, node.message_hash = (
-            node,
-            node,
-            digest_message(entry_to_message(entry)),
-        )
-        several = len(said.blocks) > 1 or kind == "message/assistant"
+        origin = _make_origin(self.name, at.entry, line)
+        first = origin.model_copy(update={"entry": line.to_json(content.remainder)})
+        node.stored_node = node.message_node = node
+        node.message_hash = message_hash
+        several = len(content.blocks) > 1 or at.kind == "message/assistant"
         shared = {"message_id": node.id} if several else {}
-        for index, block in enumerate(said.blocks):
+        for index, block in enumerate(content.blocks):
             placed = block.model_copy(update={"origin": origin if index else first, **shared})
             yield Append(f"{node.id}:{index}", placed, node.id)
 
-    def _report_call(
-        self, message: JsonDict, entry: JsonDict, node: BranchNode, line: SourceLine
-    ) -> Iterator[ImportStep]:
+    def _report_call(self, message: JsonDict, at: _PlacedEntry) -> Iterator[ImportStep]:
+        id = at.node.id
         try:
-            fields = read_call_fields(message, node.id, get_field(entry, "timestamp", str))
+            fields = read_call_fields(message, id, get_field(at.entry, "timestamp", str))
         except MalformedError as error:
             self.outcome = "error"
-            yield SourceProblem(line.number, str(error))
+            yield SourceProblem(at.line.number, str(error))
         else:
-            yield ReportedCall(f"{node.id}:call", fields, first_answer_id=node.id)
+            yield ReportedCall(f"{id}:call", fields, first_answer_id=id)
 
     def _read_title_slot(self, entry: JsonDict, line: SourceLine) -> Iterator[ImportStep]:
         """Read the line before the header, which is rewritten when the title changes."""
@@ -262,18 +226,33 @@ class PiTranscriptReader:
             return found, None
         return self.tree.newest, f"parentId: no entry {named} stands before this one"
 
-    def _make_raw_entry(self, node: BranchNode, kind: str, line: SourceLine) -> RawEntry:
-        node.stored_node = node
-        return RawEntry(f"{node.id}:aside", kind, line.text, node.id, line.number)
+    def _keep_raw(self, at: _PlacedEntry) -> RawEntry:
+        at.node.stored_node = at.node
+        return RawEntry(f"{at.node.id}:aside", at.kind, at.line.text, at.node.id, at.line.number)
 
-    def _make_unknown(self, node: BranchNode, kind: str, line: SourceLine) -> UnknownEntry:
-        node.stored_node, self.outcome = node, "unknown"
-        return UnknownEntry(f"{node.id}:aside", kind, line.text, line.number, node.id)
+    def _keep_unknown(self, at: _PlacedEntry) -> UnknownEntry:
+        at.node.stored_node, self.outcome = at.node, "unknown"
+        return UnknownEntry(
+            f"{at.node.id}:aside", at.kind, at.line.text, at.line.number, at.node.id
+        )
 
     def _enter_branch(self, branch: SessionBranch) -> Iterator[ImportStep]:
         if self.current is not branch:
             self.current = branch
             yield branch.begin
+
+
+def _read_effects(at: _PlacedEntry) -> Iterator[ImportStep]:
+    """Yield what an entry that is kept raw changes in the session."""
+    match at.kind:
+        case "model_change":
+            if model := read_model_change(at.entry):
+                yield RequestParameters(f"{at.node.id}:asked", settings={"model": model})
+        case "session_init":
+            prompt = read_system_prompt(at.entry)
+            yield RequestParameters(f"{at.node.id}:asked", system_prompt=prompt)
+        case "reset_boundary":
+            yield Rewind(f"{at.node.id}:rewind", None)
 
 
 def _make_origin(name: str, entry: JsonDict, line: SourceLine) -> Origin:
@@ -298,12 +277,10 @@ _OH_MY_PI_TYPES = {
 """Types of entries that only oh-my-pi has."""
 
 
-def is_pi(source: TranscriptSource) -> bool:
-    return find_header(source) is not None and not _has_signs_of_oh_my_pi(source.first_values)
-
-
-def is_oh_my_pi(source: TranscriptSource) -> bool:
-    return find_header(source) is not None and _has_signs_of_oh_my_pi(source.first_values)
+def is_from_pi(name: str, source: TranscriptSource) -> bool:
+    """Return whether this is a session of the agent with this name: pi, or its fork."""
+    named = OH_MY_PI if any(map(_is_sign, source.first_values)) else PI
+    return named == name and find_header(source) is not None
 
 
 def begin_reading(name: str, source: TranscriptSource) -> PiTranscriptReader:
@@ -326,11 +303,8 @@ def find_header(source: TranscriptSource) -> JsonDict | None:
     return None
 
 
-def _has_signs_of_oh_my_pi(first: list[Any]) -> bool:
-    return any(_is_sign(value) for value in first)
-
-
 def _is_sign(value: Any) -> bool:
+    """Return whether only oh-my-pi writes such a line."""
     match value:
         case {"type": "session"}:
             return not _HEADER_FIELDS.isdisjoint(value)
