@@ -236,12 +236,5 @@ def read_entry_steps(
     try:
         read(entry, item, *more)
     except (MalformedError, NestedTooDeeplyError) as error:
-        entry.add_problem(str(error), _raw_text(line, item))
+        entry.add_problem(str(error), line.to_json_or_none(item))
     return entry.finish()
-
-
-def _raw_text(line: SourceLine, item: Any) -> str | None:
-    try:
-        return line.to_json(item)
-    except NestedTooDeeplyError:
-        return None
