@@ -67,6 +67,12 @@ class EntryBlocks:
         self.blocks.append(block)
         return len(self.blocks) - 1
 
+    def add_json(self, block: AnyBlock, at: JsonPath | None) -> None:
+        """Add a block whose text is the JSON of the value at that path, if there is one."""
+        if at is not None:
+            self.placeholders.append(Placeholder(at, "json", block_index=len(self.blocks)))
+        self.blocks.append(block)
+
     @property
     def call_ids(self) -> list[str]:
         return [block.tool_call_id for block in self.blocks if isinstance(block, ToolCall)]
