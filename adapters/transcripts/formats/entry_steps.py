@@ -140,15 +140,10 @@ class EntryBlocks:
         holes: list[Placeholder | EarlierValue] = [*self.placeholders, *self.earlier_values]
         holes += find_copies(entry, self.blocks, holes) if with_copies else ()
         rest = line.to_json(make_remainder(entry, holes))
+        shared = Origin(format=whence.format, id=whence.id, time=whence.time, line=whence.number)
+        first = shared.model_copy(update={"entry": rest, "follows": whence.follows})
         for index, block in enumerate(self.blocks):
-            origin = Origin(
-                format=whence.format,
-                id=whence.id,
-                time=whence.time,
-                entry=rest if index == 0 else None,
-                line=whence.number,
-                follows=whence.follows if index == 0 else None,
-            )
+            origin = shared if index else first
             said = block.model_copy(update={"origin": origin, "message_id": message_id})
             yield Append(f"{whence.key}:{index}", said, whence.id or whence.key)
 

@@ -141,7 +141,10 @@ class _ExportReader:
         message.part_ids.append(id)
         part = OpencodePart(item, id, entry, self.line, message)
         is_answer = message.role == "assistant"
-        match kind if message.role else None:
+        if message.role is None:
+            entry.add_unknown(f"{PART_PREFIX}{kind}", self.line.to_json(item), id)
+            return
+        match kind:
             case "text":
                 self._read_text(part)
             case "reasoning" if message.summary is None and is_answer:
