@@ -125,7 +125,7 @@ def _read_result(item: JsonDict, index: int) -> ReadBlock | None:
     at: JsonPath = ("observation", "results", index, "content")
     id, content = get_field(item, "source_call_id", str), item.get("content")
     if isinstance(content, str):
-        holes = (Placeholder(at),)
+        holes: tuple[Placeholder, ...] = (Placeholder(at),)
         if id:
             return ReadBlock(ToolResult(tool_call_id=id, content=content), holes)
         said = Block.developer(content, name="observation")

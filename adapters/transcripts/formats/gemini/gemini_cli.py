@@ -253,7 +253,7 @@ def _join_path(at: JsonPath) -> str:
 
 def _blank_content(envelope: JsonDict, item: JsonDict, at: JsonPath) -> None:
     """Blank what a block holds in the envelope; list positions stay."""
-    name, *index = at
+    name, *index = str(at[0]), *at[1:]
     if not index:
         envelope.pop(name)
         return
