@@ -23,12 +23,13 @@ _SESSION_START = re.compile(
 _USER_PREFIX = "####"
 _OUTPUT_PREFIX = ">"
 _TOKENS = re.compile(
-    r"Tokens: (?P<sent>[\d.,]+[kM]?) sent"
-    r"(?:, (?P<write>[\d.,]+[kM]?) cache write)?"
-    r"(?:, (?P<read>[\d.,]+[kM]?) cache hit)?"
-    r", (?P<received>[\d.,]+[kM]?) received"
+    r"Tokens: (?P<input>[\d.,]+[kM]?) sent"
+    r"(?:, (?P<cache_write>[\d.,]+[kM]?) cache write)?"
+    r"(?:, (?P<cache_read>[\d.,]+[kM]?) cache hit)?"
+    r", (?P<output>[\d.,]+[kM]?) received"
     r"(?:\. Cost: \$(?P<cost>\d+\.\d+))?"
 )
+_COUNTS = ("input", "cache_read", "cache_write", "output")
 _UNIT_FACTORS = {"k": 1_000, "M": 1_000_000}
 
 
@@ -52,7 +53,7 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
         yield from history.read(replace(piece, end=min(piece.end, size)))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class AiderPiece:
     """Lines of one message; `end` is their end, in bytes."""
 
@@ -99,33 +100,23 @@ class AiderHistory:
         self.number += 1
         id = f"{self.number}:{digest_text(piece.text)}"
         origin = Origin(format=FORMAT_NAME, id=id, time=self.time, line=piece.line)
-        match piece.kind:
-            case "person":
-                block = Block.user(piece.text, origin=origin)
-            case "printed":
-                block = Block.note(piece.text, name="printed", origin=origin)
-            case _:
-                block = Block.assistant(piece.text, origin=origin)
-                self.answer = id
-        entry.add(Append(id, block, id))
-        if piece.kind == "printed" and (call := self._read_call(piece.text, id)):
-            entry.add(call)
+        if piece.kind == "printed":
+            entry.add(Append(id, Block.note(piece.text, name="printed", origin=origin), id))
+            entry.add(*self._read_call(piece.text, id))
+        elif piece.kind == "person":
+            entry.add(Append(id, Block.user(piece.text, origin=origin), id))
+        else:
+            entry.add(Append(id, Block.assistant(piece.text, origin=origin), id))
+            self.answer = id
 
-    def _read_call(self, text: str, id: str) -> ReportedCall | None:
-        """Return the model call whose cost aider printed."""
-        told = _TOKENS.search(text)
-        if told is None:
-            return None
-        usage = Usage(
-            input=_parse_count(told["sent"]),
-            cache_read=_parse_count(told["read"]),
-            cache_write=_parse_count(told["write"]),
-            output=_parse_count(told["received"]),
-        )
-        cost = float(told["cost"]) if told["cost"] else None
-        before, self.answer = self.answer, None
-        fields = {"call_id": id, "usage": usage, "cost_usd": cost}
-        return ReportedCall(f"{id}:call", fields, first_answer_id=before)
+    def _read_call(self, text: str, id: str) -> Iterator[ReportedCall]:
+        """Yield the model call whose cost aider printed."""
+        if told := _TOKENS.search(text):
+            counts = {name: _parse_count(told[name]) for name in _COUNTS}
+            cost = float(told["cost"]) if told["cost"] else None
+            fields = {"call_id": id, "usage": Usage(**counts), "cost_usd": cost}
+            yield ReportedCall(f"{id}:call", fields, first_answer_id=self.answer)
+            self.answer = None
 
 
 def _split_pieces(text: str) -> Iterator[AiderPiece]:

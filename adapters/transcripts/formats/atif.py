@@ -1,22 +1,26 @@
 """Reads and writes the Agent Trajectory Interchange Format: an object with a list of steps."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from ....domain.blocks import Block, Kind, Media, ResultPart, Text, ToolCall, ToolResult
+from ....domain.blocks import Block, Kind, Media, Text, ToolCall, ToolResult
 from ....domain.messages import Role
 from ....domain.session_events import ModelCalled
 from ....projections.rendering import summary_message
-from .fields import JsonDict, MalformedError, get_field, require_field, require_type
-from .format import Format
-from .json_lines import SourceLine
-from .messages.message_file_reader import (
-    SessionKeys,
-    read_body_steps,
-    read_messages,
-    report_no_session,
+from .fields import (
+    JsonDict,
+    MalformedError,
+    get_field,
+    require_field,
+    require_name,
+    require_object,
+    require_type,
 )
+from .format import make_document_format
+from .json_lines import SourceLine
+from .messages.message_file_reader import SessionKeys, read_body_steps, read_messages
 from .messages.message_file_writer import encode_messages, restore_original
 from .messages.message_reader import (
     Dialect,
@@ -26,12 +30,11 @@ from .messages.message_reader import (
     ReadBlock,
     UnknownPart,
     make_text_part,
+    read_content_parts,
     read_texts,
-    text_path,
 )
 from .outgoing import OutgoingBlock, OutgoingMessage, OutgoingSession, group_outgoing_messages
 from .placeholders import JsonPath, Placeholder
-from .source import TranscriptSource
 from .steps import EntryEnd, ImportStep, SessionStart
 from .summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
 
@@ -39,33 +42,19 @@ FORMAT_NAME = "atif"
 STEPS_FIELD = "steps"
 
 
-def recognizes(source: TranscriptSource) -> bool:
-    if len(source.first_values) > 1:
-        return False
-    document = source.document
-    match document.value if document else None:
+def _is_trajectory(value: Any) -> bool:
+    match value:
         case {"schema_version": str(version), "steps": list()}:
             return version.startswith("ATIF-v")
         case _:
             return False
 
 
-def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    document = source.document
-    value = document.value if document else None
-    if (
-        document is None
-        or not isinstance(value, dict)
-        or not isinstance(value.get(STEPS_FIELD), list)
-    ):
-        yield from report_no_session(
-            document or SourceLine(1, source.size), "expected a trajectory"
-        )
-        return
-    body: JsonDict = value
+def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
+    body: JsonDict = document.value
     steps = body[STEPS_FIELD]
     named = body.get("session_id") or body.get("trajectory_id")
-    key = named if isinstance(named, str) else SessionKeys(source.stem).make_key(steps, document)
+    key = named if isinstance(named, str) else SessionKeys(stem).make_key(steps, document)
     yield SessionStart(key)
     conversation = MessageReader(ATIF_DIALECT, FORMAT_NAME, document, is_on_a_line=False)
     yield from read_body_steps(conversation, body, [(STEPS_FIELD, steps)])
@@ -73,94 +62,84 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
     yield from read_messages(conversation, steps, 0)
 
 
-def read_step_parts(step: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:  # noqa: ARG001 - as others
+def read_step_parts(step: JsonDict, line: SourceLine, _number: int) -> Iterator[MessagePart]:
     match require_field(step, "source", str):
         case "system":
-            yield from _read_content(step, "message", Kind.DEVELOPER)
+            yield from _read_content(step, Kind.DEVELOPER)
         case "user":
-            yield from _read_content(step, "message", Kind.USER)
+            yield from _read_content(step, Kind.USER)
         case "agent":
             if thought := get_field(step, "reasoning_content", str):
-                yield ReadBlock(
-                    Block.thinking(thought), (Placeholder(("reasoning_content",), "text"),)
-                )
-            yield from _read_content(step, "message", Kind.ASSISTANT)
-            for index, item in enumerate(get_field(step, "tool_calls", list) or []):
-                yield _read_call(item, index, line)
+                hole = Placeholder(("reasoning_content",))
+                yield ReadBlock(Block.thinking(thought), (hole,))
+            yield from _read_content(step, Kind.ASSISTANT)
+            yield from _read_each(step, "tool_calls", partial(_read_call, line))
         case unknown:
             yield UnknownPart(f"source/{unknown}", step)
             return
     observation = get_field(step, "observation", dict) or {}
-    for index, item in enumerate(get_field(observation, "results", list) or []):
-        at: JsonPath = ("observation", "results", index)
-        yield from _read_results(item, at)
+    yield from _read_each(observation, "results", _read_result, "observation.")
 
 
-def _read_content(owner: JsonDict, field: str, kind: Kind) -> Iterator[MessagePart]:
-    for at, item in read_texts(owner, field):
+def _read_content(step: JsonDict, kind: Kind) -> Iterator[MessagePart]:
+    def read(at: JsonPath, item: Any) -> MessagePart:
+        match require_type(item):
+            case "text":
+                return make_text_part(at, item, kind)
+            case "image":
+                return ReadBlock(Block(kind=Kind.IMAGE, media=_read_image(item)), ())
+            case unknown:
+                return UnknownPart(f"content/{unknown}", item)
+
+    return read_content_parts(step, "message", read)
+
+
+def _read_each(
+    owner: JsonDict,
+    field: str,
+    read: Callable[[JsonDict, int], MessagePart | None],
+    within: str = "",
+) -> Iterator[MessagePart]:
+    """Yield the parts of a list's objects, each read from the object and its index."""
+    for index, item in enumerate(get_field(owner, field, list) or []):
         try:
-            yield _read_part(at, item, kind)
+            part = read(require_object(item), index)
         except MalformedError as error:
-            yield MalformedPart(f"{field}: {error}", item)
+            part = MalformedPart(f"{within}{field}[{index}]: {error}", item)
+        if part:
+            yield part
 
 
-def _read_part(at: JsonPath, item: Any, kind: Kind) -> MessagePart:
-    match require_type(item):
-        case "text":
-            return make_text_part(at, item, kind)
-        case "image":
-            return ReadBlock(Block(kind=Kind.IMAGE, media=_read_image(item)), ())
-        case unknown:
-            return UnknownPart(f"content/{unknown}", item)
-
-
-def _read_image(item: JsonDict) -> Media:
-    source = require_field(item, "source", dict)
-    mime = get_field(source, "media_type", str) or "image/*"
-    return Media(type="image", mime=mime, url=require_field(source, "path", str))
-
-
-def _read_call(item: Any, index: int, line: SourceLine) -> MessagePart:
-    try:
-        if not isinstance(item, dict) or not require_field(item, "tool_call_id", str):
-            raise MalformedError("expected an object with an id")  # noqa: TRY301 - as take does
-        call = ToolCall(
-            tool_call_id=item["tool_call_id"],
-            name=require_field(item, "function_name", str),
-            arguments=line.to_json(require_field(item, "arguments", dict)),
-        )
-    except MalformedError as error:
-        return MalformedPart(f"tool_calls[{index}]: {error}", item)
+def _read_call(line: SourceLine, item: JsonDict, index: int) -> MessagePart:
+    call = ToolCall(
+        tool_call_id=require_name(item, "tool_call_id"),
+        name=require_field(item, "function_name", str),
+        arguments=line.to_json(require_field(item, "arguments", dict)),
+    )
     return ReadBlock(call, (Placeholder(("tool_calls", index, "arguments"), "json"),))
 
 
-def _read_results(item: Any, at: JsonPath) -> Iterator[MessagePart]:
-    """Yield results; one that answers no call is a message of the program."""
-    try:
-        if not isinstance(item, dict):
-            raise MalformedError("expected an object")  # noqa: TRY301 - as take does
-        id = get_field(item, "source_call_id", str)
-        found = [(_read_answer(place, part), place) for place, part in read_texts(item, "content")]
-    except MalformedError as error:
-        yield MalformedPart(f"observation.results[{at[-1]}]: {error}", item)
-        return
-    parts = tuple(part for part, _ in found)
-    holes = [
-        Placeholder((*at, *text_path(place)), "text", index)
-        for index, (part, place) in enumerate(found)
+def _read_result(item: JsonDict, index: int) -> ReadBlock | None:
+    """Return a result; one that answers no call is a message of the program."""
+    at: JsonPath = ("observation", "results", index, "content")
+    id, content = get_field(item, "source_call_id", str), item.get("content")
+    if isinstance(content, str):
+        holes: tuple[Placeholder, ...] = (Placeholder(at),)
+        if id:
+            return ReadBlock(ToolResult(tool_call_id=id, content=content), holes)
+        said = Block.developer(content, name="observation")
+        return ReadBlock(said, holes) if content else None
+    parts = [_read_answer(place, part) for place, part in read_texts(item, "content")]
+    holes = tuple(
+        Placeholder((*at, place, "text"), part=place)
+        for place, part in enumerate(parts)
         if isinstance(part, Text)
-    ]
-    is_plain = isinstance(item.get("content"), str)
-    if is_plain:
-        holes = [Placeholder(hole.path, "text") for hole in holes]
-    if id:
-        content: Any = (item["content"] if is_plain else parts) or ""
-        yield ReadBlock(ToolResult(tool_call_id=id, content=content), tuple(holes))
-    elif is_plain and item["content"]:
-        yield ReadBlock(Block.developer(item["content"], name="observation"), tuple(holes))
+    )
+    result = ToolResult(tool_call_id=id, content=tuple(parts) or "") if id else None
+    return ReadBlock(result, holes) if result else None
 
 
-def _read_answer(at: JsonPath, item: Any) -> ResultPart:
+def _read_answer(at: JsonPath, item: Any) -> Text | Media:
     match require_type(item):
         case "text":
             return Text(text=require_field(item, "text", str))
@@ -168,6 +147,12 @@ def _read_answer(at: JsonPath, item: Any) -> ResultPart:
             return _read_image(item)
         case unknown:
             raise MalformedError(f"content{list(at[1:])}: unknown type {unknown}")
+
+
+def _read_image(item: JsonDict) -> Media:
+    source = require_field(item, "source", dict)
+    mime = get_field(source, "media_type", str) or "image/*"
+    return Media(type="image", mime=mime, url=require_field(source, "path", str))
 
 
 def _parse_call_fields(raw: str) -> dict[str, Any] | None:
@@ -234,42 +219,30 @@ class _StepBuilder:
             if isinstance(one, OutgoingMessage):
                 self._add_message(one)
             elif one.summary:
-                summary = one.summary
-                text = summary_message.wrap_summary(
-                    summary.text, summary.covers, one.boundary.hidden
-                )
-                self._add("user", text, one.time.isoformat())["extra"] = dict(SUMMARY_MARK)
+                summary, hidden = one.summary, one.boundary.hidden
+                text = summary_message.wrap_summary(summary.text, summary.covers, hidden)
+                self._add("user", text, one.time.isoformat(), SUMMARY_MARK)
         return self.steps
 
     def _add_message(self, message: OutgoingMessage) -> None:
-        match message.role:
-            case Role.TOOL_RESULT:
-                for block in message.blocks:
-                    if isinstance(block, ToolResult):
-                        self._add_answer(block)
-            case Role.ASSISTANT:
-                self._add_agent_step(message)
-            case role:
-                for said in message.outgoing_blocks:
-                    self._add_text(said, make_marked_text(said.block), by_user=role is Role.USER)
-
-    def _add_text(self, said: OutgoingBlock, text: str, *, by_user: bool) -> None:
-        self._lose_media(said.block)
-        if not text:
+        if message.role is Role.ASSISTANT:
+            self._add_agent_step(message)
             return
-        origin = said.block.origin
-        time = (origin and origin.time) or said.time.isoformat()
-        if by_user:
-            self._add("user", text, time)
-        elif is_imported_summary(said.block):
-            self._add("user", text, time)["extra"] = dict(SUMMARY_MARK)
-        else:
-            self._add("system", text, time)["extra"] = {"role": "developer"}
+        for said in message.outgoing_blocks:
+            self._lose_media(said.block)
+            if isinstance(said.block, ToolResult):
+                self._add_answer(said.block)
+            elif text := make_marked_text(said.block):
+                time = _find_time(said)
+                if is_imported_summary(said.block):
+                    self._add("user", text, time, SUMMARY_MARK)
+                elif message.role is Role.USER:
+                    self._add("user", text, time)
+                else:
+                    self._add("system", text, time, {"role": "developer"})
 
     def _add_agent_step(self, message: OutgoingMessage) -> None:
-        first = message.outgoing_blocks[0]
-        origin = first.block.origin
-        step = self._add("agent", "", (origin and origin.time) or first.time.isoformat())
+        step = self._add("agent", "", _find_time(message.outgoing_blocks[0]))
         words: list[str] = []
         thoughts: list[str] = []
         calls: list[JsonDict] = []
@@ -300,7 +273,6 @@ class _StepBuilder:
         if step is None:
             self.outgoing.count_loss("tool results without a call")
             return
-        self._lose_media(result)
         if result.is_error:
             self.outgoing.count_loss("error marks of tool results")
         results = step.setdefault("observation", {"results": []})["results"]
@@ -312,13 +284,22 @@ class _StepBuilder:
         if count:
             self.outgoing.count_loss("images and documents", count)
 
-    def _add(self, source: str, message: str, time: str | None = None) -> JsonDict:
+    def _add(
+        self, source: str, message: str, time: str | None = None, extra: JsonDict | None = None
+    ) -> JsonDict:
         step: JsonDict = {"step_id": len(self.steps) + 1}
         if time:
             step["timestamp"] = time
         step |= {"source": source, "message": message}
+        if extra:
+            step["extra"] = dict(extra)
         self.steps.append(step)
         return step
+
+
+def _find_time(said: OutgoingBlock) -> str:
+    origin = said.block.origin
+    return (origin and origin.time) or said.time.isoformat()
 
 
 def _make_metrics(call: ModelCalled) -> JsonDict:
@@ -335,11 +316,10 @@ def _make_metrics(call: ModelCalled) -> JsonDict:
     return found
 
 
-FORMAT = Format(
-    name=FORMAT_NAME,
-    description="trajectories of the Agent Trajectory Interchange Format",
-    recognizes=recognizes,
-    read=read,
-    write=write,
-    suffix=".json",
+FORMAT = make_document_format(
+    FORMAT_NAME,
+    "trajectories of the Agent Trajectory Interchange Format",
+    _is_trajectory,
+    _read_trajectory,
+    write,
 )

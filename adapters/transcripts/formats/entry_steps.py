@@ -67,6 +67,12 @@ class EntryBlocks:
         self.blocks.append(block)
         return len(self.blocks) - 1
 
+    def add_json(self, block: AnyBlock, at: JsonPath | None) -> None:
+        """Add a block whose text is the JSON of the value at that path, if there is one."""
+        if at is not None:
+            self.placeholders.append(Placeholder(at, "json", block_index=len(self.blocks)))
+        self.blocks.append(block)
+
     @property
     def call_ids(self) -> list[str]:
         return [block.tool_call_id for block in self.blocks if isinstance(block, ToolCall)]
@@ -134,15 +140,10 @@ class EntryBlocks:
         holes: list[Placeholder | EarlierValue] = [*self.placeholders, *self.earlier_values]
         holes += find_copies(entry, self.blocks, holes) if with_copies else ()
         rest = line.to_json(make_remainder(entry, holes))
+        shared = Origin(format=whence.format, id=whence.id, time=whence.time, line=whence.number)
+        first = shared.model_copy(update={"entry": rest, "follows": whence.follows})
         for index, block in enumerate(self.blocks):
-            origin = Origin(
-                format=whence.format,
-                id=whence.id,
-                time=whence.time,
-                entry=rest if index == 0 else None,
-                line=whence.number,
-                follows=whence.follows if index == 0 else None,
-            )
+            origin = shared if index else first
             said = block.model_copy(update={"origin": origin, "message_id": message_id})
             yield Append(f"{whence.key}:{index}", said, whence.id or whence.key)
 
@@ -236,12 +237,5 @@ def read_entry_steps(
     try:
         read(entry, item, *more)
     except (MalformedError, NestedTooDeeplyError) as error:
-        entry.add_problem(str(error), _raw_text(line, item))
+        entry.add_problem(str(error), line.to_json_or_none(item))
     return entry.finish()
-
-
-def _raw_text(line: SourceLine, item: Any) -> str | None:
-    try:
-        return line.to_json(item)
-    except NestedTooDeeplyError:
-        return None

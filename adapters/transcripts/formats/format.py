@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from .json_lines import SourceLine
 from .outgoing import OutgoingSession
 from .source import TranscriptSource
-from .steps import ImportStep
+from .steps import EntryEnd, ImportStep, SourceProblem
 
 
 class LineReader(Protocol):
@@ -52,3 +52,40 @@ def make_line_read(
         yield from reader.close(final=True)
 
     return read
+
+
+def make_document_format(
+    name: str,
+    description: str,
+    fits: Callable[[Any], bool],
+    read_document: Callable[[SourceLine, str], Iterator[ImportStep]],
+    write: Callable[[OutgoingSession], Iterator[bytes]],
+    *,
+    suffix: str = ".json",
+    home_patterns: tuple[str, ...] = (),
+) -> Format:
+    """Return the format of files that are one JSON document.
+
+    `fits` recognizes the document's value; `read_document` reads it, with the stem of its file.
+    """
+
+    def recognizes(source: TranscriptSource) -> bool:
+        return source.document is not None and fits(source.document.value)
+
+    def read(source: TranscriptSource) -> Iterator[ImportStep]:
+        document = source.document or SourceLine(1, source.size, problem="not one JSON document")
+        if fits(document.value):
+            yield from read_document(document, source.stem)
+        else:
+            yield SourceProblem(1, document.problem or f"not a document of {name}")
+            yield EntryEnd("error", document.end)
+
+    return Format(
+        name,
+        description,
+        recognizes,
+        read,
+        write=write,
+        suffix=suffix,
+        home_patterns=home_patterns,
+    )

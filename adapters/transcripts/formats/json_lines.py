@@ -62,6 +62,13 @@ class SourceLine:
         except RecursionError:
             raise NestedTooDeeplyError("nested too deeply") from None
 
+    def to_json_or_none(self, part: Any) -> str | None:
+        """Return part of the value as JSON text; None if it is nested too deeply."""
+        try:
+            return self.to_json(part)
+        except NestedTooDeeplyError:
+            return None
+
 
 def read_lines_of(path: Path, longest: int = MAX_LINE_BYTES) -> Iterator[SourceLine]:
     """Yield each line that is not blank. Memory use is bounded by one line of at most `longest`."""

@@ -1,6 +1,5 @@
 """Reads and writes mini-SWE-agent trajectories: one object, or in older versions a bare list."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,21 +24,12 @@ from .chat_content import (
     read_surrounding,
 )
 from .entry_steps import EntryBlocks, EntryLocation
-from .fields import JsonDict, drop_fields, get_field, require_field, require_name
-from .format import Format
-from .json_lines import SourceLine
+from .fields import JsonDict, drop_fields, find_text, get_field, require_field, require_name
+from .format import make_document_format
+from .json_lines import SourceLine, encode_document
 from .openhands.call_usage import as_number, make_usage_report, read_openhands_usage
 from .outgoing import OutgoingCall, OutgoingMessage, OutgoingSession
-from .source import TranscriptSource
-from .steps import (
-    EntryEnd,
-    ImportStep,
-    RawEntry,
-    ReportedCall,
-    SessionStart,
-    SourceProblem,
-    UnknownEntry,
-)
+from .steps import ImportStep, RawEntry, ReportedCall, SessionStart, UnknownEntry
 
 FORMAT_NAME = "mini-swe-agent"
 MINI_SWE_AGENT_ENTRY = "trajectory"
@@ -65,13 +55,9 @@ def has_bash_messages(messages: list[Any]) -> bool:
     return is_begun and bool(_FENCED_COMMAND.search(first))
 
 
-def recognizes(source: TranscriptSource) -> bool:
+def _is_trajectory(value: Any) -> bool:
     """Return whether this is a trajectory: it says so, or is a list of messages with commands."""
-    first = source.first_line
-    if source.is_folder or (isinstance(first, dict) and "messages" not in first):
-        return False
-    document = source.document
-    match document.value if document else None:
+    match value:
         case {"trajectory_format": str(name), "messages": list()}:
             return name.startswith(FORMAT_NAME)
         case {"info": {"mini_version": _} | {"config": _}, "messages": list()}:
@@ -82,35 +68,18 @@ def recognizes(source: TranscriptSource) -> bool:
             return False
 
 
-def read(source: TranscriptSource) -> Iterator[ImportStep]:
+def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
     """Yield the messages one by one, then the fields around them."""
-    document = source.document
-    match document.value if document else None:
-        case {"messages": list(messages)} if document:
-            rest = drop_fields(document.value, "messages")
-            yield from _read_trajectory(messages, rest, source, document)
-            yield from read_surrounding(rest, document, MINI_SWE_AGENT_ENTRY)
-        case list(messages) if document:
-            yield from _read_trajectory(messages, {}, source, document)
-        case _:
-            problem = document.problem if document else None
-            yield SourceProblem(1, problem or "expected an object with messages")
-            yield EntryEnd("error", document.end if document else 0)
-
-
-def _read_trajectory(
-    messages: list[Any], around: JsonDict, source: TranscriptSource, document: SourceLine
-) -> Iterator[ImportStep]:
-    named = around.get("instance_id")
-    title = named if isinstance(named, str) and named else source.stem
-    yield SessionStart(make_trajectory_key(FORMAT_NAME, [named], messages, document), title)
-    match around:
-        case {"info": {"config": {"model": {"model_name": str(name)}}}}:
-            model: str | None = name
-        case _:
-            model = None
+    value = document.value
+    messages, around = (value, {}) if isinstance(value, list) else (value["messages"], value)
+    named = [around.get("instance_id")]
+    title = find_text(around, "instance_id") or stem
+    yield SessionStart(make_trajectory_key(FORMAT_NAME, named, messages, document), title)
+    model = find_text(around, "info", "config", "model", "model_name")
     reader = _MessageReader(FORMAT_NAME, document, model=model)
     yield from read_chat_messages(messages, document, reader.read, "messages")
+    if isinstance(value, dict):
+        yield from read_surrounding(drop_fields(value, "messages"), document, MINI_SWE_AGENT_ENTRY)
 
 
 @dataclass(slots=True)
@@ -149,11 +118,10 @@ class _MessageReader(ChatReader):
             call = f"call-{whence.number}"
             pieces.add(ToolCall(tool_call_id=call, name=_SHELL_TOOL, arguments=arguments))
         self.open_calls = pieces.call_ids
+        call_id = find_text(extra, "response", "id") or f"message-{whence.number}"
+        steps = self.append(pieces, message, whence, raw, call_id)
         response = extra.get("response")
         told = response if isinstance(response, dict) else {}
-        id = told.get("id")
-        call_id = id if isinstance(id, str) and id else f"message-{whence.number}"
-        steps = self.append(pieces, message, whence, raw, call_id)
         if pieces.blocks and (told or extra.get("cost") is not None):
             steps.append(self._report_call(told, extra, call_id, whence))
         return steps
@@ -187,18 +155,14 @@ class _MessageReader(ChatReader):
     def _report_call(
         self, response: JsonDict, extra: JsonDict, call_id: str, whence: EntryLocation
     ) -> ReportedCall:
-        model = response.get("model")
-        match response.get("choices"):
-            case [{"finish_reason": str(reason)}, *_]:
-                stop: str | None = reason
-            case _:
-                stop = None
+        model, choices = response.get("model"), response.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
         fields = {
             "call_id": call_id,
             "model": model if isinstance(model, str) else self.model,
             "usage": read_openhands_usage(response.get("usage")),
             "cost_usd": as_number(extra.get("cost")),
-            "stop_reason": stop,
+            "stop_reason": find_text(choice, "finish_reason"),
             "source_time": whence.time,
         }
         return ReportedCall(f"call:{whence.key}", fields, whence.key)
@@ -223,11 +187,11 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     """Yield the trajectory as one document, or as a list if it was one."""
     run = _MessageWriter(outgoing, FORMAT_NAME, MINI_SWE_AGENT_ENTRY)
     run.fill()
-    is_own = outgoing.source == FORMAT_NAME and run.has_own_messages and not run.has_new_messages
-    listed = run.around is None and is_own
+    if run.around is None and run.has_own_messages and not run.has_new_messages:
+        yield encode_document(run.messages)
+        return
     around = run.around if run.around is not None else _make_info(outgoing)
-    whole = run.messages if listed else {**around, "messages": run.messages}
-    yield json.dumps(whole, ensure_ascii=False, indent=2).encode(errors="replace") + b"\n"
+    yield encode_document({**around, "messages": run.messages})
 
 
 class _MessageWriter(TrajectoryWriter):
@@ -248,13 +212,13 @@ class _MessageWriter(TrajectoryWriter):
 
     def _make_assistant(self, message: OutgoingMessage) -> JsonDict:
         blocks = message.blocks
-        calls = [block for block in blocks if isinstance(block, ToolCall)]
         said: JsonDict = {"role": "assistant", "content": make_chat_content(blocks, self.outgoing)}
-        if calls:
-            said["tool_calls"] = make_call_items(calls)
+        if calls := make_call_items(blocks):
+            said["tool_calls"] = calls
         actions = [
-            {"command": make_shell_command(call), "tool_call_id": call.tool_call_id}
-            for call in calls
+            {"command": make_shell_command(block), "tool_call_id": block.tool_call_id}
+            for block in blocks
+            if isinstance(block, ToolCall)
         ]
         extra: JsonDict = {"actions": actions}
         if called := message.call:
@@ -269,14 +233,10 @@ class _MessageWriter(TrajectoryWriter):
     def _make_answer(self, block: Any) -> JsonDict:
         assert isinstance(block, ToolResult), "a message of a tool"
         content = make_answer_content(block, self.outgoing)
-        extra: JsonDict = {"raw_output": block.text, "returncode": -1 if block.is_error else 0}
-        extra["exception_info"] = "the tool failed" if block.is_error else ""
-        return {
-            "role": "tool",
-            "tool_call_id": block.tool_call_id,
-            "content": content,
-            "extra": extra,
-        }
+        code, problem = (-1, "the tool failed") if block.is_error else (0, "")
+        extra = {"raw_output": block.text, "returncode": code, "exception_info": problem}
+        answer = {"role": "tool", "tool_call_id": block.tool_call_id, "content": content}
+        return answer | {"extra": extra}
 
 
 def _make_info(outgoing: OutgoingSession) -> JsonDict:
@@ -293,11 +253,11 @@ def _make_info(outgoing: OutgoingSession) -> JsonDict:
     }
 
 
-FORMAT = Format(
-    name=FORMAT_NAME,
-    description="trajectories of mini-SWE-agent",
-    recognizes=recognizes,
-    read=read,
-    write=write,
+FORMAT = make_document_format(
+    FORMAT_NAME,
+    "trajectories of mini-SWE-agent",
+    _is_trajectory,
+    _read_trajectory,
+    write,
     suffix=".traj.json",
 )

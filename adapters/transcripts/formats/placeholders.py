@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
-from ....domain.blocks import AnyBlock, Block, Media, NativePart, Text, ToolCall, ToolResult
+from ....domain.blocks import AnyBlock, Block, Media, Text, ToolCall, ToolResult
 from . import media_text
 
 JsonPath = tuple[str | int, ...]
@@ -125,17 +124,14 @@ def _block_texts(block: AnyBlock) -> Iterator[tuple[str, PlaceholderForm, str | 
             yield block.text, "text", None
 
 
-_NONE: Mapping[int, Any] = MappingProxyType({})
-
-
 def fill_entry(
-    rest: dict[str, Any], blocks: Sequence[AnyBlock], earlier: Mapping[int, Any] = _NONE
+    rest: dict[str, Any], blocks: Sequence[AnyBlock], earlier: Mapping[int, Any] | None = None
 ) -> Any:
     """Return the original entry; `earlier` are the entries before it, by number."""
     entry = rest["entry"]
     for hole in rest["holes"]:
         if "line" in hole:
-            value = get_at_path(earlier[hole["line"]], hole["there"])
+            value = get_at_path((earlier or {})[hole["line"]], hole["there"])
         else:
             value = _block_value(blocks[hole["block"]], hole.get("form", "text"), hole.get("part"))
         if span := hole.get("span"):
@@ -155,37 +151,20 @@ def get_at_path(entry: Any, at: Sequence[str | int]) -> Any:
 
 
 def _block_value(block: AnyBlock, form: PlaceholderForm, part: str | int | None) -> Any:
-    of: AnyBlock | Text | Media | NativePart = block
+    of: Any = block
     if isinstance(block, ToolResult) and not isinstance(block.content, str) and part is not None:
         assert isinstance(part, int), "a part of a result has a number"
         of = block.content[part]
     match form:
         case "text":
-            return _require_text(of)
+            return of.text
         case "json":
-            return json.loads(_require_text(of))
+            return json.loads(of.text)
         case "argument":
-            return json.loads(_require_text(of))[part]
+            return json.loads(of.text)[part]
         case "native":
-            return _native_value(of, part if isinstance(part, str) else None)
+            item = json.loads(of.native.item)
+            return item[part] if isinstance(part, str) else item
     media = of.media if isinstance(of, Block) else of
     assert isinstance(media, Media), "what a hole was made for is there to fill it"
-    match form:
-        case "base64":
-            return media_text.bytes_to_base64(media.data)
-        case "address":
-            return media_text.make_media_address(media)
-        case "words":
-            return media.data.decode()
-
-
-def _require_text(of: AnyBlock | Text | Media | NativePart) -> str:
-    assert not isinstance(of, Media | NativePart), "a text is held by what has one"
-    return of.text
-
-
-def _native_value(of: AnyBlock | Text | Media | NativePart, field: str | None) -> Any:
-    assert not isinstance(of, Text | Media), "neither has an item"
-    assert of.native, "what a hole was made for is there to fill it"
-    item = json.loads(of.native.item)
-    return item if field is None else item[field]
+    return media.data.decode() if form == "words" else media_text.encode_media(media, form)

@@ -90,9 +90,8 @@ class TranscriptSource:
         """
         if self.is_folder or not self._is_json_like:
             return None
-        if len(self.first_values) > 1 and all(
-            isinstance(value, dict) for value in self.first_values
-        ):
+        first = self.first_values
+        if len(first) > 1 and all(isinstance(value, dict) for value in first):
             return None  # a file of lines
         size = self.path.stat().st_size
         if size > MAX_DOCUMENT_BYTES:
@@ -142,12 +141,10 @@ class TranscriptSource:
         try:
             text = str(self.redact(line.number, line.text))
         except RecursionError:
-            return replace(
-                line, raw=b"", source_name=line.digest
-            )  # not kept: a secret may be in it
-        return (
-            line if text == line.text else replace(line, raw=text.encode(), source_name=line.digest)
-        )
+            text = ""  # not kept: a secret may be in it
+        if text == line.text:
+            return line
+        return replace(line, raw=text.encode(), source_name=line.digest)
 
     @cached_property
     def _is_json_like(self) -> bool:

@@ -25,8 +25,8 @@ from .chat_content import (
 )
 from .entry_steps import EntryBlocks, EntryLocation, digest_text
 from .fields import JsonDict, MalformedError, drop_fields, get_field, require_field, require_object
-from .format import Format
-from .json_lines import NestedTooDeeplyError, SourceLine
+from .format import make_document_format
+from .json_lines import NestedTooDeeplyError, SourceLine, encode_document
 from .outgoing import OutgoingEntry, OutgoingMessage, OutgoingSession, read_entry_type
 from .placeholders import (
     MIN_COPY_CHARACTERS,
@@ -37,7 +37,6 @@ from .placeholders import (
     get_at_path,
     make_remainder,
 )
-from .source import TranscriptSource
 from .steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceProblem, UnknownEntry
 
 FORMAT_NAME = "swe-agent-traj"
@@ -57,52 +56,48 @@ _REPEATED_FIELDS: dict[str, JsonPath] = {
     "action": ("action",),
 }
 """Fields of a step, and the fields of the model's message with the same value."""
-_FIRST_TEXT: JsonPath = ("content", 0, "text")
 
 
-def recognizes(source: TranscriptSource) -> bool:
-    first = source.first_line
-    if source.is_folder or not (
-        first is None or (isinstance(first, dict) and "trajectory" in first)
-    ):
-        return False
-    document = source.document
-    match document.value if document else None:
+def _is_trajectory(value: Any) -> bool:
+    match value:
         case {"trajectory": list(), "history": list(), "info": dict()}:
             return True
         case _:
             return False
 
 
-def read(source: TranscriptSource) -> Iterator[ImportStep]:
+def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
     """Yield the history message by message, then the steps, then the remainder."""
-    document = source.document
-    if document is None or document.problem or not isinstance(document.value, dict):
-        problem = document.problem if document else None
-        yield SourceProblem(1, problem or "expected an object")
-        yield EntryEnd("error", document.end if document else 0)
-        return
-    value = document.value
-    history = value["history"] if isinstance(value.get("history"), list) else []
-    steps = value["trajectory"] if isinstance(value.get("trajectory"), list) else []
-    rest = drop_fields(value, "history", "trajectory")
+    history: list[Any] = document.value["history"]
+    rest = drop_fields(document.value, "history", "trajectory")
     named = [rest.get("environment"), rest.get("replay_config")]
-    yield SessionStart(make_trajectory_key(FORMAT_NAME, named, history, document), source.stem)
+    yield SessionStart(make_trajectory_key(FORMAT_NAME, named, history, document), stem)
     reader = _HistoryReader(FORMAT_NAME, document, "history/")
     unkept: set[int] = set()
     yield from read_chat_messages(history, document, reader.read, "history", unkept)
-    run = _StepReader(history, unkept, document, _find_unanswered(reader, rest))
-    yield from run.read_all(steps)
+    # Only its step has the answer to the call that ended the run.
+    is_over = isinstance(status := rest["info"].get("exit_status"), str) and bool(status)
+    final_call = reader.open_calls[0] if is_over and reader.open_calls else ""
+    spoken = (
+        number
+        for number, message in enumerate(history, 1)
+        if isinstance(message, dict) and message.get("role") == "assistant"
+    )
+    kept = {at: message for at, message in enumerate(history, 1) if at not in unkept}
+    for number, step in enumerate(document.value["trajectory"], 1):
+        at = next(spoken, 0)
+        call = final_call if at == reader.last_model_message else ""
+        try:
+            read = _read_step(step, document, kept, (number, at), call)
+        except (MalformedError, NestedTooDeeplyError) as error:
+            raw = document.to_json_or_none(step)
+            key = f"trajectory:{number}:{digest_text(raw)}" if raw else None
+            yield SourceProblem(number, f"trajectory: {error}", key, raw, is_part=True)
+            yield EntryEnd("error", document.end)
+            continue
+        yield read
+        yield EntryEnd("imported", document.end)
     yield from read_surrounding(rest, document, _SWE_AGENT_ENTRY)
-
-
-def _find_unanswered(reader: "_HistoryReader", rest: JsonDict) -> tuple[int, str] | None:
-    """Return the call that ended the run, after its message: only its step has the answer."""
-    match rest.get("info"):
-        case {"exit_status": str(status)} if status and reader.open_calls:
-            return reader.last_model_message, reader.open_calls[0]
-        case _:
-            return None
 
 
 @dataclass(slots=True)
@@ -168,103 +163,69 @@ class _HistoryReader(ChatReader):
         return self.append(pieces, message, whence, raw)
 
 
-@dataclass(frozen=True, slots=True)
-class _StepReader:
-    """The steps of a run; what they repeat of the history becomes references."""
+def _read_step(
+    step: Any, document: SourceLine, history: dict[int, Any], places: tuple[int, int], call: str
+) -> ImportStep:
+    """Return a step without its prompt, and without what the history repeats.
 
-    history: list[Any]
-    unkept_messages: set[int]
-    """Messages that cannot be referred to."""
-    document: SourceLine
-    unanswered_call: tuple[int, str] | None
-    """A call without an answer in the history, after its message's number."""
+    `history` are the kept messages by number, `places` are the numbers of the step and of the
+    model's message, and `call` is its call if only the step has the answer.
+    """
+    number, at = places
+    kept = drop_fields(require_object(step), *_PROMPT_FIELDS)
+    pieces = EntryBlocks()
+    for name, there in _REPEATED_FIELDS.items():
+        pieces.earlier_values += _find_copy(kept, name, history, at, there)
+    observed = kept.get("observation")
+    if call and isinstance(observed, str) and observed:
+        pieces.add_tool_result(call, [(observed, ("observation",))])
+        key = f"step:{number}:{digest_text(document.to_json(kept))}"
+        whence = EntryLocation(FORMAT_NAME, key, document, number, id=f"step:{number}")
+        (append,) = pieces.make_appends(whence, kept)
+        return append
+    if at:
+        pieces.earlier_values += _find_copy(
+            kept, "observation", history, at + 1, ("content",)
+        ) or _find_copy(kept, "observation", history, at + 1, ("content", 0, "text"))
+    raw = document.to_json(make_remainder(kept, pieces.earlier_values))
+    return RawEntry(f"step:{number}:{digest_text(raw)}", _STEP_ENTRY, raw, line=number)
 
-    def read_all(self, steps: list[Any]) -> Iterator[ImportStep]:
-        spoken = (
-            number
-            for number, message in enumerate(self.history, 1)
-            if isinstance(message, dict) and message.get("role") == "assistant"
-        )
-        for number, step in enumerate(steps, 1):
-            message = next(spoken, None)
-            try:
-                read = list(self._read(require_object(step), number, message))
-            except (MalformedError, NestedTooDeeplyError) as error:
-                raw = self._encode(step)
-                key = f"trajectory:{number}:{digest_text(raw)}" if raw else None
-                yield SourceProblem(number, f"trajectory: {error}", key, raw, is_part=True)
-                yield EntryEnd("error", self.document.end)
-                continue
-            yield from read
-            yield EntryEnd("imported", self.document.end)
 
-    def _encode(self, step: Any) -> str | None:
-        try:
-            return self.document.to_json(step)
-        except NestedTooDeeplyError:
-            return None
-
-    def _read(self, step: JsonDict, number: int, spoken: int | None) -> Iterator[ImportStep]:
-        """Yield a step without its prompt, and without what the message `spoken` and its answer
-        hold.
-        """
-        kept = drop_fields(step, *_PROMPT_FIELDS)
-        observed = kept.get("observation")
-        pieces = EntryBlocks()
-        if spoken is not None:
-            for name, there in _REPEATED_FIELDS.items():
-                pieces.earlier_values += self._find_stretch(kept, name, spoken, there)
-        open_at, call = self.unanswered_call or (None, "")
-        if call and open_at == spoken and isinstance(observed, str) and observed:
-            pieces.add_tool_result(call, [(observed, ("observation",))])
-            key = f"step:{number}:{digest_text(self.document.to_json(kept))}"
-            whence = EntryLocation(FORMAT_NAME, key, self.document, number, id=f"step:{number}")
-            yield from pieces.make_appends(whence, kept)
-            return
-        if spoken is not None:
-            pieces.earlier_values += self._find_answer(kept, spoken + 1)
-        raw = self.document.to_json(make_remainder(kept, pieces.earlier_values))
-        yield RawEntry(f"step:{number}:{digest_text(raw)}", _STEP_ENTRY, raw, line=number)
-
-    def _find_answer(self, step: JsonDict, message: int) -> list[EarlierValue]:
-        whole = self._find_stretch(step, "observation", message, ("content",))
-        return whole or self._find_stretch(step, "observation", message, _FIRST_TEXT)
-
-    def _find_stretch(
-        self, step: JsonDict, name: str, message: int, there: JsonPath
-    ) -> list[EarlierValue]:
-        text = step.get(name)
-        if not isinstance(text, str) or len(text) < MIN_COPY_CHARACTERS:
-            return []
-        if message > len(self.history) or message in self.unkept_messages:
-            return []
-        try:
-            whole = get_at_path(self.history[message - 1], there)
-        except (LookupError, TypeError):
-            return []
-        if not isinstance(whole, str) or (start := whole.find(text)) < 0:
-            return []
-        return [EarlierValue((name,), message, there, (start, start + len(text)))]
+def _find_copy(
+    step: JsonDict, name: str, history: dict[int, Any], at: int, there: JsonPath
+) -> list[EarlierValue]:
+    """Return where the message has the text of a field, if it is worth a reference."""
+    text = step.get(name)
+    if not isinstance(text, str) or len(text) < MIN_COPY_CHARACTERS:
+        return []
+    try:
+        whole = get_at_path(history[at], there)
+    except (LookupError, TypeError):
+        return []
+    if not isinstance(whole, str) or (start := whole.find(text)) < 0:
+        return []
+    return [EarlierValue((name,), at, there, (start, start + len(text)))]
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    run = _HistoryWriter(outgoing)
+    run = _HistoryWriter(outgoing, FORMAT_NAME, _SWE_AGENT_ENTRY)
     run.fill()
+    if run.has_new_messages and run.final_answer:
+        run.messages.insert(*run.final_answer)
     around = run.around or {"info": {"exit_status": None, "submission": None, "model_stats": {}}}
-    whole = {**around, "trajectory": run.steps, "history": run.messages}
-    yield json.dumps(whole, ensure_ascii=False, indent=2).encode(errors="replace") + b"\n"
+    own_steps = [run.own_steps[number] for number in sorted(run.own_steps)]
+    steps = [*own_steps, *run.new_steps]
+    yield encode_document({**around, "trajectory": steps, "history": run.messages})
 
 
 class _HistoryWriter(TrajectoryWriter):
-    def __init__(self, outgoing: OutgoingSession) -> None:
-        super().__init__(outgoing, FORMAT_NAME, _SWE_AGENT_ENTRY)
+    def __init__(self, outgoing: OutgoingSession, own: str, around_type: str) -> None:
+        super().__init__(outgoing, own, around_type)
         self.own_steps: dict[int, JsonDict] = {}
         """Steps of the source, by number; the last version of each."""
         self.new_steps: list[JsonDict] = []
-
-    @property
-    def steps(self) -> list[JsonDict]:
-        return [*(self.own_steps[number] for number in sorted(self.own_steps)), *self.new_steps]
+        self.final_answer: tuple[int, JsonDict] | None = None
+        """The answer that only a step has, and its index in the history if the run went on."""
 
     def make_message(self, role: str, content: str | list[JsonDict]) -> JsonDict:
         if role == "system":
@@ -272,16 +233,29 @@ class _HistoryWriter(TrajectoryWriter):
         return _make_message("user", content, "observation", tags=[role])
 
     def restore_entry(self, entry: OutgoingEntry) -> None:
-        origin = entry.outgoing_blocks[0].block.origin
-        rest = entry.remainder
-        if rest is None and read_entry_type(entry) == _STEP_ENTRY:
-            rest = json.loads(entry.raw or "{}")
-        elif rest is None or not origin or not (origin.id or "").startswith("step:"):
+        first = entry.outgoing_blocks[0]
+        origin = first.block.origin
+        if read_entry_type(entry) == _STEP_ENTRY:
+            step = fill_entry(json.loads(entry.raw or "{}"), [], self.restorer.earlier)
+        elif entry.remainder and origin and (origin.id or "").startswith("step:"):
+            step = fill_entry(entry.remainder, [first.block], self.restorer.earlier)
+            if isinstance(first.block, ToolResult) and not first.is_retracted:
+                self._keep_final_answer(first.block)
+        else:
             super().restore_entry(entry)
             return
-        blocks = [said.block for said in entry.outgoing_blocks if entry.remainder is not None]
-        number = (origin and origin.line) or 0
-        self.own_steps[number] = fill_entry(rest, blocks, self.restorer.earlier)
+        self.own_steps[(origin and origin.line) or 0] = step
+
+    def _keep_final_answer(self, result: ToolResult) -> None:
+        match self.messages:
+            case [*_, {"role": "assistant", "tool_calls": [_, *_]}]:
+                ids = [result.tool_call_id]
+                answer = _make_message("tool", result.text, "observation", tool_call_ids=ids)
+            case [*_, {"role": "assistant"}]:
+                answer = _make_message("user", result.text, "observation")
+            case _:
+                return
+        self.final_answer = (len(self.messages), answer)
 
     def add_message(self, message: OutgoingMessage) -> None:
         if message.role is Role.ASSISTANT:
@@ -292,9 +266,8 @@ class _HistoryWriter(TrajectoryWriter):
             blocks = message.blocks
             said = self.make_message(message.role.value, make_chat_content(blocks, self.outgoing))
             named = blocks[0].name if isinstance(blocks[0], Block) else None
-            self.messages.append(
-                said | ({"is_demo": True} if named == _DEMONSTRATION_ENTRY else {})
-            )
+            is_demo = {"is_demo": True} if named == _DEMONSTRATION_ENTRY else {}
+            self.messages.append(said | is_demo)
 
     def _add_assistant(self, message: OutgoingMessage) -> None:
         blocks = message.blocks
@@ -306,18 +279,9 @@ class _HistoryWriter(TrajectoryWriter):
         if calls:
             said["tool_calls"] = make_call_items(calls)
         self.messages.append(said | make_thought_fields(blocks, self.outgoing))
-        self.new_steps.append(
-            {
-                "action": action,
-                "observation": "",
-                "response": text,
-                "thought": text,
-                "state": {},
-                "execution_time": 0.0,
-                "query": [],
-                "extra_info": {},
-            }
-        )
+        step = {"action": action, "observation": "", "response": text, "thought": text}
+        around = {"state": {}, "execution_time": 0.0, "query": [], "extra_info": {}}
+        self.new_steps.append(step | around)
 
     def _add_answers(self, message: OutgoingMessage) -> None:
         for block in message.blocks:
@@ -328,21 +292,20 @@ class _HistoryWriter(TrajectoryWriter):
             ids = [block.tool_call_id]
             self.messages.append(_make_message("tool", content, "observation", tool_call_ids=ids))
             if self.new_steps:
-                before = self.new_steps[-1]["observation"]
-                self.new_steps[-1]["observation"] = (
-                    f"{before}\n{block.text}" if before else block.text
-                )
+                step = self.new_steps[-1]
+                before = step["observation"]
+                step["observation"] = f"{before}\n{block.text}" if before else block.text
 
 
 def _make_message(role: str, content: str | list[JsonDict], kind: str, **more: Any) -> JsonDict:
     return {"role": role, "content": content, "agent": "main", "message_type": kind} | more
 
 
-FORMAT = Format(
-    name=FORMAT_NAME,
-    description="trajectories of SWE-agent",
-    recognizes=recognizes,
-    read=read,
-    write=write,
+FORMAT = make_document_format(
+    FORMAT_NAME,
+    "trajectories of SWE-agent",
+    _is_trajectory,
+    _read_trajectory,
+    write,
     suffix=".traj",
 )

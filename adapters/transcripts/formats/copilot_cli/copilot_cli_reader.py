@@ -7,7 +7,15 @@ from typing import Any
 from .....domain.blocks import Block
 from .....domain.compaction_events import Trigger
 from ..entry_steps import EntryBlocks, EntryLocation, EntrySteps
-from ..fields import JsonDict, MalformedError, drop_fields, find_text, get_field, require_field
+from ..fields import (
+    JsonDict,
+    MalformedError,
+    drop_fields,
+    find_text,
+    get_field,
+    require_field,
+    require_object,
+)
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..source import TranscriptSource
 from ..steps import (
@@ -87,9 +95,7 @@ class CopilotReader:
         return []
 
     def _read_event(self, entry: EntrySteps, line: SourceLine) -> None:
-        event = line.value
-        if not isinstance(event, dict):
-            raise MalformedError("expected an object")
+        event = require_object(line.value)
         kind = require_field(event, "type", str)
         data = require_field(event, "data", dict)
         id = get_field(event, "id", str) or line.digest
@@ -181,24 +187,26 @@ class CopilotReader:
         self, entry: EntrySteps, line: SourceLine, kind: str, data: JsonDict, id: str
     ) -> None:
         told: JsonDict = line.value
+        asked: JsonDict = {}
         match kind, data:
             case "tool.execution_start", {"toolCallId": str(call), "arguments": arguments} if (
                 call in self.arguments and self.arguments[call] == arguments
             ):
                 # The request event holds them, and export restores them from there.
                 told = told | {"data": drop_fields(data, "arguments")}
+            case "system.message", {"content": str(text)} if text == self.system_prompt:
+                told = told | {"data": drop_fields(data, "content")}
             case "system.message", {"content": str(text)}:
-                if text == self.system_prompt:
-                    told = told | {"data": drop_fields(data, "content")}
                 self.system_prompt = text
-        entry.add(RawEntry(id, kind, line.to_json(told), id, line.number))
-        match kind, data:
-            case "system.message", {"content": str(text)} if "content" in told["data"]:
-                entry.add(RequestParameters(f"{id}:asked", system_prompt=text))
+                asked = {"system_prompt": text}
             case "session.start", {"selectedModel": str(model)}:
-                entry.add(RequestParameters(f"{id}:asked", settings={"model": model}))
+                asked = {"settings": {"model": model}}
             case "session.model_change", {"newModel": str(model)}:
-                entry.add(RequestParameters(f"{id}:asked", settings={"model": model}))
+                asked = {"settings": {"model": model}}
+        entry.add(RawEntry(id, kind, line.to_json(told), id, line.number))
+        if asked:
+            entry.add(RequestParameters(f"{id}:asked", **asked))
+        match kind, data:
             case "session.title_changed", {"title": str(title)}:
                 self.begin = replace(self.begin, title=title)
                 entry.add(self.begin)
@@ -233,16 +241,13 @@ class CopilotReader:
     def _read_call(
         self, data: JsonDict, answer: str, id: str, time: str | None, first: str | None
     ) -> ReportedCall:
-        return ReportedCall(
-            key=f"{id}:call",
-            fields={
-                "call_id": answer,
-                "model": get_field(data, "model", str, "data."),
-                "usage": read_copilot_usage(data),
-                "source_time": time,
-            },
-            first_answer_id=first,
-        )
+        fields = {
+            "call_id": answer,
+            "model": get_field(data, "model", str, "data."),
+            "usage": read_copilot_usage(data),
+            "source_time": time,
+        }
+        return ReportedCall(f"{id}:call", fields, first_answer_id=first)
 
     def _keep_raw(self, entry: EntrySteps, line: SourceLine, kind: str, id: str) -> None:
         entry.add(RawEntry(id, kind, _raw_text(line), id, line.number))
@@ -256,13 +261,12 @@ def _raw_text(line: SourceLine) -> str:
 def _is_event(value: Any) -> bool:
     match value:
         case {"type": str(kind), "data": dict(), "id": str(), "timestamp": _, "parentId": _}:
-            return (
-                kind in KEPT_EVENT_TYPES
-                or kind in SKIPPED_EVENT_TYPES
-                or kind in _MESSAGE_EVENT_TYPES
-            )
+            return kind in _EVENT_TYPES
         case _:
             return False
 
 
-_MESSAGE_EVENT_TYPES = ("user.message", "assistant.message", "tool.execution_complete")
+_EVENT_TYPES = {
+    *("user.message", "assistant.message", "tool.execution_complete"),
+    *(*KEPT_EVENT_TYPES, *SKIPPED_EVENT_TYPES),
+}

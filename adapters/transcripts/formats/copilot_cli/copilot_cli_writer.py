@@ -44,8 +44,7 @@ class CopilotEventWriter:
         self.turns = 0
 
     def write_events(self) -> Iterator[JsonDict]:
-        own = self.outgoing.source == FORMAT_NAME and not self.outgoing.is_view
-        if not own:
+        if self.outgoing.source != FORMAT_NAME or self.outgoing.is_view:
             yield from self._make_header()
         for one in group_own_entries(self.outgoing, FORMAT_NAME):
             if isinstance(one, OutgoingEntry):
@@ -166,12 +165,10 @@ class CopilotEventWriter:
         yield self._make_event("assistant.turn_start", begun, at, f"{first.position}/start")
         yield self._make_event("assistant.message", data, at, first.position)
         for request in requests:
-            started = {
-                "toolCallId": request["toolCallId"],
-                "toolName": request["name"],
-                "arguments": request["arguments"],
-            }
-            place = f"{first.position}/{request['toolCallId']}"
+            call = request["toolCallId"]
+            started = {"toolCallId": call, "toolName": request["name"]}
+            started["arguments"] = request["arguments"]
+            place = f"{first.position}/{call}"
             yield self._make_event("tool.execution_start", started, at, place)
         yield self._make_event("assistant.turn_end", begun, at, f"{first.position}/end")
 
@@ -225,17 +222,11 @@ class CopilotEventWriter:
         return [{"type": "blob", "data": data, "mimeType": media.mime} | name]
 
     def _make_event(self, kind: str, data: JsonDict, at: datetime, place: object) -> JsonDict:
-        id = self._make_id(place)
-        event = {
-            "type": kind,
-            "data": data,
-            "id": id,
-            "timestamp": to_iso(at),
-            "parentId": self.last,
-        }
+        id, above = self._make_id(place), self.last
         self.last = id
         self.written.add(id)
-        return event
+        event = {"type": kind, "data": data, "id": id, "timestamp": to_iso(at)}
+        return event | {"parentId": above}
 
     def _make_id(self, place: object) -> str:
         return str(uuid5(NAMESPACE_URL, f"{self.outgoing.key}/{place}"))

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ToolCall, ToolResult
+from .....domain.blocks import AnyBlock, ToolCall, ToolResult
 from .....domain.session_events import Usage
 from .. import json_lines
 from ..fields import JsonDict
@@ -19,11 +19,18 @@ from ..outgoing import (
     get_block_time,
     group_own_entries,
     make_session_uuid,
+    read_entry_type,
     to_iso,
 )
 from ..placeholders import fill_entry
 from ..summary_mark import SUMMARY_MARK
-from .parts import make_inline_part, make_summary_text, make_user_part
+from .parts import (
+    make_call_arguments,
+    make_response,
+    make_spoken_texts,
+    make_summary_text,
+    make_user_part,
+)
 
 FORMAT_NAME = "gemini-cli"
 GEMINI_SESSION_ENTRY = "session"
@@ -81,13 +88,9 @@ class GeminiDocument:
                 piece = fill_entry(entry.remainder, [one.block for one in entry.outgoing_blocks])
                 self.pieces.setdefault(origin.id, []).append((piece, block))
                 self._place_piece(self.messages[origin.id], piece, block)
-        elif isinstance(block, Block) and block.name == GEMINI_SESSION_ENTRY:
+        elif (kind := read_entry_type(entry)) == GEMINI_SESSION_ENTRY:
             self.header = json.loads(block.text)
-        elif (
-            isinstance(block, Block)
-            and (block.name or "").startswith(GEMINI_MESSAGE_PREFIX)
-            and origin.id
-        ):
+        elif kind.startswith(GEMINI_MESSAGE_PREFIX) and origin.id:
             self.messages[origin.id] = json.loads(block.text)
             # A repeated message keeps the pieces that were added to it before.
             for piece, held in self.pieces.get(origin.id, []):
@@ -124,74 +127,51 @@ class GeminiDocument:
         parts = [make_user_part(block) for block in message.blocks]
         is_text = len(parts) == 1 and parts[0].keys() == {"text"}
         content: Any = parts[0]["text"] if is_text else parts
-        self._add_entry(
-            self._make_id(first.position),
-            "user",
-            to_iso(get_block_time(first)),
-            {"content": content},
-        )
+        at = to_iso(get_block_time(first))
+        self._add_entry(self._make_id(first.position), "user", at, {"content": content})
 
     def _add_gemini(self, message: OutgoingMessage) -> None:
         """In one message, text precedes calls, so text after calls starts another message."""
-        spoken: list[OutgoingBlock] = []
-        called: list[OutgoingBlock] = []
+        groups: list[tuple[list[OutgoingBlock], list[OutgoingBlock]]] = [([], [])]
         for said in message.outgoing_blocks:
             if isinstance(said.block, ToolCall):
-                called.append(said)
+                groups[-1][1].append(said)
                 continue
+            if groups[-1][1]:
+                groups.append(([], []))
+            groups[-1][0].append(said)
+        for spoken, called in groups:
+            first = (spoken or called)[0]
+            at = to_iso(get_block_time(first))
+            told = make_spoken_texts([said.block for said in spoken], self.outgoing)
+            fields: JsonDict = {
+                "content": "\n\n".join(text for text, is_thought in told if not is_thought),
+                "thoughts": [
+                    {"subject": "", "description": text, "timestamp": at}
+                    for text, is_thought in told
+                    if is_thought
+                ],
+            }
+            # The last message has the call that the model's answer came from.
+            call = message.call if spoken is groups[-1][0] else None
+            if call and call.usage:
+                fields["tokens"] = _make_tokens(call.usage)
+            if known := (call and call.model) or self.outgoing.model:
+                fields["model"] = known
             if called:
-                self._add_answer(spoken, called, None)
-                spoken, called = [], []
-            spoken.append(said)
-        usage = message.call.usage if message.call else None
-        self._add_answer(spoken, called, usage, (message.call and message.call.model) or None)
-
-    def _add_answer(
-        self,
-        spoken: list[OutgoingBlock],
-        called: list[OutgoingBlock],
-        usage: Usage | None,
-        model: str | None = None,
-    ) -> None:
-        first = (spoken or called)[0]
-        at = to_iso(get_block_time(first))
-        texts: list[str] = []
-        thoughts: list[JsonDict] = []
-        for said in spoken:
-            block = said.block
-            assert isinstance(block, Block)
-            if block.kind is not Kind.THINKING:
-                if block.text:
-                    texts.append(block.text)
-                else:
-                    self.outgoing.count_loss("a provider's own items")
-                continue
-            if block.native:
-                self.outgoing.count_loss("a provider's own reasoning items")
-            if block.text:
-                thoughts.append({"subject": "", "description": block.text, "timestamp": at})
-        fields: JsonDict = {"content": "\n\n".join(texts), "thoughts": thoughts}
-        fields |= {"tokens": _make_tokens(usage)} if usage else {}
-        if known := model or self.outgoing.model:
-            fields["model"] = known
-        if calls := [self._make_call(said) for said in called]:
-            fields["toolCalls"] = calls
-        self._add_entry(self._make_id(first.position), "gemini", at, fields)
+                fields["toolCalls"] = [self._make_call(said) for said in called]
+            self._add_entry(self._make_id(first.position), "gemini", at, fields)
 
     def _make_call(self, said: OutgoingBlock) -> JsonDict:
         block = said.block
         assert isinstance(block, ToolCall)
-        arguments = block.parse_arguments()
-        if "_raw" in arguments:
-            self.outgoing.count_loss("tool arguments that are not a JSON object")
-        call: JsonDict = {
+        call = self.calls[block.tool_call_id] = {
             "id": block.tool_call_id,
             "name": block.name,
-            "args": arguments,
+            "args": make_call_arguments(block, self.outgoing),
             "status": "scheduled",
             "timestamp": to_iso(get_block_time(said)),
         }
-        self.calls[block.tool_call_id] = call
         return call
 
     def _add_result(self, said: OutgoingBlock) -> None:
@@ -201,19 +181,12 @@ class GeminiDocument:
         if call is None:
             self.outgoing.count_loss("tool results without a call")
             return
-        response: JsonDict = {
-            "id": call.get("id"),
-            "name": call.get("name"),
-            "response": {"error" if result.is_error else "output": result.text},
+        response, media = make_response(result, call.get("id"), call.get("name"), self.outgoing)
+        call |= {
+            "status": "error" if result.is_error else "success",
+            "result": [{"functionResponse": response}, *media],
+            "timestamp": to_iso(get_block_time(said)),
         }
-        parts: list[JsonDict] = [{"functionResponse": response}]
-        for part in () if isinstance(result.content, str) else result.content:
-            if isinstance(part, Media):
-                parts.append(make_inline_part(part))
-            elif isinstance(part, NativePart):
-                self.outgoing.count_loss("parts of tool results in a provider's own form")
-        call |= {"status": "error" if result.is_error else "success", "result": parts}
-        call["timestamp"] = to_iso(get_block_time(said))
 
     def _add_entry(self, id: str, kind: str, at: str, fields: JsonDict) -> None:
         self.messages[id] = {"id": id, "timestamp": at, "type": kind} | fields

@@ -2,37 +2,45 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ToolCall, ToolResult
+from .....domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from .....domain.compaction_events import Trigger
 from .. import json_lines
 from ..entry_steps import EntryBlocks, EntryLocation, EntrySteps, digest_text, read_entry_steps
-from ..fields import JsonDict, MalformedError, drop_fields, get_field, require_field
-from ..format import Format
-from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..fields import (
+    JsonDict,
+    MalformedError,
+    drop_fields,
+    get_field,
+    require_field,
+    require_object,
+)
+from ..format import make_document_format
+from ..json_lines import SourceLine
 from ..outgoing import (
     OutgoingCompaction,
     OutgoingEntry,
     OutgoingMessage,
     OutgoingSession,
     group_own_entries,
+    read_entry_type,
 )
-from ..placeholders import JsonPath, Placeholder, fill_entry
-from ..source import TranscriptSource
-from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart, SourceCompaction, SourceProblem
+from ..placeholders import JsonPath, fill_entry
+from ..steps import ImportStep, RawEntry, SessionStart, SourceCompaction
 from ..summary_mark import SUMMARY_MARK, find_marked_summary
 from .parts import (
     classify_gemini_text,
     is_snapshot,
-    make_inline_part,
+    make_call_arguments,
     make_media_placeholders,
+    make_response,
     make_result_content,
+    make_spoken_texts,
     make_summary_text,
     make_user_part,
     read_function_response,
-    read_media_part,
+    require_media_part,
 )
 
 FORMAT_NAME = "gemini-history"
@@ -68,18 +76,16 @@ class GeminiContents:
                 self._add_message(one)
 
     def _restore(self, entry: OutgoingEntry) -> None:
-        block = entry.outgoing_blocks[0].block
-        for said in entry.outgoing_blocks:
-            if isinstance(said.block, ToolCall):
-                self.names[said.block.tool_call_id] = said.block.name
+        said = entry.outgoing_blocks
+        for one in said:
+            if isinstance(one.block, ToolCall):
+                self.names[one.block.tool_call_id] = one.block.name
         if entry.remainder is not None:
-            if not all(said.is_retracted for said in entry.outgoing_blocks):
-                self.contents.append(
-                    fill_entry(entry.remainder, [said.block for said in entry.outgoing_blocks])
-                )
-        elif isinstance(block, Block) and block.name == CHECKPOINT_ENTRY:
+            if not all(one.is_retracted for one in said):
+                self.contents.append(fill_entry(entry.remainder, [one.block for one in said]))
+        elif (kind := read_entry_type(entry)) == CHECKPOINT_ENTRY:
             self.around = json.loads(entry.raw or "{}")
-        elif isinstance(block, Block) and (block.name or "").startswith("content/"):
+        elif kind.startswith("content/"):
             self.contents.append(json.loads(entry.raw or "{}"))
 
     def _add_message(self, message: OutgoingMessage | OutgoingCompaction) -> None:
@@ -95,40 +101,25 @@ class GeminiContents:
             parts = [make_user_part(block) for block in message.blocks]
             self.contents.append({"role": "user", "parts": parts})
 
-    def _make_parts(self, block: Any) -> Iterator[JsonDict]:
-        match block:
-            case ToolCall(tool_call_id=id, name=name):
-                self.names[id] = name
-                arguments = block.parse_arguments()
-                if "_raw" in arguments:
-                    self.outgoing.count_loss("tool arguments that are not a JSON object")
-                yield {"functionCall": {"id": id, "name": name, "args": arguments}}
-            case Block(kind=Kind.THINKING, text=text, native=native):
-                if native:
-                    self.outgoing.count_loss("a provider's own reasoning items")
-                if text:
-                    yield {"text": text, "thought": True}
-            case Block(text=text) if text:
-                yield {"text": text}
-            case _:
-                self.outgoing.count_loss("a provider's own items")
+    def _make_parts(self, block: AnyBlock) -> Iterator[JsonDict]:
+        if isinstance(block, ToolCall):
+            self.names[block.tool_call_id] = block.name
+            arguments = make_call_arguments(block, self.outgoing)
+            call = {"id": block.tool_call_id, "name": block.name, "args": arguments}
+            yield {"functionCall": call}
+            return
+        for text, is_thought in make_spoken_texts([block], self.outgoing):
+            yield {"text": text, "thought": True} if is_thought else {"text": text}
 
     def _add_answer(self, message: OutgoingMessage) -> None:
         """Group the responses to the calls of one content in the next content."""
         parts: list[JsonDict] = []
-        for said in message.outgoing_blocks:
-            result = said.block
+        for result in message.blocks:
             assert isinstance(result, ToolResult)
             id = result.tool_call_id
-            response: JsonDict = {
-                "id": id,
-                "name": self.names.get(id, "unknown"),
-                "response": {"error" if result.is_error else "output": result.text},
-            }
-            more = () if isinstance(result.content, str) else result.content
-            if any(isinstance(part, NativePart) for part in more):
-                self.outgoing.count_loss("parts of tool results in a provider's own form")
-            if media := [make_inline_part(part) for part in more if isinstance(part, Media)]:
+            name = self.names.get(id, "unknown")
+            response, media = make_response(result, id, name, self.outgoing)
+            if media:
                 response["parts"] = media
             parts.append({"functionResponse": response})
         match self.contents[-1:]:
@@ -142,38 +133,39 @@ _ROLES = ("user", "model", "function")
 _NATIVE_PARTS = ("executableCode", "codeExecutionResult")
 
 
-def recognizes(source: TranscriptSource) -> bool:
-    document = source.document
-    match document.value if document else None:
+def _is_history(value: Any) -> bool:
+    match value.get("history") if isinstance(value, dict) else value:
         case [{"role": _, "parts": list()}, *_] as contents:
-            return any(_is_content(content) for content in contents)
-        case {"history": [{"role": _, "parts": list()}, *_] as contents}:
             return any(_is_content(content) for content in contents)
         case _:
             return False
 
 
-def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    line = source.document
-    if line is None or line.problem:
-        yield SourceProblem(1, (line and line.problem) or "not one JSON array")
-        yield EntryEnd("error", line.end if line else source.size)
-        return
-    yield SessionStart(_make_key(line))
-    yield from GeminiHistoryReader(line).read_steps()
+def _is_content(content: Any) -> bool:
+    match content:
+        case {"role": "user" | "model", "parts": [dict(), *_]}:
+            return True
+        case _:
+            return False
 
 
-@dataclass(frozen=True, slots=True)
-class PartLocation:
-    """The path of a part in its content, and the index of its block."""
+def _read_history(line: SourceLine, _stem: str) -> Iterator[ImportStep]:
+    value = line.value
+    contents = value["history"] if isinstance(value, dict) else value
+    yield SessionStart(_make_key(contents, line))
+    if isinstance(value, dict):
+        yield from read_entry_steps(line, 0, _read_checkpoint, value, line)
+    reader = _ContentReader(line)
+    for number, content in enumerate(contents, 1):
+        yield from read_entry_steps(line, number, reader.read, content)
 
-    holes: list[Placeholder]
-    content_index: int
-    block_index: int
-    name: str
+
+def _read_checkpoint(entry: EntrySteps, checkpoint: JsonDict, line: SourceLine) -> None:
+    raw = line.to_json(drop_fields(checkpoint, "history"))
+    entry.add(RawEntry(f"{CHECKPOINT_ENTRY}:{digest_text(raw)}", CHECKPOINT_ENTRY, raw, line=0))
 
 
-class GeminiHistoryReader:
+class _ContentReader:
     """The state of reading a history. Calls are paired by id, or else by name."""
 
     def __init__(self, line: SourceLine) -> None:
@@ -183,39 +175,18 @@ class GeminiHistoryReader:
         self.taken: set[str] = set()
         self.has_said = False
 
-    def read_steps(self) -> Iterator[ImportStep]:
-        contents = self.line.value
-        if isinstance(contents, dict):
-            yield from read_entry_steps(self.line, 0, self._read_checkpoint, contents)
-            contents = contents.get("history")
-        for number, content in enumerate(contents if isinstance(contents, list) else [], 1):
-            yield from read_entry_steps(self.line, number, self._read_content, content)
-
-    def _read_checkpoint(self, entry: EntrySteps, checkpoint: JsonDict) -> None:
-        raw = self.line.to_json(drop_fields(checkpoint, "history"))
-        entry.add(RawEntry(f"{CHECKPOINT_ENTRY}:{digest_text(raw)}", CHECKPOINT_ENTRY, raw, line=0))
-        require_field(checkpoint, "history", list)
-
-    def _read_content(self, entry: EntrySteps, content: Any) -> None:
-        if not isinstance(content, dict):
-            raise MalformedError("expected an object")
-        role = require_field(content, "role", str)
+    def read(self, entry: EntrySteps, content: Any) -> None:
+        role = require_field(require_object(content), "role", str)
         if role not in _ROLES:
             raise MalformedError(f"role: {role!r} is not known")
         parts = require_field(content, "parts", list)
         id = f"{entry.number}:{digest_text(self.line.to_json(content))}"
         pieces = EntryBlocks()
         for index, part in enumerate(parts):
-            name = f"{entry.number}-{index}"
-            place = PartLocation(pieces.placeholders, index, len(pieces.blocks), name)
             try:
-                block = self._read_part(entry, part, role, place)
+                self._read_part(entry, pieces, require_object(part), role, index)
             except MalformedError as error:
-                raw = self.line.to_json(part)
-                entry.add_problem(f"parts[{index}]: {error}", raw)
-                continue
-            if block is not None:
-                pieces.add(block)
+                entry.add_problem(f"parts[{index}]: {error}", self.line.to_json(part))
         found = self._read_compaction(content, id) if len(pieces.blocks) == 1 else None
         if found or not pieces.blocks:
             raw = self.line.to_json(content)
@@ -236,112 +207,88 @@ class GeminiHistoryReader:
         return None
 
     def _read_part(
-        self, entry: EntrySteps, part: Any, role: str, place: PartLocation
-    ) -> AnyBlock | None:
-        if not isinstance(part, dict):
-            raise MalformedError("expected an object")
-        at: JsonPath = ("parts", place.content_index)
+        self, entry: EntrySteps, pieces: EntryBlocks, part: JsonDict, role: str, index: int
+    ) -> None:
+        """Add the block of a part, if it has one; the rest stays in the remainder."""
+        at: JsonPath = ("parts", index)
+        name = f"{entry.number}-{index}"
         match part:
             case {"functionCall": call}:
-                return self._read_call(call, place)
+                self._read_call(pieces, require_object(call, "functionCall: "), at, name)
             case {"functionResponse": response}:
-                return self._read_response(response, place)
+                told = require_object(response, "functionResponse: ")
+                self._read_response(pieces, told, at, name)
             case {"text": _}:
-                return self._read_text(part, role, place)
+                _read_text(pieces, part, role, at)
             case {"inlineData": _} | {"fileData": _} if role == "user":
-                media = read_media_part(part)
-                if media is None:
-                    raise MalformedError("expected a mimeType and data, or a fileUri")
-                place.holes.extend(
-                    make_media_placeholders(part, media, at, block=place.block_index)
-                )
-                return Block(kind=Kind(media.type), media=media)
+                media = require_media_part(part)
+                block = len(pieces.blocks)
+                pieces.placeholders += make_media_placeholders(part, media, at, block=block)
+                pieces.add(Block(kind=Kind(media.type), media=media))
             case _ if any(name in part for name in _NATIVE_PARTS):
-                place.holes.append(Placeholder(at, "json", block_index=place.block_index))
-                return Block.note(self.line.to_json(part), name="code")
+                pieces.add_json(Block.note(self.line.to_json(part), name="code"), at)
             case {"thoughtSignature": _} if len(part) == 1:
-                return None  # it stays in the remainder of the content
+                pass
             case _:
-                kind = "part/" + "+".join(sorted(part))
-                entry.add_unknown(kind, self.line.to_json(part))
-                return None
+                entry.add_unknown("part/" + "+".join(sorted(part)), self.line.to_json(part))
 
-    def _read_text(self, part: JsonDict, role: str, place: PartLocation) -> Block | None:
-        text = require_field(part, "text", str)
-        if not text:
-            return None
-        if role != "model" and (found := find_marked_summary(part, text)):
-            # Its mark stays in the remainder of the content.
-            return Block.developer(found.text, name="summary")
-        place.holes.append(
-            Placeholder(("parts", place.content_index, "text"), block_index=place.block_index)
-        )
-        if role == "model":
-            return Block.thinking(text) if part.get("thought") is True else Block.assistant(text)
-        if is_snapshot(text):
-            return Block.developer(text, name="summary")
-        return Block(kind=classify_gemini_text(text), text=text)
-
-    def _read_call(self, call: Any, place: PartLocation) -> ToolCall:
-        if not isinstance(call, dict):
-            raise MalformedError("functionCall: expected an object")
+    def _read_call(self, pieces: EntryBlocks, call: JsonDict, at: JsonPath, place: str) -> None:
         name = require_field(call, "name", str, "functionCall.")
         told = get_field(call, "id", str, "functionCall.") or None
         arguments = get_field(call, "args", dict, "functionCall.")
-        if arguments is not None:
-            at = ("parts", place.content_index, "functionCall", "args")
-            place.holes.append(Placeholder(at, "json", block_index=place.block_index))
-        known = told if told and told not in self.taken else f"{told or 'call'}-{place.name}"
+        known = told if told and told not in self.taken else f"{told or 'call'}-{place}"
         self.taken.add(known)
         self.open.setdefault(told or f"name:{name}", []).append(known)
-        return ToolCall(tool_call_id=known, name=name, arguments=self.line.to_json(arguments or {}))
+        text = self.line.to_json(arguments or {})
+        made = ToolCall(tool_call_id=known, name=name, arguments=text)
+        pieces.add_json(made, None if arguments is None else (*at, "functionCall", "args"))
 
-    def _read_response(self, response: Any, place: PartLocation) -> ToolResult:
-        if not isinstance(response, dict):
-            raise MalformedError("functionResponse: expected an object")
+    def _read_response(
+        self, pieces: EntryBlocks, response: JsonDict, at: JsonPath, place: str
+    ) -> None:
         told = get_field(response, "id", str, "functionResponse.") or None
         name = require_field(response, "name", str, "functionResponse.")
-        at = ("parts", place.content_index, "functionResponse")
-        answer = read_function_response(response, at, self.line, block=place.block_index)
-        place.holes.extend(answer.holes)
+        where, block = (*at, "functionResponse"), len(pieces.blocks)
+        answer = read_function_response(response, where, self.line, block=block)
         waiting = self.open.get(told or f"name:{name}")
         # A response without a call is refused later, and kept as a note.
-        known = waiting.pop(0) if waiting else told or f"response-{place.name}"
+        known = waiting.pop(0) if waiting else told or f"response-{place}"
         said = make_result_content(answer.parts)
-        return ToolResult(tool_call_id=known, content=said, is_error=answer.is_error)
+        pieces.placeholders += answer.holes
+        pieces.add(ToolResult(tool_call_id=known, content=said, is_error=answer.is_error))
 
 
-def _make_key(line: SourceLine) -> str:
+def _read_text(pieces: EntryBlocks, part: JsonDict, role: str, at: JsonPath) -> None:
+    text = require_field(part, "text", str)
+    if not text:
+        return
+    place = (*at, "text")
+    if role == "model":
+        make = Block.thinking if part.get("thought") is True else Block.assistant
+        pieces.add(make(text), place)
+    elif found := find_marked_summary(part, text):
+        # Its mark stays in the remainder of the content.
+        pieces.add(Block.developer(found.text, name="summary"))
+    elif is_snapshot(text):
+        pieces.add(Block.developer(text, name="summary"), place)
+    else:
+        pieces.add(Block(kind=classify_gemini_text(text), text=text), place)
+
+
+def _make_key(contents: list[Any], line: SourceLine) -> str:
     """Return a key from the start of a history, which has no id, up to the model's first text.
 
     A checkpoint saved later under another name thus continues the same session.
     """
-    value = line.value
-    contents = value.get("history") if isinstance(value, dict) else value
     begins: list[Any] = []
-    for content in contents if isinstance(contents, list) else []:
+    for content in contents:
         begins.append(content)
         if isinstance(content, dict) and content.get("role") == "model":
             break
-    try:
-        return f"gemini-{digest_text(line.to_json(begins))}"
-    except NestedTooDeeplyError:
-        return f"gemini-{line.digest.removeprefix('line:')}"
+    told = line.to_json_or_none(begins)
+    return f"gemini-{digest_text(told) if told else line.digest.removeprefix('line:')}"
 
 
-def _is_content(content: Any) -> bool:
-    match content:
-        case {"role": "user" | "model", "parts": [dict(), *_]}:
-            return True
-        case _:
-            return False
-
-
-FORMAT = Format(
-    name=FORMAT_NAME,
-    description="histories of the Gemini API",
-    recognizes=recognizes,
-    read=read,
-    write=write,
-    suffix=".json",
+FORMAT = make_document_format(
+    FORMAT_NAME, "histories of the Gemini API", _is_history, _read_history, write
 )

@@ -1,11 +1,21 @@
 """Converts the parts of a Gemini API content: texts, calls, responses and bytes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, Text
+from .....domain.blocks import (
+    AnyBlock,
+    Block,
+    Kind,
+    Media,
+    NativePart,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from .....projections.rendering import summary_message
 from .. import media_text
-from ..fields import JsonDict, get_field, require_field
+from ..fields import JsonDict, MalformedError, get_field, require_field
 from ..json_lines import SourceLine
 from ..outgoing import OutgoingCompaction, OutgoingSession
 from ..placeholders import JsonPath, Placeholder
@@ -44,6 +54,13 @@ def read_media_part(part: JsonDict) -> Media | None:
             return Media(type=media_text.media_kind_of(known), mime=known, url=uri)
         case _:
             return None
+
+
+def require_media_part(part: JsonDict, within: str = "") -> Media:
+    media = read_media_part(part)
+    if media is None:
+        raise MalformedError(f"{within}expected a mimeType and data, or a fileUri")
+    return media
 
 
 def make_media_placeholders(
@@ -118,3 +135,38 @@ def make_user_part(block: AnyBlock) -> JsonDict:
     if isinstance(block, Block) and block.media:
         return make_inline_part(block.media)
     return {"text": make_user_text(block), **make_summary_mark(block)}
+
+
+def make_call_arguments(call: ToolCall, outgoing: OutgoingSession) -> JsonDict:
+    arguments = call.parse_arguments()
+    if "_raw" in arguments:
+        outgoing.count_loss("tool arguments that are not a JSON object")
+    return arguments
+
+
+def make_response(
+    result: ToolResult, id: object, name: object, outgoing: OutgoingSession
+) -> tuple[JsonDict, list[JsonDict]]:
+    """Return the response of a tool, and its media."""
+    said = {"error" if result.is_error else "output": result.text}
+    parts = () if isinstance(result.content, str) else result.content
+    if count := sum(isinstance(part, NativePart) for part in parts):
+        outgoing.count_loss("parts of tool results in a provider's own form", count)
+    media = [make_inline_part(part) for part in parts if isinstance(part, Media)]
+    return {"id": id, "name": name, "response": said}, media
+
+
+def make_spoken_texts(
+    blocks: Sequence[AnyBlock], outgoing: OutgoingSession
+) -> list[tuple[str, bool]]:
+    """Return the texts of the model, each with whether it is a thought."""
+    found: list[tuple[str, bool]] = []
+    for block in blocks:
+        is_thought = block.kind is Kind.THINKING
+        if is_thought and block.native:
+            outgoing.count_loss("a provider's own reasoning items")
+        if block.text:
+            found.append((block.text, is_thought))
+        elif not is_thought:
+            outgoing.count_loss("a provider's own items")
+    return found

@@ -1,15 +1,10 @@
 """Reads and writes opencode session exports, with compactions and sub-agents."""
 
-from ..format import Format
+from ..format import make_document_format
 from .message_parts import FORMAT_NAME
-from .opencode_reader import read, recognizes
+from .opencode_reader import is_export, read_export
 from .opencode_writer import write
 
-FORMAT = Format(
-    name=FORMAT_NAME,
-    description="exported sessions of opencode",
-    recognizes=recognizes,
-    read=read,
-    write=write,
-    suffix=".json",
+FORMAT = make_document_format(
+    FORMAT_NAME, "exported sessions of opencode", is_export, read_export, write
 )

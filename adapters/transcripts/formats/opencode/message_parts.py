@@ -1,13 +1,14 @@
 """Converts the parts of an opencode message."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .....domain.blocks import Block, Kind, Media, Native, Origin, Text, ToolCall, ToolResult
 from .....domain.record import MAX_COUNT
 from .....domain.session_events import Usage
 from .. import media_text
+from ..entry_steps import EntrySteps
 from ..fields import JsonDict, drop_fields, get_field, require_field
 from ..json_lines import SourceLine
 from ..placeholders import JsonPath, Placeholder, make_remainder
@@ -26,12 +27,30 @@ ANTHROPIC = "anthropic"
 RESPONSES = "openai-responses"
 
 
+@dataclass(slots=True)
+class OpencodeMessage:
+    id: str
+    index: int
+    info: JsonDict = field(default_factory=dict)
+    role: str | None = None
+    step: int = 0
+    summary: list[str] | None = None
+    """The texts of a message that is the summary of a compaction."""
+    part_ids: list[str] = field(default_factory=list)
+
+    @property
+    def message_id(self) -> str:
+        """The id that the pieces of one answer share."""
+        return f"{self.id}#{self.step}" if self.step else self.id
+
+
 @dataclass(frozen=True, slots=True)
 class OpencodePart:
     item: JsonDict
     id: str
-    number: int
+    entry: EntrySteps
     line: SourceLine
+    message: OpencodeMessage
 
     def make_origin(self, holes: list[Placeholder], entry: JsonDict | None = None) -> Origin:
         """Return the origin of a block, with the remainder of the part, or of `entry` in it."""
@@ -41,7 +60,7 @@ class OpencodePart:
         start = time.get("start") if isinstance(time, dict) else None
         told = str(start) if isinstance(start, int) else None
         rest = self.line.to_json(make_remainder(self.item if entry is None else entry, holes))
-        return Origin(format=FORMAT_NAME, id=self.id, time=told, entry=rest, line=self.number)
+        return Origin(format=FORMAT_NAME, id=self.id, time=told, entry=rest, line=self.entry.number)
 
 
 def read_thought_native(part: JsonDict, text: str) -> Native | None:
@@ -90,7 +109,7 @@ def make_file_block(part: OpencodePart) -> Block | None:
     return Block(kind=Kind(media.type), media=media, name=media.name, origin=origin)
 
 
-def make_tool_call(part: OpencodePart, call: str, message: str) -> ToolCall:
+def make_tool_call(part: OpencodePart, call: str) -> ToolCall:
     """Return the call of a tool part. Its remainder is the part without its result."""
     state = require_field(part.item, "state", dict)
     arguments = require_field(state, "input", dict, "state.")
@@ -100,7 +119,7 @@ def make_tool_call(part: OpencodePart, call: str, message: str) -> ToolCall:
         tool_call_id=call,
         name=require_field(part.item, "tool", str),
         arguments=part.line.to_json(arguments),
-        message_id=message,
+        message_id=part.message.message_id,
         origin=part.make_origin([Placeholder(("state", "input"), "json")], entry),
     )
 
@@ -150,12 +169,13 @@ def read_opencode_usage(owner: JsonDict) -> Usage | None:
     if tokens is None:
         return None
     cache = get_field(tokens, "cache", dict, "tokens.") or {}
-    output = _read_count(tokens, "output", "tokens.")
-    reasoning = _read_count(tokens, "reasoning", "tokens.")
+    read, output, reasoning = (
+        get_field(tokens, name, int, "tokens.") for name in ("input", "output", "reasoning")
+    )
     return Usage(
-        input=_read_count(tokens, "input", "tokens."),
-        cache_read=_read_count(cache, "read", "tokens.cache."),
-        cache_write=_read_count(cache, "write", "tokens.cache."),
+        input=read,
+        cache_read=get_field(cache, "read", int, "tokens.cache."),
+        cache_write=get_field(cache, "write", int, "tokens.cache."),
         output=None if output is None else output + (reasoning or 0),
         reasoning=reasoning,
     )
@@ -169,10 +189,6 @@ def read_cost(owner: JsonDict) -> float | None:
             return float(cost)
         case _:
             return None
-
-
-def _read_count(owner: JsonDict, field: str, within: str) -> int | None:
-    return get_field(owner, field, int, within)
 
 
 def _make_placeholders(
