@@ -163,8 +163,8 @@ class CellBench:
             "own": own.score(seen),
             "own_bound": compute_own_bound(own, seen),
             "lost": tuple(
-                MissedFact(key=one.key, kind=one.kind, call=one.call, position=one.position)
-                for one in measure.find_lost_keys(seen)
+                MissedFact(key=one.key, kind=one.kind, call=one.call, position=one.hidden_in)
+                for one in measure.find_lost(seen)
             ),
         }
 

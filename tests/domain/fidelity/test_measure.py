@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import AnchorKind
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, LostKey
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY, RowKind, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading, find_first_call
 from cutbank.domain.fidelity.visibility import SegmentVisibility
@@ -28,7 +28,7 @@ MEASURE = measure(TALK, (3, 4))
 
 
 def hits(*spells: ViewSegment) -> list[str]:
-    lost = {one.key for one in MEASURE.find_lost_keys(spells)}
+    lost = {one.key for one in MEASURE.find_lost(spells)}
     return [stake.key for stake in MEASURE.stakes if stake.key not in lost]
 
 
@@ -83,12 +83,12 @@ def test_what_a_tool_said_again_counts_loosely_and_lifts_nothing_there() -> None
 
 
 def test_what_was_lost_is_named_with_its_handle() -> None:
-    lost = MEASURE.find_lost_keys([replace(NOTHING, summary="zone_of rows.toml")])
+    lost = MEASURE.find_lost([replace(NOTHING, summary="zone_of rows.toml")])
 
-    assert lost == (
-        LostKey("4711ms", AnchorKind.NUMBER, call=4, position=3),
-        LostKey("zone.py", AnchorKind.PATH, call=4, position=3),
-    )
+    assert [(one.key, one.kind, one.call, one.hidden_in) for one in lost] == [
+        ("4711ms", AnchorKind.NUMBER, 4, 3),
+        ("zone.py", AnchorKind.PATH, 4, 3),
+    ]
 
 
 @given(cut_talks())
@@ -103,8 +103,8 @@ def test_the_full_history_scores_all_and_a_drop_nothing(cut: Cut) -> None:
     assert full.generic_hits == full.generic_stakes
     assert full.loose_hits == full.loose_stakes
     assert none.hits == none.hard_hits == none.uses_hit == none.loose_hits == none.generic_hits == 0
-    assert of.find_lost_keys([WHOLE_HISTORY]) == ()
-    assert len(of.find_lost_keys(dropping(*cut))) == none.stakes
+    assert of.find_lost([WHOLE_HISTORY]) == ()
+    assert len(of.find_lost(dropping(*cut))) == none.stakes
 
 
 @given(cut_talks(), st.data())
@@ -127,7 +127,7 @@ def test_a_hit_is_what_stands_in_the_text_that_was_sent(cut: Cut, data: st.DataO
         for one in spells
     ]
 
-    lost = {(one.key, one.call) for one in of.find_lost_keys(spells)}
+    lost = {(one.key, one.call) for one in of.find_lost(spells)}
 
     for stake in of.stakes:
         sent = sent_at(reading, spells[stake.segment], stake.call)
