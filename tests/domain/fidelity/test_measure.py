@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 
-from fidelity_sessions import TEXTS, Cut, Talk, cut_talks, dropping, measure, talks
+from fidelity_sessions import TEXTS, Cut, Talk, cut_talks, dropping, measure
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY, RowKind, ViewSegment
-from cutbank.domain.fidelity.session_reading import SessionReading, find_first_call
-from cutbank.domain.fidelity.visibility import SegmentVisibility
+from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 
 NOTHING = ViewSegment(call=1, after=10**9, kept=Ranges())
@@ -109,13 +108,16 @@ def test_the_full_history_scores_all_and_a_drop_nothing(cut: Cut) -> None:
 
 @given(cut_talks(), st.data())
 def test_a_hit_is_what_stands_in_the_text_that_was_sent(cut: Cut, data: st.DataObject) -> None:
-    reading, boundaries = cut
+    # Positions lie between the rows, as those of notes do.
+    rows = [replace(row, position=2 * row.position) for row in cut[0].rows.rows]
+    reading = SessionReading(replace(cut[0].rows, rows=rows))
+    boundaries = [replace(one, first_kept=2 * one.first_kept) for one in cut[1]]
     of = FidelityMeasure(reading, boundaries)
-    positions = st.sets(st.sampled_from([row.position for row in reading.rows.rows]))
+    positions = st.sets(st.integers(1, 2 * len(rows) + 2), max_size=12)
     spells = [
         ViewSegment(
             call=boundary.call,
-            after=boundary.first_kept - 1,
+            after=boundary.first_kept - data.draw(st.integers(1, 2)),
             kept=Ranges.of(at for at in data.draw(positions) if at < boundary.first_kept),
             shown={at: data.draw(TEXTS) for at in data.draw(positions)},
             summary=data.draw(TEXTS),
@@ -147,43 +149,3 @@ def sent_at(reading: SessionReading, spell: ViewSegment, call: int) -> str:
 
 
 BY_AGENT = {RowKind.ASSISTANT, RowKind.THINKING, RowKind.TOOL_CALL}
-
-
-@st.composite
-def sights(draw: st.DrawFn) -> SegmentVisibility:
-    """Of sessions with positions between their rows, as notes have them."""
-    talk: Talk = draw(talks())
-    rows = [replace(row, position=2 * row.position) for row in talk.rows]
-    position = st.integers(1, 2 * len(rows) + 2)
-    positions = st.sets(position, max_size=12)
-    spell = ViewSegment(
-        call=1,
-        after=draw(position),
-        kept=Ranges.of(draw(positions)),
-        shown=dict.fromkeys(draw(positions), "in part"),
-    )
-    return SegmentVisibility(spell, SessionReading(replace(talk.read().rows, rows=rows)))
-
-
-@given(sights(), st.data())
-def test_a_call_always_sees_the_rows_of_the_definition(
-    sight: SegmentVisibility, data: st.DataObject
-) -> None:
-    rows, spell = sight.reading.rows.rows, sight.segment
-    places = sorted(data.draw(st.sets(st.integers(0, len(rows) - 1))))
-    call = data.draw(st.integers(1, sight.reading.rows.calls + 1))
-
-    whole = {
-        index
-        for index in places
-        if find_first_call(rows[index]) <= call
-        and (rows[index].position > spell.after or rows[index].position in spell.kept)
-        and rows[index].position not in spell.shown
-    }
-
-    assert sorted(sight.iter_visible_rows(places, call)) == sorted(whole)
-    assert sight.has_any_row(places, call) == bool(whole)
-    assert len(list(sight.iter_partial_texts(places, call))) == sum(
-        rows[index].position in spell.shown and find_first_call(rows[index]) <= call
-        for index in places
-    )
