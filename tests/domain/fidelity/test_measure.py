@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY, RowKind, ViewSegment
-from cutbank.domain.fidelity.session_reading import SessionReading
+from cutbank.domain.fidelity.session_reading import SessionReading, find_first_call
+from cutbank.domain.fidelity.visibility import SegmentVisibility
 from cutbank.domain.ranges import Ranges
 
 NOTHING = ViewSegment(call=1, after=10**9, kept=Ranges())
@@ -114,18 +115,19 @@ def test_a_hit_is_what_stands_in_the_text_that_was_sent(cut: Cut, data: st.DataO
     boundaries = [replace(one, first_kept=2 * one.first_kept) for one in cut[1]]
     of = FidelityMeasure(reading, boundaries)
     positions = st.sets(st.integers(1, 2 * len(rows) + 2), max_size=12)
+    of_rows = st.sets(st.sampled_from([row.position for row in rows]))
     spells = [
         ViewSegment(
             call=boundary.call,
             after=boundary.first_kept - data.draw(st.integers(1, 2)),
             kept=Ranges.of(at for at in data.draw(positions) if at < boundary.first_kept),
-            shown={at: data.draw(TEXTS) for at in data.draw(positions)},
+            shown={at: data.draw(TEXTS) for at in data.draw(of_rows)},
             summary=data.draw(TEXTS),
         )
         for boundary in boundaries
     ]
     spells = [
-        replace(one, shown={at: text for at, text in one.shown.items() if at in one.kept})
+        replace(one, shown={at: text for at, text in one.shown.items() if is_sent_in(one, at)})
         for one in spells
     ]
 
@@ -135,6 +137,16 @@ def test_a_hit_is_what_stands_in_the_text_that_was_sent(cut: Cut, data: st.DataO
         sent = sent_at(reading, spells[stake.segment], stake.call)
         is_sent = stake.key in reading.words.find_carried_keys(sent)
         assert ((stake.key, stake.call) in lost) is not is_sent
+        spell = spells[stake.segment]
+        sight = SegmentVisibility(spell, reading)
+        in_part = [row for row in rows if spell.shown.get(row.position)]
+        assert len([*sight.iter_partial_texts(range(len(rows)), stake.call)]) == sum(
+            find_first_call(row) <= stake.call for row in in_part
+        )
+
+
+def is_sent_in(spell: ViewSegment, position: int) -> bool:
+    return position > spell.after or position in spell.kept
 
 
 def sent_at(reading: SessionReading, spell: ViewSegment, call: int) -> str:
@@ -142,7 +154,7 @@ def sent_at(reading: SessionReading, spell: ViewSegment, call: int) -> str:
     rows = [
         spell.shown.get(row.position, row.text)
         for row in reading.rows.rows
-        if (row.position > spell.after or row.position in spell.kept)
+        if is_sent_in(spell, row.position)
         and (row.call < call if row.kind in BY_AGENT else row.call <= call)
     ]
     return "\n".join([spell.summary, *rows])
