@@ -17,7 +17,6 @@ from ....domain.backtest.cell import CellOutcome, Setup
 from ....domain.errors import CutbankError, PolicyFailedError
 from ....domain.models import ModelFacts
 from ...runtime.sessions.session_store import SessionStore, open_store
-from ...storage.event_log.storage_errors import translate_storage_errors
 from .cells import CellBench
 from .session_log import MeasuredSession, describe_log
 from .worker_messages import (
@@ -102,13 +101,9 @@ def _measure_item(
 
 def _read_log(task: SessionTask) -> MeasuredSession:
     source = task.source
-    if not isinstance(source, SessionLocation):
-        return MeasuredSession.unpack(source)
-    store = _open_store(source.address)
-    with translate_storage_errors(store.name):
-        return MeasuredSession.read(
-            store.session(source.key, namespace=source.namespace, create=False)
-        )
+    if isinstance(source, SessionLocation):
+        return MeasuredSession.find(_open_store(source.address), source)
+    return MeasuredSession.unpack(source)
 
 
 @cache
