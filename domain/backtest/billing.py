@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from ..models import PRICED_TOKENS, ModelFacts, Prices
 from .cell import Bill
+from .totals import add_bills
 
 _CACHE_LIFETIME_S = 300.0
 """Seconds after which a provider drops an unused cache, unless it is paid to keep it."""
@@ -78,79 +79,58 @@ def compute_bill(
     did in the recorded call. Otherwise each prompt is cached whole, a cache is empty after 300
     unused seconds, and without a known time it is warm. Unknown prices give None, never 0.
     """
-    bill = _BillSums()
+    prompts = [0]
+    bills: list[Bill] = []
     for call in calls:
-        bill.add(call)
-        bill.price(call, others.get(call.model, facts) if call.model else facts)
-        bill.price_summaries(call, facts)
-    return bill.to_bill()
+        its_facts = others.get(call.model, facts) if call.model else facts
+        bills.append(_bill_call(call, prompts[-1], its_facts, facts))
+        prompts.append(call.prompt)
+    return add_bills(bills)
 
 
-@dataclass(slots=True)
-class _BillSums:
-    prompt: int = 0
-    hit: int = 0
-    rewritten: int = 0
-    output: int = 0
-    summary_input: int = 0
-    summary_output: int = 0
-    prompt_usd: float = 0.0
-    uncached_usd: float = 0.0
-    output_usd: float = 0.0
-    summaries_usd: float | None = 0.0
-    cached: int = 0
-    """Tokens of the prompt before, which a cache can hold."""
-    hit_in_call: int = 0
-    is_priced: bool = True
+def _bill_call(
+    call: PricedCall, cached: int, facts: ModelFacts | None, summary_facts: ModelFacts | None
+) -> Bill:
+    """Return the cost of one call, and of the summaries right before it.
 
-    def add(self, call: PricedCall) -> None:
-        is_cold = call.gap_s is not None and call.gap_s > _CACHE_LIFETIME_S
-        warm = float(not is_cold) if call.cache is None else call.cache.hit_share
-        more = 0 if call.cache is None else call.cache.extra_read
-        unchanged = min(call.unchanged, call.prompt)
-        self.hit_in_call = min(call.prompt, round(warm * unchanged) + more)
-        self.hit += self.hit_in_call
-        # Tokens added since the call before would have been written anyway.
-        lost = round(warm * max(0, self.cached - unchanged))
-        self.rewritten += min(call.prompt - self.hit_in_call, lost)
-        self.prompt += call.prompt
-        self.output += call.output
-        self.summary_input += call.summary_input
-        self.summary_output += call.summary_output
-        self.cached = call.prompt
-
-    def price(self, call: PricedCall, facts: ModelFacts | None) -> None:
-        prices = facts.find_prices(call.prompt) if facts else None
-        if prices is None:
-            self.is_priced = self.is_priced and not call.prompt and not call.output
-            return
-        rest = call.prompt - self.hit_in_call
+    `cached` are the tokens of the prompt before, which a cache can hold.
+    """
+    is_cold = call.gap_s is not None and call.gap_s > _CACHE_LIFETIME_S
+    warm = float(not is_cold) if call.cache is None else call.cache.hit_share
+    more = 0 if call.cache is None else call.cache.extra_read
+    unchanged = min(call.unchanged, call.prompt)
+    hit = min(call.prompt, round(warm * unchanged) + more)
+    rest = call.prompt - hit
+    # Tokens added since the call before would have been written anyway.
+    lost = round(warm * max(0, cached - unchanged))
+    dollars: dict[str, float | None] = {}
+    if prices := facts.find_prices(call.prompt) if facts else None:
         price = call.cache.price_uncached_token(prices) if call.cache else prices.write_price
-        self.prompt_usd += (self.hit_in_call * prices.read_price + rest * price) / PRICED_TOKENS
-        self.uncached_usd += call.prompt * prices.input / PRICED_TOKENS
-        self.output_usd += call.output * prices.output / PRICED_TOKENS
+        dollars = {
+            "prompt_usd": (hit * prices.read_price + rest * price) / PRICED_TOKENS,
+            "uncached_usd": call.prompt * prices.input / PRICED_TOKENS,
+            "output_usd": call.output * prices.output / PRICED_TOKENS,
+        }
+    elif not call.prompt and not call.output:
+        dollars = dict.fromkeys(("prompt_usd", "uncached_usd", "output_usd"), 0.0)
+    return Bill(
+        prompt_tokens=call.prompt,
+        hit_tokens=hit,
+        written_tokens=rest,
+        rewritten_tokens=min(rest, lost),
+        output_tokens=call.output,
+        summary_input_tokens=call.summary_input,
+        summary_output_tokens=call.summary_output,
+        summaries_usd=_price_summaries(call, summary_facts),
+        **dollars,
+    )
 
-    def price_summaries(self, call: PricedCall, facts: ModelFacts | None) -> None:
-        if not call.summary_input and not call.summary_output:
-            return
-        prices = facts.find_prices(call.summary_input) if facts else None
-        if prices is None or self.summaries_usd is None:
-            self.summaries_usd = None
-            return
-        dollars = call.summary_input * prices.input + call.summary_output * prices.output
-        self.summaries_usd += dollars / PRICED_TOKENS
 
-    def to_bill(self) -> Bill:
-        return Bill(
-            prompt_tokens=self.prompt,
-            hit_tokens=self.hit,
-            written_tokens=self.prompt - self.hit,
-            rewritten_tokens=self.rewritten,
-            output_tokens=self.output,
-            summary_input_tokens=self.summary_input,
-            summary_output_tokens=self.summary_output,
-            prompt_usd=self.prompt_usd if self.is_priced else None,
-            uncached_usd=self.uncached_usd if self.is_priced else None,
-            summaries_usd=self.summaries_usd,
-            output_usd=self.output_usd if self.is_priced else None,
-        )
+def _price_summaries(call: PricedCall, facts: ModelFacts | None) -> float | None:
+    if not call.summary_input and not call.summary_output:
+        return 0.0
+    prices = facts.find_prices(call.summary_input) if facts else None
+    if prices is None:
+        return None
+    dollars = call.summary_input * prices.input + call.summary_output * prices.output
+    return dollars / PRICED_TOKENS

@@ -1,26 +1,18 @@
 """Measures how much of what was needed later a policy's views still carried."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from .anchors import Anchor, AnchorKind, list_carried_keys
+from .anchors import Anchor, list_carried_keys
 from .file_touches import RepeatedRead
 from .later_references import LaterReference, RowBoundary, iter_candidate_stakes
-from .plain_words import WordPair
-from .prose import Constraint
+from .prose import Constraint, RepeatedPair
 from .rows import ViewSegment
 from .scores import Scores
 from .session_reading import SessionReading
 from .visibility import SegmentVisibility, SessionVisibility
-
-
-class PairReference(NamedTuple):
-    """The first use, in a segment, of a pair of words that is otherwise only in hidden history."""
-
-    call: int
-    pair: WordPair
 
 
 class HiddenFiles(NamedTuple):
@@ -32,11 +24,7 @@ class HiddenFiles(NamedTuple):
     """Files that were read and never modified."""
 
 
-class HiddenRules(NamedTuple):
-    """The users' rules that are completely hidden."""
-
-    call: int
-    rules: tuple[Constraint, ...]
+_RepeatT = TypeVar("_RepeatT", RepeatedPair, RepeatedRead)
 
 
 class SecondaryMeasures:
@@ -53,11 +41,6 @@ class SecondaryMeasures:
         summaries = {sight.segment.summary: sight for sight in reversed(visibilities.all)}
         told = [sight for text, sight in summaries.items() if text]
         files = [(visibilities.find(at.call), at) for at in self.hidden_files]
-        rules = [
-            (visibilities.find(at.call), at.call, rule)
-            for at in self.hidden_rules
-            for rule in at.rules
-        ]
         return Scores(
             context_hits=sum(
                 self._is_context_kept(visibilities.find(hit.call), hit) for hit in hits
@@ -71,8 +54,11 @@ class SecondaryMeasures:
             modified_named=sum(_count_named(sight, at.modified, at.call) for sight, at in files),
             read=sum(len(at.read) for _, at in files),
             read_named=sum(_count_named(sight, at.read, at.call) for sight, at in files),
-            constraints=len(rules),
-            constraints_kept=sum(_is_rule_kept(*rule) for rule in rules),
+            constraints=len(self.hidden_rules),
+            constraints_kept=sum(
+                _is_rule_kept(visibilities.find(call), call, rule)
+                for call, rule in self.hidden_rules
+            ),
             rereads=len(self.repeated_reads),
             rereads_named=sum(
                 visibilities.find(again.call).has_key(again.key, again.call)
@@ -85,21 +71,21 @@ class SecondaryMeasures:
     # Stakes
 
     @cached_property
-    def pair_references(self) -> tuple[PairReference, ...]:
-        found: dict[tuple[int, WordPair], PairReference] = {}
-        for call, pair, newest in self.reading.pairs.repeated:
-            segment = self._find_hiding_boundary(newest, call)
-            if segment is not None:
-                found.setdefault((segment, pair), PairReference(call, pair))
-        return tuple(found.values())
+    def pair_references(self) -> tuple[RepeatedPair, ...]:
+        """The first use, in a segment, of each pair of words that is only in hidden history."""
+        return self._list_first_hidden(self.reading.pairs.repeated)
 
     @cached_property
     def repeated_reads(self) -> tuple[RepeatedRead, ...]:
-        found: dict[tuple[int, str], RepeatedRead] = {}
-        for again in self.reading.repeated_reads:
-            segment = self._find_hiding_boundary(again.newest, again.call)
-            if segment is not None:
-                found.setdefault((segment, again.key), again)
+        return self._list_first_hidden(self.reading.repeated_reads)
+
+    def _list_first_hidden(self, repeated: Iterable[_RepeatT]) -> tuple[_RepeatT, ...]:
+        """Return what repeats something that the boundary in effect hides, once in a segment."""
+        found: dict[tuple[int, Hashable], _RepeatT] = {}
+        for again in repeated:
+            segment = bisect_right(self._calls, again.call) - 1
+            if segment >= 0 and again.newest < self.boundaries[segment].first_kept:
+                found.setdefault((segment, again[1]), again)
         return tuple(found.values())
 
     @cached_property
@@ -114,28 +100,19 @@ class SecondaryMeasures:
         return tuple(found)
 
     @cached_property
-    def hidden_rules(self) -> tuple[HiddenRules, ...]:
+    def hidden_rules(self) -> tuple[tuple[int, Constraint], ...]:
+        """The users' rules that each boundary hides completely, with the boundary's call."""
         reading = self.reading
-        found: list[HiddenRules] = []
+        found: list[tuple[int, Constraint]] = []
         for boundary in self.boundaries:
-            below, kept = (
-                reading.count_rows_seen(boundary.call),
-                reading.find_index(boundary.first_kept),
-            )
-            rules = tuple(
-                rule
+            call, kept = boundary.call, reading.find_index(boundary.first_kept)
+            below = reading.count_rows_seen(call)
+            found += (
+                (call, rule)
                 for rule in reading.constraints
                 if rule.indices[0] < kept and not any(kept <= at < below for at in rule.indices)
             )
-            found.append(HiddenRules(boundary.call, rules))
         return tuple(found)
-
-    def _find_hiding_boundary(self, position: int, call: int) -> int | None:
-        """Return the index of the boundary in effect at a call, if it hides the position."""
-        segment = bisect_right(self._calls, call) - 1
-        if segment < 0 or position >= self.boundaries[segment].first_kept:
-            return None
-        return segment
 
     # What the views carry
 
@@ -151,7 +128,7 @@ class SecondaryMeasures:
     def _read_text(self, position: int) -> str:
         return self.reading.rows.rows[self.reading.find_index(position)].text
 
-    def _has_pair(self, visibility: SegmentVisibility, stake: PairReference) -> bool:
+    def _has_pair(self, visibility: SegmentVisibility, stake: RepeatedPair) -> bool:
         pair, summary = stake.pair, visibility.segment.summary
         if summary and pair in visibility.summary.pairs:
             return True
@@ -172,17 +149,6 @@ def _is_rule_kept(visibility: SegmentVisibility, call: int, rule: Constraint) ->
     return visibility.has_any_row(rule.indices, call) or any(
         rule.is_kept_in(told.words) for told in visibility.iter_partial_texts(rule.indices, call)
     )
-
-
-class LostKey(NamedTuple):
-    """A fact that the agent needed and that the view did not carry."""
-
-    key: str
-    kind: AnchorKind
-    call: int
-    """The call that wrote the fact."""
-    position: int
-    """The position of the newest hidden row that contains it."""
 
 
 class FidelityMeasure:
@@ -234,16 +200,12 @@ class FidelityMeasure:
         )
         return facts + self.beside.score(sights, hit)
 
-    def find_lost_keys(
+    def find_lost(
         self, segments: Iterable[ViewSegment] | SessionVisibility
-    ) -> tuple[LostKey, ...]:
-        """Return the other stakes, in the order in which they were needed."""
+    ) -> tuple[LaterReference, ...]:
+        """Return the stakes that the views do not carry, in the order in which they were needed."""
         sights = SessionVisibility.from_segments(self.reading, segments)
-        return tuple(
-            LostKey(stake.key, stake.kind, stake.call, stake.hidden_in)
-            for stake in self.stakes
-            if not _is_carried(sights, stake)
-        )
+        return tuple(stake for stake in self.stakes if not _is_carried(sights, stake))
 
     def _is_carried_loosely(self, visibilities: SessionVisibility, stake: LaterReference) -> bool:
         """Check the same without tool results after the boundary."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ..ranges import Ranges
 from .clean_text import defuse_tool_markup, make_printable, shorten_line, split_handles, tidy_line
 from .layout import FAILED_MARK, SECTION_LAYOUT, SummaryLine, SummarySection
+from .memo import Memo
 from .quotes import find_quote
 
 EARLIER_HEADING = "Earlier summary"
@@ -45,7 +46,7 @@ _NAMES = {
 
 
 def read_earlier_lines(
-    sections: Mapping[str, str], text: str | None, covers: Ranges
+    sections: Mapping[str, str], text: str | None, covers: Ranges, memo: Memo
 ) -> Iterator[SummaryLine]:
     """Yield the lines of an earlier summary, by any writer, with the handles that are still valid.
 
@@ -55,6 +56,8 @@ def read_earlier_lines(
         text = "\n".join(f"## {heading}\n{body}" for heading, body in sections.items())
     firsts = [first for first, _ in covers.runs]
     section = SummarySection.CONTEXT
+    # A summary repeats most lines of the one before it.
+    read_line = memo.cache_words(_read_line)
     for raw in _NOT_SUMMARY_TEXT.sub("", text or "").split("\n")[:_MAX_LINES]:
         line = raw.strip()
         if not line or _RULE.fullmatch(line):
@@ -64,10 +67,10 @@ def read_earlier_lines(
             continue
         bullet = _BULLET.match(line)
         line = line[bullet.end() :] if bullet else line
-        text, handles = split_handles(line)
-        if not _is_within(handles, covers, firsts):
-            text, handles = line, Ranges()  # they are no longer valid and count as text
-        yield _make_line(section, text, handles)
+        read = read_line(section, line)
+        if not _is_within(read.handles, covers, firsts):
+            read = _make_line(section, line, Ranges())  # its handles are invalid and count as text
+        yield read
 
 
 def _find_section(heading: str) -> SummarySection:
@@ -81,6 +84,10 @@ def _is_within(handles: Ranges, covers: Ranges, firsts: Sequence[int]) -> bool:
         if not begun or covers.runs[begun - 1][1] < last:
             return False
     return True
+
+
+def _read_line(section: SummarySection, line: str) -> SummaryLine:
+    return _make_line(section, *split_handles(line))
 
 
 def _make_line(section: SummarySection, text: str, handles: Ranges) -> SummaryLine:

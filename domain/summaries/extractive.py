@@ -60,10 +60,10 @@ class ExtractiveSummarizer:
         sections = material.previous_sections
         parts = split_foreign_summary(sections, material.previous)
         own = {heading: body for heading, body in sections.items() if heading in SECTION_LAYOUT}
-        earlier = list(read_earlier_lines(own, None, material.covers))
+        earlier = list(read_earlier_lines(own, None, material.covers, self._memo))
         if room < _MIN_CHARS_WITH_HEADINGS:
             # Another writer's handles may be wrong.
-            earlier += read_earlier_lines({}, "\n".join(parts), Ranges())
+            earlier += read_earlier_lines({}, "\n".join(parts), Ranges(), self._memo)
         told = [line for line in earlier if not line.facts]
         lines = gather_candidates(material, told, self._memo)
         if room < _MIN_CHARS_WITH_HEADINGS:

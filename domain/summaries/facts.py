@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from heapq import nlargest
 from itertools import chain
 from math import exp, log
@@ -103,14 +104,13 @@ def rank_facts(
     """
     items = tuple(items)
     ledger = _WordLedger(items, earlier_facts, memo)
-    find_kind = memo.cache_words(find_fact_kind)
     skipped = _COMMON_NAMES.union(
         item.block.name for item in items if isinstance(item.block, ToolCall)
     )
     likely = [
         (value, text, sort)
         for value, text in ledger.rank_words()
-        if text not in skipped and (sort := find_kind(text))
+        if text not in skipped and (sort := find_fact_kind(text))
     ]
     if len(likely) > _MAX_FACTS:
         likely = nlargest(_MAX_FACTS, likely)
@@ -127,6 +127,7 @@ def _is_wanted(text: str, wished: frozenset[str]) -> bool:
     return any(stem in folded for stem in wished)
 
 
+@lru_cache(maxsize=32_768)
 def find_fact_kind(word: str) -> FactKind | None:
     """Return the kind of fact that a word is, or None."""
     found = _KIND_PATTERN.fullmatch(word)
@@ -144,10 +145,10 @@ def collect_line_words(text: str) -> set[str]:
     return set(find_fact_words(text.replace("\\", " ")))
 
 
-def _find_in_block(block: AnyBlock, longest: int, memo: Memo) -> tuple[str, ...]:
+def _find_in_block(block: AnyBlock, longest: int) -> tuple[str, ...]:
     """Return a block's words that are facts; the others need not be counted."""
     words = find_fact_words(get_searched_text(block, longest))
-    return tuple(filter(memo.cache_words(find_fact_kind), words))
+    return tuple(filter(find_fact_kind, words))
 
 
 class _WordLedger:
@@ -162,7 +163,6 @@ class _WordLedger:
                     _find_in_block,
                     item.block,
                     MAX_BLOCK_CHARS if item.position >= half else _MAX_OLD_BLOCK_CHARS,
-                    memo,
                 ),
             )
             for item in items

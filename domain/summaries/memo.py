@@ -39,9 +39,9 @@ class Memo:
         result: _ResultT = known[1]
         return result
 
-    def cache_words(self, function: Callable[[str], _ResultT]) -> Callable[[str], _ResultT]:
+    def cache_words(self, function: Callable[[*_Args], _ResultT]) -> Callable[[*_Args], _ResultT]:
         """Return a function of words that remembers what it returned."""
-        cached: Callable[[str], _ResultT] = self._words.setdefault(
+        cached: Callable[[*_Args], _ResultT] = self._words.setdefault(
             function, lru_cache(_MAX_WORDS)(function)
         )
         return cached

@@ -25,6 +25,8 @@ def write_quote(words: str) -> str:
 
 def find_quote(line: str) -> str | None:
     """Return the words that a summary line attributes to the user, or None."""
+    if '"' not in line and "“" not in line:
+        return None  # as in most lines; a search would take longer
     found = _ATTRIBUTED.match(line.strip())
     if found is None:
         return None
@@ -39,7 +41,7 @@ def iter_quotes(text: str) -> Iterator[str]:
     """
     is_users_own = False
     for line in map(str.strip, text.split("\n")):
-        if heading := _HEADING.match(line):
+        if line.startswith("#") and (heading := _HEADING.match(line)):
             is_users_own = bool(_USER_HEADING.search(heading[1]))
         elif (words := find_quote(line)) is not None:
             yield words

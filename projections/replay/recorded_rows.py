@@ -54,31 +54,9 @@ def make_session_rows(recording: Recording) -> SessionRows:
             case ToolCalled(block=block):
                 tools[position] = block.name
                 rows.append(_make_call_row(position, block, calls.find_writer(position)))
-            case ToolReturned(block=block, call=call):
-                rows.append(
-                    FidelityRow(
-                        position,
-                        RowKind.TOOL_RESULT,
-                        block.text,
-                        seen_by,
-                        tool=tools.get(call),
-                        call_id=block.tool_call_id,
-                        is_error=block.is_error,
-                    )
-                )
-            case ToolCallAbandoned(tool_call_id=name, reason=reason, call=call):
-                text = f"[abandoned: {reason}]"
-                rows.append(
-                    FidelityRow(
-                        position,
-                        RowKind.TOOL_RESULT,
-                        text,
-                        seen_by,
-                        tool=tools.get(call),
-                        call_id=name,
-                        is_error=True,
-                    )
-                )
+            case ToolReturned() | ToolCallAbandoned() as result:
+                tool = tools.get(result.call)
+                rows.append(_make_result_row(position, result, tool, seen_by))
             case _:
                 pass
     roots = tuple(sorted(_find_roots(recording)))
@@ -111,6 +89,19 @@ def _make_call_row(position: int, block: ToolCall, call: int) -> FidelityRow:
         tool=block.name,
         arguments=arguments,
         call_id=block.tool_call_id,
+    )
+
+
+def _make_result_row(
+    position: int, result: ToolReturned | ToolCallAbandoned, tool: str | None, call: int
+) -> FidelityRow:
+    if isinstance(result, ToolReturned):
+        block = result.block
+        text, call_id, is_error = block.text, block.tool_call_id, block.is_error
+    else:
+        text, call_id, is_error = f"[abandoned: {result.reason}]", result.tool_call_id, True
+    return FidelityRow(
+        position, RowKind.TOOL_RESULT, text, call, tool=tool, call_id=call_id, is_error=is_error
     )
 
 

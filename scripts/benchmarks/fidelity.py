@@ -80,4 +80,4 @@ def cell(measure: FidelityMeasure, spells: Sequence[ViewSegment]) -> None:
     assert measure.score(sights).boundaries
     own.score(sights)
     compute_own_bound(own, sights)
-    measure.find_lost_keys(sights)
+    measure.find_lost(sights)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome, ControlResult, Setup
+from ....domain.backtest.cell import BacktestResult, Cell, ControlResult, Setup
 from ....domain.errors import BacktestError, CacheFileError
 from ....domain.hooks import Progress
 from ....domain.models import ModelFacts
@@ -129,6 +129,12 @@ class _Backtest:
         """The number of results in the cache, including earlier ones."""
         self._setups = self.grid.make_setups()
         self._sessions = {format_session_name(one.namespace, one.key): one for one in self.sessions}
+        setup = self._setups[0]
+        self._blank_cells = {
+            name: Cell(session=one.key, namespace=one.namespace, source=None, setup=setup)
+            for name, one in self._sessions.items()
+        }
+        """What is known of each session before any measurement."""
         budgets = tuple(one for one in self.grid.budgets if one is not None) or CONTROL_BUDGETS
         items: list[TaskItem] = [*self._setups]
         if self.grid.summarizer != SIZED_SUMMARIZER:
@@ -190,6 +196,7 @@ class _Backtest:
         return str(copy)
 
     def _choose_items(self, task: SessionTask, read: SessionRead) -> ItemOrder:
+        self._blank_cells[task.name] = read.blank_cell
         if not read.blank_cell.calls:
             self._skipped[task.name] = NO_CALLS_REASON
             self._report_progress(len(task.items))
@@ -228,21 +235,13 @@ class _Backtest:
 
     def _take_answer(self, answer: ItemAnswer) -> None:
         at = (answer.session, answer.number)
-        item, result = self._items[answer.number], answer.result
-        if result is not None:
-            self._results[at] = result
-            if answer.outcome is CellOutcome.DONE:
-                self._save_result(at, result)
+        item = self._items[answer.number]
+        if answer.result is not None:
+            self._results[at] = answer.result
+            self._save_result(at, answer.result)
         elif isinstance(item, Setup):
-            session = self._sessions[answer.session]
-            self._results[at] = Cell(
-                session=session.key,
-                namespace=session.namespace,
-                source=None,
-                setup=item,
-                outcome=answer.outcome,
-                why=answer.reason,
-            )
+            row = {"setup": item, "outcome": answer.outcome, "why": answer.reason}
+            self._results[at] = self._blank_cells[answer.session].model_copy(update=row)
         else:
             self._skipped[f"{answer.session}: controls at {item.limit}"] = answer.reason
         self._report_progress(1)

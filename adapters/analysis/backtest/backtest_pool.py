@@ -17,15 +17,8 @@ from multiprocessing.connection import Connection, wait
 from time import monotonic
 from typing import Any
 
-from ....domain.backtest.cell import CellOutcome, Setup
-from .worker_messages import (
-    ChooseItems,
-    ItemAnswer,
-    MeasuringFailed,
-    SessionRead,
-    SessionTask,
-    answer_all,
-)
+from ....domain.backtest.cell import CellOutcome
+from .worker_messages import ChooseItems, ItemAnswer, SessionRead, SessionTask, answer_all
 
 BACKTEST_WORKER_COMMAND = (
     *(sys.executable, "-P", "-c"),
@@ -58,14 +51,13 @@ class BacktestWorker:
             os.close(reads)
         self.connection = Connection(ours.detach())
         self.task: SessionTask | None = None
-        self.session_read: SessionRead | None = None
-        self.remaining = deque[int]()
-        """The ordered items without an answer; the process is at the first."""
+        self.remaining: deque[int] | None = None
+        """The ordered items without an answer; the process is at the first. None while it reads."""
         self.deadline = 0.0
 
     def begin(self, task: SessionTask, timeout_s: float) -> None:
         starting_s = START_TIMEOUT_S if self.task is None else 0.0
-        self.task, self.session_read = task, None
+        self.task, self.remaining = task, None
         self.deadline = monotonic() + starting_s + timeout_s
         self.send(task)
 
@@ -141,21 +133,18 @@ class BacktestPool:
             if not worker.remaining:
                 self._idle.append(self._busy.pop(connection))
 
-    def _handle_message(self, worker: BacktestWorker, message: Any) -> Generator[ItemAnswer]:
-        task = worker.task
-        assert task is not None
-        match message:
-            case SessionRead():
-                worker.session_read = message
-                order = self.choose_items(task, message)
-                worker.remaining.extend(number for number, _ in order.items)
-                worker.send(order)
-            case MeasuringFailed(why) if worker.session_read is None:
-                yield from answer_all(task, why)
-            case MeasuringFailed(why, outcome):
-                yield _make_failure(worker, outcome, why)
-            case result:
-                yield ItemAnswer(task.name, worker.remaining.popleft(), result)
+    def _handle_message(
+        self, worker: BacktestWorker, message: SessionRead | list[ItemAnswer]
+    ) -> Generator[ItemAnswer]:
+        if isinstance(message, SessionRead):
+            assert worker.task is not None
+            order = self.choose_items(worker.task, message)
+            worker.remaining = deque(number for number, _ in order.items)
+            worker.send(order)
+            return
+        if worker.remaining:
+            worker.remaining.popleft()
+        yield from message
 
     def _handle_loss(self, worker: BacktestWorker, *, is_late: bool) -> Generator[ItemAnswer]:
         """Fail the current item of a lost process, and give the others to another process."""
@@ -168,25 +157,13 @@ class BacktestPool:
         outcome, why = CellOutcome.DIED, _describe_exit(worker.stop())
         if is_late:
             outcome, why = CellOutcome.TIMED_OUT, f"it took more than {self.timeout_s:g} seconds"
-        if worker.session_read is None:
+        if not worker.remaining:
             yield from answer_all(task, f"{why}, while it was read", outcome)
             return
-        yield _make_failure(worker, outcome, why)
+        yield ItemAnswer(task.name, worker.remaining.popleft(), None, outcome, why)
         if worker.remaining:
             left = {number: task.items[number] for number in worker.remaining}
             self._todo.appendleft(replace(task, items=left))
-
-
-def _make_failure(worker: BacktestWorker, outcome: CellOutcome, why: str) -> ItemAnswer:
-    """Return the failure of a worker's current item, which has no other answer then."""
-    task, read, number = worker.task, worker.session_read, worker.remaining.popleft()
-    assert task is not None
-    assert read is not None
-    item = task.items[number]
-    if not isinstance(item, Setup):
-        return ItemAnswer(task.name, number, None, outcome, why)
-    row = {"setup": item, "outcome": outcome, "why": why}
-    return ItemAnswer(task.name, number, read.blank_cell.model_copy(update=row), outcome, why)
 
 
 def _describe_exit(code: int) -> str:

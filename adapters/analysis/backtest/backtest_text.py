@@ -1,4 +1,4 @@
-"""Describes a backtest's results: numbers, differences, caveats, and the command to repeat it."""
+"""Describes a backtest's results: numbers, differences, and the command to repeat it."""
 
 import json
 import shlex
@@ -16,51 +16,6 @@ NO_TEXTS = (
     f"by {SIZED_SUMMARIZER}: summaries have a size and no text, so the report shows neither what "
     "is kept nor how plans were repaired"
 )
-CAVEATS = (
-    (
-        "Off-policy: the recorded agent saw its own view, and under another it would have acted "
-        "differently. Scores compare policies; they do not predict success."
-    ),
-    (
-        "This favors the recorded compactions: after one, the agent can hardly refer to what its "
-        "summary lost."
-    ),
-    (
-        "Verbatim only: a decision in other words scores in P at best. Scores do not show whether "
-        "a summary is right, what it plans, or why."
-    ),
-    (
-        "Never read R alone: a list of words in random order reaches a high R when it may be long, "
-        "and next to no C and P. F3 is the headline."
-    ),
-    "A reference is not always a need: the agent may have found the fact again by itself.",
-    (
-        "Most facts that a summary carries are never used. Compare at equal budgets, and at small "
-        "ones, where a list cannot win by volume."
-    ),
-    "Policies that only shorten tool results drop no prose, and pay for it in tokens at each call.",
-    (
-        "A segment that the session's end cuts short has fewer stakes; plain words are those of "
-        "Latin letters."
-    ),
-    (
-        "A prompt that is larger than the limit would have been refused; here it counts as if it "
-        "had been sent. Read what a policy keeps beside how many of its prompts were refused."
-    ),
-    (
-        "Tokens are calibrated by what providers reported of a session's calls; of a session "
-        "without reports they are estimates, four characters each."
-    ),
-    (
-        "Costs take the recorded answers. Where a report tells what the provider's cache did at a "
-        "call, it does likewise here; elsewhere it holds a prompt's beginning for five minutes."
-    ),
-    (
-        "Many comparisons at once: of twenty differences that are none, one or two verdicts are "
-        "expected to be wrong."
-    ),
-)
-"""The limits of the results; a report shows all of them, a terminal the most important part."""
 IN_BRIEF = (
     (
         "The agent saw its own views: scores compare policies, they do not predict success, and "
@@ -68,6 +23,7 @@ IN_BRIEF = (
     ),
     "Facts are counted word for word; read R with C, P, budget and controls, never alone.",
 )
+"""The most important limits of the results; the template of the report lists all of them."""
 
 
 def format_part(value: float | None) -> str:

@@ -1,6 +1,6 @@
 """Measures one session under any number of setups, which share one read of it."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,7 +27,6 @@ from ....projections.replay.recorded_rows import make_session_rows
 from ....projections.replay.replay import (
     Decider,
     NeverDecider,
-    ReplayCompaction,
     ReplayedCall,
     collect_segments,
     replay_recording,
@@ -37,82 +36,61 @@ from ..replaying.deciders import SIZED_SUMMARIZER, SummaryOptions, make_decider
 from .session_log import MeasuredSession, describe_log, read_recorded_calls
 
 BOUND_CONTROL = "bound"
+TOO_LARGE = "it never compacted, and {} prompts were too large for the model"
 UNMEASURED_FIELDS: dict[str, Any] = {"broken": 0, "orphaned": 0, "repairs": {}}
 """Fields of a cell about plans that are not shown for summaries without text."""
 
 
-@dataclass
-class RunCounts:
-    """The counts of a cell's calls and compactions, without fidelity and prices."""
+def count_run(recorded: Sequence[PricedCall], served: Sequence[ReplayedCall]) -> dict[str, Any]:
+    """Return the fields of a cell that count its calls and compactions, apart from fidelity."""
+    compactions = [compacted for one in served for compacted in one.compactions]
+    refused = sum(one.is_refused for one in served)
+    repairs = (str(repair.rule) for compacted in compactions for repair in compacted.repairs)
+    context = tuple(_count_prompt(*pair) for pair in zip(recorded, served, strict=True))
+    return {
+        "calls": len(served),
+        "compactions": len(compactions),
+        "by_trigger": _count_sorted(str(one.boundary.trigger) for one in compactions),
+        "futile": sum(len(one.futile_compactions) for one in served),
+        "refused": refused,
+        "broken": sum(bool(one.orphaned_calls) for one in compactions),
+        "orphaned": sum(len(one.orphaned_calls) for one in compactions),
+        "repairs": _count_sorted(repairs),
+        "stood_in": sum(bool(one.refused_drafts) for one in compactions),
+        "peak_tokens": max(context, default=0),
+        "context": context,
+        "boundaries": tuple(one.call.number for one in served if one.compactions),
+        "why": TOO_LARGE.format(refused) if refused and not compactions else "",
+    }
 
-    recorded: Sequence[PricedCall]
-    """The calls, without tokens of prompts."""
-    by_trigger: Counter[str] = field(default_factory=Counter)
-    repairs: Counter[str] = field(default_factory=Counter)
-    calls: list[PricedCall] = field(default_factory=list)
-    boundaries: list[int] = field(default_factory=list)
-    compactions: int = 0
-    futile: int = 0
-    refused: int = 0
-    broken: int = 0
-    orphaned: int = 0
-    stood_in: int = 0
-    largest_prompt: int = 0
 
-    def count_calls(self, served: Iterable[ReplayedCall]) -> Iterator[ReplayedCall]:
-        for one in served:
-            self._count(one)
-            yield one
+def _collect_calls(
+    replayed: Iterable[ReplayedCall], served: list[ReplayedCall]
+) -> Iterator[ReplayedCall]:
+    for one in replayed:
+        served.append(one)
+        yield one
 
-    def to_fields(self) -> dict[str, Any]:
-        context = tuple(call.prompt for call in self.calls)
-        counts = ("compactions", "futile", "refused", "broken", "orphaned", "stood_in")
-        return {
-            **{name: getattr(self, name) for name in counts},
-            "calls": len(self.calls),
-            "by_trigger": dict(sorted(self.by_trigger.items())),
-            "repairs": dict(sorted(self.repairs.items())),
-            "peak_tokens": max(context, default=0),
-            "context": context,
-            "boundaries": tuple(self.boundaries),
-        }
 
-    @property
-    def remark(self) -> str:
-        """What a reader of the row has to know."""
-        if self.refused and not self.compactions:
-            return f"it never compacted, and {self.refused} prompts were too large for the model"
-        return ""
+def _count_sorted(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
 
-    def _count(self, served: ReplayedCall) -> None:
-        for compacted in served.compactions:
-            self._count_compaction(compacted)
-        if served.compactions:
-            self.boundaries.append(served.call.number)
-        self.futile += len(served.futile_compactions)
-        self.refused += served.is_refused
-        self.largest_prompt = max(self.largest_prompt, served.tokens)
-        by_model = [one for one in served.compactions if one.summary_input_tokens]
-        recorded = self.recorded[len(self.calls)]
-        # A call without prompt tokens when recorded has none under any setup.
-        is_empty = recorded.cache is not None and recorded.cache.is_empty
-        self.calls.append(
-            replace(
-                recorded,
-                prompt=0 if is_empty else served.tokens,
-                unchanged=0 if is_empty else served.unchanged,
-                summary_input=sum(one.summary_input_tokens for one in by_model),
-                summary_output=sum(one.summary.tokens for one in by_model if one.summary),
-            )
-        )
 
-    def _count_compaction(self, compacted: ReplayCompaction) -> None:
-        self.compactions += 1
-        self.by_trigger[str(compacted.boundary.trigger)] += 1
-        self.repairs.update(str(repair.rule) for repair in compacted.repairs)
-        self.broken += bool(compacted.orphaned_calls)
-        self.orphaned += len(compacted.orphaned_calls)
-        self.stood_in += bool(compacted.refused_drafts)
+def _count_prompt(recorded: PricedCall, served: ReplayedCall) -> int:
+    """Return the tokens of a prompt; one that was recorded empty is empty under any setup."""
+    return 0 if recorded.cache is not None and recorded.cache.is_empty else served.tokens
+
+
+def _price_call(recorded: PricedCall, served: ReplayedCall) -> PricedCall:
+    prompt = _count_prompt(recorded, served)
+    by_model = [one for one in served.compactions if one.summary_input_tokens]
+    return replace(
+        recorded,
+        prompt=prompt,
+        unchanged=min(prompt, served.unchanged),
+        summary_input=sum(one.summary_input_tokens for one in by_model),
+        summary_output=sum(one.summary.tokens for one in by_model if one.summary),
+    )
 
 
 @dataclass
@@ -137,26 +115,21 @@ class CellBench:
         measure = None if is_sized else self._make_measure(setup.limit)
         began = process_time()
         decider = self._make_decider(setup, facts)
-        counts = RunCounts(self._recorded_calls)
-        served = counts.count_calls(
-            replay_recording(self.log.recording, decider, limit=setup.limit)
-        )
+        replayed = replay_recording(self.log.recording, decider, limit=setup.limit)
+        served: list[ReplayedCall] = []
         if measure is not None:
-            more = self._measure_fidelity(measure, collect_segments(served))
+            segments = collect_segments(_collect_calls(replayed, served))
+            more = self._measure_fidelity(measure, segments)
         else:
+            served = self._whole_history if self._never_compacts(decider) else [*replayed]
             more = UNMEASURED_FIELDS
-            if self._never_compacts(decider):
-                counts = self._whole_history
-            else:
-                deque(served, maxlen=0)
-        bill = compute_bill(counts.calls, facts, others={} if setup.model else self.facts)
+        calls = map(_price_call, self._recorded_calls, served)
         return self._blank_cell.model_copy(
             update={
                 "setup": setup,
-                **counts.to_fields(),
+                **count_run(self._recorded_calls, served),
                 **more,
-                "why": counts.remark,
-                "bill": bill,
+                "bill": compute_bill(calls, facts, others={} if setup.model else self.facts),
                 "seconds": process_time() - began,
             }
         )
@@ -190,8 +163,8 @@ class CellBench:
             "own": own.score(seen),
             "own_bound": compute_own_bound(own, seen),
             "lost": tuple(
-                MissedFact(key=one.key, kind=one.kind, call=one.call, position=one.position)
-                for one in measure.find_lost_keys(seen)
+                MissedFact(key=one.key, kind=one.kind, call=one.call, position=one.hidden_in)
+                for one in measure.find_lost(seen)
             ),
         }
 
@@ -216,11 +189,9 @@ class CellBench:
         return self._measures[limit]
 
     @cached_property
-    def _whole_history(self) -> RunCounts:
-        """The counts of a replay that never compacts."""
-        counts = RunCounts(self._recorded_calls)
-        deque(counts.count_calls(replay_recording(self.log.recording, NeverDecider())), maxlen=0)
-        return counts
+    def _whole_history(self) -> list[ReplayedCall]:
+        """The calls of a replay that never compacts."""
+        return [*replay_recording(self.log.recording, NeverDecider())]
 
     def _never_compacts(self, decider: Decider) -> bool:
         """Check whether every prompt is so small that the policy does nothing.
@@ -231,7 +202,8 @@ class CellBench:
             return False
         terms = decider.terms
         quiet = quiet_below(terms.policy, terms.limit)
-        return quiet is not None and self._whole_history.largest_prompt <= min(quiet, terms.limit)
+        largest = max((one.tokens for one in self._whole_history), default=0)
+        return quiet is not None and largest <= min(quiet, terms.limit)
 
     def _make_decider(self, setup: Setup, facts: ModelFacts | None) -> Decider:
         return make_decider(

@@ -8,7 +8,6 @@ from typing import Any
 from ....domain.backtest.cell import CellOutcome
 from ....domain.errors import BacktestError
 from ...runtime.sessions.session_store import SessionStore
-from ...storage.event_log.storage_errors import translate_storage_errors
 from .backtest_pool import BacktestPool, BacktestWorker
 from .fingerprint import hash_measuring_code
 from .session_log import MeasuredSession, describe_log
@@ -104,8 +103,10 @@ class Cluster:
     def _pack_tasks(self) -> Iterator[tuple[SessionTask, ItemOrder] | ItemAnswer]:
         """Yield each session of which items are missing, packed with its task."""
         for task in self.tasks:
+            place = task.source
+            assert isinstance(place, SessionLocation), "a packed log is read where it was packed"
             try:
-                log = self._read_log(task)
+                log = MeasuredSession.find(self.store, place)
             except Exception as error:  # noqa: BLE001 - one unreadable session must not stop the others
                 yield from answer_all(task, f"it cannot be read: {describe_error(error)}")
                 continue
@@ -120,13 +121,6 @@ class Cluster:
                     f"packed it has {len(packed):,} bytes, and {_MAX_TASK_BYTES:,} are sent at most"
                 )
                 yield from answer_all(task, why)
-
-    def _read_log(self, task: SessionTask) -> MeasuredSession:
-        place = task.source
-        assert isinstance(place, SessionLocation), "a packed log is read where it was packed"
-        with translate_storage_errors(self.store.name):
-            session = self.store.session(place.key, namespace=place.namespace, create=False)
-            return MeasuredSession.read(session)
 
     def _read_future(
         self, future: Any, task: SessionTask, order: ItemOrder

@@ -14,10 +14,12 @@ from ....domain.event import Event
 from ....domain.session_events import ModelCalled
 from ....projections.read_models.timestamps import find_event_time
 from ....projections.replay.recording import RecordedCall, Recording, SessionTime
+from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.event_mapper import dump_json
+from ...storage.event_log.storage_errors import translate_storage_errors
 from ..replaying.recordings import read_calibrated
-from .worker_messages import SessionRead
+from .worker_messages import SessionLocation, SessionRead
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ class MeasuredSession:
     @classmethod
     def read(cls, session: StoredSession) -> "MeasuredSession":
         return cls(*read_calibrated(session))
+
+    @classmethod
+    def find(cls, store: SessionStore, place: SessionLocation) -> "MeasuredSession":
+        with translate_storage_errors(store.name):
+            return cls.read(store.session(place.key, namespace=place.namespace, create=False))
 
     @cached_property
     def digest(self) -> str:

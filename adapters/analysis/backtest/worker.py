@@ -17,16 +17,14 @@ from ....domain.backtest.cell import CellOutcome, Setup
 from ....domain.errors import CutbankError, PolicyFailedError
 from ....domain.models import ModelFacts
 from ...runtime.sessions.session_store import SessionStore, open_store
-from ...storage.event_log.storage_errors import translate_storage_errors
 from .cells import CellBench
 from .session_log import MeasuredSession, describe_log
 from .worker_messages import (
+    ItemAnswer,
     ItemOrder,
-    ItemResult,
-    MeasuringFailed,
     SessionLocation,
     SessionTask,
-    TaskItem,
+    answer_all,
     describe_error,
 )
 
@@ -73,42 +71,39 @@ def _run_task(task: SessionTask, connection: Connection) -> int:
         log = _read_log(task)
         read = describe_log(log)
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
-        connection.send(MeasuringFailed(f"it cannot be read: {describe_error(error)}"))
+        connection.send([*answer_all(task, f"it cannot be read: {describe_error(error)}")])
         return 0
     gc.freeze()  # the session stays until all is measured, so the collector skips it
     connection.send(read)
     order: ItemOrder = connection.recv()
     bench = CellBench(log, order.settings, order.facts)
     for number, facts in order.items:
-        connection.send(_measure_item(bench, task.items[number], facts))
+        connection.send([_measure_item(bench, task, number, facts)])
     gc.unfreeze()
     return read.blank_cell.blocks
 
 
 def _measure_item(
-    bench: CellBench, item: TaskItem, facts: ModelFacts | None
-) -> ItemResult | MeasuringFailed:
+    bench: CellBench, task: SessionTask, number: int, facts: ModelFacts | None
+) -> ItemAnswer:
+    item, outcome = task.items[number], CellOutcome.FAILED
     try:
         if isinstance(item, Setup):
-            return bench.measure_cell(item, facts)
-        return bench.measure_controls(item.limit, item.budgets)
+            return ItemAnswer(task.name, number, bench.measure_cell(item, facts))
+        return ItemAnswer(task.name, number, bench.measure_controls(item.limit, item.budgets))
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
         why = str(error) if isinstance(error, CutbankError) else describe_error(error)
         cause = error.__cause__ if isinstance(error, PolicyFailedError) else error
         if isinstance(cause, MemoryError):
-            return MeasuringFailed(f"it ran out of memory ({why})", CellOutcome.DIED)
-        return MeasuringFailed(why)
+            outcome, why = CellOutcome.DIED, f"it ran out of memory ({why})"
+        return ItemAnswer(task.name, number, None, outcome, why)
 
 
 def _read_log(task: SessionTask) -> MeasuredSession:
     source = task.source
-    if not isinstance(source, SessionLocation):
-        return MeasuredSession.unpack(source)
-    store = _open_store(source.address)
-    with translate_storage_errors(store.name):
-        return MeasuredSession.read(
-            store.session(source.key, namespace=source.namespace, create=False)
-        )
+    if isinstance(source, SessionLocation):
+        return MeasuredSession.find(_open_store(source.address), source)
+    return MeasuredSession.unpack(source)
 
 
 @cache

@@ -1,8 +1,8 @@
 """Defines the messages between a backtest and its worker processes, one session at a time.
 
-A worker gets a SessionTask and answers with a SessionRead, or a MeasuringFailed if the session
-cannot be read. After a SessionRead it gets an ItemOrder, and answers with an ItemResult or a
-MeasuringFailed for each item, in their order.
+A worker gets a SessionTask and answers with a SessionRead, or with an ItemAnswer for all items if
+the session cannot be read. After a SessionRead it gets an ItemOrder, and sends the ItemAnswer of
+each item, in their order. Answers are sent as lists.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -70,21 +70,13 @@ class ItemOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuringFailed:
-    """A session that cannot be read, or an item without a result."""
-
-    reason: str
-    outcome: CellOutcome = CellOutcome.FAILED
-
-
-@dataclass(frozen=True, slots=True)
 class ItemAnswer:
     """The outcome of one item of one session."""
 
     session: str
     number: int
     result: ItemResult | None = None
-    """None if there is no result, not even a row with an error."""
+    """None if the measurement failed."""
     outcome: CellOutcome = CellOutcome.DONE
     reason: str = ""
 

@@ -89,6 +89,7 @@ def test_a_cell_says_what_happened_at_each_call(talks: SessionStore) -> None:
     assert zone.peak_tokens == max(zone.context) <= LIMIT
     assert zone.bill.prompt_tokens == sum(zone.context) < none.bill.prompt_tokens
     assert zone.why == ""
+    assert (zone.broken, zone.orphaned, zone.repairs) == (0, 0, {})
 
 
 def test_sessions_in_memory_and_on_a_clock_of_ones_own_are_measured_as_well(

@@ -150,6 +150,7 @@ def test_a_price_that_is_not_known_is_never_nothing() -> None:
         assert bill.summaries_usd is bill.usd is None
         assert bill.prompt_tokens == 1_000
     assert compute_bill(MIXED, SONNET, others={"gpt": None}).usd is None
+    assert compute_bill([PricedCall(prompt=0, output=9)], None).usd is None
 
 
 @given(sessions())

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from fidelity_sessions import TEXTS, Cut, Talk, cut_talks, dropping, measure, talks
+from fidelity_sessions import TEXTS, Cut, Talk, cut_talks, dropping, measure
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import AnchorKind
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, LostKey
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY, RowKind, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading, find_first_call
 from cutbank.domain.fidelity.visibility import SegmentVisibility
@@ -28,7 +28,7 @@ MEASURE = measure(TALK, (3, 4))
 
 
 def hits(*spells: ViewSegment) -> list[str]:
-    lost = {one.key for one in MEASURE.find_lost_keys(spells)}
+    lost = {one.key for one in MEASURE.find_lost(spells)}
     return [stake.key for stake in MEASURE.stakes if stake.key not in lost]
 
 
@@ -83,12 +83,12 @@ def test_what_a_tool_said_again_counts_loosely_and_lifts_nothing_there() -> None
 
 
 def test_what_was_lost_is_named_with_its_handle() -> None:
-    lost = MEASURE.find_lost_keys([replace(NOTHING, summary="zone_of rows.toml")])
+    lost = MEASURE.find_lost([replace(NOTHING, summary="zone_of rows.toml")])
 
-    assert lost == (
-        LostKey("4711ms", AnchorKind.NUMBER, call=4, position=3),
-        LostKey("zone.py", AnchorKind.PATH, call=4, position=3),
-    )
+    assert [(one.key, one.kind, one.call, one.hidden_in) for one in lost] == [
+        ("4711ms", AnchorKind.NUMBER, 4, 3),
+        ("zone.py", AnchorKind.PATH, 4, 3),
+    ]
 
 
 @given(cut_talks())
@@ -103,36 +103,50 @@ def test_the_full_history_scores_all_and_a_drop_nothing(cut: Cut) -> None:
     assert full.generic_hits == full.generic_stakes
     assert full.loose_hits == full.loose_stakes
     assert none.hits == none.hard_hits == none.uses_hit == none.loose_hits == none.generic_hits == 0
-    assert of.find_lost_keys([WHOLE_HISTORY]) == ()
-    assert len(of.find_lost_keys(dropping(*cut))) == none.stakes
+    assert of.find_lost([WHOLE_HISTORY]) == ()
+    assert len(of.find_lost(dropping(*cut))) == none.stakes
 
 
 @given(cut_talks(), st.data())
 def test_a_hit_is_what_stands_in_the_text_that_was_sent(cut: Cut, data: st.DataObject) -> None:
-    reading, boundaries = cut
+    # Positions lie between the rows, as those of notes do.
+    rows = [replace(row, position=2 * row.position) for row in cut[0].rows.rows]
+    reading = SessionReading(replace(cut[0].rows, rows=rows))
+    boundaries = [replace(one, first_kept=2 * one.first_kept) for one in cut[1]]
     of = FidelityMeasure(reading, boundaries)
-    positions = st.sets(st.sampled_from([row.position for row in reading.rows.rows]))
+    positions = st.sets(st.integers(1, 2 * len(rows) + 2), max_size=12)
+    of_rows = st.sets(st.sampled_from([row.position for row in rows]))
     spells = [
         ViewSegment(
             call=boundary.call,
-            after=boundary.first_kept - 1,
+            after=boundary.first_kept - data.draw(st.integers(1, 2)),
             kept=Ranges.of(at for at in data.draw(positions) if at < boundary.first_kept),
-            shown={at: data.draw(TEXTS) for at in data.draw(positions)},
+            shown={at: data.draw(TEXTS) for at in data.draw(of_rows)},
             summary=data.draw(TEXTS),
         )
         for boundary in boundaries
     ]
     spells = [
-        replace(one, shown={at: text for at, text in one.shown.items() if at in one.kept})
+        replace(one, shown={at: text for at, text in one.shown.items() if is_sent_in(one, at)})
         for one in spells
     ]
 
-    lost = {(one.key, one.call) for one in of.find_lost_keys(spells)}
+    lost = {(one.key, one.call) for one in of.find_lost(spells)}
 
     for stake in of.stakes:
         sent = sent_at(reading, spells[stake.segment], stake.call)
         is_sent = stake.key in reading.words.find_carried_keys(sent)
         assert ((stake.key, stake.call) in lost) is not is_sent
+        spell = spells[stake.segment]
+        sight = SegmentVisibility(spell, reading)
+        in_part = [row for row in rows if spell.shown.get(row.position)]
+        assert len([*sight.iter_partial_texts(range(len(rows)), stake.call)]) == sum(
+            find_first_call(row) <= stake.call for row in in_part
+        )
+
+
+def is_sent_in(spell: ViewSegment, position: int) -> bool:
+    return position > spell.after or position in spell.kept
 
 
 def sent_at(reading: SessionReading, spell: ViewSegment, call: int) -> str:
@@ -140,50 +154,10 @@ def sent_at(reading: SessionReading, spell: ViewSegment, call: int) -> str:
     rows = [
         spell.shown.get(row.position, row.text)
         for row in reading.rows.rows
-        if (row.position > spell.after or row.position in spell.kept)
+        if is_sent_in(spell, row.position)
         and (row.call < call if row.kind in BY_AGENT else row.call <= call)
     ]
     return "\n".join([spell.summary, *rows])
 
 
 BY_AGENT = {RowKind.ASSISTANT, RowKind.THINKING, RowKind.TOOL_CALL}
-
-
-@st.composite
-def sights(draw: st.DrawFn) -> SegmentVisibility:
-    """Of sessions with positions between their rows, as notes have them."""
-    talk: Talk = draw(talks())
-    rows = [replace(row, position=2 * row.position) for row in talk.rows]
-    position = st.integers(1, 2 * len(rows) + 2)
-    positions = st.sets(position, max_size=12)
-    spell = ViewSegment(
-        call=1,
-        after=draw(position),
-        kept=Ranges.of(draw(positions)),
-        shown=dict.fromkeys(draw(positions), "in part"),
-    )
-    return SegmentVisibility(spell, SessionReading(replace(talk.read().rows, rows=rows)))
-
-
-@given(sights(), st.data())
-def test_a_call_always_sees_the_rows_of_the_definition(
-    sight: SegmentVisibility, data: st.DataObject
-) -> None:
-    rows, spell = sight.reading.rows.rows, sight.segment
-    places = sorted(data.draw(st.sets(st.integers(0, len(rows) - 1))))
-    call = data.draw(st.integers(1, sight.reading.rows.calls + 1))
-
-    whole = {
-        index
-        for index in places
-        if find_first_call(rows[index]) <= call
-        and (rows[index].position > spell.after or rows[index].position in spell.kept)
-        and rows[index].position not in spell.shown
-    }
-
-    assert sorted(sight.iter_visible_rows(places, call)) == sorted(whole)
-    assert sight.has_any_row(places, call) == bool(whole)
-    assert len(list(sight.iter_partial_texts(places, call))) == sum(
-        rows[index].position in spell.shown and find_first_call(rows[index]) <= call
-        for index in places
-    )

@@ -7,7 +7,8 @@ from fidelity_sessions import Cut, Talk, cut_talks, dropping, measure, score_sum
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, PairReference
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.prose import RepeatedPair
 from cutbank.domain.fidelity.rows import AGENT_KINDS, WHOLE_HISTORY, RowKind
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
@@ -73,10 +74,10 @@ def test_the_pairs_at_stake_are_always_those_of_the_definition(cut: Cut, prose: 
     assert of.score(dropping(of.reading, cut[1])).pair_hits == 0
 
 
-def _by_definition(measure: FidelityMeasure) -> set[PairReference]:
+def _by_definition(measure: FidelityMeasure) -> set[RepeatedPair]:
     rows = measure.reading.rows.rows
     prose = [row for row in rows if row.kind in {RowKind.USER, RowKind.ASSISTANT, RowKind.THINKING}]
-    found: set[PairReference] = set()
+    found: set[RepeatedPair] = set()
     for number, boundary in enumerate(measure.boundaries):
         later = measure.boundaries[number + 1 :]
         ends = later[0].call if later else measure.reading.rows.calls + 1
@@ -97,7 +98,7 @@ def _by_definition(measure: FidelityMeasure) -> set[PairReference]:
                 ]
                 if before and max(before) < boundary.first_kept:
                     known.add(pair)
-                    found.add(PairReference(row.call, pair))
+                    found.add(RepeatedPair(row.call, pair, max(before)))
     return found
 
 

@@ -99,7 +99,7 @@ def ruled(said: str = RULE) -> FidelityMeasure:
 
 
 def sentences(measure: FidelityMeasure) -> list[str]:
-    return [rule.text for at in measure.beside.hidden_rules for rule in at.rules]
+    return [rule.text for _, rule in measure.beside.hidden_rules]
 
 
 def test_only_sentences_with_a_word_of_constraint_count() -> None:

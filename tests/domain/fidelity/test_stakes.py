@@ -7,7 +7,7 @@ from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.generic_keys import GENERIC_KEYS, GENERIC_PAIRS
 from cutbank.domain.fidelity.later_references import LaterReference
-from cutbank.domain.fidelity.rows import AGENT_KINDS, RowKind
+from cutbank.domain.fidelity.rows import RowKind
 from cutbank.domain.fidelity.session_reading import find_first_call
 
 
@@ -74,54 +74,36 @@ def test_hard_kinds_are_those_that_nobody_makes_up() -> None:
 
 
 @given(cut_talks())
-def test_what_is_at_stake_is_seen_in_hidden_rows_only(cut: Cut) -> None:
+def test_what_is_at_stake_is_always_what_the_definition_says(cut: Cut) -> None:
     reading, boundaries = cut
     rows = reading.rows.rows
-
-    stakes = FidelityMeasure(reading, boundaries).stakes
-
-    assert len({(stake.segment, stake.key) for stake in stakes}) == len(stakes)
-    for stake in stakes:
-        boundary = boundaries[stake.segment]
-        carriers = [
-            row
-            for row, keys in zip(rows, reading.carried, strict=True)
-            if stake.key in keys and find_first_call(row) <= stake.call
-        ]
-        assert carriers
-        assert all(row.position < boundary.first_kept for row in carriers)
-        assert not any(row.kind is RowKind.SYSTEM for row in carriers)
-        assert stake.hidden_in == carriers[-1].position
-        assert stake.call >= boundary.call
-        used = rows[reading.find_index(stake.used_in)]
-        assert used.kind in AGENT_KINDS
-        assert used.call == stake.call
-        assert stake.key not in GENERIC_KEYS | reading.tool_names
-
-
-@given(cut_talks())
-def test_no_fact_is_left_out_that_only_hidden_rows_had(cut: Cut) -> None:
-    reading, boundaries = cut
-    staked = {(stake.segment, stake.key) for stake in FidelityMeasure(reading, boundaries).stakes}
-
+    expected: dict[tuple[int, str], tuple[int, int, int]] = {}
     for segment, boundary in enumerate(boundaries):
         ends = boundaries[segment + 1].call if segment + 1 < len(boundaries) else 10**9
-        for index, facts in reading.facts_by_agent.items():
-            row = reading.rows.rows[index]
-            if not boundary.call <= row.call < ends:
+        known = GENERIC_KEYS | reading.tool_names
+        for call, index in reading.agent_rows:
+            if not boundary.call <= call < ends:
                 continue
-            for key in facts.keys() - GENERIC_KEYS - reading.tool_names:
+            for key in reading.facts_by_agent[index].keys() - known:
                 seen = [
-                    one
-                    for one, keys in zip(reading.rows.rows, reading.carried, strict=True)
-                    if key in keys and find_first_call(one) <= row.call
+                    row
+                    for row, keys in zip(rows, reading.carried, strict=True)
+                    if key in keys and find_first_call(row) <= call
                 ]
                 hidden = [
-                    one.position < boundary.first_kept and one.kind is not RowKind.SYSTEM
-                    for one in seen
+                    row.position < boundary.first_kept and row.kind is not RowKind.SYSTEM
+                    for row in seen
                 ]
                 if seen and all(hidden):
-                    assert (segment, key) in staked
+                    place = call, rows[index].position, seen[-1].position
+                    expected.setdefault((segment, key), place)
+
+    found = FidelityMeasure(reading, boundaries).stakes
+
+    assert len(found) == len(expected)
+    assert {
+        (one.segment, one.key): (one.call, one.used_in, one.hidden_in) for one in found
+    } == expected
 
 
 def test_the_lists_of_what_is_generic_are_read_as_they_are_written() -> None:

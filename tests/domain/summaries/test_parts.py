@@ -105,9 +105,8 @@ def test_a_line_keeps_its_handles_only_if_all_of_them_hold(
     named = [Ranges(one.runs[-3:]) for one in handles]
     written = [add_handles(f"said {n}", one) for n, one in enumerate(handles)]
 
-    lines = [
-        *read_earlier_lines({"Done": "\n".join(f"- {line}" for line in written)}, None, covers)
-    ]
+    done = {"Done": "\n".join(f"- {line}" for line in written)}
+    lines = [*read_earlier_lines(done, None, covers, Memo())]
 
     assert [(line.text, line.handles) for line in lines] == [
         (line, Ranges()) if one - covers else (f"said {n}", one)

@@ -21,7 +21,6 @@ from .....domain.fidelity.scores import divide
 from .....domain.pricing import format_dollars
 from ...pages.templates import render_page
 from ..backtest_text import (
-    CAVEATS,
     NO_TEXTS,
     NOT_KNOWN,
     describe_calibration,
@@ -115,7 +114,6 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
         failed=_tabulate("Failed", _FAILED, failed),
         remarks=_group_remarks(measured),
         skipped=Table("Sessions left out", ("session", "why"), list(measured.skipped.items())),
-        caveats=CAVEATS,
     )
 
 
