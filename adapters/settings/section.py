@@ -145,7 +145,7 @@ def describe_setting(section: type[Section], name: str) -> SettingInfo:
     may_be_none = NoneType in kinds
     kind = next(one for one in kinds if one is not NoneType) if may_be_none else field.annotation
     holder = get_origin(kind)
-    element = kind
+    element: Any = kind
     if holder in {tuple, Mapping}:
         element = get_args(kind)[holder is Mapping]
         element = get_args(element)[0] if get_origin(element) is Annotated else element

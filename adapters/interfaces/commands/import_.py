@@ -195,16 +195,9 @@ def _follow_paths(
 
     def note_import(report: FileReport) -> None:
         whole.append(report.format or "")
-        print_file_news(
-            FileNews(
-                path=report.path,
-                format=report.format or "",
-                sessions=tuple(report.sessions),
-                entries=report.entries,
-                added=report.added,
-                errors=tuple(report.errors),
-            )
-        )
+        known = pick(report, "path entries added") | {"format": report.format or ""}
+        sessions, errors = tuple(report.sessions), tuple(report.errors)
+        print_file_news(FileNews(sessions=sessions, errors=errors, **known))
 
     def ready() -> None:
         if whole:
