@@ -62,16 +62,16 @@ class Section(BaseModel):
 
 
 def section_setting(
-    default: Any = ...,
+    default: Any,
+    about: str,
     *,
-    help: str,  # noqa: A002 - the word used wherever settings are listed
     unit: str = "",
     least: float | None = None,
     most: float | None = None,
 ) -> Any:
-    """Return a field of a section, with its description for users."""
+    """Return a field of a section, with its description for users; `...` makes it required."""
     extra: JsonDict = {"unit": unit, "least": least, "most": most}
-    return Field(default, description=help, ge=least, le=most, json_schema_extra=extra)
+    return Field(default, description=about, ge=least, le=most, json_schema_extra=extra)
 
 
 def make_contradiction(*found: tuple[SettingPath, str]) -> PydanticCustomError:
