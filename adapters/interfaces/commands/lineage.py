@@ -104,14 +104,14 @@ def _node_to_json(node: BoundaryNode, number: int) -> dict[str, Any]:
 
 def _attempt_to_json(attempt: FailedCompaction) -> dict[str, Any]:
     event = attempt.event
-    failed = isinstance(event, CompactionFailed)
+    failed = event if isinstance(event, CompactionFailed) else None
     return {
         "upon": attempt.based_on or None,
         "when": format_timestamp(event.timestamp),
         "outcome": "failed" if failed else "rejected",
         "reason": event.reason,
-        "tried": list(event.tried) if failed else [],
-        "stood_in": event.stood_in if failed else None,
+        "tried": list(failed.tried) if failed else [],
+        "stood_in": failed.stood_in if failed else None,
     }
 
 

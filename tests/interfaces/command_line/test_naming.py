@@ -70,8 +70,9 @@ HANDLES = [
 
 def test_a_handle_is_read_as_people_write_it() -> None:
     assert not [row for row in HANDLES if parse_handles([row[0]], newest).runs != tuple(row[1])]
-    never = {}.__getitem__  # only `last` asks for the newest
-    assert parse_handles(["12", "3-9"], never) == parse_handles(["3-9,#12"], never)
+    never: dict[int, int] = {}  # only `last` asks for the newest
+    words = ["12", "3-9"], ["3-9,#12"]
+    assert parse_handles(words[0], never.__getitem__) == parse_handles(words[1], never.__getitem__)
     positions = [parse_handle(word, newest) for word in ("12", " #12 ", "last-1")]
     assert positions == [12, 12, 99]
 
