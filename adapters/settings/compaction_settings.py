@@ -42,40 +42,39 @@ class CompactionSettings(Section):
 
     policy: str = section_setting(
         DEFAULT_POLICY,
-        help="decides when and where to compact, NAME or NAME@PRESET of `cutbank policies`",
+        "decides when and where to compact, NAME or NAME@PRESET of `cutbank policies`",
     )
-    settings: Mapping[str, Any] = section_setting({}, help="the policy's own settings")
+    settings: Mapping[str, Any] = section_setting({}, "the policy's own settings")
     limit: int | None = section_setting(
-        None, unit="tokens", least=1, help="the tokens of the context; none takes the model's"
+        None, "the tokens of the context; none takes the model's", unit="tokens", least=1
     )
     betas: Betas = section_setting(
-        (),
-        help="what the agent's calls ask for: with context-1m-2025-08-07 a Sonnet holds 1,000,000",
+        (), "what the agent's calls ask for: with context-1m-2025-08-07 a Sonnet holds 1,000,000"
     )
-    auto: bool = section_setting(True, help="compact before a call when the policy says so")
-    once_a_turn: bool = section_setting(False, help="compact by threshold at most once in a turn")
+    auto: bool = section_setting(True, "compact before a call when the policy says so")
+    once_a_turn: bool = section_setting(False, "compact by threshold at most once in a turn")
     prepare_at: float | None = section_setting(
         None,
+        "from which on a summary is written ahead, while the agent works; none is never",
         unit="of the policy's threshold",
         least=0.1,
         most=1,
-        help="from which on a summary is written ahead, while the agent works; none is never",
     )
     minimum_gain: float = section_setting(
         0.1,
+        "what a compaction by threshold has to save, or it is not done",
         unit="of the view",
         least=0,
         most=1,
-        help="what a compaction by threshold has to save, or it is not done",
     )
     worthwhile: Literal["always", "price"] = section_setting(
-        "always", help="whether a compaction by threshold must pay for itself by price"
+        "always", "whether a compaction by threshold must pay for itself by price"
     )
     expected_calls: int = section_setting(
-        20, unit="calls", least=1, help="calls still to come, over which it has to pay for itself"
+        20, "calls still to come, over which it has to pay for itself", unit="calls", least=1
     )
     instructions: str | None = section_setting(
-        None, help="what every summary should care about, in addition to what a caller asks for"
+        None, "what every summary should care about, in addition to what a caller asks for"
     )
 
     @field_validator("policy")
@@ -128,21 +127,21 @@ class CompactionSettings(Section):
 class ContextSettings(Section):
     """Old messages are pruned, by the policy scored-pruning; nothing is summed up."""
 
-    enabled: bool = section_setting(True, help="prune old messages when the context is nearly full")
+    enabled: bool = section_setting(True, "prune old messages when the context is nearly full")
     compaction_threshold: float = section_setting(
-        0.80, unit="of the limit", least=0.05, most=1, help="in use from which on it prunes"
+        0.80, "in use from which on it prunes", unit="of the limit", least=0.05, most=1
     )
     protected_turns: int = section_setting(
-        2, unit="turns", least=0, help="newest turns that are never pruned"
+        2, "newest turns that are never pruned", unit="turns", least=0
     )
     cooldown_seconds: float = section_setting(
-        60.0, unit="seconds", least=0, help="between two prunings by threshold"
+        60.0, "between two prunings by threshold", unit="seconds", least=0
     )
     max_tool_response_tokens: int | None = section_setting(
         None,
+        "that are shown of a tool's answer; the log keeps all of it",
         unit="tokens",
         least=MIN_SHOWN_TOKENS,
-        help="that are shown of a tool's answer; the log keeps all of it",
     )
 
     def make_policy_settings(self) -> dict[str, Any]:
@@ -156,16 +155,10 @@ class ContextSettings(Section):
 class PinSettings(Section):
     """What stays in the view word for word, whatever a policy says."""
 
-    first_prompt: bool = section_setting(
-        True, help="keep a session's first prompt, which says its goal"
-    )
-    kinds: Kinds = section_setting((Kind.DEVELOPER,), help="keep blocks of these kinds")
+    first_prompt: bool = section_setting(True, "keep a session's first prompt, which says its goal")
+    kinds: Kinds = section_setting((Kind.DEVELOPER,), "keep blocks of these kinds")
     most: float = section_setting(
-        0.05,
-        unit="of the limit",
-        least=0,
-        most=1,
-        help="the largest block that is kept by these rules",
+        0.05, "the largest block that is kept by these rules", unit="of the limit", least=0, most=1
     )
 
     def make_rules(self) -> PinRules:
@@ -176,7 +169,7 @@ class ShadowSettings(Section):
     """Which policies decide beside live sessions, and are never served."""
 
     policies: TextTuple = section_setting(
-        (), help="each decides before each call on a lineage of its own: NAME or NAME@PRESET"
+        (), "each decides before each call on a lineage of its own: NAME or NAME@PRESET"
     )
 
     @field_validator("policies")

@@ -17,43 +17,38 @@ class IdleSettings(Section):
     """When sessions at rest are compacted, and what it may cost."""
 
     time: float = section_setting(
-        300.0, unit="seconds", least=0, help="after the last append, before a session is idle"
+        300.0, "after the last append, before a session is idle", unit="seconds", least=0
     )
     least_utilization: float = section_setting(
-        0.5, unit="of the limit", least=0, most=1, help="views that fill less are left as they are"
+        0.5, "views that fill less are left as they are", unit="of the limit", least=0, most=1
     )
     serve: Literal["now", "at-threshold"] = section_setting(
-        "now", help="serve a compaction at once, or prepare it until the policy fires"
+        "now", "serve a compaction at once, or prepare it until the policy fires"
     )
     concurrency: int = section_setting(
-        2, unit="sessions", least=1, most=64, help="compacted at once by one worker"
+        2, "compacted at once by one worker", unit="sessions", least=1, most=64
     )
     spend_per_hour: float | None = section_setting(
-        1.0, unit="dollars", least=0, help="by all workers together, in any 60 minutes"
+        1.0, "by all workers together, in any 60 minutes", unit="dollars", least=0
     )
     spend_per_session: float | None = section_setting(
-        None, unit="dollars", least=0, help="then its summaries are written by extractive"
+        None, "then its summaries are written by extractive", unit="dollars", least=0
     )
     attempts: int = section_setting(
-        3, unit="attempts", least=1, most=100, help="in a row, until the session has new activity"
+        3, "in a row, until the session has new activity", unit="attempts", least=1, most=100
     )
     backoff: float = section_setting(
-        60.0,
-        unit="seconds",
-        least=0,
-        help="the wait after a failed attempt; twice as long each time",
+        60.0, "the wait after a failed attempt; twice as long each time", unit="seconds", least=0
     )
     quiet_hours: str | None = section_setting(
-        None, help="when no work is begun: 08:00-20:00, or 08:00-20:00 Europe/Berlin; else in UTC"
+        None, "when no work is begun: 08:00-20:00, or 08:00-20:00 Europe/Berlin; else in UTC"
     )
-    namespaces: TextTuple = section_setting(
-        (), help="the namespaces to compact; an empty list is all"
-    )
+    namespaces: TextTuple = section_setting((), "the namespaces to compact; an empty list is all")
     lease: float | None = section_setting(
         None,
+        "others keep off a session that was begun; none is as long as summaries may take",
         unit="seconds",
         least=0.1,
-        help="others keep off a session that was begun; none is as long as summaries may take",
     )
 
     @field_validator("quiet_hours")
@@ -100,34 +95,30 @@ class IdleSettings(Section):
 class MaintenanceSettings(Section):
     """What a worker does for the storage in idle hours."""
 
-    enabled: bool = section_setting(True, help="keep the storage in order where a worker runs")
+    enabled: bool = section_setting(True, "keep the storage in order where a worker runs")
     every: float = section_setting(
-        24.0, unit="hours", least=0.1, help="how often bodies and tables are looked after"
+        24.0, "how often bodies and tables are looked after", unit="hours", least=0.1
     )
     rest: float = section_setting(
         60.0,
+        "how long the log must be unchanged before a maintenance job runs",
         unit="seconds",
         least=0,
-        help="how long the log must be unchanged before a maintenance job runs",
     )
     patience: float = section_setting(
-        24.0, unit="hours", least=0, help="how long a chore waits for that; then it is done"
+        24.0, "how long a chore waits for that; then it is done", unit="hours", least=0
     )
     cold_after: float | None = section_setting(
-        7.0, unit="days", least=0, help="when content is recompressed; none is never"
+        7.0, "when content is recompressed; none is never", unit="days", least=0
     )
     level: int = section_setting(
-        9, unit="levels of Zstandard", least=1, most=19, help="how hard content is recompressed"
+        9, "how hard content is recompressed", unit="levels of Zstandard", least=1, most=19
     )
     checkpoint_every: float = section_setting(
-        1.0, unit="hours", least=0.1, help="how often a write-ahead log is cut off"
+        1.0, "how often a write-ahead log is cut off", unit="hours", least=0.1
     )
     backup_folder: str | None = section_setting(
-        None, help="the folder for backups, which must exist; none makes no backups"
+        None, "the folder for backups, which must exist; none makes no backups"
     )
-    backup_every: float = section_setting(
-        24.0, unit="hours", least=0.1, help="how often one is made"
-    )
-    backup_keep: int = section_setting(
-        7, unit="backups", least=1, help="how many are kept, the newest"
-    )
+    backup_every: float = section_setting(24.0, "how often one is made", unit="hours", least=0.1)
+    backup_keep: int = section_setting(7, "how many are kept, the newest", unit="backups", least=1)

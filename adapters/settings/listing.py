@@ -16,7 +16,6 @@ from .section import (
     SettingInfo,
     SettingOrigin,
     SettingPath,
-    SettingShape,
     describe_setting,
 )
 from .settings import HookCommandSettings, ModelSettings, Settings
@@ -68,12 +67,9 @@ def _list_section(
             yield replace(about_policy, origin=origin)
         elif isinstance(value, Section):
             yield from _list_section(settings, value, path)
-        elif about.is_by_name and value:
-            for key, one in value.items():
+        elif about.section and value:
+            for key, one in value.items() if about.is_by_name else enumerate(value):
                 yield from _list_section(settings, one, (*path, key))
-        elif about.shape is SettingShape.TABLES and value:
-            for index, one in enumerate(value):
-                yield from _list_section(settings, one, (*path, index))
         else:
             yield _make_listed(settings, path, about, value)
 
@@ -133,13 +129,9 @@ def _format_sections() -> Iterator[str]:
         about = describe_setting(Settings, name)
         if about.section is None or about.is_by_name or about.scalar.default is None:
             continue
-        fields = [
-            (field, describe_setting(about.section, field)) for field in about.section.model_fields
-        ]
+        fields = [describe_setting(about.section, field) for field in about.section.model_fields]
         defaults = {
-            field: to_json_value(found.scalar.default)
-            for field, found in fields
-            if found.shape in {SettingShape.SCALAR, SettingShape.LIST}
+            one.scalar.name: to_json_value(one.scalar.default) for one in fields if not one.is_table
         }
         if defaults:
             yield from _format_section(f"[{name}]", about.section, defaults)

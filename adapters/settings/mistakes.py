@@ -12,12 +12,10 @@ from .section import (
     CONTRADICTION_TYPE,
     VALUE_PLACEHOLDER,
     Section,
-    SettingInfo,
     SettingPath,
-    SettingShape,
-    describe_setting,
     describe_unknown_name,
     find_nearest,
+    find_setting_info,
 )
 
 _NAME = re.compile(
@@ -81,16 +79,6 @@ def format_path(path: SettingPath) -> str:
     return words
 
 
-def find_keys(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
-    """Yield the paths of values that look like API keys."""
-    if isinstance(value, Mapping | list):
-        below = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, one in below:
-            yield from find_keys(one, (*path, key))
-    elif has_key(value):
-        yield path
-
-
 def find_mistakes(error: ValidationError, root: type[Section]) -> Iterator[tuple[SettingPath, str]]:
     """Yield each mistake: its path, and the text that follows the setting's name."""
     for one in error.errors(include_url=False):
@@ -122,28 +110,11 @@ def _describe_mistake(one: ErrorDetails, root: type[Section]) -> str:
         return f"is {value}; it takes a table"
     if about is None:
         return f"is {value}: {one['msg']}"
-    is_element = about.shape is SettingShape.LIST and isinstance(path[-1], int)
+    is_element = about.is_list and not about.is_table and isinstance(path[-1], int)
     takes = about.scalar.accepted_values if is_element else about.accepted_values
     near = find_nearest(str(one["input"]), about.scalar.among)
     meant = f"did you mean {near}? It" if near else "it"
     return f"is {value}; {meant} takes {takes}"
-
-
-def find_setting_info(root: type[Section], path: SettingPath) -> SettingInfo | None:
-    """Return the description of the setting, table or element at a path; None if there is none."""
-    section: type[Section] | None = root
-    about: SettingInfo | None = None
-    for step in path:
-        if about and section is None and (about.is_by_name or isinstance(step, int)):
-            # One of the tables or elements.
-            section = about.section
-            continue
-        if section is None or step not in section.model_fields:
-            return None
-        about = describe_setting(section, str(step))
-        is_one_table = about.shape is SettingShape.TABLE and not about.is_by_name
-        section = about.section if is_one_table else None
-    return about
 
 
 def _get_at_path(value: Any, path: Iterable[str | int]) -> Any:

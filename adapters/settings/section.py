@@ -1,10 +1,10 @@
 """Defines sections, frozen tables of settings, and how each setting is described to users."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import Enum, StrEnum
+from enum import Enum
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -62,16 +62,16 @@ class Section(BaseModel):
 
 
 def section_setting(
-    default: Any = ...,
+    default: Any,
+    about: str,
     *,
-    help: str,  # noqa: A002 - the word used wherever settings are listed
     unit: str = "",
     least: float | None = None,
     most: float | None = None,
 ) -> Any:
-    """Return a field of a section, with its description for users."""
+    """Return a field of a section, with its description for users; `...` makes it required."""
     extra: JsonDict = {"unit": unit, "least": least, "most": most}
-    return Field(default, description=help, ge=least, le=most, json_schema_extra=extra)
+    return Field(default, description=about, ge=least, le=most, json_schema_extra=extra)
 
 
 def make_contradiction(*found: tuple[SettingPath, str]) -> PydanticCustomError:
@@ -93,70 +93,70 @@ def describe_unknown_name(name: str, known: Iterable[str], thing: str) -> str:
     return f"is no {thing}; {meant}"
 
 
-class SettingShape(StrEnum):
-    """The kinds of values that a setting can have."""
-
-    SCALAR = "scalar"
-    LIST = "list"
-    TABLE = "table"
-    TABLES = "tables"
+def walk_values(value: Any, path: SettingPath = ()) -> Iterator[tuple[SettingPath, Any]]:
+    """Yield everything in a document's tables and lists, each with its path."""
+    if isinstance(value, Mapping | list):
+        for key, below in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield (*path, key), below
+            yield from walk_values(below, (*path, key))
 
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
     """The description of a setting for users."""
 
-    shape: SettingShape
     scalar: PolicySetting
     """The setting with its default; for a list, any of its elements."""
-    section: type[Section] | None = None
-    """For a table or a list of tables, the section with their fields, if known."""
+    is_list: bool = False
+    is_table: bool = False
+    """Whether the value, or each element of a list, is a table."""
     is_by_name: bool = False
-    """Whether tables of that section are in a table, under names chosen by the user."""
+    """Whether the table contains tables under names chosen by the user."""
+    section: type[Section] | None = None
+    """The fields of these tables, if they are known."""
 
     @property
     def accepted_values(self) -> str:
-        match self.shape:
-            case SettingShape.LIST:
-                return f"a list of {', '.join(self.scalar.among) or 'texts'}"
-            case SettingShape.TABLE:
-                return "a table of tables by name" if self.is_by_name else "a table"
-            case SettingShape.TABLES:
-                return "a list of tables"
-            case _:
-                return self.scalar.accepted_values
+        if self.is_table:
+            by_name = "a table of tables by name" if self.is_by_name else "a table"
+            return "a list of tables" if self.is_list else by_name
+        if self.is_list:
+            return f"a list of {', '.join(self.scalar.among) or 'texts'}"
+        return self.scalar.accepted_values
 
     def parse(self, text: str) -> Any:
         """Parse a variable's text; return the text itself if it cannot be parsed."""
-        if self.shape is SettingShape.SCALAR:
+        if not (self.is_list or self.is_table):
             return self.scalar.parse(text)
         if text.lstrip()[:1] in {"[", "{"}:
             try:
                 return json.loads(text)
             except ValueError:
                 return text
-        if self.shape is SettingShape.LIST:
-            return [word.strip() for word in text.split(",") if word.strip()]
-        return text
+        if self.is_table:
+            return text
+        return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def describe_setting(section: type[Section], name: str) -> SettingInfo:
     """Describe one of a section's fields."""
     field = section.model_fields[name]
-    types = [one for one in get_args(field.annotation) if one is not NoneType]
-    may_be_none = NoneType in get_args(field.annotation)
-    shape, element, is_by_name = _find_shape(types[0] if may_be_none else field.annotation)
-    subsection: type[Section] | None = (
-        element if isinstance(element, type) and issubclass(element, Section) else None
-    )
-    is_table = shape in {SettingShape.TABLE, SettingShape.TABLES}
-    choices: tuple[Any, ...] = ()
+    kinds: tuple[Any, ...] = get_args(field.annotation)
+    may_be_none = NoneType in kinds
+    kind = next(one for one in kinds if one is not NoneType) if may_be_none else field.annotation
+    holder = get_origin(kind)
+    element: Any = kind
+    if holder in {tuple, Mapping}:
+        element = get_args(kind)[holder is Mapping]
+        element = get_args(element)[0] if get_origin(element) is Annotated else element
+    is_section = isinstance(element, type) and issubclass(element, Section)
+    is_table = is_section or holder is Mapping
+    choices: tuple[str, ...] = ()
     if get_origin(element) is Literal:
         choices, element = get_args(element), str
     elif isinstance(element, type) and issubclass(element, Enum):
         choices = tuple(str(one.value) for one in element)
-    extra = field.json_schema_extra
-    known: dict[str, Any] = {**extra} if isinstance(extra, dict) else {}
+    known: Any = field.json_schema_extra or {}
     scalar = PolicySetting(
         name=name,
         type=str if is_table else element,
@@ -168,18 +168,26 @@ def describe_setting(section: type[Section], name: str) -> SettingInfo:
         among=choices,
         may_be_none=may_be_none,
     )
-    return SettingInfo(shape, scalar, subsection, is_by_name)
+    return SettingInfo(
+        scalar,
+        is_list=holder is tuple,
+        is_table=is_table,
+        is_by_name=is_section and holder is Mapping,
+        section=element if is_section else None,
+    )
 
 
-def _find_shape(annotation: Any) -> tuple[SettingShape, Any, bool]:
-    """Return the shape, the type of its elements, and whether these are tables by name."""
-    if get_origin(annotation) not in {tuple, Mapping}:
-        is_table = isinstance(annotation, type) and issubclass(annotation, Section)
-        return (SettingShape.TABLE if is_table else SettingShape.SCALAR), annotation, False
-    is_list = get_origin(annotation) is tuple
-    element = get_args(annotation)[0 if is_list else 1]
-    element = get_args(element)[0] if get_origin(element) is Annotated else element
-    is_section = isinstance(element, type) and issubclass(element, Section)
-    if is_list:
-        return (SettingShape.TABLES if is_section else SettingShape.LIST), element, False
-    return SettingShape.TABLE, element, is_section
+def find_setting_info(root: type[Section], path: SettingPath) -> SettingInfo | None:
+    """Return the description of the setting, table or element at a path; None if there is none."""
+    section: type[Section] | None = root
+    about: SettingInfo | None = None
+    for step in path:
+        if about and section is None and (about.is_by_name or isinstance(step, int)):
+            # One of the tables or elements.
+            section = about.section
+            continue
+        if section is None or step not in section.model_fields:
+            return None
+        about = describe_setting(section, str(step))
+        section = None if about.is_by_name or about.is_list else about.section
+    return about

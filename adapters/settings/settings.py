@@ -32,29 +32,26 @@ class TokenSettings(Section):
     """How tokens are counted that no provider has counted yet."""
 
     counter: Literal["auto", "chars", "o200k_base", "cl100k_base"] = section_setting(
-        "auto",
-        help="auto and chars count characters until a provider reports; else name a vocabulary",
+        "auto", "auto and chars count characters until a provider reports; else name a vocabulary"
     )
 
 
 class ModelSettings(Section):
     """What a model holds and costs, where what is known of it is missing or wrong."""
 
-    context: int | None = section_setting(
-        None, unit="tokens", least=1, help="input and output together"
-    )
-    output: int | None = section_setting(None, unit="tokens", least=1, help="the longest answer")
+    context: int | None = section_setting(None, "input and output together", unit="tokens", least=1)
+    output: int | None = section_setting(None, "the longest answer", unit="tokens", least=1)
     input_usd: float | None = section_setting(
-        None, unit="dollars per million tokens", least=0, help="input that no cache holds"
+        None, "input that no cache holds", unit="dollars per million tokens", least=0
     )
     cache_read_usd: float | None = section_setting(
-        None, unit="dollars per million tokens", least=0, help="input that the cache holds"
+        None, "input that the cache holds", unit="dollars per million tokens", least=0
     )
     cache_write_usd: float | None = section_setting(
-        None, unit="dollars per million tokens", least=0, help="input that is put into the cache"
+        None, "input that is put into the cache", unit="dollars per million tokens", least=0
     )
     output_usd: float | None = section_setting(
-        None, unit="dollars per million tokens", least=0, help="output, reasoning included"
+        None, "output, reasoning included", unit="dollars per million tokens", least=0
     )
 
     @model_validator(mode="after")
@@ -69,9 +66,9 @@ class ModelSettings(Section):
 class HookCommandSettings(Section):
     """A program that is told what happens, and may add instructions or veto."""
 
-    on: EventKinds = section_setting(help="the events that it is called for")
-    command: TextTuple = section_setting(help="the program and its arguments; no shell reads them")
-    time_limit: float = section_setting(10.0, unit="seconds", least=0.1, help="when it is killed")
+    on: EventKinds = section_setting(..., "the events that it is called for")
+    command: TextTuple = section_setting(..., "the program and its arguments; no shell reads them")
+    time_limit: float = section_setting(10.0, "when it is killed", unit="seconds", least=0.1)
 
     @model_validator(mode="after")
     def _check_command(self) -> Self:
@@ -89,20 +86,20 @@ class HookSettings(Section):
     """Who is told of compactions."""
 
     commands: Annotated[tuple[HookCommandSettings, ...], Strict(strict=False)] = section_setting(
-        (), help="programs that are called for each event"
+        (), "programs that are called for each event"
     )
 
 
 class Settings(Section):
     compaction: CompactionSettings = CompactionSettings()
     context: ContextSettings | None = section_setting(
-        None, help="prunes by the policy scored-pruning, where compaction.policy names no other"
+        None, "prunes by the policy scored-pruning, where compaction.policy names no other"
     )
     pins: PinSettings = PinSettings()
     summary: SummarySettings = SummarySettings()
     tokens: TokenSettings = TokenSettings()
     models: Mapping[str, ModelSettings] = section_setting(
-        {}, help="facts about a model that replace the catalog's"
+        {}, "facts about a model that replace the catalog's"
     )
     hooks: HookSettings = HookSettings()
     idle: IdleSettings = IdleSettings()

@@ -27,52 +27,49 @@ class SummarySettings(Section):
     """Who writes the text that stands for what left, and how."""
 
     chain: TextTuple = section_setting(
-        ("extractive",), help="summarizers in the order in which they are tried, until one succeeds"
+        ("extractive",), "summarizers in the order in which they are tried, until one succeeds"
     )
     time_limit: float = section_setting(
         120.0,
+        "how long one summarizer may take, retries and waits included",
         unit="seconds",
         least=0.1,
-        help="how long one summarizer may take, retries and waits included",
     )
     retries: int = section_setting(
-        3, unit="attempts", least=0, most=100, help="more of them after a failure that may pass"
+        3, "more of them after a failure that may pass", unit="attempts", least=0, most=100
     )
     backoff: float = section_setting(
         1.0,
+        "the wait before the first retry; twice as long each time, up to 30",
         unit="seconds",
         least=0,
         most=30,
-        help="the wait before the first retry; twice as long each time, up to 30",
     )
     model: str | None = section_setting(
-        None, help="writes the summaries of `llm`; none is a cheaper one than the agent's"
+        None, "writes the summaries of `llm`; none is a cheaper one than the agent's"
     )
     base_url: str | None = section_setting(
-        None, help="where the provider of `llm` listens; none is its usual address"
+        None, "where the provider of `llm` listens; none is its usual address"
     )
     key_from: str | None = section_setting(
-        None, help="the variable that holds the key of `llm`; none is the provider's usual one"
+        None, "the variable that holds the key of `llm`; none is the provider's usual one"
     )
     source: Literal["previous", "originals"] = section_setting(
-        "previous",
-        help="read the blocks behind an earlier summary from that summary, or from the log",
+        "previous", "read the blocks behind an earlier summary from that summary, or from the log"
     )
     prompt: Literal["fresh", "iterative", "served-prefix", "policy"] = section_setting(
         "fresh",
-        help="rewrite, update the earlier one, continue the served request, or as the policy says",
+        "rewrite, update the earlier one, continue the served request, or as the policy says",
     )
     streamed: bool = section_setting(
-        True, help="have the answers of `llm` come in pieces, so that one without an end is ended"
+        True, "have the answers of `llm` come in pieces, so that one without an end is ended"
     )
-    with_facts: bool = section_setting(
-        True, help="hand the facts that `extractive` finds to the model"
-    )
+    with_facts: bool = section_setting(True, "hand the facts that `extractive` finds to the model")
     command: TextTuple = section_setting(
-        (), help="the program of the summarizer `command`, and its arguments; no shell reads them"
+        (), "the program of the summarizer `command`, and its arguments; no shell reads them"
     )
     instructions: str | None = section_setting(
-        None, help="what the model gets in addition to its prompt, for each summary"
+        None, "what the model gets in addition to its prompt, for each summary"
     )
 
     @field_validator("chain")

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -12,23 +12,11 @@ from platformdirs import user_config_path
 
 from ...domain.errors import InvalidSettingError
 from .mistakes import hide_keys
-from .section import SettingPath
+from .section import SettingPath, walk_values
 
 SETTINGS_VARIABLE = "CUTBANK_SETTINGS"
-_TOKEN = re.compile(
-    r'''
-    (?P<text> """(?:[^\\]|\\.)*?"""(?:"{0,2})   # the last three of up to five quotes close it
-            | \'\'\'.*?\'\'\'(?:\'{0,2})
-            | "(?:[^"\\\n]|\\.)*"
-            | '[^'\n]*' )
-    | (?P<comment> \#[^\n]* )
-    | (?P<mark> [\n\[\]{}=,.] )
-    | (?P<bare> [^\s\[\]{}=,."'\#]+ )
-    ''',
-    re.VERBOSE | re.DOTALL,
-)
-_MARKS = frozenset({*"\n[]{}=,.", ""})
-"""The tokens that are not part of a key or value; the empty one is the end."""
+_CLOSINGS = ("", "]", "]]", "]}", "]}]")
+"""The ends of statements that go on in a further line, where only lists can be open."""
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -93,104 +81,42 @@ def _make_toml_error(error: tomllib.TOMLDecodeError, text: str) -> str:
 def find_lines(document: str) -> dict[SettingPath, int]:
     """Return the line, from 1 on, of every table, key and element of a valid document.
 
-    tomllib returns a document's content without positions. This scanner only gets documents that
-    tomllib has accepted, so it only needs to know how strings and brackets nest.
+    tomllib returns a document's content without positions, so each statement is parsed by itself,
+    and one of several lines after each of them, as if it were closed there.
     """
-    scanner = _TomlScanner(document)
-    while scanner.word:
-        if scanner.word == "\n":
-            scanner.advance()
-        elif scanner.word == "[":
-            scanner.read_header()
+    lines: dict[SettingPath, int] = {}
+    table: SettingPath = ()
+    tables_in: Counter[SettingPath] = Counter()
+    statement, line = "", 1
+    for number, text in enumerate(document.split("\n"), 1):
+        statement += f"{text}\n"
+        found = next(filter(None, (_parse_statement(statement, end) for end in _CLOSINGS)), None)
+        if found is None:
+            continue  # inside a text of several lines
+        content, is_whole = found
+        if statement.lstrip().startswith("["):
+            table = ()
+            while content:
+                ((key, content),) = content.items()
+                table = (*table, key)
+                lines.setdefault(table, line)
+                if isinstance(content, list):
+                    (content,) = content
+                    tables_in[table] += 1
+                if table in tables_in:
+                    table = (*table, tables_in[table] - 1)
+                    lines.setdefault(table, line)
         else:
-            scanner.read_pair(scanner.table)
-    return scanner.lines
+            for path, _ in walk_values(content, table):
+                lines.setdefault(path, line)
+        line = number + 1
+        statement = "" if is_whole else statement
+    return lines
 
 
-class _TomlScanner:
-    """The scanner's state, and the lines found so far."""
-
-    def __init__(self, document: str) -> None:
-        self.lines: dict[SettingPath, int] = {}
-        self.table: SettingPath = ()
-        self._tables_in: Counter[SettingPath] = Counter()
-        """The number of tables so far in each list of tables."""
-        self._tokens = _read_tokens(document)
-        self.advance()
-
-    def advance(self) -> None:
-        self.word, self._line = next(self._tokens)
-
-    def read_header(self) -> None:
-        line = self._line
-        self.advance()
-        if is_list := self.word == "[":
-            self.advance()
-        keys = self._read_keys()
-        path: SettingPath = ()
-        for number, key in enumerate(keys, 1):
-            path = (*path, key)
-            self.lines.setdefault(path, line)
-            if is_list and number == len(keys):
-                self._tables_in[path] += 1
-            if path in self._tables_in:
-                path = (*path, self._tables_in[path] - 1)
-                self.lines.setdefault(path, line)
-        self.table = path
-        while self.word == "]":
-            self.advance()
-
-    def read_pair(self, table: SettingPath) -> None:
-        line, path = self._line, table
-        for key in self._read_keys():
-            path = (*path, key)
-            self.lines.setdefault(path, line)
-        self.advance()  # the equals sign
-        self._read_value(path)
-
-    def _read_keys(self) -> list[str]:
-        keys: list[str] = []
-        while self.word == "." or self.word not in _MARKS:
-            if self.word != ".":
-                keys.append(_unquote_key(self.word))
-            self.advance()
-        return keys
-
-    def _read_value(self, path: SettingPath) -> None:
-        """Read the value after an equals sign or in a list."""
-        if self.word not in {"[", "{"}:
-            # Numbers and dates may consist of several tokens.
-            while self.word == "." or self.word not in _MARKS:
-                self.advance()
-            return
-        is_list, index = self.word == "[", 0
-        self.advance()
-        while self.word not in {"]", "}"}:
-            if self.word in {"\n", ","}:
-                self.advance()
-            elif is_list:
-                self.lines[*path, index] = self._line
-                self._read_value((*path, index))
-                index += 1
-            else:
-                self.read_pair(path)
-        self.advance()
-
-
-def _read_tokens(document: str) -> Iterator[tuple[str, int]]:
-    """Yield each token with its line, and then empty ones."""
-    line = 1
-    for found in _TOKEN.finditer(document):
-        if found.lastgroup != "comment":
-            yield found[0], line
-        line += found[0].count("\n")
-    while True:
-        yield "", line
-
-
-def _unquote_key(token: str) -> str:
-    """Return a key without its quotes and escapes."""
-    if token[0] not in "\"'":
-        return token
-    (key,) = tomllib.loads(f"{token} = 0")
-    return key
+def _parse_statement(statement: str, closing: str) -> tuple[Any, bool] | None:
+    """Return the content of a statement, and whether that is all of it; None if it is not valid."""
+    try:
+        return tomllib.loads(statement + closing), not closing
+    except tomllib.TOMLDecodeError:
+        return None

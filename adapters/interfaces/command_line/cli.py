@@ -132,11 +132,10 @@ def _run(words: list[str]) -> int:
         return _report_error("interrupted", EXIT_INTERRUPTED, asked)
     except BrokenPipeError:
         raise
-    except InvalidSettingError as error:
-        return _report_error(str(error), EXIT_USAGE, asked, lines=error.mistakes)
     except CutbankError as error:
         code = EXIT_NO if isinstance(error, NEGATIVE_ERRORS) else EXIT_USAGE
-        return _report_error(str(error), code, asked)
+        lines = error.mistakes if isinstance(error, InvalidSettingError) else ()
+        return _report_error(str(error), code, asked, lines)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _report_error(f"{where}{error.strerror or error}", EXIT_USAGE, asked)

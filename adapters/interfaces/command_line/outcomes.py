@@ -35,9 +35,7 @@ def outcome_to_json(outcome: CompactionOutcome, lineage: str) -> dict[str, Any]:
         "tokens_basis": SizeBasis.ESTIMATED,
         **pick(outcome, "limit limit_source boundary after first_kept left kept split_turn"),
         "repairs": [repair_to_json(repair) for repair in outcome.repairs],
-        "summary": outcome.summary,
-        "summariser": outcome.summarizer,
-        "rejected": outcome.rejected,
+        **pick(outcome, "summary summariser=summarizer rejected"),
     }
 
 
@@ -48,25 +46,20 @@ def repair_to_json(repair: Repair) -> dict[str, Any]:
 def pricing_to_json(pricing: Pricing) -> dict[str, Any]:
     """Return a price as `compact --dry-run --json` prints it; unknown values are null."""
     model = pricing.model
-    dollars = {
-        "saves_per_call_usd": pricing.saved_per_call_usd,
-        "saves_usd": pricing.saved_usd,
-        "breaks_cache_usd": pricing.cache_loss_usd,
-        "summary_usd": pricing.summary_usd,
-        "net_usd": pricing.net_usd,
-    }
+    dollars: dict[str, float | None] = pick(
+        pricing,
+        "saves_per_call_usd=saved_per_call_usd saves_usd=saved_usd"
+        " breaks_cache_usd=cache_loss_usd summary_usd net_usd",
+    )
     return {
         "model": model.name if model else None,
         "provider": model.provider if model else None,
-        "expected_calls": pricing.expected_calls,
-        "saves_tokens": pricing.tokens_saved,
-        "unchanged_tokens": pricing.unchanged,
-        "cached_tokens": pricing.cached,
-        "breaks_cache_tokens": pricing.cache_tokens_lost,
-        **{
-            name: None if amount is None else round(amount, COST_DIGITS)
-            for name, amount in dollars.items()
-        },
+        **pick(
+            pricing,
+            "expected_calls saves_tokens=tokens_saved unchanged_tokens=unchanged"
+            " cached_tokens=cached breaks_cache_tokens=cache_tokens_lost",
+        ),
+        **{name: usd if usd is None else round(usd, COST_DIGITS) for name, usd in dollars.items()},
         "pays_after": pricing.break_even_calls,
         "is_worthwhile": pricing.is_worthwhile(),
     }
@@ -76,9 +69,7 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
     due, plan = explanation.due, explanation.plan
     return {
         "trigger": explanation.trigger,
-        "fires": due.fires,
-        "used": due.used_tokens,
-        **pick(due, "limit threshold"),
+        **pick(due, "fires used=used_tokens limit threshold"),
         "wanted": plan
         and {
             **pick(plan, "cut drops"),

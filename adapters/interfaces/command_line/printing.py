@@ -55,8 +55,9 @@ def print_answer(as_json: bool, document: Any, *lines: str) -> None:
 
 
 def pick(value: object, names: str) -> dict[str, Any]:
-    """Return the attributes that are documented under their own names, in this order."""
-    return {name: getattr(value, name) for name in names.split()}
+    """Return attributes by their names in JSON, in this order: `lineage at=coordinate.position`."""
+    words = (name.rpartition("=") for name in names.split())
+    return {name or path: attrgetter(path)(value) for name, _, path in words}
 
 
 def print_json_line(document: Any) -> None:
@@ -297,23 +298,19 @@ def show_progress(
         yield None
         return
 
+    from rich import progress as parts  # noqa: PLC0415 - start-up time
     from rich.console import Console  # noqa: PLC0415 - only a terminal pays for rich
-    from rich.progress import (  # noqa: PLC0415 - start-up time
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
 
-    amount = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(),)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
+    amount = (
+        (parts.DownloadColumn(), parts.TransferSpeedColumn())
+        if in_bytes
+        else (parts.MofNCompleteColumn(),)
+    )
+    with parts.Progress(
+        parts.TextColumn("{task.description}"),
+        parts.BarColumn(),
         *amount,
-        TimeRemainingColumn(),
+        parts.TimeRemainingColumn(),
         console=Console(file=sys.stderr, soft_wrap=True),
         transient=True,
         # Messages appear above the bar; in a pipe they are unchanged.

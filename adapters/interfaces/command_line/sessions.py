@@ -244,7 +244,6 @@ def _describe_ambiguity(word: str, found: list[str], titles: dict[str, str]) -> 
     for key in found[:_MAX_NAMED_SESSIONS]:
         title = clip_text(titles.get(key, ""), 30)
         said.append(f"{key} ({title})" if title else key)
-    more = (
-        f" and {len(found) - _MAX_NAMED_SESSIONS} more" if len(found) > _MAX_NAMED_SESSIONS else ""
-    )
+    left = len(found) - _MAX_NAMED_SESSIONS
+    more = f" and {left} more" if left > 0 else ""
     return f"{word!r} fits {len(found)} sessions: {', '.join(said)}{more}; type more of one name"

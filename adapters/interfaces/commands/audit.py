@@ -13,6 +13,7 @@ from ....domain.blocks import UNSENT_KINDS, Block, ToolCall
 from ....domain.compaction_events import CompactBoundary
 from ....domain.errors import InvalidSettingError
 from ....domain.event import Event
+from ....domain.ranges import Ranges
 from ....domain.session_events import SessionOpened, TurnStarted
 from ....domain.settlement import BlockStatus
 from ....domain.token_estimate import PromptSizeChange, SizeBasis, estimate_text
@@ -56,6 +57,8 @@ from .audit_calls import entry_to_json, find_call, print_call, print_call_summar
 _JSON_EXCERPT_CHARACTERS, _EXCERPT_CHARACTERS = 160, 100
 """Characters of a block that an audit shows; `recall` returns all of it."""
 _ENVELOPE_FIELDS = {"originator_id", "originator_version", "timestamp", "subject", "key_id"}
+
+_SIZE_NAMES = "pre_tokens=before post_tokens=after tokens_basis=basis"
 
 CompactionCounts = Mapping[int, int]
 """The number of each compaction of a lineage, from 1 on, by the version of its boundary."""
@@ -149,8 +152,7 @@ def story_to_json(audit: Audit, story: Iterable[AuditEntry]) -> Iterator[dict[st
                 decision |= {"version": version, "place": position}
                 if isinstance(event, CompactBoundary):
                     sizes = audit.sizes[event.originator_version]
-                    decision |= {"pre_tokens": sizes.before, "post_tokens": sizes.after}
-                    decision["tokens_basis"] = sizes.basis
+                    decision |= pick(sizes, _SIZE_NAMES)
                 yield decision
 
 
@@ -166,9 +168,7 @@ def _block_to_json(said: AuditedBlock) -> dict[str, Any]:
         "tool_call_id": None if isinstance(block, Block) else block.tool_call_id,
         "tokens": said.tokens,
         "when": said.time and format_timestamp(said.time),
-        "fate": became.status,
-        "since": became.since,
-        "boundary": became.boundary,
+        **pick(became, "fate=status since boundary"),
         "open": said.is_open,
         "shortened": said.ends is not None,
         "text": clip_text(block.text, _JSON_EXCERPT_CHARACTERS),
@@ -248,19 +248,42 @@ def _block_marks(said: AuditedBlock, counts: CompactionCounts) -> Iterator[str]:
         yield "error"
 
 
+_EVENT_TEXTS: dict[type[Event], str] = {
+    facts.SessionTitled: "titled {event.title!r}",
+    facts.ParentNamed: "works for {event.parent.key}",
+    facts.TurnStarted: "turn {event.turn} begins",
+    facts.TurnEnded: "turn {event.turn} ends",
+    facts.BlocksHidden: "{handles} to be hidden from the next compaction on",
+    facts.BlockPinned: "{handles} pinned from the next compaction on",
+    facts.BlockUnpinned: "{handles} unpinned from the next compaction on",
+    facts.BlocksRetracted: "{handles} taken back",
+    facts.ModelCalled: "a record of call {event.call_id} that was recorded again later",
+    facts.ContextOverflowed: "refused as too long: {event.message}",
+    facts.SessionClosed: "closed",
+    decisions.CompactionOpened: "lineage {event.lineage} begins",
+    decisions.CompactionRequested: "request {event.originator_version}: {event.policy} is to "
+    "compact all up to #{event.after} ({event.trigger})",
+    decisions.BoundaryActivated: "compaction {count} is served from #{event.effective_from} on",
+    decisions.PreparationDropped: "compaction {count}, which was prepared, is dropped: "
+    "{event.reason}",
+    decisions.CompactionRejected: "a draft of {event.summarizer} is not used, by the rule "
+    "{event.rule}: {event.reason}",
+    decisions.CompactionReverted: "compaction {count} is reverted",
+}
+
+
 def _describe_event(event: Event, counts: CompactionCounts) -> str:
-    number = event.originator_version
+    words = _EVENT_TEXTS.get(type(event), type(event).__name__).format(
+        event=event,
+        handles=format_handles(getattr(event, "positions", Ranges())),
+        count=counts.get(getattr(event, "boundary", 0)),
+    )
     match event:
-        case SessionOpened(fork=None, source=None):
-            return f"the session begins{_describe_parent(event)}"
-        case SessionOpened(fork=None, source=source):
-            return f"the session begins{_describe_parent(event)}, imported from {source}"
         case SessionOpened(fork=fork) if fork is not None:
             return f"forked from {fork.key} at #{fork.position}"
-        case facts.SessionTitled(title=title):
-            return f"titled {title!r}"
-        case facts.ParentNamed(parent=parent):
-            return f"works for {parent.key}"
+        case SessionOpened(parent=parent, source=source):
+            works = f", works for {parent.key}" if parent else ""
+            return f"the session begins{works}" + (f", imported from {source}" if source else "")
         case facts.SystemPromptSet(text=text):
             return f"system prompt from here on, {format_count(estimate_text(text), 'token')}"
         case facts.ToolsSet(tools=tools):
@@ -268,33 +291,18 @@ def _describe_event(event: Event, counts: CompactionCounts) -> str:
         case facts.RequestSettingsSet(settings=settings):
             named = ", ".join(f"{name} {value}" for name, value in settings.items())
             return f"requests hold from here on: {named or 'nothing else'}"
-        case facts.TurnStarted(turn=turn):
-            return f"turn {turn} begins"
-        case facts.TurnEnded(turn=turn, outcome=outcome):
-            return f"turn {turn} ends" + (f": {outcome}" if outcome else "")
-        case facts.BlocksHidden(positions=positions, replacement=text):
-            instead = f", and show {text!r}" if text is not None else ""
-            return f"{format_handles(positions)} to be hidden from the next compaction on{instead}"
-        case facts.BlockPinned(positions=positions):
-            return f"{format_handles(positions)} pinned from the next compaction on"
-        case facts.BlockUnpinned(positions=positions):
-            return f"{format_handles(positions)} unpinned from the next compaction on"
-        case facts.BlocksRetracted(positions=positions, reason=reason):
-            return f"{format_handles(positions)} taken back" + (f": {reason}" if reason else "")
-        case facts.ModelCalled(call_id=call):
-            return f"a record of call {call} that was recorded again later"
-        case facts.ContextOverflowed(message=message):
-            return f"refused as too long: {message}"
+        case facts.BlocksHidden(replacement=str(text)):
+            return f"{words}, and show {text!r}"
+        case (
+            facts.TurnEnded(outcome=str(why))
+            | facts.BlocksRetracted(reason=str(why))
+            | facts.SessionClosed(reason=str(why))
+        ) if why:
+            return f"{words}: {why}"
         case facts.WakeScheduled(at=at):
             return f"goes on by itself at {at.isoformat()}" if at else "goes on by itself no more"
-        case facts.SessionClosed(reason=reason):
-            return "closed" + (f": {reason}" if reason else "")
-        case decisions.CompactionOpened(lineage=lineage, base=None):
-            return f"lineage {lineage} begins"
-        case decisions.CompactionOpened(lineage=lineage, base=base) if base is not None:
-            return f"lineage {lineage} begins, and continues {base.lineage} version {base.version}"
-        case decisions.CompactionRequested(trigger=trigger, policy=policy, after=after):
-            return f"request {number}: {policy} is to compact all up to #{after} ({trigger})"
+        case decisions.CompactionOpened(base=base) if base is not None:
+            return f"{words}, and continues {base.lineage} version {base.version}"
         case CompactBoundary(pre_tokens=before, post_tokens=after):
             return _describe_boundary(
                 event, PromptSizeChange(before, after, SizeBasis.ESTIMATED), counts
@@ -303,25 +311,13 @@ def _describe_event(event: Event, counts: CompactionCounts) -> str:
             effect = f"replaces {format_handles(covers)}" if covers else "replaces nothing new"
             model = f" ({event.model})" if event.model else ""
             return f"summary by {who}{model}, {format_count(tokens, 'token')}, {effect}"
-        case decisions.BoundaryActivated(boundary=boundary, effective_from=start):
-            return f"compaction {counts[boundary]} is served from #{start} on"
-        case decisions.PreparationDropped(boundary=boundary, reason=reason):
-            return f"compaction {counts[boundary]}, which was prepared, is dropped: {reason}"
-        case decisions.CompactionRejected(summarizer=who, rule=rule, reason=reason):
-            return f"a draft of {who} is not used, by the rule {rule}: {reason}"
-        case decisions.CompactionFailed(reason=reason, stood_in=None):
-            return f"the compaction failed: {reason}"
         case decisions.CompactionFailed(reason=reason, stood_in=who):
-            return f"{who} stood in: {reason}"
-        case decisions.CompactionReverted(boundary=boundary, to=to, effective_from=start):
+            return f"{who} stood in: {reason}" if who else f"the compaction failed: {reason}"
+        case decisions.CompactionReverted(to=to, effective_from=start):
             back = f"compaction {counts[to]} is served" if to else "the whole history is served"
-            return f"compaction {counts[boundary]} is reverted: {back} from #{start} on"
+            return f"{words}: {back} from #{start} on"
         case _:
-            return type(event).__name__
-
-
-def _describe_parent(opened: SessionOpened) -> str:
-    return f", works for {opened.parent.key}" if opened.parent else ""
+            return words
 
 
 def _describe_boundary(

@@ -40,11 +40,7 @@ def _fail_if_asked(_: int) -> int:
 
 
 def _call_to_json(
-    call: ModelCallEntry | AuditedCall,
-    sees: int,
-    answer: Iterable[int],
-    shown: SentView,
-    lineage: tuple[str | None, int | None],
+    call: ModelCallEntry | AuditedCall, sees: int, answer: Iterable[int], shown: SentView
 ) -> dict[str, Any]:
     """Return a call; the values of its record are null if there is none."""
     reported = call.reported
@@ -54,7 +50,6 @@ def _call_to_json(
     if reported and reported.usage:
         report["usage"] = reported.usage.model_dump(mode="json")
     when = find_source_time(reported) if reported else None
-    size = measure_call(reported, shown.tokens)
     return {
         "number": call.number,
         "sees": sees,
@@ -63,34 +58,27 @@ def _call_to_json(
         "when": format_timestamp(when) if when else None,
         **report,
         **pick(shown, "proof why"),
-        "lineage": lineage[0],
-        "lineage_version": lineage[1],
+        **dict.fromkeys(("lineage", "lineage_version")),  # as the caller knows them
         **pick(shown, "boundary blocks"),
-        "tokens": size.tokens,
-        "tokens_basis": size.basis,
+        **pick(measure_call(reported, shown.tokens), "tokens tokens_basis=basis"),
         "rebuilt": shown.fingerprint,
     }
 
 
 def entry_to_json(asked: ModelCallEntry) -> dict[str, Any]:
     numbered = asked.numbered_call
-    return _call_to_json(
-        asked,
-        numbered.last_seen_position,
-        numbered.answer,
-        asked.sent_view,
-        (asked.lineage, asked.lineage_version),
-    )
+    document = _call_to_json(asked, numbered.last_seen_position, numbered.answer, asked.sent_view)
+    return document | pick(asked, "lineage lineage_version")
 
 
 def _audited_call_to_json(session: str, call: AuditedCall, form: str | None) -> dict[str, Any]:
     reported, view = call.reported, call.view
     lineage = reported.lineage if reported else None
-    lineage = view.coordinate.lineage if view else lineage
-    version = reported.lineage_version if reported else None
     return {
         "session": session,
-        **_call_to_json(call, call.last_seen_position, call.answer, call.shown, (lineage, version)),
+        **_call_to_json(call, call.last_seen_position, call.answer, call.shown),
+        "lineage": view.coordinate.lineage if view else lineage,
+        "lineage_version": reported.lineage_version if reported else None,
         "format": form or call.render_format,
         "as_sent": call.is_exact and form in {None, call.render_format},
         "body": call.request(form),

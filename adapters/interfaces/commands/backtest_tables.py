@@ -2,10 +2,10 @@
 
 import shutil
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
 
-from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome
+from ....domain.backtest.cell import BacktestResult, CellOutcome
 from ....domain.backtest.comparison import Metric, SetupDifference
 from ....domain.backtest.totals import (
     SetupTotal,
@@ -41,7 +41,6 @@ _REASON_CHARACTERS = 200
 _COMPARED_MEASURES = (Metric.COST, Metric.TOKENS, Metric.REFUSED, Metric.RECALL, Metric.F3)
 """The measures whose differences are printed; the report has the others."""
 
-_T = TypeVar("_T")
 _Columns = dict[str, Callable[[SetupTotal], str | int]]
 
 
@@ -200,23 +199,22 @@ def _failure_lines(measured: BacktestResult) -> Iterable[str]:
 
 def _remark_lines(measured: BacktestResult) -> Iterable[str]:
     """Yield a remark for each setup, with the first session as the example."""
-    by_setup: dict[str, list[Cell]] = {}
+    by_setup: dict[str, list[str]] = defaultdict(list)
     for cell in measured.cells:
         if cell.outcome is CellOutcome.DONE and cell.why:
             where = f"{cell.setup.label} at {cell.setup.limit:,}"
-            by_setup.setdefault(where, []).append(cell)
-    for where, cells in by_setup.items():
-        reasons = _group_sessions(cells, lambda cell: f"{format_cell_session(cell)}: {cell.why}")
-        yield f"{where}, {reasons}"
+            by_setup[where].append(f"{format_cell_session(cell)}: {cell.why}")
+    for where, reasons in by_setup.items():
+        yield f"{where}, {_format_group(reasons)}"
 
 
 def _skipped_lines(measured: BacktestResult) -> Iterable[str]:
-    by_reason: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = defaultdict(list)
     for name, why in measured.skipped.items():
-        by_reason.setdefault(why, []).append(name)
+        by_reason[why].append(name)
     for why, names in by_reason.items():
-        yield f"{_group_sessions(names, str)}: {why}"
+        yield f"{_format_group(names)}: {why}"
 
 
-def _group_sessions(found: Sequence[_T], said: Callable[[_T], str]) -> str:
-    return said(found[0]) if len(found) == 1 else f"{len(found):,} sessions, as {said(found[0])}"
+def _format_group(found: Sequence[str]) -> str:
+    return found[0] if len(found) == 1 else f"{len(found):,} sessions, as {found[0]}"

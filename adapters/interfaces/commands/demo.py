@@ -19,7 +19,7 @@ from ...runtime.importing.importer import import_path
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.outcomes import outcome_to_json
-from ..command_line.printing import print_json, show_progress
+from ..command_line.printing import pick, print_json, show_progress
 from ..command_line.sessions import open_call_store
 from ..command_line.verbs import Invocation, argument
 from ..sample import write_sample
@@ -145,33 +145,28 @@ def _tour_to_json(tour: Tour | None) -> dict[str, Any]:
     if tour is None:
         names = ("session", "before", "after", "compaction", "left", "recalled", "verify")
         return dict.fromkeys(names)
+    views = {"before": tour.before, "after": tour.after}
+    largest = [
+        {"handle": f"#{one.position}", "kind": one.block.kind, "tokens": estimate_block(one.block)}
+        for one in tour.left[:5]
+    ]
     return {
         "session": tour.session.key,
-        "before": {"tokens": tour.before.tokens, "blocks": len(tour.before.entries)},
-        "after": {"tokens": tour.after.tokens, "blocks": len(tour.after.entries)},
+        **{
+            name: {"tokens": view.tokens, "blocks": len(view.entries)}
+            for name, view in views.items()
+        },
         "compaction": outcome_to_json(tour.outcome, tour.after.coordinate.lineage),
         "left": {
             "handles": tour.handles,
-            "kinds": {
-                share.kind: {"blocks": share.blocks, "tokens": share.tokens}
-                for share in tour.count_shares()
-            },
-            "largest": [
-                {
-                    "handle": f"#{one.position}",
-                    "kind": one.block.kind,
-                    "tokens": estimate_block(one.block),
-                }
-                for one in tour.left[:5]
-            ],
+            "kinds": {share.kind: pick(share, "blocks tokens") for share in tour.count_shares()},
+            "largest": largest,
         },
         "recalled": [
             {
-                "handle": proof.recalled.handle,
-                "kind": proof.recalled.block.kind,
+                **pick(proof.recalled, "handle kind=block.kind"),
                 "bytes": len(proof.content),
-                "sha256": proof.sha256,
-                "original": proof.is_original,
+                **pick(proof, "sha256 original=is_original"),
             }
             for proof in tour.proofs
         ],

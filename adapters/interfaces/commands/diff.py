@@ -91,8 +91,7 @@ def diff_to_json(diff: ViewDiff, numbers: CompactionNumbers) -> dict[str, Any]:
             {"handle": f"#{one.position}", **pick(one, "kind tokens_before tokens")}
             for one in diff.changed
         ],
-        "stands_for": diff.summarized_blocks,
-        "without_a_word": diff.unmentioned_blocks,
+        **pick(diff, "stands_for=summarized_blocks without_a_word=unmentioned_blocks"),
         "summary": diff.summary and _summary_to_json(diff.summary),
         "summary_before": diff.summary_before and _summary_to_json(diff.summary_before),
         "request_changed": diff.is_request_changed,
@@ -105,8 +104,7 @@ def _view_to_json(
     at: Coordinate, boundary: CompactBoundary | None, tokens: int, number: int | None
 ) -> dict[str, Any]:
     return {
-        **pick(at, "lineage lineage_version"),
-        "at": at.position,
+        **pick(at, "lineage lineage_version at=position"),
         "boundary": boundary.originator_version if boundary else None,
         "compaction": number,
         "tokens": tokens,
@@ -119,23 +117,17 @@ def _block_to_json(block: DiffedBlock) -> dict[str, Any]:
 
 def _summary_to_json(summary: Summary) -> dict[str, Any]:
     return {
-        **pick(summary, "boundary"),
-        "summariser": summary.summarizer,
-        **pick(summary, "model tokens covers text sections"),
+        **pick(summary, "boundary summariser=summarizer model tokens covers text sections"),
         "digest": summary.digest.model_dump(mode="json"),
     }
 
 
 def _fact_to_json(fact: LostFact) -> dict[str, Any]:
-    return {
-        "fact": fact.text,
-        **pick(fact, "key kind handles"),
-        "times": fact.block_count,
-        **pick(fact, "by_user uses"),
-        "used_again": fact.later_uses,
-        "told_again": fact.repeated_at,
-        "minor": fact.is_minor,
-    }
+    return pick(
+        fact,
+        "fact=text key kind handles times=block_count by_user uses used_again=later_uses"
+        " told_again=repeated_at minor=is_minor",
+    )
 
 
 def _print_diff(diff: ViewDiff, number: int | None, *, most: int | None) -> None:

@@ -39,6 +39,7 @@ from ..command_line.printing import (
 from ..command_line.sessions import open_call_store
 from ..command_line.verbs import Invocation, NegativeAnswerError, argument, flag, option
 from .import_reports import (
+    format_added_blocks,
     print_file_report,
     print_file_reports,
     print_import_report,
@@ -195,16 +196,9 @@ def _follow_paths(
 
     def note_import(report: FileReport) -> None:
         whole.append(report.format or "")
-        print_file_news(
-            FileNews(
-                path=report.path,
-                format=report.format or "",
-                sessions=tuple(report.sessions),
-                entries=report.entries,
-                added=report.added,
-                errors=tuple(report.errors),
-            )
-        )
+        known = pick(report, "path entries added") | {"format": report.format or ""}
+        sessions, errors = tuple(report.sessions), tuple(report.errors)
+        print_file_news(FileNews(sessions=sessions, errors=errors, **known))
 
     def ready() -> None:
         if whole:
@@ -253,8 +247,7 @@ def _stop_on_signals(stop: Event) -> Iterator[None]:
 
 def _print_news(news: FileNews) -> None:
     names = ", ".join(news.sessions[:3]) + (" ..." if len(news.sessions) > 3 else "")
-    added, entries = format_count(news.added, "new block"), format_count(news.entries, "entry")
     rewritten = ", rewritten" if news.again else ""
-    print_text(f"{news.path}: {news.format}{rewritten}, {added} of {entries} in {names}")
+    print_text(f"{news.path}: {news.format}{rewritten}, {format_added_blocks(news)} in {names}")
     for error in news.errors:
         print_text(f"    {error}")

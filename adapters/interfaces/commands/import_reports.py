@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from ...runtime.following.live_file import FileNews
 from ...runtime.importing.file_import import NOT_A_TRANSCRIPT, UNCHANGED
 from ...transcripts.reports import FileReport
 from ..command_line.printing import format_count, print_table, print_text, print_wrapped
@@ -14,18 +15,19 @@ def print_file_report(report: FileReport) -> None:
     """Print a line for a file and for each of its problems; nothing if it was skipped."""
     names = ", ".join(report.sessions[:3]) + (" ..." if len(report.sessions) > 3 else "")
     if report.format and not report.passed:
-        added, entries = (
-            format_count(report.added, "new block"),
-            format_count(report.entries, "entry"),
-        )
         where = f" in {names}" if names else ""
-        print_text(f"{report.path}: {report.format}, {added} of {entries}{where}")
+        print_text(f"{report.path}: {report.format}, {format_added_blocks(report)}{where}")
     for kind, count in report.unknown.items():
         print_text(f"    {count:,} of the unknown type {kind} are kept as notes")
     for error in report.errors:
         print_text(f"    {error}" if report.format else error)
     if report.format and not report.complete:
         print_text("    it was not read to its end: import it again to go on")
+
+
+def format_added_blocks(report: FileReport | FileNews) -> str:
+    """Return e.g. `2 new blocks of 3 entries`."""
+    return f"{format_count(report.added, 'new block')} of {format_count(report.entries, 'entry')}"
 
 
 def print_file_reports(reports: list[FileReport]) -> None:

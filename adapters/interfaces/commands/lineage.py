@@ -26,7 +26,8 @@ from ..command_line.verbs import Invocation, option
 
 _EXCERPT_CHARACTERS = 68
 _IN_USE = {BoundaryStatus.SERVED, BoundaryStatus.BUILT_UPON}
-_SUMMARY_FIELDS = ("summariser", "model", "cost_usd", "summary_tokens", "summary")
+_SUMMARY_NAMES = "summariser=summarizer model cost_usd summary_tokens=tokens summary=text"
+_SUMMARY_KEYS = ("summariser", "model", "cost_usd", "summary_tokens", "summary")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +69,14 @@ def lineage(
 
 def lineage_to_json(tree: LineageTree) -> dict[str, Any]:
     return {
-        "lineage": tree.lineage,
-        "continues": tree.continued_lineage,
-        "lineage_version": tree.version,
+        **pick(tree, "lineage continues=continued_lineage lineage_version=version"),
         "served": tree.served or None,
         "boundaries": [
             _node_to_json(node, number) for number, node in enumerate(tree.nodes, start=1)
         ],
         "attempts": [_attempt_to_json(attempt) for attempt in tree.attempts],
         "stands": [
-            {"blocks": stand.blocks, "left_with": stand.removed_by, "summary": stand.summary}
+            pick(stand, "blocks left_with=removed_by summary")
             for stand in tree.list_summarized_blocks()
         ],
     }
@@ -88,42 +87,31 @@ def _node_to_json(node: BoundaryNode, number: int) -> dict[str, Any]:
     return {
         "boundary": node.number,
         "compaction": number,
-        "previous": node.previous,
-        "decided_in": node.lineage,
-        "standing": node.status,
+        **pick(node, "previous decided_in=lineage standing=status"),
         **pick(boundary, "trigger policy"),
         "when": format_timestamp(find_source_time(boundary) or node.drawn_at),
-        "pre_tokens": node.sizes.before,
-        "post_tokens": node.sizes.after,
-        "tokens_basis": node.sizes.basis,
+        **pick(node.sizes, "pre_tokens=before post_tokens=after tokens_basis=basis"),
         **pick(boundary, "after first_kept"),
-        "new": node.new_blocks,
-        "inherited": node.inherited_blocks,
+        **pick(node, "new=new_blocks inherited=inherited_blocks"),
         **pick(boundary, "hidden pinned"),
         "trims": len(boundary.trims),
         "split_turn": boundary.split_turn.turn if boundary.split_turn else None,
         **pick(node, "served_from first_call"),
-        **(
-            {"summariser": summary.summarizer}
-            | pick(summary, "model cost_usd")
-            | {"summary_tokens": summary.tokens, "summary": summary.text}
-            if summary
-            else dict.fromkeys(_SUMMARY_FIELDS)
-        ),
+        **(pick(summary, _SUMMARY_NAMES) if summary else dict.fromkeys(_SUMMARY_KEYS)),
         "words": {str(origin): phrases for origin, phrases in node.word_origins.items()},
     }
 
 
 def _attempt_to_json(attempt: FailedCompaction) -> dict[str, Any]:
     event = attempt.event
-    failed = isinstance(event, CompactionFailed)
+    failed = event if isinstance(event, CompactionFailed) else None
     return {
         "upon": attempt.based_on or None,
         "when": format_timestamp(event.timestamp),
         "outcome": "failed" if failed else "rejected",
         "reason": event.reason,
-        "tried": list(event.tried) if isinstance(event, CompactionFailed) else [],
-        "stood_in": event.stood_in if isinstance(event, CompactionFailed) else None,
+        "tried": list(failed.tried) if failed else [],
+        "stood_in": failed.stood_in if failed else None,
     }
 
 
@@ -157,7 +145,8 @@ def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) 
     went_on = f", continues {tree.continued_lineage}" if tree.continued_lineage else ""
     count = format_count(len(tree.nodes), "compaction")
     yield f"{strokes.dot}{tree.session} on {tree.lineage}: {count}, {served}{went_on}"
-    yield from _format_attempts(tree.attempts, 0, strokes.bar if tree.nodes else "   ")
+    lead = strokes.bar if tree.nodes else "   "
+    yield from (lead + line for line in _attempt_lines(tree, 0))
     yield from _format_branch(tree, 0, "", strokes, full=full)
     for stand in tree.list_summarized_blocks():
         left_with = tree.find_compaction_number(stand.removed_by)
@@ -170,45 +159,36 @@ def _format_branch(
     tree: LineageTree, number: int, indent: str, strokes: TreeStrokes, *, full: bool
 ) -> Iterator[str]:
     # A chain is not indented, however long it is; only dead ends are.
-    while True:
-        children = tree.list_children(number)
-        if not children:
-            return
-        *aside, main = sorted(children, key=lambda child: (child.status in _IN_USE, child.number))
-        for child in aside:
-            yield from _format_node(tree, child, indent, strokes, is_last=False, full=full)
-            yield from _format_branch(tree, child.number, indent + strokes.bar, strokes, full=full)
-        is_last = not tree.list_children(main.number)
-        yield from _format_node(tree, main, indent, strokes, is_last=is_last, full=full)
+    while children := tree.list_children(number):
+        children = sorted(children, key=lambda child: (child.status in _IN_USE, child.number))
+        main = children[-1]
+        for child in children:
+            is_last = child is main and not tree.list_children(main.number)
+            lead, inside = (strokes.last, "   ") if is_last else (strokes.fork, strokes.bar)
+            first, *others = _node_lines(tree, child, full=full)
+            yield indent + lead + first
+            yield from (indent + inside + line for line in others)
+            if child is not main:
+                deeper = indent + strokes.bar
+                yield from _format_branch(tree, child.number, deeper, strokes, full=full)
         number = main.number
 
 
-def _format_node(
-    tree: LineageTree,
-    node: BoundaryNode,
-    indent: str,
-    strokes: TreeStrokes,
-    *,
-    is_last: bool,
-    full: bool,
-) -> Iterator[str]:
+def _node_lines(tree: LineageTree, node: BoundaryNode, *, full: bool) -> Iterator[str]:
     boundary = node.boundary
     when = (find_source_time(boundary) or node.drawn_at).astimezone()
     inherited = f", decided in {node.lineage}" if node.lineage != tree.lineage else ""
     yield (
-        f"{indent}{strokes.last if is_last else strokes.fork}"
         f"{tree.find_compaction_number(node.number)} [{_format_standing(node)}] {boundary.trigger},"
         f" {boundary.policy}, {when:%Y-%m-%d %H:%M}{inherited}"
     )
-    inside = indent + ("   " if is_last else strokes.bar)
     for line in _node_details(tree, node):
-        yield f"{inside}   {line}"
+        yield f"   {line}"
     if node.summary is not None:
         text = node.summary.text
-        lines = text.split("\n") if full else [clip_text(text, _EXCERPT_CHARACTERS)]
-        for line in lines:
-            yield f"{inside}   | {line}"
-    yield from _format_attempts(tree.attempts, node.number, inside)
+        for line in text.split("\n") if full else [clip_text(text, _EXCERPT_CHARACTERS)]:
+            yield f"   | {line}"
+    yield from _attempt_lines(tree, node.number)
 
 
 def _format_standing(node: BoundaryNode) -> str:
@@ -259,9 +239,8 @@ def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
         yield f"its words: {earlier}"
 
 
-def _format_attempts(attempts: Sequence[FailedCompaction], upon: int, indent: str) -> Iterator[str]:
-    for attempt in attempts:
+def _attempt_lines(tree: LineageTree, upon: int) -> Iterator[str]:
+    for attempt in tree.attempts:
         if attempt.based_on == upon:
-            event = attempt.event
-            failed = isinstance(event, CompactionFailed)
-            yield f"{indent}x {'failed' if failed else 'draft rejected'}: {event.reason}"
+            failed = isinstance(attempt.event, CompactionFailed)
+            yield f"x {'failed' if failed else 'draft rejected'}: {attempt.event.reason}"

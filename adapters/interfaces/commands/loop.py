@@ -119,9 +119,7 @@ def meter(
                 "policy": read.policy,
                 **pick(in_use, "tokens limit"),
                 "limit_source": read.limit.source,
-                "utilisation": in_use.share,
-                "level": in_use.level,
-                "colour": in_use.color,
+                **pick(in_use, "utilisation=share level colour=color"),
                 **{kind: counted[kind] for kind in kinds},
                 "notice": read.notice,
             }

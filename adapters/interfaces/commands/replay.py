@@ -99,38 +99,28 @@ def replay(
 
 
 def _replay_to_json(replay: Replay) -> dict[str, Any]:
-    calibration = replay.calibration
+    calibration = replay.calibration and pick(
+        replay.calibration, "reports chars_per_token overhead"
+    )
+    if calibration:
+        calibration["chars_per_token"] = round(calibration["chars_per_token"], 3)
     return {
         **pick(replay, "session namespace policy limit limit_source"),
-        "summariser": replay.summarizer,
-        "lineage": replay.lineage,
+        **pick(replay, "summariser=summarizer lineage"),
         "calls": len(replay.calls),
-        "tokens": replay.tokens,
-        "peak": replay.peak_tokens,
-        "unchanged": replay.unchanged_tokens,
+        **pick(replay, "tokens peak=peak_tokens unchanged=unchanged_tokens"),
         "compactions": len(replay.compactions),
-        "futile": replay.futile_count,
-        "refused": replay.refused_count,
-        "summarisers": replay.summarizer_counts,
-        "stood_in": replay.fallback_count,
-        "damaged": replay.damaged,
-        "calibration": calibration
-        and {
-            "reports": calibration.reports,
-            "chars_per_token": round(calibration.chars_per_token, 3),
-            "overhead": calibration.overhead,
-        },
+        **pick(replay, "futile=futile_count refused=refused_count"),
+        **pick(replay, "summarisers=summarizer_counts stood_in=fallback_count damaged"),
+        "calibration": calibration,
         "sent": [_call_to_json(sent) for sent in replay.calls],
     }
 
 
 def _call_to_json(sent: ReplayCallResult) -> dict[str, Any]:
     return {
-        "call": sent.call,
-        "position": sent.last_seen_position,
-        "tokens": sent.tokens,
-        "unchanged": sent.unchanged_tokens,
-        "refused": sent.is_refused,
+        **pick(sent, "call position=last_seen_position"),
+        **pick(sent, "tokens unchanged=unchanged_tokens refused=is_refused"),
         "compacted": [
             _compaction_to_json(one, left)
             for one, left in zip(sent.compactions, sent.left_ranges, strict=True)
@@ -142,9 +132,7 @@ def _call_to_json(sent: ReplayCallResult) -> dict[str, Any]:
 def _compaction_to_json(one: ReplayCompaction, left: Ranges) -> dict[str, Any]:
     boundary, summary = one.boundary, one.summary
     return {
-        "trigger": boundary.trigger,
-        "boundary": boundary.originator_version,
-        **pick(boundary, "after first_kept"),
+        **pick(boundary, "trigger boundary=originator_version after first_kept"),
         "left": left,
         "kept": boundary.kept,
         "trimmed": [trim.position for trim in boundary.trims],

@@ -1,7 +1,9 @@
 """Implements the verbs that write to a session's log, such as `append`, `pin` and `wake`."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from ....domain.blocks import AnyBlock, Block
@@ -63,18 +65,14 @@ def append(
 
 def pin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
     """Keep blocks in the view, from the next boundary on."""
-    with open_call_session(call, session) as found:
-        named = _find_blocks(found, handle)
-        found.pin(named)
-        _print_changed(call, found, named, "stays in the view from the next boundary on")
+    what = "stays in the view from the next boundary on"
+    _change_blocks(call, session, handle, StoredSession.pin, what)
 
 
 def unpin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
     """Let pinned blocks leave the view again."""
-    with open_call_session(call, session) as found:
-        named = _find_blocks(found, handle)
-        found.unpin(named)
-        _print_changed(call, found, named, "may leave the view again from the next boundary on")
+    what = "may leave the view again from the next boundary on"
+    _change_blocks(call, session, handle, StoredSession.unpin, what)
 
 
 def hide(
@@ -87,10 +85,8 @@ def hide(
 
     They leave with the next boundary, so that prompt caches stay warm until then.
     """
-    with open_call_session(call, session) as found:
-        named = _find_blocks(found, handle)
-        found.hide(named, replacement=replacement)
-        _print_changed(call, found, named, "leaves the view with the next boundary")
+    hide_blocks = partial(StoredSession.hide, replacement=replacement)
+    _change_blocks(call, session, handle, hide_blocks, "leaves the view with the next boundary")
 
 
 def retract(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
@@ -172,14 +168,23 @@ def _file_name(path: str) -> str:
     return "standard input" if path == STDIN_WORD else path
 
 
-def _find_blocks(session: StoredSession, words: list[str]) -> Ranges:
-    """Return the blocks that handles name; skip everything else in a range."""
-    log = BlockLog(session)
-    wanted = parse_handles(words, log.find_newest)
-    found = Ranges.of(block.position for block in session.recall(wanted))
-    # A range may include retracted blocks; for a single handle the store must report it.
-    singles = Ranges(run for run in wanted.runs if run[0] == run[1])
-    return ((found - log.retracted) | singles) or wanted
+def _change_blocks(
+    call: Invocation,
+    key: str,
+    words: list[str],
+    change: Callable[[StoredSession, Ranges], object],
+    what: str,
+) -> None:
+    """Change the blocks that handles name; skip everything else in a range."""
+    with open_call_session(call, key) as session:
+        log = BlockLog(session)
+        wanted = parse_handles(words, log.find_newest)
+        found = Ranges.of(block.position for block in session.recall(wanted))
+        # A range may include retracted blocks; for a single handle the store must report it.
+        singles = Ranges(run for run in wanted.runs if run[0] == run[1])
+        named = ((found - log.retracted) | singles) or wanted
+        change(session, named)
+        _print_changed(call, session, named, what)
 
 
 def _print_changed(call: Invocation, session: StoredSession, named: Ranges, what: str) -> None:

@@ -13,7 +13,7 @@ from cutbank.adapters.interfaces.command_line.sessions import session_to_json
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Parent
 
-from .conftest import Answer, Refusals, Run, answered_wrongly
+from .conftest import Answer, Run
 
 LONG = "the clay under the river bank slid in the night and nobody had seen it coming " * 160
 
@@ -55,7 +55,9 @@ def test_what_is_due_in_the_named_namespaces_is_done_once_and_shown(
     assert (status["due"], status["done"], status["done_in_day"]) == (0, 2, 2)
     assert {one["session"] for one in status["done_lately"]} == {"one", "two"}
     assert len(run("idle", "--status", "--json", "--last", "1").json["done_lately"]) == 1
-    assert "tokens by extractive" in run("idle", "--status").out
+    said = run("idle", "--status").out
+    assert "tokens by extractive" in said
+    assert "$0.0000 of $1.00 in this hour" in said
 
 
 def test_the_log_is_lines_for_people_or_one_json_object_each(
@@ -72,19 +74,6 @@ def test_the_log_is_lines_for_people_or_one_json_object_each(
     assert [line["about"] for line in objects] == ["done", "stopping", "stopped"]
     assert (objects[0]["session"], objects[0]["level"]) == ("two", "info")
     assert work("--quiet").err == ""
-
-
-def test_wrong_options_are_refused_in_one_line(run: Run, address: str) -> None:
-    open_store(address).close()
-    wrong: Refusals = [
-        (["--once", "--health", "h.json"], "--health is for a worker that goes on"),
-        (["--health", "nowhere/h.json"], "nowhere/h.json cannot be written (No such file"),
-        (["--concurrency", "0"], "should be greater than or equal to 1"),
-        (["--log", "xml"], "invalid value for '--log'"),
-    ]
-
-    assert not answered_wrongly(run, wrong, "idle")
-    assert "$0.0000 of $1.00 in this hour" in run("idle", "--status").out
 
 
 @pytest.mark.usefixtures("work")

@@ -55,7 +55,7 @@ WRONG = {
     "'a b#@' cannot name a lineage: write printed": "compact talk --lineage 'a b#@'",
     "'a@b' cannot name a lineage": "replay talk --policy pi --lineage a@b",
     "--jobs": "import --jobs 0",
-    "is not known: choose one of": "export talk --to nonsense --out x",
+    "is not known: choose one of claude-code": "export talk --to nonsense --out x",
     "missing does not exist": "import missing; demo missing",
     "cannot be opened": "backup missing/copy.db; append s hi --db missing/new.db",
     "--db needs a path": "sessions --db ''",
@@ -75,6 +75,20 @@ WRONG = {
     "--at takes a date and a time as 2026-01-31T09:00, not": "wake talk --at noon",
     "is past": "wake talk --at 2001-01-01T00:00+00:00; wake talk --in 0s",
     "is further away than a calendar goes": "wake talk --in 9999999d",
+    "--health is for a worker that goes on": "idle --once --health h.json",
+    "nowhere/h.json cannot be written (No such file": "idle --health nowhere/h.json",
+    "should be greater than or equal to 1": "idle --once --concurrency 0",
+    "invalid value for '--log'": "idle --once --log xml",
+    "--follow takes no --again": "import x --follow --again",
+    "--follow takes no --yes": "import x --follow --yes",
+    "--follow takes no --jobs": "import x --follow --jobs 2",
+    "the format 'aider-history' is only read": "export talk --to aider-history",
+    "has no lineage 'none' (there is: main)": "export talk --to codex --lineage none",
+    "name a file for the session with --out": "export talk --to openai-chat --json",
+    "is a folder of files: name a new folder": "export talk --to openhands-v1",
+    "no is not a folder: make it first": "export talk --to openai-chat --out no/out.json",
+    "an archive holds the log": "export talk --to cutbank-archive --view",
+    "name the sessions to write, or say --all": "export talk --to openai-chat --all",
 }
 """Command lines with a semicolon between them, by what they are answered."""
 
@@ -88,6 +102,7 @@ def test_wrong_usage_is_answered_in_one_line(
 
     assert not answered_wrongly(run, rows)
     assert run("sessions", "--json").json == before
+    assert not list(talk.parent.glob("*.part"))
     # `--db` at the very end would take the next word for its path.
     in_json = {said: run(*words, "--json") for words, said in rows[::7] if words[-1] != "--db"}
     assert not [said for said, one in in_json.items() if said not in one.json["error"]]
