@@ -1,13 +1,11 @@
 """Reads and follows a log; the SQLite and PostgreSQL recorders add what only they do."""
 
 import json
-import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from threading import Event, Thread, current_thread
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
@@ -15,10 +13,8 @@ from eventsourcing.persistence import (
     ApplicationRecorder,
     ListenNotifySubscription,
     OperationalError,
-    PersistenceError,
 )
 
-from ....domain.errors import StorageError
 from ....domain.ranges import Run
 from .log_names import LogDatastore, LogNames
 from .log_tables import EVENTS_TABLE, TableRows, make_table_rows
@@ -27,8 +23,6 @@ from .stored_row import AppendKey, Batch, ImportRow, LogNotification, StoredRow,
 
 _MAX_POSITION = 2**62
 _POLL_SECONDS = 0.005
-_POLL_FAILURES = (sqlite3.Error, PersistenceError, StorageError)
-"""The errors of a poll after the store was closed, or its database is gone."""
 ROW_COLUMNS = ", ".join(EVENTS_TABLE.column_names[1:])
 SELECT_HEAD = (
     "SELECT originator_version, carried, subject FROM stored_events"
@@ -333,12 +327,8 @@ class LogSubscription(ListenNotifySubscription[Any]):
     """Wakes immediately for this process's own appends, and within one poll for others'."""
 
     def __init__(self, recorder: Any, gt: int | None = None, topics: Sequence[str] = ()) -> None:
-        # The base class starts reading immediately, and may have to stop before this returns.
-        self._ended = Event()
-        self._watcher = Thread(target=self._watch_other_processes, daemon=True)
         super().__init__(recorder, gt, topics)
         recorder.subscriptions.append(self)
-        self._watcher.start()
 
     def wake(self) -> None:
         self._has_been_notified.set()
@@ -347,19 +337,17 @@ class LogSubscription(ListenNotifySubscription[Any]):
         super().stop()
         with suppress(ValueError):
             self._recorder.subscriptions.remove(self)
-        self._ended.set()
-        if self._watcher.is_alive() and self._watcher is not current_thread():
-            self._watcher.join()
 
-    def _watch_other_processes(self) -> None:
+    def _loop_on_pull(self) -> None:
         seen = None
         try:
-            while not self._ended.wait(_POLL_SECONDS):
-                found = self._recorder.read_change_marker()
-                if found is None or found != seen:
-                    seen = found
-                    self.wake()
-        except _POLL_FAILURES as error:
-            # The iterating thread raises it.
-            self._thread_error = self._thread_error or error
+            while not self._has_been_stopped:
+                self._pull()
+                while not self._has_been_notified.wait(_POLL_SECONDS):
+                    found = self._recorder.read_change_marker()
+                    if found is None or found != seen:
+                        seen = found
+                        break
+        except BaseException as error:  # noqa: BLE001 - the iterating thread raises it
+            self._thread_error = error
             self.stop()
