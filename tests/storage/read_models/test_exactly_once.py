@@ -1,16 +1,11 @@
 """Every event is taken in once: whoever is killed, and however many processes do it at once."""
 
-import os
-import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
-from random import Random
 
 import pytest
 from databases import each_database
-from processes import Killed
 from read_model_rows import rows_of
 
 import cutbank
@@ -19,7 +14,6 @@ from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, check_whole, talk
 
-SEED = 20261122
 CHILD = """
 import os, sys
 import cutbank
@@ -37,38 +31,6 @@ with cutbank.open(log) as store:
 def child(log: str, path: Path, page: int) -> "subprocess.Popen[str]":
     words = [sys.executable, "-c", CHILD, log, str(path), str(page)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-
-
-@each_database
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
-@pytest.mark.parametrize("kills", [4, 60])
-def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
-    store: cutbank.SessionStore, database: str, opening: Opening, tmp_path: Path, kills: int
-) -> None:
-    dice = Random(SEED)  # noqa: S311 - nothing here is secret
-    stopped_inside = 0
-
-    for number in range(kills):
-        talk(store, f"s{number}", 12)
-        with child(database, tmp_path / "killed.db", dice.randint(1, 9)) as process:
-            assert process.stdout
-            for _ in range(dice.randint(1, 12)):
-                process.stdout.readline()
-            for _ in range(dice.randint(0, 100_000)):
-                pass  # the kill comes at any moment of a batch
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
-            process.communicate()
-            Killed.count += process.returncode == -signal.SIGKILL
-        newest = store.events.recorder.max_notification_id()
-        stopped_inside += any(0 < at < newest for at in opening("killed.db").positions.values())
-
-    killed = opening("killed.db")
-    killed.catch_up()
-    check_whole(killed, opening)
-    assert killed.rebuild_reason is None
-    assert stopped_inside > 0
 
 
 @each_database
