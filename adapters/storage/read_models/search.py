@@ -118,8 +118,10 @@ class SearchIndex:
         return int(self.file.fetch_rows(COUNT_QUERY, (expression, MAX_RANKED + 1))[0][0])
 
     def _make_hit(self, row: tuple[Any, ...], query: SearchQuery) -> SearchHit:
+        *values, said_at = row
         snippet = make_snippet(self._read_text(row[0]), query)
-        return SearchHit(*row[:-1], said_at=datetime.fromisoformat(row[-1]), snippet=snippet)
+        values += [datetime.fromisoformat(said_at), snippet]
+        return SearchHit(*values)
 
     def _read_text(self, number: int) -> str:
         events = self.store.recorder.select_notifications(number, 1)
