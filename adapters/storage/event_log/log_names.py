@@ -68,8 +68,8 @@ class LogNames:
 
     def adopt(self, name: str, secret: bytes) -> bytes:
         """Add a subject with a given secret; return the secret that the subject has."""
-        found: bytes = self._find_or_add(_FIND_SUBJECT, _ADD_SUBJECT, name, secret)[1]
-        return found
+        self._find_or_add(_FIND_SUBJECT, _ADD_SUBJECT, name, secret)
+        return self.subject(name)[1]
 
     def subject_name(self, number: int) -> str:
         if (name := self._subject_names.get(number)) is None:
