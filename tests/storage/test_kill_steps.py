@@ -32,7 +32,7 @@ NAMED = {
     "turn: before BEGIN": ("turn", r"^BEGIN"),
     "turn: after INSERT, before COMMIT": ("turn", r"^COMMIT"),
     "turn: committed, and not acknowledged": ("turn", COMMITTED),
-    "import: inside a batch": ("import", r"^INSERT OR REPLACE INTO imports"),
+    "import: inside a batch": ("import", r"^INSERT INTO imports"),
     "import: a batch is committed": ("import", COMMITTED),
     "boundary: before COMMIT": ("boundary", r"^COMMIT"),
     "boundary: committed, and not acknowledged": ("boundary", COMMITTED),

@@ -146,8 +146,5 @@ def save_count(
     packed = dump_json([messages, *joins[1:]])
     # A saved count only saves time, so a failure to save is ignored.
     with suppress(StorageError):
-        models = log.context.read_models
-        # The table exists by now; reading does not need the code that updates them.
-        from ...storage.read_models.read_models import SavedState  # noqa: PLC0415 - start-up time
-
-        models.save_calls(log.id, SavedState(position, digest, _FORMAT), calls.pack(), packed)
+        row = (str(log.id), position, digest, _FORMAT, calls.pack(), packed)
+        log.context.read_models.save_calls(row)

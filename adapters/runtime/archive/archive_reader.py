@@ -1,7 +1,7 @@
 """Reads the items of an archive, checks their order, and moves them into another namespace."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
 
@@ -245,7 +245,7 @@ class NamespaceRenaming:
                 case StoredRow():
                     yield self._rename_row(item)
                 case AppendKey():
-                    yield replace(item, originator_id=self.ids[item.originator_id])
+                    yield item._replace(originator_id=self.ids[item.originator_id])
                 case ImportRow():
                     yield item._replace(namespace=self.namespace)
                 case _:

@@ -270,23 +270,18 @@ def _record_shape(
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str, Any], ...]]:
     """Return name and stored name of the required fields, and of the others with their defaults."""
     envelope = _ENVELOPE if issubclass(record_class, Event) else frozenset[str]()
-    fields = {name: one for name, one in record_class.model_fields.items() if name not in envelope}
-    return (
-        tuple(
-            (name, field.serialization_alias or name)
-            for name, field in fields.items()
-            if field.is_required()
-        ),
-        tuple(
-            (
-                name,
-                field.serialization_alias or name,
-                field.get_default(call_default_factory=True, validated_data={}),
-            )
-            for name, field in fields.items()
-            if not field.is_required()
-        ),
-    )
+    required: list[tuple[str, str]] = []
+    optional: list[tuple[str, str, Any]] = []
+    for name, field in record_class.model_fields.items():
+        stored = field.serialization_alias or name
+        if name in envelope:
+            continue
+        if field.is_required():
+            required.append((name, stored))
+        else:
+            default = field.get_default(call_default_factory=True, validated_data={})
+            optional.append((name, stored, default))
+    return tuple(required), tuple(optional)
 
 
 def _extract_bodies(tree: Any, path: BodyPath, large: list[tuple[BodyPath, str | bytes]]) -> Any:

@@ -11,7 +11,6 @@ from eventsourcing.application import Application
 from eventsourcing.persistence import OperationalError
 from eventsourcing.utils import Environment, EnvType, get_topic
 
-from ....domain import session_events
 from ....domain.compaction import (
     MAIN_LINEAGE,
     RECORDED_LINEAGE,
@@ -25,6 +24,7 @@ from ....domain.event import Aggregate, Event, load_state
 from ....domain.ranges import Ranges
 from ....domain.record import MAX_COUNT
 from ....domain.session import Session, SessionState, derive_session_id
+from ....domain.session_events import SessionOpened
 from ....projections.view_content import RecordedEvent
 from ....projections.view_token_counts import TokenCounts
 from ..process_forks import reopen_in_children
@@ -36,6 +36,7 @@ from .stored_row import AppendKey, ImportRow, StoredRow, Stream, matches_keyed_h
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_A = TypeVar("_A", bound=Aggregate[Any])
 MAX_CACHED_STREAMS = 1_000
 LOCK_COUNT = 256
 """Streams that share a lock wait for each other, which is harmless."""
@@ -69,8 +70,7 @@ class EventStore(Application[UUID]):
         self._opening = Lock()
         # Immutable once stored.
         self._chains: dict[UUID, Chain] = {}
-        self._lineages: dict[UUID, CompactionOpened] = {}
-        self._sessions: dict[UUID, session_events.SessionOpened] = {}
+        self._openings: dict[UUID, SessionOpened | CompactionOpened] = {}
         self._carried: dict[tuple[UUID, int], dict[str, Any]] = {}
         reopen_in_children(self)
         self.tally = TokenCounts()
@@ -116,19 +116,12 @@ class EventStore(Application[UUID]):
 
     def load_session(self, namespace: str, key: str) -> Session | None:
         """Return the current session of that name for a decision; None if there is none."""
-        return cast(
-            "Session | None",
-            self._load_stream(derive_session_id(namespace, key), Session, SessionState),
-        )
+        return self._load_stream(derive_session_id(namespace, key), Session, SessionState)
 
     def load_compaction(self, namespace: str, key: str, lineage: str) -> Compaction | None:
         """Return the lineage's own current stream; None if it was never written to."""
-        return cast(
-            "Compaction | None",
-            self._load_stream(
-                derive_lineage_id(namespace, key, lineage), Compaction, CompactionState
-            ),
-        )
+        id = derive_lineage_id(namespace, key, lineage)
+        return self._load_stream(id, Compaction, CompactionState)
 
     def open_compaction(self, namespace: str, key: str, lineage: str) -> Compaction:
         """Return the lineage's own stream, or a new, unsaved one."""
@@ -151,8 +144,10 @@ class EventStore(Application[UUID]):
             inherited=state,
         )
 
-    def _load_stream(self, id: UUID, stream_class: Any, state_class: type[tuple[Any, ...]]) -> Any:
-        found = self._open.get(id)
+    def _load_stream(
+        self, id: UUID, stream_class: type[_A], state_class: type[tuple[Any, ...]]
+    ) -> _A | None:
+        found = cast("_A | None", self._open.get(id))
         # A decision that failed halfway leaves unsaved events behind.
         if found and not found._pending:  # noqa: SLF001
             return found
@@ -246,20 +241,15 @@ class EventStore(Application[UUID]):
         """Return where a session's positions are; a fork's begin in its parent."""
         id = derive_session_id(namespace, key)
         if (chain := self._chains.get(id)) is None:
-            opened = cast(session_events.SessionOpened, self._read_first(id))
             chain = Chain.start(id)
-            if fork := opened.fork:
+            if fork := self.read_opening(namespace, key).fork:
                 parent = self.find_session_chain(fork.namespace, fork.key)
                 chain = parent.continue_with(id, fork.position)
             _remember(self._chains, id, chain)
         return chain
 
-    def read_opening(self, namespace: str, key: str) -> session_events.SessionOpened:
-        id = derive_session_id(namespace, key)
-        if (opened := self._sessions.get(id)) is None:
-            opened = cast(session_events.SessionOpened, self._read_first(id))
-            _remember(self._sessions, id, opened)
-        return opened
+    def read_opening(self, namespace: str, key: str) -> SessionOpened:
+        return cast(SessionOpened, self._read_opening(derive_session_id(namespace, key)))
 
     def find_lineage_chain(self, namespace: str, key: str, lineage: str) -> Chain:
         """Return where a lineage's versions are.
@@ -270,12 +260,12 @@ class EventStore(Application[UUID]):
         id = derive_lineage_id(namespace, key, lineage)
         if chain := self._chains.get(id):
             return chain
-        first = self._find_first(id)
-        if first is not None:
-            base = cast(CompactionOpened, first).base
+        if first := self._find_opening(id):
             chain = Chain.start(id)
-            if base is not None:
-                chain = self._read_chain(base.originator_id).continue_with(id, base.version)
+            if base := cast(CompactionOpened, first).base:
+                opened = self.read_lineage_opening(base.originator_id)
+                parent = self.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
+                chain = parent.continue_with(id, base.version)
             _remember(self._chains, id, chain)
             return chain
         fork = self.read_opening(namespace, key).fork
@@ -284,20 +274,13 @@ class EventStore(Application[UUID]):
             return parent.cut_after(fork.lineage_version)
         if lineage == MAIN_LINEAGE and (
             (fork is not None and fork.lineage == RECORDED_LINEAGE)
-            or self._find_first(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
+            or self._find_opening(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
         ):
             return self.find_lineage_chain(namespace, key, RECORDED_LINEAGE)
         return Chain(())
 
     def read_lineage_opening(self, originator_id: UUID) -> CompactionOpened:
-        if (opened := self._lineages.get(originator_id)) is None:
-            opened = cast(CompactionOpened, self._read_first(originator_id))
-            _remember(self._lineages, originator_id, opened)
-        return opened
-
-    def _read_chain(self, originator_id: UUID) -> Chain:
-        opened = self.read_lineage_opening(originator_id)
-        return self.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
+        return cast(CompactionOpened, self._read_opening(originator_id))
 
     def read_lineage_state(
         self, chain: Chain, at: int | None = None
@@ -360,19 +343,22 @@ class EventStore(Application[UUID]):
             if not matches_keyed_hash(digest, content, secret):
                 yield "a body of it was changed"
 
-    def _read_first(self, id: UUID) -> Event:
-        first = self._find_first(id)
-        if first is None:
+    def _read_opening(self, id: UUID) -> SessionOpened | CompactionOpened:
+        if (opened := self._find_opening(id)) is None:
             raise NotFoundError(f"stream {id} does not exist")
-        return first
+        return opened
 
-    def _find_first(self, id: UUID) -> Event | None:
+    def _find_opening(self, id: UUID) -> SessionOpened | CompactionOpened | None:
+        """Return a stream's first event; None if there is no such stream."""
+        if opened := self._openings.get(id):
+            return opened
         rows: Sequence[StoredRow] = self.recorder.select_events(id, limit=1)
         if not rows:
             return None
         first = self.mapper.to_domain_event(rows[0])
-        if not isinstance(first, session_events.SessionOpened | CompactionOpened):
+        if not isinstance(first, SessionOpened | CompactionOpened):
             raise OperationalError(f"malformed: stream {id} does not begin with its opening")
+        _remember(self._openings, id, first)
         return first
 
 
@@ -386,7 +372,7 @@ def _remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
 def _find_opened_streams(events: Sequence[Event]) -> list[Stream]:
     streams = []
     for event in events:
-        if isinstance(event, session_events.SessionOpened):
+        if isinstance(event, SessionOpened):
             streams.append(Stream(event.originator_id, event.namespace, event.key, None))
         elif isinstance(event, CompactionOpened):
             streams.append(Stream(event.originator_id, event.namespace, event.key, event.lineage))

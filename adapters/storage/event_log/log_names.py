@@ -22,6 +22,14 @@ class LogDatastore(Protocol):
     def close(self) -> None: ...
 
 
+_FIND_TOPIC = "SELECT id FROM topics WHERE topic = ?"
+_ADD_TOPIC = "INSERT INTO topics (topic) VALUES (?) ON CONFLICT DO NOTHING RETURNING id"
+_FIND_SUBJECT = "SELECT id, secret FROM subjects WHERE name = ?"
+_ADD_SUBJECT = (
+    "INSERT INTO subjects (name, secret) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
+)
+
+
 class LogNames:
     """Looks names up in both directions; other processes may add the same names."""
 
@@ -35,31 +43,19 @@ class LogNames:
     def topic(self, topic: str) -> int:
         """Return a topic's number, adding the topic if it is new."""
         if (number := self._topics.get(topic)) is None:
-            query = "SELECT id FROM topics WHERE topic = ?"
-            found = self._find(query, topic)
-            if found is None:
-                self._datastore.add(
-                    "INSERT INTO topics (topic) VALUES (?) ON CONFLICT DO NOTHING RETURNING id",
-                    (topic,),
-                )
-                found = self._find(query, topic)
-            assert found is not None, "it was just added"
-            number = self._topics[topic] = int(found[0])
+            number = self._topics[topic] = int(self._find_or_add(_FIND_TOPIC, _ADD_TOPIC, topic)[0])
         return number
 
     def topic_name(self, number: int) -> str:
         if (name := self._topic_names.get(number)) is None:
-            name = self._topic_names[number] = self._find_name("topic", "topic", number)
+            query = "SELECT topic FROM topics WHERE id = ?"
+            name = self._topic_names[number] = self._find_name("topic", query, number)
         return name
 
     def subject(self, name: str) -> tuple[int, bytes]:
         """Return a subject's number and secret, adding the subject if it is new."""
         if (known := self._subjects.get(name)) is None:
-            known = self._find_subject(name)
-            if known is None:
-                self._add_subject(name, secrets.token_bytes(32))
-                known = self._find_subject(name)
-            assert known is not None, "it was just added"
+            known = self._find_or_add(_FIND_SUBJECT, _ADD_SUBJECT, name, secrets.token_bytes(32))
             if len(self._subjects) >= MAX_CACHED_SUBJECTS:
                 self._subjects.clear()
             self._subjects[name] = known
@@ -67,33 +63,32 @@ class LogNames:
 
     def secret_of(self, name: str) -> bytes | None:
         """Return a subject's secret; None if there is no such subject."""
-        known = self._subjects.get(name) or self._find_subject(name)
+        known = self._subjects.get(name) or self._find(_FIND_SUBJECT, name)
         return known[1] if known else None
 
     def adopt(self, name: str, secret: bytes) -> bytes:
         """Add a subject with a given secret; return the secret that the subject has."""
-        if self.secret_of(name) is None:
-            self._add_subject(name, secret)
+        self._find_or_add(_FIND_SUBJECT, _ADD_SUBJECT, name, secret)
         return self.subject(name)[1]
 
     def subject_name(self, number: int) -> str:
         if (name := self._subject_names.get(number)) is None:
             if len(self._subject_names) >= MAX_CACHED_SUBJECTS:
                 self._subject_names.clear()
-            name = self._subject_names[number] = self._find_name("subject", "name", number)
+            query = "SELECT name FROM subjects WHERE id = ?"
+            name = self._subject_names[number] = self._find_name("subject", query, number)
         return name
 
-    def _find_subject(self, name: str) -> Any:
-        return self._find("SELECT id, secret FROM subjects WHERE name = ?", name)
+    def _find_or_add(self, query: str, statement: str, *values: Any) -> Any:
+        found = self._find(query, values[0])
+        if found is None:
+            self._datastore.add(statement, values)
+            found = self._find(query, values[0])
+        assert found is not None, "it was just added"
+        return found
 
-    def _add_subject(self, name: str, secret: bytes) -> None:
-        self._datastore.add(
-            "INSERT INTO subjects (name, secret) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id",
-            (name, secret),
-        )
-
-    def _find_name(self, kind: str, column: str, number: int) -> str:
-        found = self._find(f"SELECT {column} FROM {kind}s WHERE id = ?", number)  # noqa: S608 - ours
+    def _find_name(self, kind: str, query: str, number: int) -> str:
+        found = self._find(query, number)
         if found is None:
             raise OperationalError(f"{kind} {number} is missing from the database")
         return str(found[0])

@@ -1,13 +1,11 @@
 """Reads and follows a log; the SQLite and PostgreSQL recorders add what only they do."""
 
 import json
-import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from threading import Event, Thread, current_thread
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
@@ -15,20 +13,17 @@ from eventsourcing.persistence import (
     ApplicationRecorder,
     ListenNotifySubscription,
     OperationalError,
-    PersistenceError,
 )
 
-from ....domain.errors import StorageError
 from ....domain.ranges import Run
 from .log_names import LogDatastore, LogNames
+from .log_tables import EVENTS_TABLE, TableRows, make_table_rows
 from .storage_tasks import Storage
 from .stored_row import AppendKey, Batch, ImportRow, LogNotification, StoredRow, Stream
 
 _MAX_POSITION = 2**62
 _POLL_SECONDS = 0.005
-_POLL_FAILURES = (sqlite3.Error, PersistenceError, StorageError)
-"""The errors of a poll after the store was closed, or its database is gone."""
-ROW_COLUMNS = "originator_version, topic, subject, key_id, tokens, digest, carried, state"
+ROW_COLUMNS = ", ".join(EVENTS_TABLE.column_names[1:])
 SELECT_HEAD = (
     "SELECT originator_version, carried, subject FROM stored_events"
     " WHERE originator_id = ? AND originator_version <= ?"
@@ -68,8 +63,8 @@ class Recorder(ApplicationRecorder):
         Raises IntegrityError if a position, a key or a stream's name is taken.
         """
         batch = Batch(list(stored_events), list(keys), list(streams), list(imports))
-        ids = self.insert_batch(batch)
-        self.wake_subscriptions()
+        ids = self.insert_rows(make_table_rows(batch, self.names, self.encode_id))
+        self._wake_subscriptions()
         return ids
 
     def insert_all(self, batches: Iterable[Batch]) -> None:
@@ -78,23 +73,25 @@ class Recorder(ApplicationRecorder):
         Topics and subjects must have been added before. Raises IntegrityError as `insert_events`
         does.
         """
-        self.insert_batches(batches)
-        self.wake_subscriptions()
+        self.insert_all_rows(
+            make_table_rows(batch, self.names, self.encode_id) for batch in batches
+        )
+        self._wake_subscriptions()
 
     @abstractmethod
-    def insert_batch(self, batch: Batch) -> Sequence[int]:
-        """Store a batch and return its ids; the caller wakes the subscriptions."""
+    def insert_rows(self, rows: TableRows) -> Sequence[int]:
+        """Store the rows in one transaction, and return the ids of events."""
 
     @abstractmethod
-    def insert_batches(self, batches: Iterable[Batch]) -> None:
-        """Store all batches or none; the caller wakes the subscriptions."""
+    def insert_all_rows(self, batches: Iterable[TableRows]) -> None:
+        """Store the rows of all batches in one transaction."""
 
-    @abstractmethod
     def encode_id(self, id: UUID) -> Any:
         """Return a stream's id as the database stores it."""
+        return id
 
-    @abstractmethod
-    def decode_id(self, stored: Any) -> UUID: ...
+    def decode_id(self, stored: Any) -> UUID:
+        return cast(UUID, stored)
 
     @abstractmethod
     def encode_runs(self, runs: Sequence[Run]) -> tuple[Any, ...]:
@@ -111,17 +108,17 @@ class Recorder(ApplicationRecorder):
         None means that there is something to read in any case.
         """
 
-    @abstractmethod
     def read_server_time(self) -> datetime | None:
         """Return the database server's time; None if its clock is this machine's."""
+        return None
 
     @abstractmethod
     def get_storage(self) -> Storage | None:
         """Return the storage for maintenance; None for a log in memory."""
 
-    @abstractmethod
     def find_problems(self) -> list[str]:
-        """Return the problems that the database finds in its files."""
+        """Return the problems in the database's files that reading would not report."""
+        return []
 
     @abstractmethod
     def backup(self, target: Path) -> None:
@@ -134,25 +131,9 @@ class Recorder(ApplicationRecorder):
         """Forget the state of the parent's threads after a fork."""
         self.subscriptions.clear()
 
-    def wake_subscriptions(self) -> None:
+    def _wake_subscriptions(self) -> None:
         for subscription in tuple(self.subscriptions):
             subscription.wake()
-
-    def make_values(self, row: StoredRow) -> tuple[Any, ...]:
-        """Return a row's values in the order of the table's columns, without the notification."""
-        id, version, topic, state, subject, key_id, tokens, digest, carried, _ = row
-        names = self.names
-        return (
-            self.encode_id(id),
-            version,
-            names.topic(topic),
-            names.subject(subject)[0],
-            key_id,
-            tokens,
-            digest,
-            carried.decode(),
-            state,
-        )
 
     def select_events(  # type: ignore[override]  # a row has all that a StoredEvent has
         self,
@@ -260,10 +241,10 @@ class Recorder(ApplicationRecorder):
 
     def select_incomplete_import(self, namespace: str, session: str) -> str | None:
         """Return the source of a session whose import is incomplete."""
-        return next(
-            (one.source for one in self.select_imports(namespace, session) if not one.complete),
-            None,
-        )
+        sources = [
+            one.source for one in self.select_imports(namespace, session) if not one.complete
+        ]
+        return sources[0] if sources else None
 
     def select_imports(self, namespace: str, session: str) -> list[ImportRow]:
         return self._select_imports("namespace = ? AND session = ?", namespace, session)
@@ -346,12 +327,8 @@ class LogSubscription(ListenNotifySubscription[Any]):
     """Wakes immediately for this process's own appends, and within one poll for others'."""
 
     def __init__(self, recorder: Any, gt: int | None = None, topics: Sequence[str] = ()) -> None:
-        # The base class starts reading immediately, and may have to stop before this returns.
-        self._ended = Event()
-        self._watcher = Thread(target=self._watch_other_processes, daemon=True)
         super().__init__(recorder, gt, topics)
         recorder.subscriptions.append(self)
-        self._watcher.start()
 
     def wake(self) -> None:
         self._has_been_notified.set()
@@ -360,19 +337,17 @@ class LogSubscription(ListenNotifySubscription[Any]):
         super().stop()
         with suppress(ValueError):
             self._recorder.subscriptions.remove(self)
-        self._ended.set()
-        if self._watcher.is_alive() and self._watcher is not current_thread():
-            self._watcher.join()
 
-    def _watch_other_processes(self) -> None:
+    def _loop_on_pull(self) -> None:
         seen = None
         try:
-            while not self._ended.wait(_POLL_SECONDS):
-                found = self._recorder.read_change_marker()
-                if found is None or found != seen:
-                    seen = found
-                    self.wake()
-        except _POLL_FAILURES as error:
-            # The iterating thread raises it.
-            self._thread_error = self._thread_error or error
+            while not self._has_been_stopped:
+                self._pull()
+                while not self._has_been_notified.wait(_POLL_SECONDS):
+                    found = self._recorder.read_change_marker()
+                    if found is None or found != seen:
+                        seen = found
+                        break
+        except BaseException as error:  # noqa: BLE001 - the iterating thread raises it
+            self._thread_error = error
             self.stop()

@@ -39,8 +39,7 @@ class StoredRow(NamedTuple):
     """Content that the state refers to and that may not be stored yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppendKey:
+class AppendKey(NamedTuple):
     """The key that a caller gave one append; a repeated key returns the first result."""
 
     originator_id: UUID
@@ -49,8 +48,7 @@ class AppendKey:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(NamedTuple):
     """An entry in the catalog of streams; `lineage` is None for a session's own stream."""
 
     originator_id: UUID

@@ -14,6 +14,7 @@ from typing import Any
 from psycopg import Connection
 
 from ..event_log.log_names import LogNames
+from ..event_log.log_tables import EVENTS_TABLE, LOG_TABLES
 from ..event_log.storage_tasks import DatabaseTaskResult, RecompressedBody, StoredBody
 from ..sqlite.sqlite_datastore import SQLiteLogDatastore as File
 from .postgres_datastore import PostgresLogDatastore, connect
@@ -22,14 +23,9 @@ _BATCH_ROWS = 200
 COPIED_TABLES = {
     "topics": "id, topic",
     "subjects": "id, name, secret",
-    "stored_events": (
-        "notification_id, originator_id, originator_version, topic, subject, key_id,"
-        " tokens, digest, carried, state"
-    ),
+    **{table.name: ", ".join(table.column_names) for table in LOG_TABLES},
+    "stored_events": ", ".join(("notification_id", *EVENTS_TABLE.column_names)),
     "bodies": "id, subject, hash, key_id, content",
-    "streams": "originator_id, namespace, session, lineage",
-    "append_keys": "originator_id, key, first, last",
-    "imports": "namespace, source, format, session, bytes, complete, stamp",
 }
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "originator_id": lambda id: id.bytes,

@@ -9,10 +9,9 @@ from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import ContextLimit, LoggedContext
 from ....domain.errors import NotFoundError
 from ....domain.models import ModelFacts
-from ....domain.session_events import BlockAppended, ModelCalled
+from ....domain.session_events import BlockAppended, ModelCalled, Usage
 from ....domain.source_time import parse_source_time
 from ....domain.token_estimate import estimate_text
-from ....projections.context_usage import ContextUsage
 from ....projections.history_view import HistoryView
 from ....projections.read_models.session_row import (
     SessionRow,
@@ -30,6 +29,8 @@ from .row_batch import RowBatch, TouchedSession
 
 ResolveLimit = Callable[[LoggedContext], ContextLimit]
 """Returns how many tokens a prompt may have."""
+OpenReader = Callable[[str, str], ViewReader]
+"""Returns a session's reader on `main`; the last one is cached, as events come in runs."""
 
 PRICE_COLUMNS = ("input_usd", "cached_usd", "cache_write_usd", "output_usd")
 MARK_COPIES = """
@@ -46,24 +47,6 @@ MARK_COPIES = """
 """Files of resumed or forked agents repeat the calls of the file that they continue."""
 
 
-class ContextReader:
-    """Reads how much context sessions use and may use.
-
-    It caches the last session's fold, since events of one session usually come in a row.
-    """
-
-    def __init__(self, store: EventStore, limit_of: ResolveLimit) -> None:
-        self.limit_of = limit_of
-        self._store = store
-        self._reader: ViewReader | None = None
-
-    def measure_use(self, namespace: str, key: str) -> ContextUsage:
-        reader = self._reader
-        if reader is None or (reader.namespace, reader.key) != (namespace, key):
-            reader = self._reader = ViewReader(self._store, namespace, key, MAIN_LINEAGE)
-        return reader.read_history()[0].measure_usage()
-
-
 class ContextBatch:
     """Counts what is appended to a view, and reads the view again only if it changed otherwise."""
 
@@ -72,22 +55,24 @@ class ContextBatch:
         store: EventStore,
         rows: RowBatch,
         settings: SessionRowSettings,
-        contexts: ContextReader,
+        limit_of: ResolveLimit,
+        open_reader: OpenReader,
     ) -> None:
         self.store = store
         self.rows = rows
         self.settings = settings
-        self._contexts = contexts
+        self._limit_of = limit_of
+        self._open_reader = open_reader
         self._facts: dict[tuple[str, date], ModelFacts | None] = {}
 
     def add_call(self, touched: TouchedSession, number: int, call: ModelCalled) -> None:
-        usage = call.usage
+        usage = call.usage or Usage()
         seen = self._measure_seen(touched, call)
-        prompt = usage.context if usage else None
+        prompt = usage.context
         shown = prompt if prompt is not None else seen
         called_at = (call.source_time and parse_source_time(call.source_time)) or call.timestamp
-        told = LoggedContext(call.model, call.context_window, prompt or 0)
-        limit = self.settings.context_limit or self._contexts.limit_of(told).tokens
+        logged = LoggedContext(call.model, call.context_window, prompt or 0)
+        limit = self.settings.context_limit or self._limit_of(logged).tokens
         share = compute_utilization(shown, limit) if shown is not None else None
         touched.row.has_calls = 1
         touched.row.model = call.model or touched.row.model
@@ -112,12 +97,12 @@ class ContextBatch:
             fingerprint=call.fingerprint,
             view_tokens=seen,
             prompt_tokens=prompt,
-            cached_tokens=usage.cache_read if usage else None,
-            cache_write_tokens=usage.cache_write if usage else None,
-            cache_write_1h_tokens=usage.cache_write_1h if usage else None,
-            input_tokens=usage.input if usage else None,
-            output_tokens=usage.output if usage else None,
-            reasoning_tokens=usage.reasoning if usage else None,
+            cached_tokens=usage.cache_read,
+            cache_write_tokens=usage.cache_write,
+            cache_write_1h_tokens=usage.cache_write_1h,
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            reasoning_tokens=usage.reasoning,
             utilisation=share,
             level=name_level(share) if share is not None else None,
             cost_usd=call.cost_usd,
@@ -144,10 +129,10 @@ class ContextBatch:
         row.in_use, row.reported = self._measure_view(row, row.position), None
         if not row.has_calls:
             return  # without reported usage, the estimate cannot improve
-        use = self._contexts.measure_use(row.namespace, row.key)
+        use = self._open_reader(row.namespace, row.key).read_history()[0].measure_usage()
         row.in_use, row.reported = use.used_tokens, use.reported_tokens
         logged = read_logged_context(self.store, row.namespace, row.key, at=row.position)
-        found = self._contexts.limit_of(logged)
+        found = self._limit_of(logged)
         row.context_limit, row.limit_source = found.tokens, found.source.value
 
     def _measure_view(self, row: SessionRow, position: int) -> int:

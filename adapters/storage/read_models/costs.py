@@ -1,10 +1,10 @@
 """Sums the costs of recorded model calls by day, project, model or session."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ....domain.errors import InvalidSettingError
 from ....domain.models import CallCost, ModelFacts, ModelOverride
@@ -13,7 +13,13 @@ from ....projections.read_models.timestamps import format_timestamp
 from ...models.model_catalog import look_up_facts
 from .read_models import ReadModels
 
-COST_GROUPS = ("day", "project", "model", "session")
+COST_GROUPS: dict[str, Callable[["_Call"], dict[str, Any]]] = {
+    "day": lambda call: {"day": to_local_day(call.called_at)},
+    "project": lambda call: {"project": call.project},
+    "model": lambda call: {"model": call.model},
+    "session": lambda call: {"session": call.session, "namespace": call.namespace},
+}
+"""The fields of CallCosts that name the group of a call."""
 
 _CALLS_QUERY = """
     SELECT sessions.namespace, sessions.key, sessions.project, model_calls.model,
@@ -153,9 +159,8 @@ def sum_costs(
         plain, listed = row[:-4], row[-4:]
         call = _Call._make((*plain, None if listed[0] is None else CallCost._make(listed)))
         parts = prices.price_call(call)
-        group = _make_group(call, by)
-        key = (group.day, group.project, group.model, group.session, group.namespace)
-        counted = [groups.setdefault(key, group), total]
+        group = COST_GROUPS[by](call)
+        counted = [groups.setdefault(tuple(group.values()), CallCosts(**group)), total]
         if not call.reported_usd and parts is None and _is_complete(call) and call.tokens:
             name = call.model or "unknown"
             counted.append(unpriced.setdefault(name, CallCosts(model=name)))
@@ -185,18 +190,6 @@ class _PriceLookup:
 
 def _is_complete(call: _Call) -> bool:
     return call.usage.context is not None and call.output is not None
-
-
-def _make_group(call: _Call, by: str) -> CallCosts:
-    match by:
-        case "day":
-            return CallCosts(day=to_local_day(call.called_at))
-        case "project":
-            return CallCosts(project=call.project)
-        case "model":
-            return CallCosts(model=call.model)
-        case _:
-            return CallCosts(session=call.session, namespace=call.namespace)
 
 
 def to_local_day(written: str) -> str:

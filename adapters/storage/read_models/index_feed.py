@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
 from typing import cast
 from uuid import UUID
 
 from sqlite_utils import Database
 
 from ....domain.blocks import AnyBlock, Kind, ToolCall
+from ....domain.compaction import MAIN_LINEAGE
 from ....domain.digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, read_arguments
 from ....domain.event import Event, load_state
 from ....domain.ranges import Ranges
@@ -33,7 +35,8 @@ from ....projections.read_models.timestamps import format_timestamp
 from ..event_log.event_mapper import load_json
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import LogNotification
-from .context_batch import ContextBatch, ContextReader, ResolveLimit, may_be_unsent
+from ..view_reader import ViewReader
+from .context_batch import ContextBatch, ResolveLimit, may_be_unsent
 from .ledger_batch import LINEAGE_TOPICS, LedgerBatch
 from .read_model_file import ReadModelDatabase
 from .row_batch import RowBatch, TouchedSession
@@ -71,12 +74,13 @@ class IndexFeed:
     def __init__(self, store: EventStore, file: ReadModelDatabase, limit_of: ResolveLimit) -> None:
         self.store = store
         self.file = file
-        self._contexts = ContextReader(store, limit_of)
+        self._limit_of = limit_of
+        self._open_reader = lru_cache(maxsize=1)(partial(ViewReader, store, lineage=MAIN_LINEAGE))
 
     def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
         settings = self.file.read_settings(db)
         rows = RowBatch(db)
-        meter = ContextBatch(self.store, rows, settings, self._contexts)
+        meter = ContextBatch(self.store, rows, settings, self._limit_of, self._open_reader)
         ledger = LedgerBatch(rows)
         batch = _IndexBatch(self.store, rows, meter)
         for event in events:

@@ -37,18 +37,20 @@ LINEAGE_TOPICS = {
         PreparationDropped,
     )
 }
-
-
 NOTE_SIZES = (
     "UPDATE compactions SET pre_tokens = ?, post_tokens = ?, tokens_basis = ?"
     " WHERE lineage_id = (SELECT id FROM lineages WHERE stream = ?) AND version = ?"
+)
+_REQUEST_QUERY = (
+    "SELECT id, ended_at IS NULL FROM compaction_requests"
+    " WHERE lineage_id = ? AND version = coalesce(?, version) ORDER BY version DESC LIMIT 1"
 )
 
 
 class LedgerBatch:
     def __init__(self, rows: RowBatch) -> None:
         self.rows = rows
-        self._activated: set[tuple[UUID, int]] = set()
+        self._activated: list[tuple[UUID, int]] = []
         """The boundaries that were activated, by lineage."""
 
     def add_event(self, number: int, event: Event) -> None:
@@ -58,33 +60,57 @@ class LedgerBatch:
         assert lineage is not None, "a lineage's first event opens it"
         is_futile = _is_futile(event, lineage.session)
         lineage.session.row.apply_decision(lineage.name, event, is_futile=is_futile)
-        self.rows.complete("lineages", {"version": event.originator_version}, id=lineage.id)
-        place = {"id": number, "lineage_id": lineage.id}
-        if isinstance(event, CompactionRequested):
-            if (request := self._find_request(lineage.id, is_open=True)) is not None:
-                self._end_request(request, event, "taken over")
-            self.rows.add("compaction_requests", **place, **_make_request_row(event))
-        elif found := _make_ledger_row(event):
-            request = self._find_answered_request(lineage.id, event)
-            if request is not None and _ends_request(event):
-                self._end_request(request, event, found["outcome"])
-            if isinstance(event, CompactionFailed):
-                found["rule"] = _find_exemption(event, is_futile=is_futile)
-            more = {"session_id": lineage.session.row.id, "request_id": request}
-            self.rows.add("compactions", **place, **more, **found)
-        if isinstance(event, BoundaryActivated):
-            self._activated.add((event.originator_id, event.boundary))
-        if isinstance(event, BoundaryActivated | CompactionReverted):
-            active = event.boundary if isinstance(event, BoundaryActivated) else event.to
-            self.rows.complete("lineages", {"boundary": active}, id=lineage.id)
-        if isinstance(
-            event, CompactBoundary | BoundaryActivated | CompactionReverted | PreparationDropped
-        ):
-            waiting = event.originator_version if isinstance(event, CompactBoundary) else None
-            self.rows.complete("lineages", {"prepared": waiting}, id=lineage.id)
-        if done := _complete_ledger_row(event):
-            boundary, columns = done
-            self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
+        time = format_timestamp(event.timestamp)
+        place = {"id": number, "lineage_id": lineage.id, "version": event.originator_version}
+        changed: dict[str, Any] = {"version": event.originator_version}
+        result: dict[str, Any] = {}
+        match event:
+            case CompactionRequested():
+                self._end_request(self._find_request(lineage.id, is_open=True), time, "taken over")
+                self.rows.add("compaction_requests", **place, **_make_request_row(event))
+            case CompactBoundary(originator_version=version):
+                request = self._find_request(lineage.id, is_open=True)
+                self._end_request(request, time, "boundary")
+                result = {"request_id": request, **_make_boundary_fields(event)}
+                changed["prepared"] = version
+            case CompactionRejected(request=asked, reason=reason, rule=rule):
+                # A late rejection may follow a newer request; an old one does not name its request.
+                result = {"outcome": "rejected", "reason": reason, "rule": rule}
+                result["request_id"] = self._find_request(lineage.id, asked)
+                result |= _make_cost_fields(event)
+            case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
+                request = self._find_request(lineage.id, is_open=True)
+                if stood_in is None:
+                    self._end_request(request, time, "failed")
+                # By these rules, it does not count as a failed attempt.
+                exempt = "cancelled" if event.cancelled else "nothing-gained" if is_futile else None
+                result = {"outcome": "failed", "reason": reason, "rule": exempt}
+                result |= {"tried": list(tried), "stood_in": stood_in, "request_id": request}
+            case Summary(boundary=boundary):
+                self._complete(lineage, boundary, _make_summary_fields(event))
+            case BoundaryActivated(boundary=boundary, effective_from=effective_from):
+                served = {"activated_at": time, "effective_from": effective_from}
+                self._complete(lineage, boundary, served)
+                self._activated.append((event.originator_id, boundary))
+                changed |= {"boundary": boundary, "prepared": None}
+            case CompactionReverted(boundary=boundary, to=to, effective_from=effective_from):
+                result = {
+                    "outcome": "reverted",
+                    "boundary": boundary,
+                    "previous": to,
+                    "effective_from": effective_from,
+                }
+                self._complete(lineage, boundary, {"reverted_at": time})
+                changed |= {"boundary": to, "prepared": None}
+            case PreparationDropped(boundary=boundary, reason=reason):
+                self._complete(lineage, boundary, {"dropped_at": time, "reason": reason})
+                changed["prepared"] = None
+            case _:
+                pass
+        if result:
+            session = lineage.session.row.id
+            self.rows.add("compactions", **place, session_id=session, recorded_at=time, **result)
+        self.rows.complete("lineages", changed, id=lineage.id)
 
     def measure_boundaries(self, store: EventStore) -> None:
         """Measure the boundaries that this batch may have made measurable.
@@ -92,11 +118,13 @@ class LedgerBatch:
         Of older boundaries, these are each lineage's newest, whose first call may be in the batch.
         """
         by_stream: dict[UUID, set[int]] = {}
-        for stream, boundary in self._activated:
+        older = [
+            (UUID(stream), boundary)
+            for touched in self.rows.sessions
+            for stream, boundary in touched.unreported
+        ]
+        for stream, boundary in self._activated + older:
             by_stream.setdefault(stream, set()).add(boundary)
-        for touched in self.rows.sessions:
-            for name, boundary in touched.unreported:
-                by_stream.setdefault(UUID(name), set()).add(boundary)
         for stream, numbers in by_stream.items():
             opened = store.read_lineage_opening(stream)
             chain = store.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
@@ -124,33 +152,21 @@ class LedgerBatch:
             opened_at=format_timestamp(event.timestamp),
         )
 
-    def _find_answered_request(self, lineage: int, event: Event) -> int | None:
-        match event:
-            case CompactionRejected(request=asked) if asked is not None:
-                # A late rejection may follow a newer request.
-                return self._find_request(lineage, "version = ?", asked)
-            case CompactionRejected():
-                return self._find_request(lineage)  # from before rejections named their request
-            case CompactBoundary() | CompactionFailed():
-                return self._find_request(lineage, is_open=True)
-            case _:
-                return None  # no request leads to a revert
-
     def _find_request(
-        self, lineage: int, condition: str = "true", *values: int, is_open: bool = False
+        self, lineage: int, version: int | None = None, *, is_open: bool = False
     ) -> int | None:
-        """Return the newest request of a lineage that meets the condition, if it `is_open`."""
-        found = self.rows.execute(
-            "SELECT id, ended_at IS NULL FROM compaction_requests"  # noqa: S608 - our names
-            f" WHERE lineage_id = ? AND {condition} ORDER BY version DESC LIMIT 1",
-            lineage,
-            *values,
-        )
+        """Return a lineage's request of that version, or its newest, if that `is_open`."""
+        found = self.rows.execute(_REQUEST_QUERY, lineage, version)
         return found[0][0] if found and (found[0][1] or not is_open) else None
 
-    def _end_request(self, request: int, event: Event, outcome: str) -> None:
-        ended = {"ended_at": format_timestamp(event.timestamp), "outcome": outcome}
-        self.rows.complete("compaction_requests", ended, id=request)
+    def _end_request(self, request: int | None, time: str, outcome: str) -> None:
+        if request is not None:
+            ended = {"ended_at": time, "outcome": outcome}
+            self.rows.complete("compaction_requests", ended, id=request)
+
+    def _complete(self, lineage: TouchedLineage, boundary: int, columns: dict[str, Any]) -> None:
+        """Add columns to the ledger's row of a boundary."""
+        self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
 
 
 def _is_futile(event: Event, session: TouchedSession) -> bool:
@@ -165,26 +181,8 @@ def _is_futile(event: Event, session: TouchedSession) -> bool:
     return event.after >= position
 
 
-def _find_exemption(event: CompactionFailed, *, is_futile: bool) -> str | None:
-    """Return why it does not count as a failed attempt; None if it does."""
-    if event.cancelled:
-        return "cancelled"
-    return "nothing-gained" if is_futile else None
-
-
-def _ends_request(event: Event) -> bool:
-    match event:
-        case CompactBoundary():
-            return True
-        case CompactionFailed(stood_in=stood_in):
-            return stood_in is None
-        case _:
-            return False
-
-
 def _make_request_row(event: CompactionRequested) -> dict[str, Any]:
     return {
-        "version": event.originator_version,
         "trigger": event.trigger.value,
         "policy": event.policy,
         "settings": event.settings,
@@ -197,59 +195,13 @@ def _make_request_row(event: CompactionRequested) -> dict[str, Any]:
     }
 
 
-def _make_ledger_row(event: Event) -> dict[str, Any] | None:
-    """Return an event's row without its location, or None."""
-    match event:
-        case CompactBoundary():
-            found = _make_boundary_fields(event)
-        case CompactionReverted(boundary=boundary, to=to, effective_from=effective_from):
-            found = {
-                "outcome": "reverted",
-                "boundary": boundary,
-                "previous": to,
-                "effective_from": effective_from,
-            }
-        case CompactionRejected(reason=reason, rule=rule, summarizer=summarizer):
-            found = {
-                "outcome": "rejected",
-                "reason": reason,
-                "rule": rule,
-                "summariser": summarizer,
-                **_make_cost_fields(event),
-            }
-        case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
-            found = {
-                "outcome": "failed",
-                "reason": reason,
-                "tried": list(tried),
-                "stood_in": stood_in,
-            }
-        case _:
-            return None
-    place = {"version": event.originator_version, "recorded_at": format_timestamp(event.timestamp)}
-    return {**found, **place}
-
-
-def _complete_ledger_row(event: Event) -> tuple[int, dict[str, Any]] | None:
-    """Return the boundary that an event completes, and the columns it adds, or None."""
-    match event:
-        case Summary():
-            return event.boundary, {
-                "summary_tokens": event.tokens,
-                "covers": _list_runs(event.covers),
-                "cites": _list_runs(event.cites),
-                "summariser": event.summarizer,
-                **_make_cost_fields(event),
-            }
-        case BoundaryActivated(boundary=boundary, effective_from=effective_from):
-            time = format_timestamp(event.timestamp)
-            return boundary, {"activated_at": time, "effective_from": effective_from}
-        case CompactionReverted(boundary=boundary):
-            return boundary, {"reverted_at": format_timestamp(event.timestamp)}
-        case PreparationDropped(boundary=boundary, reason=reason):
-            return boundary, {"dropped_at": format_timestamp(event.timestamp), "reason": reason}
-        case _:
-            return None
+def _make_summary_fields(event: Summary) -> dict[str, Any]:
+    return {
+        "summary_tokens": event.tokens,
+        "covers": _list_runs(event.covers),
+        "cites": _list_runs(event.cites),
+        **_make_cost_fields(event),
+    }
 
 
 def _make_boundary_fields(event: CompactBoundary) -> dict[str, Any]:
@@ -277,6 +229,7 @@ def _make_boundary_fields(event: CompactBoundary) -> dict[str, Any]:
 def _make_cost_fields(event: Summary | CompactionRejected) -> dict[str, Any]:
     usage = event.usage
     return {
+        "summariser": event.summarizer,
         "model": event.model,
         "input_tokens": usage.context if usage else None,
         "output_tokens": usage.output if usage else None,

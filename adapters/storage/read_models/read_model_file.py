@@ -98,17 +98,14 @@ class ReadModelDatabase:
 
     def read_position(self, feed: str, db: Database | None = None) -> FeedPosition:
         query = "SELECT position, fingerprint FROM feeds WHERE name = ?"
-        if db is None:
-            found = self.fetch_rows(query, (feed,))
-        else:
-            found = db.execute(query, (feed,)).fetchall()
+        found = db.execute(query, (feed,)).fetchall() if db else self.fetch_rows(query, (feed,))
         return FeedPosition(*found[0]) if found else FeedPosition()
 
-    def save_position(self, db: Database, feed: str, place: FeedPosition) -> None:
-        """Store a feed's new position in the batch's own transaction."""
-        row = (feed, place.position, place.fingerprint)
+    def save_position(self, db: Database, feed: str, newest: LogNotification) -> None:
+        """Store a feed's newest event in the batch's own transaction."""
         db.execute(
-            "INSERT OR REPLACE INTO feeds (name, position, fingerprint) VALUES (?, ?, ?)", row
+            "INSERT OR REPLACE INTO feeds (name, position, fingerprint) VALUES (?, ?, ?)",
+            (feed, newest.id, fingerprint_event(newest)),
         )
 
     def clear(self, db: Database, reason: str | None) -> None:
@@ -313,29 +310,9 @@ def read_new_events(
     found = store.recorder.select_notifications(place.position, limit + 1, stop)
     if not place.position:
         return found[:limit]
-    if not found or found[0].id != place.position:
-        raise WrongLogError
-    if fingerprint_event(found[0]) != place.fingerprint:
+    if not found or place != FeedPosition(found[0].id, fingerprint_event(found[0])):
         raise WrongLogError
     return found[1:]
-
-
-def advance_feed(
-    store: EventStore, file: ReadModelDatabase, feed: Feed, stop: int | None = None
-) -> int:
-    """Take in one batch; return how many events it had, 0 if there were none."""
-    # Check without a lock first.
-    if not read_new_events(store, file.read_position(feed.name), 1, stop):
-        return 0
-    with file.transaction() as db:
-        # Read again under the lock: another process may have taken the same events.
-        events = read_new_events(store, file.read_position(feed.name, db), feed.page, stop)
-        if not events:
-            return 0
-        taken = feed.apply(db, events)
-        newest = events[taken - 1]
-        file.save_position(db, feed.name, FeedPosition(newest.id, fingerprint_event(newest)))
-    return taken
 
 
 def fingerprint_event(event: LogNotification) -> str:

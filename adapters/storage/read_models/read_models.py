@@ -4,8 +4,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from threading import Condition, Event, Thread
 from time import monotonic
-from typing import NamedTuple, ParamSpec, Self, TypeVar
-from uuid import UUID
+from typing import ParamSpec, Self, TypeVar
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
 
@@ -21,10 +20,8 @@ from ..event_log.storage_errors import translate_storage_errors
 from .index_feed import IndexFeed
 from .read_model_file import (
     Feed,
-    FeedPosition,
     ReadModelDatabase,
     WrongLogError,
-    advance_feed,
     is_damage_error,
     read_new_events,
 )
@@ -39,14 +36,6 @@ SAVE_CALLS = (
     "REPLACE INTO counted_calls (stream, position, digest, format, calls, joins)"
     " VALUES (?, ?, ?, ?, ?, ?)"
 )
-
-
-class SavedState(NamedTuple):
-    """The state of a stream for which something was saved, and its format."""
-
-    position: int
-    digest: bytes
-    format: str
 
 
 class ReadModels:
@@ -144,12 +133,8 @@ class ReadModels:
             limit=limit,
         )
 
-    def save_calls(self, stream: UUID, kept: SavedState, calls: bytes, joins: bytes) -> None:
-        """Save the positions of a stream's calls, replacing an earlier state.
-
-        `read_saved_row` reads them.
-        """
-        row = (str(stream), *kept, calls, joins)
+    def save_calls(self, row: tuple[str, int, bytes, str, bytes, bytes]) -> None:
+        """Save a row of `counted_calls`, replacing the stream's earlier one."""
         self._run_on_fit_file(self.file.execute, SAVE_CALLS, row)
 
     def catch_up(
@@ -196,9 +181,8 @@ class ReadModels:
             more = self._advance(self._index)
             # Text is slow, so the index catches up between its batches.
             if not more and search:
-                more = self._advance(
-                    self._words, self.file.read_position(self._index.name).position
-                )
+                indexed = self.file.read_position(self._index.name).position
+                more = self._advance(self._words, indexed) if indexed else 0
             if not more:
                 break
             taken += more
@@ -208,56 +192,51 @@ class ReadModels:
         return taken
 
     def _advance(self, feed: Feed, stop: int | None = None) -> int:
-        if stop == 0:
+        """Take in one batch; return how many events it had, 0 if there were none."""
+        # Check without a lock first.
+        if not read_new_events(self.store, self.file.read_position(feed.name), 1, stop):
             return 0
-        taken = advance_feed(self.store, self.file, feed, stop)
-        if taken:
-            with self._advanced:
-                self._advanced.notify_all()
+        with self.file.transaction() as db:
+            # Read again under the lock: another process may have taken the same events.
+            place = self.file.read_position(feed.name, db)
+            events = read_new_events(self.store, place, feed.page, stop)
+            if not events:
+                return 0
+            taken = feed.apply(db, events)
+            self.file.save_position(db, feed.name, events[taken - 1])
+        with self._advanced:
+            self._advanced.notify_all()
         return taken
 
     def _run_on_fit_file(self, work: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
         """Run the work on a file that fits the log, rebuilding the file if it does not."""
         for _ in range(MAX_REBUILDS):
-            try:
-                with translate_storage_errors(self.name):
-                    return self._try(lambda: work(*args, **options))
-            except WrongLogError:
-                with translate_storage_errors(self.name):
-                    self._rebuild_file()
-        raise StorageError(f"{self.name} cannot be kept: delete it, and look after its disk")
-
-    def _try(self, work: Callable[[], _T]) -> _T:
-        for _ in range(MAX_REBUILDS):
-            try:
-                return work()
-            except sqlite3.DatabaseError as error:
-                if not is_damage_error(error):
-                    raise
-                if not self.file.is_damaged(error):
-                    # The damage is in the log, the other database read here.
+            with translate_storage_errors(self.name):
+                try:
+                    return work(*args, **options)
+                except WrongLogError:
+                    self._empty_foreign_file()
+                except sqlite3.DatabaseError as error:
+                    if not is_damage_error(error):
+                        raise
+                    if not self.file.is_damaged(error):
+                        # The damage is in the log, the other database read here.
+                        with translate_storage_errors(self.log):
+                            raise
+                    self.file.replace(f"{self.name} was damaged")
+                except (PersistenceError, MapperDeserialisationError):
                     with translate_storage_errors(self.log):
                         raise
-                self.file.replace(f"{self.name} was damaged")
-            except (PersistenceError, MapperDeserialisationError):
-                with translate_storage_errors(self.log):
-                    raise
-        return work()
+        raise StorageError(f"{self.name} cannot be kept: delete it, and look after its disk")
 
-    def _rebuild_file(self) -> None:
+    def _empty_foreign_file(self) -> None:
+        """Empty the file if it is still of another log; another process may have been faster."""
         with self.file.transaction() as db:
-            for feed in (self._index, self._words):
-                place = self.file.read_position(feed.name, db)
-                if place.position and not self._is_of_this_log(place):
-                    self.file.clear(db, f"{self.name} was made of another state of the log")
-                    return
-
-    def _is_of_this_log(self, place: FeedPosition) -> bool:
-        try:
-            read_new_events(self.store, place, 1)
-        except WrongLogError:
-            return False
-        return True
+            try:
+                for feed in (self._index, self._words):
+                    read_new_events(self.store, self.file.read_position(feed.name, db), 1)
+            except WrongLogError:
+                self.file.clear(db, f"{self.name} was made of another state of the log")
 
 
 class ReadModelFollower:

@@ -43,6 +43,7 @@ HITS_QUERY = (
     " LEFT JOIN lineages ON lineages.id = blocks.lineage_id"
     " WHERE blocks_fts MATCH ?"
 )
+"""The fields of SearchHit, but for its snippet."""
 RANK_ORDER = " ORDER BY bm25(blocks_fts, 1.0, 0.0), blocks_fts.rowid DESC LIMIT ?"
 NEWEST_ORDER = " ORDER BY blocks_fts.rowid DESC LIMIT ?"
 COUNT_QUERY = "SELECT count(*) FROM (SELECT 1 FROM blocks_fts WHERE blocks_fts MATCH ? LIMIT ?)"
@@ -117,21 +118,10 @@ class SearchIndex:
         return int(self.file.fetch_rows(COUNT_QUERY, (expression, MAX_RANKED + 1))[0][0])
 
     def _make_hit(self, row: tuple[Any, ...], query: SearchQuery) -> SearchHit:
-        number, namespace, key, position, turn, kind, name, lineage, boundary, tokens, said = row
-        return SearchHit(
-            notification=number,
-            namespace=namespace,
-            session=key,
-            position=position,
-            turn=turn,
-            kind=kind,
-            name=name,
-            lineage=lineage,
-            boundary=boundary,
-            tokens=tokens,
-            said_at=datetime.fromisoformat(said),
-            snippet=make_snippet(self._read_text(number), query),
-        )
+        *values, said_at = row
+        snippet = make_snippet(self._read_text(row[0]), query)
+        values += [datetime.fromisoformat(said_at), snippet]
+        return SearchHit(*values)
 
     def _read_text(self, number: int) -> str:
         events = self.store.recorder.select_notifications(number, 1)
@@ -147,16 +137,15 @@ def _restrict_parts(parts: list[SessionPart], namespace: str | None) -> tuple[st
     if namespace is not None:
         where += " AND sessions.namespace = ?"
         parameters.append(namespace)
-    if parts:
-        either = []
-        for session, last in parts:
-            if last is None:
-                either.append("blocks.session_id = ?")
-                parameters.append(session)
-            else:
-                # A parent's summaries are not the fork's own.
-                either.append("(blocks.session_id = ? AND blocks.position <= ?)")
-                parameters += [session, last]
+    either = []
+    for session, last in parts:
+        either.append("blocks.session_id = ?")
+        parameters.append(session)
+        if last is not None:
+            # A parent's summaries, which have no position, are not the fork's own.
+            either[-1] += " AND blocks.position <= ?"
+            parameters.append(last)
+    if either:
         where += f" AND ({' OR '.join(either)})"
     return where, parameters
 
@@ -185,22 +174,12 @@ class SearchFeed:
             if row.originator_id not in owners:
                 owners[row.originator_id] = _find_owner(db, row)
             session, lineage = owners[row.originator_id]
-            is_summary = isinstance(event, Summary)
-            blocks.append(
-                (
-                    row.id,
-                    session,
-                    None if is_summary else row.originator_version,
-                    said.turn,
-                    said.kind,
-                    said.name,
-                    lineage,
-                    event.boundary if isinstance(event, Summary) else None,
-                    event.tokens if isinstance(event, Summary) else row.tokens,
-                    format_timestamp(find_event_time(event)),
-                    make_excerpt(said.text),
-                )
-            )
+            summary = event if isinstance(event, Summary) else None
+            position = None if summary else row.originator_version
+            boundary, tokens = (summary.boundary, summary.tokens) if summary else (None, row.tokens)
+            said_at, excerpt = format_timestamp(find_event_time(event)), make_excerpt(said.text)
+            place = (row.id, session, position, said.turn, said.kind, said.name)
+            blocks.append((*place, lineage, boundary, tokens, said_at, excerpt))
             words.append((row.id, said.text, make_session_word(session)))
             characters += len(said.text)
             if characters >= _BATCH_CHARACTERS:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import cast
 
@@ -27,8 +27,10 @@ _SESSIONS_QUERY = """
             AND activated_at IS NOT NULL AND reverted_at IS NULL) AS compactions,
         sessions.in_use, sessions.utilisation, sessions.context_limit AS "limit",
         sessions.limit_source,
-        sessions.leased_until, sessions.wake_at, sessions.due_at, sessions.settled,
-        sessions.attempts, served.prepared IS NOT NULL, served.boundary IS NOT NULL
+        sessions.closed, sessions.parent_key IS NOT NULL, sessions.leased_until,
+        sessions.open_calls, sessions.wake_at, served.prepared IS NOT NULL,
+        served.boundary IS NOT NULL, sessions.settled, sessions.attempts, sessions.utilisation,
+        sessions.due_at
     FROM sessions
     LEFT JOIN sessions AS origin ON origin.id = sessions.forked_from_id
     LEFT JOIN lineages AS served ON served.session_id = sessions.id
@@ -36,7 +38,8 @@ _SESSIONS_QUERY = """
     WHERE :namespace IS NULL OR sessions.namespace = :namespace
     ORDER BY sessions.namespace, sessions.key
 """
-"""First the fields of ListedSession but for its idle state, then what that depends on."""
+"""First the fields of ListedSession but for its idle state, then those of IdleFacts."""
+_FACTS = len(fields(IdleFacts))
 
 
 @dataclass(slots=True)
@@ -84,31 +87,17 @@ def list_sessions(
     """Yield the sessions by namespace and key, as of the read models' position."""
     settings = models.file.current_settings
     for row in models.file.fetch_rows(_SESSIONS_QUERY, {"namespace": namespace}):
-        *fields, leased_until, wake_at, due_at, settled, attempts, is_prepared, is_served = row
-        listed = ListedSession(*fields)
+        listed, facts = ListedSession(*row[:-_FACTS]), IdleFacts(*row[-_FACTS:])
         listed.closed, listed.lineages = bool(listed.closed), json.loads(cast(str, listed.lineages))
         if settings.context_limit:
             listed.limit, listed.limit_source = settings.context_limit, LimitSource.SETTINGS.value
-        facts = IdleFacts(
-            closed=listed.closed,
-            is_sub_agent=listed.parent is not None,
-            leased_until=leased_until,
-            open_calls=listed.open_calls,
-            wake_at=wake_at,
-            is_prepared=bool(is_prepared),
-            is_served=bool(is_served),
-            settled=bool(settled),
-            attempts=attempts,
-            utilization=listed.utilisation,
-            due_at=due_at,
-        )
         listed.idle = facts.find_state(
             format_timestamp(now), attempts=settings.attempts, least_share=settings.least_share
         )
         ends = {
-            IdleState.RUNNING: leased_until,
-            IdleState.ASLEEP: wake_at,
-            IdleState.RESTING: due_at,
+            IdleState.RUNNING: facts.leased_until,
+            IdleState.ASLEEP: facts.wake_at,
+            IdleState.RESTING: facts.due_at,
         }.get(listed.idle)
         listed.idle_until = datetime.fromisoformat(ends) if ends else None
         yield listed

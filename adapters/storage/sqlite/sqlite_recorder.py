@@ -5,79 +5,62 @@ import sqlite3
 from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError, OperationalError
 
 from ....domain.ranges import Run
+from ..event_log.log_tables import EVENTS_TABLE, LOG_TABLES, TableRows
 from ..event_log.recorder import ROW_COLUMNS, Recorder
-from ..event_log.stored_row import Batch
 from .sqlite_datastore import SQLiteLogDatastore
 from .sqlite_storage import SQLiteStorage
 
-INSERT_EVENT = (
-    "INSERT INTO stored_events (originator_id, originator_version, topic, subject, key_id,"
-    " tokens, digest, carried, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-INSERT_BODY = "INSERT OR IGNORE INTO bodies (subject, hash, content) VALUES (?, ?, ?)"
-INSERT_KEY = "INSERT INTO append_keys (originator_id, key, first, last) VALUES (?, ?, ?, ?)"
-INSERT_STREAM = (
-    "INSERT INTO streams (originator_id, namespace, session, lineage) VALUES (?, ?, ?, ?)"
-)
-INSERT_IMPORT = (
-    "INSERT OR REPLACE INTO imports (namespace, source, format, session, bytes, complete, stamp)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
+_INSERTS = {
+    table: f"INSERT INTO {table.name} ({', '.join(table.column_names)})"  # noqa: S608 - our names
+    f" VALUES ({', '.join('?' * len(table.column_names))}){table.on_conflict}"
+    for table in LOG_TABLES
+}
+_INSERT_EVENT = _INSERTS[EVENTS_TABLE]
 
 
 class PendingWrite:
-    """What one call stores, and its result."""
+    """The rows that one call stores, and its result."""
 
-    __slots__ = ("batch", "error", "ids", "is_done", "parameters")
+    __slots__ = ("error", "ids", "is_done", "rows")
 
-    def __init__(self, batch: Batch, parameters: list[tuple[Any, ...]]) -> None:
-        self.batch = batch
-        self.parameters = parameters
-        """The values of each row, in the order of `INSERT_EVENT`."""
+    def __init__(self, rows: TableRows) -> None:
+        self.rows = rows
         self.ids: Sequence[int] = ()
         self.error: Exception | None = None
         self.is_done = False
 
     @property
     def is_one_row(self) -> bool:
-        it = self.batch
-        return len(it.rows) == 1 and not (it.keys or it.streams or it.imports or it.rows[0].bodies)
+        return len(self.rows) == 1 and len(self.rows.get(EVENTS_TABLE, ())) == 1
 
     def fail(self, error: Exception) -> None:
-        if isinstance(error, sqlite3.IntegrityError):
-            self.error = IntegrityError(error)
-        elif isinstance(error, sqlite3.OperationalError):
-            self.error = OperationalError(error)
-        else:
-            self.error = error
+        match error:
+            case sqlite3.IntegrityError():
+                self.error = IntegrityError(error)
+            case sqlite3.OperationalError():
+                self.error = OperationalError(error)
+            case _:
+                self.error = error
 
     def insert_alone(self, writer: sqlite3.Connection) -> None:
         """Insert a single row, which commits by itself without BEGIN and COMMIT."""
-        self.ids = (cast(int, writer.execute(INSERT_EVENT, self.parameters[0]).lastrowid),)
+        (row,) = self.rows[EVENTS_TABLE]
+        self.ids = (cast(int, writer.execute(_INSERT_EVENT, row).lastrowid),)
 
     def insert(self, writer: sqlite3.Connection) -> None:
         """Insert within a transaction."""
-        it = self.batch
-        for stream in it.streams:
-            id = stream.originator_id.bytes
-            writer.execute(INSERT_STREAM, (id, stream.namespace, stream.session, stream.lineage))
-        for row, values in zip(it.rows, self.parameters, strict=True):
-            for body in row.bodies:
-                writer.execute(INSERT_BODY, (values[3], body.hash, body.content))
-        writer.executemany(INSERT_EVENT, self.parameters)
+        for table, rows in self.rows.items():
+            writer.executemany(_INSERTS[table], rows)
         # One transaction's ids are consecutive, as there is only one writer at a time.
-        count = len(it.rows)
-        newest = writer.execute("SELECT last_insert_rowid()").fetchone()[0] if count else 0
-        self.ids = range(newest - count + 1, newest + 1)
-        for key in it.keys:
-            writer.execute(INSERT_KEY, (key.originator_id.bytes, key.key, key.first, key.last))
-        writer.executemany(INSERT_IMPORT, it.imports)
+        if count := len(self.rows.get(EVENTS_TABLE, ())):
+            newest = writer.execute("SELECT last_insert_rowid()").fetchone()[0]
+            self.ids = range(newest - count + 1, newest + 1)
 
 
 class GroupCommit:
@@ -87,7 +70,7 @@ class GroupCommit:
         self.datastore = datastore
         self.waiting: deque[PendingWrite] = deque()
 
-    def store(self, write: PendingWrite) -> None:
+    def store(self, write: PendingWrite) -> Sequence[int]:
         """Store the write, in this thread or another; raise its error if it is refused."""
         self.waiting.append(write)
         with self.datastore.writing:
@@ -95,6 +78,7 @@ class GroupCommit:
                 self._commit_waiting(write)
         if write.error is not None:
             raise write.error
+        return write.ids
 
     def _commit_waiting(self, own: PendingWrite) -> None:
         writes = []
@@ -135,13 +119,11 @@ class GroupCommit:
 
     def _is_stored(self, write: PendingWrite) -> bool:
         """Return whether the commit succeeded just before the interrupt."""
-        for row in write.batch.rows[:1]:
-            found = self.datastore.writer.execute(
-                "SELECT digest FROM stored_events"
-                " WHERE originator_id = ? AND originator_version = ?",
-                (row.originator_id.bytes, row.originator_version),
-            ).fetchone()
-            write.is_done = found == (row.digest,)
+        for id, version, *_, digest, _, _ in write.rows.get(EVENTS_TABLE, ())[:1]:
+            query = "SELECT digest FROM stored_events WHERE originator_id = ?"
+            query += " AND originator_version = ?"
+            found = self.datastore.writer.execute(query, (id, version)).fetchone()
+            write.is_done = found == (digest,)
         return write.is_done
 
 
@@ -169,16 +151,14 @@ class SQLiteRecorder(Recorder):
         super().__init__(datastore)
         self.group_commit = GroupCommit(datastore)
 
-    def insert_batch(self, batch: Batch) -> Sequence[int]:
-        write = PendingWrite(batch, [self.make_values(row) for row in batch.rows])
-        self.group_commit.store(write)
-        return write.ids
+    def insert_rows(self, rows: TableRows) -> Sequence[int]:
+        return self.group_commit.store(PendingWrite(rows))
 
-    def insert_batches(self, batches: Iterable[Batch]) -> None:
+    def insert_all_rows(self, batches: Iterable[TableRows]) -> None:
         try:
             with self.datastore.writing_transaction() as writer:
-                for it in batches:
-                    PendingWrite(it, [self.make_values(row) for row in it.rows]).insert(writer)
+                for rows in batches:
+                    PendingWrite(rows).insert(writer)
         except sqlite3.IntegrityError as error:
             raise IntegrityError(error) from error
 
@@ -198,9 +178,6 @@ class SQLiteRecorder(Recorder):
     def read_change_marker(self) -> object:
         """Return the data version, which changes with each commit of another connection."""
         return self.datastore.read("PRAGMA data_version")
-
-    def read_server_time(self) -> None:
-        """Return None: the clock is this machine's."""
 
     def get_storage(self) -> SQLiteStorage | None:
         path = self.datastore.path

@@ -12,18 +12,7 @@ LOG_APPLICATION_ID = 0x63757462
 OLDEST_SQLITE = (3, 38)
 """STRICT tables came with 3.37; JSON is always included since 3.38."""
 
-SQLITE_SCHEMA = (
-    """
-CREATE TABLE topics (
-    id INTEGER PRIMARY KEY,
-    topic TEXT NOT NULL UNIQUE
-) STRICT;
-CREATE TABLE subjects (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    secret BLOB NOT NULL
-) STRICT;
-CREATE TABLE stored_events (
+_EVENT_COLUMNS = """(
     notification_id INTEGER PRIMARY KEY,
     originator_id BLOB NOT NULL,
     originator_version INTEGER NOT NULL,
@@ -34,8 +23,26 @@ CREATE TABLE stored_events (
     digest BLOB NOT NULL,
     carried TEXT NOT NULL,
     state BLOB NOT NULL
-) STRICT;
+) STRICT"""
+_EVENT_RULES = """
 CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, originator_version);
+CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
+CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
+"""
+SQLITE_SCHEMA = (
+    f"""
+CREATE TABLE topics (
+    id INTEGER PRIMARY KEY,
+    topic TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE subjects (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    secret BLOB NOT NULL
+) STRICT;
+CREATE TABLE stored_events {_EVENT_COLUMNS};
 CREATE TABLE bodies (
     id INTEGER PRIMARY KEY,
     subject INTEGER NOT NULL REFERENCES subjects (id),
@@ -69,38 +76,18 @@ CREATE TABLE imports (
     PRIMARY KEY (namespace, source)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX imports_by_session ON imports (namespace, session);
-CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
-BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
-CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
-BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
-"""
+{_EVENT_RULES}"""
     + IDENTITY_TABLE
 )
 
 
-WITHOUT_AUTOINCREMENT = """
-CREATE TABLE log (
-    notification_id INTEGER PRIMARY KEY,
-    originator_id BLOB NOT NULL,
-    originator_version INTEGER NOT NULL,
-    topic INTEGER NOT NULL REFERENCES topics (id),
-    subject INTEGER NOT NULL REFERENCES subjects (id),
-    key_id TEXT,
-    tokens INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    carried TEXT NOT NULL,
-    state BLOB NOT NULL
-) STRICT;
+WITHOUT_AUTOINCREMENT = f"""
+CREATE TABLE log {_EVENT_COLUMNS};
 INSERT INTO log SELECT * FROM stored_events ORDER BY notification_id;
 DROP TRIGGER stored_events_are_kept;
 DROP TABLE stored_events;
 ALTER TABLE log RENAME TO stored_events;
-CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, originator_version);
-CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
-BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
-CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
-BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
-"""
+{_EVENT_RULES}"""  # noqa: S608 - our names
 """AUTOINCREMENT would write one more page in every commit.
 
 As nothing is ever deleted, no notification id is reused without it either.

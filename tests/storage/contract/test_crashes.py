@@ -11,7 +11,6 @@ import pytest
 import victims
 from acknowledged import Acknowledged
 from claude_code_talk import Talk, text
-from faulty import check_log, texts
 from processes import Processes
 
 import cutbank
@@ -153,15 +152,3 @@ def test_a_forked_child_does_not_end_the_sessions_of_its_parents_threads(
     postgres_database: str,
 ) -> None:
     check_forks("waiting", postgres_database)
-
-
-def test_processes_that_begin_together_on_a_new_database_all_get_in(
-    database: str, run: Processes
-) -> None:
-    ended = run.run_together(8, "joins", database, "NUMBER")
-
-    assert len(ended.told("ack")) == 8
-    with cutbank.open(database) as store:
-        assert [session.key for session in store.sessions()] == ["joined"]
-        assert sorted(texts(store.session("joined"))) == [f"{n} was here" for n in range(8)]
-        check_log(store)

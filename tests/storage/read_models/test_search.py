@@ -87,17 +87,6 @@ def test_what_a_fork_shares_is_found_once_in_its_parent(session: StoredSession) 
         assert sorted((one.session, one.position) for one in found) == expected
 
 
-def test_a_find_says_where_it_stands(session: StoredSession) -> None:
-    session.append(Block.user("first"), Block.assistant("Look at parser.c, please."))
-
-    (found,) = store_of(session).search("parser.c")
-
-    assert (found.session, found.namespace) == ("a session", "default")
-    assert (found.handle, found.turn, found.kind) == ("#4", 1, "assistant")
-    assert found.snippet.mark_matches() == "Look at «parser.c», please."
-    assert session.recall(found.position or 0)[0].block.text == "Look at parser.c, please."
-
-
 def test_a_find_says_when_it_was_said_by_its_source_or_else_when_it_was_stored(
     session: StoredSession,
 ) -> None:
@@ -119,15 +108,6 @@ def test_a_find_says_when_it_was_said_by_its_source_or_else_when_it_was_stored(
         (found,) = store_of(session).search(f"pebble{number}")
 
         assert found.said_at.isoformat().startswith(said), time
-
-
-def test_large_content_is_found_to_its_end(session: StoredSession) -> None:
-    session.append(Block.user("silt " * 20_000 + "then a pebble, " + "clay " * 20_000))
-
-    (found,) = store_of(session).search("pebble")
-
-    assert "then a «pebble», clay" in found.snippet.mark_matches()
-    assert len(found.snippet.text) < 200
 
 
 @pytest.mark.parametrize(
