@@ -38,16 +38,17 @@ _BLOCK_TOPICS = {one.TOPIC for one in (BlockAppended, ToolCalled, ToolReturned)}
 def restore_archive(
     store: SessionStore,
     path: Path,
+    report: FileReport,
     *,
     namespace: str | None = None,
     heard: Callable[[int], None] | None = None,
-) -> FileReport:
+) -> None:
     """Restore the sessions of an archive; the stored events equal those that were archived.
 
     Events that are already stored are skipped. With `namespace` the sessions go there. An archive
     that cannot be restored whole is reported as one error before anything is stored.
     """
-    report = FileReport(path=str(path), format=ARCHIVE_FORMAT)
+    report.format = ARCHIVE_FORMAT
     plan = _RestorePlan(store.events, report, namespace, heard)
     try:
         with path.open("rb") as file:
@@ -64,7 +65,6 @@ def restore_archive(
         if not plan.is_partly_stored:
             # The counts so far do not belong to any stored session.
             report.sessions.clear()
-    return report
 
 
 @dataclass
