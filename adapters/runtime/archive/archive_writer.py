@@ -253,8 +253,7 @@ def _find_shared(store: EventStore, name: ArchivedName, position: int) -> Sessio
         last = _find_version_at(store, stream, position)
         base = store.read_lineage_opening(stream.id).base
         # A lineage that continues a later decision began later itself.
-        began = lasts.get(base.originator_id, base.version) if base else 0
-        if last and (base is None or began >= base.version):
+        if base is None or lasts.get(base.originator_id, base.version) >= base.version:
             lasts[stream.id] = last
             extent.append(stream._replace(last=last))
     return extent

@@ -25,7 +25,7 @@ class ProcessOutput(NamedTuple):
     errors: str
 
 
-def run_program(command: tuple[str, ...], words: bytes, time_limit_s: float) -> ProcessOutput:
+def run_hook_program(command: tuple[str, ...], words: bytes, time_limit_s: float) -> ProcessOutput:
     """Run a program without a shell: write `words` to its input, and wait for its end.
 
     Raises HookProcessError if it cannot be started, takes too long or writes too much.

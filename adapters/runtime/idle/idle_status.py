@@ -150,7 +150,7 @@ def read_idle_status(
         "namespaces": json.dumps(rules.namespaces) if rules.namespaces else None,
     }
 
-    def listed(kind: type[_T], query: str) -> tuple[_T, ...]:
+    def read_all(kind: type[_T], query: str) -> tuple[_T, ...]:
         return tuple(_make_status(kind, row) for row in models.file.fetch_rows(query, known))
 
     held_back, until = "quiet hours", rules.find_resume_time(now)
@@ -177,15 +177,15 @@ def read_idle_status(
         next_due=index.find_next_due(now),
         held_back=held_back if until else None,
         held_back_until=until,
-        running=listed(RunningStatus, _RUNNING),
+        running=read_all(RunningStatus, _RUNNING),
         prepared=prepared,
-        prepared_boundaries=listed(PreparedStatus, _PREPARED),
+        prepared_boundaries=read_all(PreparedStatus, _PREPARED),
         done=done,
         done_in_day=done_in_day,
-        done_lately=listed(DoneStatus, _DONE),
+        done_lately=read_all(DoneStatus, _DONE),
         failing=failing,
         given_up=given_up,
-        failed_lately=listed(FailedStatus, _FAILED),
+        failed_lately=read_all(FailedStatus, _FAILED),
         spent_in_hour=sum((cost for _, cost in index.list_spend_since(now - SPEND_WINDOW)), 0.0),
         spend_per_hour=rules.hourly_usd,
         spent=float(spent),

@@ -133,27 +133,29 @@ _OPAQUE_VALUE = r"(?=[A-Za-z_~+/=-]{0,80}[0-9])[A-Za-z0-9_~+/=-]{16,}"
 """Looks like a key, not like the name of a variable that holds one."""
 
 
-def _assigned(names: str, value: str = _OPAQUE_VALUE) -> str:
+def _make_assignment(names: str, value: str = _OPAQUE_VALUE) -> str:
     """Return the pattern of a value after one of the names, as in a header or a setting."""
     return rf"(?i:{names})\\?[\"']?\s{{0,3}}[:=,]\s{{0,3}}\\?[\"']?({value})"
 
 
 _SHAPES = {
-    ("API Key Header", "-key -Key -KEY"): _assigned(r"\b(?:x-|xi-|x-goog-)?api-key"),
+    ("API Key Header", "-key -Key -KEY"): _make_assignment(r"\b(?:x-|xi-|x-goog-)?api-key"),
     ("Auth Token Header", "-token -Token -TOKEN"): (
-        _assigned(r"\b(?:x-auth|x-vault|x-gitlab|private|job)-token")
+        _make_assignment(r"\b(?:x-auth|x-vault|x-gitlab|private|job)-token")
     ),
     ("AWS Secret Key", "ey EY"): (
-        _assigned("secret_?access_?key", "[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])")
+        _make_assignment("secret_?access_?key", "[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])")
     ),
-    ("AWS Session Token", "oken OKEN"): _assigned("session_?token", "[A-Za-z0-9/+]{100,}={0,2}"),
+    ("AWS Session Token", "oken OKEN"): _make_assignment(
+        "session_?token", "[A-Za-z0-9/+]{100,}={0,2}"
+    ),
     ("Azure Shared Access Key", "AccessKey"): (
-        _assigned("SharedAccessKey", "[A-Za-z0-9+/]{43,}={0,2}")
+        _make_assignment("SharedAccessKey", "[A-Za-z0-9+/]{43,}={0,2}")
     ),
     ("Database Password", "PGPASSWORD MYSQL_PWD REDISCLI_AUTH"): (
-        _assigned("PGPASSWORD|MYSQL_PWD|REDISCLI_AUTH", r"[^\s'\"\\$<>{}]{3,200}")
+        _make_assignment("PGPASSWORD|MYSQL_PWD|REDISCLI_AUTH", r"[^\s'\"\\$<>{}]{3,200}")
     ),
-    ("NPM Token", "_auth"): _assigned("_auth(?:Token)?"),
+    ("NPM Token", "_auth"): _make_assignment("_auth(?:Token)?"),
     ("Authorization Header", "uthorization UTHORIZATION"): (
         r"(?i:authorization)\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?"
         r"(?i:bearer|basic|token|apikey|ssws|bot) ([A-Za-z0-9._~+/=-]{16,})"
