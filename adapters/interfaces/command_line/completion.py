@@ -73,13 +73,13 @@ def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 
 def suggest_formats(ctx: typer.Context, incomplete: str) -> Suggestions:
-    from ...runtime.archive import archive_writer as archive  # noqa: PLC0415 - only who exports pays for it
+    from ...runtime.archive import packing  # noqa: PLC0415 - only who exports pays for it
     from ...transcripts.formats.catalog import FORMATS  # noqa: PLC0415 - start-up time
 
     named = [
         (one.name, one.description) for one in FORMATS.values() if one.write or one.write_folder
     ]
-    return _match_suggestions(ctx, incomplete, [*named, (archive.ARCHIVE_FORMAT, "sessions whole")])
+    return _match_suggestions(ctx, incomplete, [*named, (packing.ARCHIVE_FORMAT, "sessions whole")])
 
 
 def suggest_sessions(ctx: typer.Context, incomplete: str) -> Suggestions:

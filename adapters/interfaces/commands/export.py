@@ -8,7 +8,8 @@ from typing import Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import ExportError
-from ...runtime.archive import archive_writer as archive
+from ...runtime.archive.archive_writer import write_archive
+from ...runtime.archive.packing import ARCHIVE_FORMAT
 from ...runtime.exporting.exporter import export as export_session
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
@@ -56,14 +57,12 @@ def export(
         sessions = _find_sessions(store, call, keys or [], every=every)
         shown = BytesIO() if out is None and sys.stdout.isatty() else None
         target = out or shown or sys.stdout.buffer
-        if to == archive.ARCHIVE_FORMAT:
+        if to == ARCHIVE_FORMAT:
             if view:
                 raise ExportError("an archive holds the log: leave out --view")
-            report = archive.write_archive(sessions, target, sub_agents=sub_agents)
+            report = write_archive(sessions, target, sub_agents=sub_agents)
         elif len(sessions) != 1 or sub_agents:
-            raise ExportError(
-                f"{to} holds one session: name one, or write a {archive.ARCHIVE_FORMAT}"
-            )
+            raise ExportError(f"{to} holds one session: name one, or write a {ARCHIVE_FORMAT}")
         else:
             report = export_session(sessions[0], to, target, view=view, lineage=lineage)
         if shown is not None:
@@ -90,7 +89,7 @@ def formats(call: Invocation) -> None:
         }
         for one in FORMATS.values()
     ]
-    own = {"name": archive.ARCHIVE_FORMAT, "what": "sessions whole, of cutbank itself"}
+    own = {"name": ARCHIVE_FORMAT, "what": "sessions whole, of cutbank itself"}
     can = {"read": True, "write": True, "follow": False, "folder": False}
     listed.append(own | can | {"homes": []})
     if call.as_json:

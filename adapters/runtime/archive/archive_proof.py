@@ -1,7 +1,7 @@
 """Checks that this store could have written what an archive holds, before any of it is stored."""
 
 from codecs import getincrementaldecoder
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b, sha256
 from io import BytesIO
 from typing import Any
@@ -17,7 +17,8 @@ from ....domain.session import Session, SessionState, derive_session_id
 from ...storage.event_log.event_mapper import EventMapper, ZstdCompressor, decompress_any, load_json
 from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.stored_row import StoredContent, StoredRow, matches_keyed_hash
-from .archive_reader import StreamHeader
+from .archive_reader import ArchiveItem, SubjectSecret
+from .packing import StreamHeader
 
 MAX_STATE_BYTES = 64_000_000
 """The most bytes of an event's state, unpacked; large contents are in bodies instead."""
@@ -41,7 +42,21 @@ class ArchiveProof:
         self.lasts: dict[UUID, int] = {}
         """The last version of each stream that was begun."""
 
-    def begin_stream(self, stream: StreamHeader) -> None:
+    def check_items(self, items: Iterable[ArchiveItem]) -> Iterator[ArchiveItem]:
+        """Yield the items, each after it was checked."""
+        for item in items:
+            match item:
+                case StreamHeader():
+                    self._begin_stream(item)
+                case SubjectSecret(name=name, secret=secret):
+                    self.secrets[name] = secret
+                case StoredRow():
+                    self._check_event(item)
+                case _:
+                    pass
+            yield item
+
+    def _begin_stream(self, stream: StreamHeader) -> None:
         if stream.id in self.lasts:
             raise ImportFileError("a session, or a lineage of one, is in it twice")
         self.stream = stream
@@ -52,9 +67,10 @@ class ArchiveProof:
             stream.id, version=stream.first - 1, state=state, subject="", clock=get_utc_now
         )
 
-    def check_event(self, row: StoredRow) -> Event:
-        """Return the event if it is consistent; contents stored as bodies are left empty."""
-        where = self._describe_row(row)
+    def _check_event(self, row: StoredRow) -> None:
+        """Check that the event is consistent; contents stored as bodies are left empty."""
+        where = f"session {self.stream.session.key!r}: #{row.originator_version}"
+        where += self.stream.of_lineage
         for body in row.bodies:
             self._check_body(where, row.subject, body)
         if row.topic not in EVENT_CLASSES:
@@ -77,7 +93,6 @@ class ArchiveProof:
             raise ImportFileError(f"{where} was changed: it does not match its digest")
         if not fits:
             raise ImportFileError(f"{where} does not fit the events before it")
-        return event
 
     def _check_references(self, subject: str, references: Any) -> None:
         for path, kind, digest in references:
@@ -144,10 +159,6 @@ class ArchiveProof:
         if body.hash not in (now.digest()[:size], once.digest()):
             raise ImportFileError(f"{where}: a content of it was changed")
         self.bodies[subject, body.hash] = is_text
-
-    def _describe_row(self, row: StoredRow) -> str:
-        stream = self.stream
-        return f"session {stream.session.key!r}: #{row.originator_version}{stream.of_lineage}"
 
 
 def _is_state(found: Any, guard: Aggregate[Any]) -> bool:

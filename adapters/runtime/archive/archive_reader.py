@@ -19,36 +19,19 @@ from ...storage.event_log.stored_row import (
     StoredRow,
     compute_keyed_hash,
 )
-from .archive_writer import ARCHIVE_FORMAT, ARCHIVE_VERSION
-from .packing import ArchiveRecord, ArchiveUnpacker
+from .packing import (
+    ARCHIVE_FORMAT,
+    ARCHIVE_VERSION,
+    ArchiveRecord,
+    ArchiveUnpacker,
+    SessionHeader,
+    StreamHeader,
+)
 
 _NAMING_TOPICS = {one.TOPIC for one in (SessionOpened, ParentNamed, CompactionOpened)}
 """The events that name a namespace; all others stay the same, byte for byte."""
 SECRET_SIZES = range(16, 65)
 """The allowed sizes of a subject's secret, in bytes; cutbank's own secrets have 32."""
-
-
-class SessionHeader(NamedTuple):
-    """The start of a session; the items that follow belong to it."""
-
-    namespace: str
-    key: str
-    is_whole: bool
-
-
-class StreamHeader(NamedTuple):
-    """The start of a stream: its events from `first` to `last` and its append keys follow."""
-
-    session: SessionHeader
-    id: UUID
-    lineage: str | None
-    first: int
-    last: int
-
-    @property
-    def of_lineage(self) -> str:
-        """The words that say in a message to which lineage an event belongs."""
-        return f" of its lineage {self.lineage!r}" if self.lineage else ""
 
 
 class SubjectSecret(NamedTuple):
@@ -229,27 +212,26 @@ class NamespaceRenaming:
         self.ids: dict[UUID, UUID] = {}
         self.secrets: dict[str, bytes] = {}
 
-    def rename_items(self, items: Iterator[ArchiveItem]) -> Iterator[ArchiveItem]:
-        for item in items:
-            match item:
-                case SessionHeader():
-                    self.was = item.namespace
-                    yield item._replace(namespace=self.namespace)
-                case StreamHeader(session=session, id=id, lineage=lineage):
-                    session = session._replace(namespace=self.namespace)
-                    self.ids[id] = _derive_stream_id(self.namespace, session.key, lineage)
-                    yield item._replace(session=session, id=self.ids[id])
-                case SubjectSecret():
-                    self.secrets[item.name] = item.secret
-                    yield item._replace(name=self._rename_subject(item.name))
-                case StoredRow():
-                    yield self._rename_row(item)
-                case AppendKey():
-                    yield item._replace(originator_id=self.ids[item.originator_id])
-                case ImportRow():
-                    yield item._replace(namespace=self.namespace)
-                case _:
-                    yield item
+    def rename(self, item: ArchiveItem) -> ArchiveItem:
+        match item:
+            case SessionHeader():
+                self.was = item.namespace
+                return item._replace(namespace=self.namespace)
+            case StreamHeader(session=session, id=id, lineage=lineage):
+                session = session._replace(namespace=self.namespace)
+                self.ids[id] = _derive_stream_id(self.namespace, session.key, lineage)
+                return item._replace(session=session, id=self.ids[id])
+            case SubjectSecret():
+                self.secrets[item.name] = item.secret
+                return item._replace(name=self._rename_subject(item.name))
+            case StoredRow():
+                return self._rename_row(item)
+            case AppendKey():
+                return item._replace(originator_id=self.ids[item.originator_id])
+            case ImportRow():
+                return item._replace(namespace=self.namespace)
+            case _:
+                return item
 
     def _rename_subject(self, name: str) -> str:
         own = name.startswith(f"{self.was}/")

@@ -4,11 +4,9 @@ It holds whole sessions, and the part of their forks' parents that they share.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO
-from uuid import UUID
 
 from ....domain.compaction_events import BoundaryActivated, CompactBoundary, CompactionReverted
 from ....domain.errors import ExportError
@@ -23,10 +21,8 @@ from ..exporting.new_file import open_new_path
 from ..sessions.session_log import list_logs
 from ..sessions.store_context import StoreContext
 from ..sessions.stored_session import StoredSession
-from .packing import ArchivePacker
+from .packing import ARCHIVE_FORMAT, ARCHIVE_VERSION, ArchivePacker, SessionHeader, StreamHeader
 
-ARCHIVE_FORMAT = "cutbank-archive"
-ARCHIVE_VERSION = 1
 _AT_ONCE = 500
 _LOOKS = 10
 """How often to read a session's streams again if they change while they are read."""
@@ -35,26 +31,8 @@ ArchivedName = tuple[str, str]
 """The namespace and key of a session."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamExtent:
-    id: UUID
-    lineage: str | None
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
-class SessionExtent:
-    """A session's own stream, followed by the streams of its lineages."""
-
-    name: ArchivedName
-    is_whole: bool
-    """Whether the extent is the whole session; if not, it is the part that its forks share."""
-    streams: list[StreamExtent]
-
-    @property
-    def events(self) -> int:
-        return sum(stream.last - stream.first + 1 for stream in self.streams)
+SessionExtent = list[StreamHeader]
+"""A session's own stream, followed by the streams of its lineages."""
 
 
 def write_archive(
@@ -79,14 +57,14 @@ def write_archive(
                 written = _ArchiveWriter(context.events, file).write(families)
         else:
             written = _ArchiveWriter(context.events, target).write(families)
-    whole = [one.name[1] for family in families for one in family if one.is_whole]
+    headers = [own.session for family in families for own, *_ in family]
     return ExportReport(
         session=sessions[0].key,
         format=ARCHIVE_FORMAT,
         path=str(target) if isinstance(target, Path) else None,
         bytes=written,
         of="archive",
-        sessions=whole,
+        sessions=[one.key for one in headers if one.is_whole],
     )
 
 
@@ -113,7 +91,7 @@ class _ArchiveWriter:
             "version": ARCHIVE_VERSION,
             "cutbank": version("cutbank"),
             "sessions": len(every),
-            "events": sum(one.events for one in every),
+            "events": sum(one.last - one.first + 1 for streams in every for one in streams),
         }
         self.packer.write_record(ARCHIVE_FORMAT, header)
         for family in families:
@@ -124,18 +102,18 @@ class _ArchiveWriter:
         self.packer.close()
         return self.packer.written
 
-    def _write_session(self, one: SessionExtent) -> None:
-        namespace, key = one.name
-        fields = {"namespace": namespace, "key": key, "whole": one.is_whole}
-        self.packer.write_record("session", {**fields, "streams": len(one.streams)})
-        for stream in one.streams:
+    def _write_session(self, streams: SessionExtent) -> None:
+        namespace, key, is_whole = streams[0].session
+        fields = {"namespace": namespace, "key": key, "whole": is_whole}
+        self.packer.write_record("session", {**fields, "streams": len(streams)})
+        for stream in streams:
             self._write_stream(stream)
-        if one.is_whole:
+        if is_whole:
             for record in self.store.recorder.select_imports(namespace, key):
                 told = {"source": record.source, "format": record.format, "bytes": record.bytes}
                 self.packer.write_record("import", {**told, "complete": bool(record.complete)})
 
-    def _write_stream(self, stream: StreamExtent) -> None:
+    def _write_stream(self, stream: StreamHeader) -> None:
         fields = {"id": str(stream.id), "lineage": stream.lineage}
         self.packer.write_record("stream", {**fields, "first": stream.first, "last": stream.last})
         position = stream.first - 1
@@ -175,7 +153,7 @@ class _ArchiveWriter:
         }
         self.packer.write_record("event", fields, row.state, row.carried)
 
-    def _write_keys(self, stream: StreamExtent) -> None:
+    def _write_keys(self, stream: StreamHeader) -> None:
         last = ""
         while keys := self.store.recorder.select_keys(stream.id, last, _AT_ONCE):
             for key in keys:
@@ -227,34 +205,34 @@ def _find_all(
 
 def _find_whole(store: EventStore, name: ArchivedName) -> SessionExtent:
     """Return the extent of a whole session at one moment, even while others write to it."""
+    session = SessionHeader(*name, is_whole=True)
     for _ in range(_LOOKS):
-        before = _find_lineages(store, name)
-        own = _find_own(store, name)
-        if _find_lineages(store, name) == before:
-            return SessionExtent(name, is_whole=True, streams=[own, *before])
+        before = _find_lineages(store, session)
+        head = store.recorder.select_head(derive_session_id(*name))
+        assert head is not None, "the session was opened"
+        if _find_lineages(store, session) == before:
+            return [_find_own(store, session, head[0]), *before]
     raise ExportError(f"session {name[1]!r} is compacted again and again: try again later")
 
 
-def _find_own(store: EventStore, name: ArchivedName, last: int | None = None) -> StreamExtent:
-    id, first = derive_session_id(*name), store.read_opening(*name).originator_version
-    if last is None:
-        head = store.recorder.select_head(id)
-        assert head is not None, "the session was opened"
-        last = head[0]
-    return StreamExtent(id, None, first, max(first, last))
+def _find_own(store: EventStore, session: SessionHeader, last: int) -> StreamHeader:
+    name = session.namespace, session.key
+    first = store.read_opening(*name).originator_version
+    return StreamHeader(session, derive_session_id(*name), None, first, max(first, last))
 
 
-def _find_lineages(store: EventStore, name: ArchivedName) -> list[StreamExtent]:
+def _find_lineages(store: EventStore, session: SessionHeader) -> list[StreamHeader]:
     found = []
-    for stream in store.recorder.select_streams(*name):
-        head = store.recorder.select_head(stream.originator_id)
+    for stream in store.recorder.select_streams(session.namespace, session.key):
+        id = stream.originator_id
+        head = store.recorder.select_head(id)
         if stream.lineage is not None and head is not None:
-            first = store.read_lineage_opening(stream.originator_id).originator_version
-            found.append(StreamExtent(stream.originator_id, stream.lineage, first, head[0]))
+            first = store.read_lineage_opening(id).originator_version
+            found.append(StreamHeader(session, id, stream.lineage, first, head[0]))
     return _sort_bases_first(store, found)
 
 
-def _sort_bases_first(store: EventStore, streams: list[StreamExtent]) -> list[StreamExtent]:
+def _sort_bases_first(store: EventStore, streams: list[StreamHeader]) -> list[StreamHeader]:
     """Sort the streams so that each lineage follows the one that it continues."""
     waiting = {stream.id: stream for stream in streams}
     ordered = []
@@ -268,28 +246,20 @@ def _sort_bases_first(store: EventStore, streams: list[StreamExtent]) -> list[St
 
 def _find_shared(store: EventStore, name: ArchivedName, position: int) -> SessionExtent:
     """Return a session's extent at a position, with its lineages as decided by then."""
-    lineages = [
-        StreamExtent(stream.id, stream.lineage, stream.first, last)
-        for stream in _find_lineages(store, name)
-        if (last := _find_version_at(store, stream, position))
-    ]
-    decided = {stream.id: stream.last for stream in lineages}
-    of_session = {stream.id for stream in _find_lineages(store, name)}
-
-    def is_in(stream: StreamExtent) -> bool:
-        # A lineage that continues a later decision began later itself.
+    session = SessionHeader(*name, is_whole=False)
+    extent, lineages = [_find_own(store, session, position)], _find_lineages(store, session)
+    lasts = dict.fromkeys((stream.id for stream in lineages), 0)
+    for stream in lineages:
+        last = _find_version_at(store, stream, position)
         base = store.read_lineage_opening(stream.id).base
-        return (
-            base is None
-            or base.originator_id not in of_session
-            or decided.get(base.originator_id, 0) >= base.version
-        )
-
-    own = _find_own(store, name, position)
-    return SessionExtent(name, is_whole=False, streams=[own, *filter(is_in, lineages)])
+        # A lineage that continues a later decision began later itself.
+        if base is None or lasts.get(base.originator_id, base.version) >= base.version:
+            lasts[stream.id] = last
+            extent.append(stream._replace(last=last))
+    return extent
 
 
-def _find_version_at(store: EventStore, stream: StreamExtent, position: int) -> int:
+def _find_version_at(store: EventStore, stream: StreamHeader, position: int) -> int:
     last = 0
     while True:
         page = store.recorder.select_events(stream.id, gt=last, lte=stream.last, limit=_AT_ONCE)
@@ -317,8 +287,8 @@ def _group_families(
         children.setdefault(parent, []).append(extent)
     for root in children.get(None, ()):
         family = [root]
-        for one in family:
-            family += children.get(one.name, ())
+        for own, *_ in family:
+            family += children.get((own.session.namespace, own.session.key), ())
         yield family
 
 

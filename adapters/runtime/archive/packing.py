@@ -15,6 +15,8 @@ from uuid import UUID
 from ....domain.errors import ImportFileError
 from ...storage.event_log.event_mapper import dump_json, load_json
 
+ARCHIVE_FORMAT = "cutbank-archive"
+ARCHIVE_VERSION = 1
 _GZIP_MAGIC = b"\x1f\x8b"
 _END_RECORD = "end"
 MAX_RECORD_LINE_BYTES = 16_000_000
@@ -69,6 +71,30 @@ class ArchiveRecord(NamedTuple):
 
     def make_error(self, reason: str) -> ImportFileError:
         return ImportFileError(f"record {self.number} ({self.kind}): {reason}")
+
+
+class SessionHeader(NamedTuple):
+    """The start of a session; the items that follow belong to it."""
+
+    namespace: str
+    key: str
+    is_whole: bool
+    """Whether all of the session is in the archive; if not, it is the part that its forks share."""
+
+
+class StreamHeader(NamedTuple):
+    """The start of a stream: its events from `first` to `last` and its append keys follow."""
+
+    session: SessionHeader
+    id: UUID
+    lineage: str | None
+    first: int
+    last: int
+
+    @property
+    def of_lineage(self) -> str:
+        """The words that say in a message to which lineage an event belongs."""
+        return f" of its lineage {self.lineage!r}" if self.lineage else ""
 
 
 class ArchivePacker:

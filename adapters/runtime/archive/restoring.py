@@ -11,7 +11,6 @@ from eventsourcing.persistence import IntegrityError
 
 from ....domain.compaction_events import CompactBoundary
 from ....domain.errors import ImportFileError
-from ....domain.event import Event
 from ....domain.session_events import BlockAppended, ToolCalled, ToolReturned
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.stored_row import AppendKey, Batch, ImportRow, StoredRow, Stream
@@ -23,11 +22,9 @@ from .archive_reader import (
     ArchiveReader,
     FamilyEnd,
     NamespaceRenaming,
-    SessionHeader,
-    StreamHeader,
     SubjectSecret,
 )
-from .archive_writer import ARCHIVE_FORMAT
+from .packing import ARCHIVE_FORMAT, SessionHeader, StreamHeader
 
 _BATCH_ROWS = 500
 _BATCH_BYTES = 4_000_000
@@ -38,16 +35,17 @@ _BLOCK_TOPICS = {one.TOPIC for one in (BlockAppended, ToolCalled, ToolReturned)}
 def restore_archive(
     store: SessionStore,
     path: Path,
+    report: FileReport,
     *,
     namespace: str | None = None,
     heard: Callable[[int], None] | None = None,
-) -> FileReport:
+) -> None:
     """Restore the sessions of an archive; the stored events equal those that were archived.
 
     Events that are already stored are skipped. With `namespace` the sessions go there. An archive
     that cannot be restored whole is reported as one error before anything is stored.
     """
-    report = FileReport(path=str(path), format=ARCHIVE_FORMAT)
+    report.format = ARCHIVE_FORMAT
     plan = _RestorePlan(store.events, report, namespace, heard)
     try:
         with path.open("rb") as file:
@@ -64,7 +62,6 @@ def restore_archive(
         if not plan.is_partly_stored:
             # The counts so far do not belong to any stored session.
             report.sessions.clear()
-    return report
 
 
 @dataclass
@@ -85,25 +82,10 @@ class _RestorePlan:
     """Whether part of the archive may have been stored."""
 
     def read_archive(self, file: BinaryIO) -> None:
-        proof, difference = ArchiveProof(), _Comparison(self.events)
-        contents = ArchiveReader(file)
+        difference, contents = _Comparison(self.events), ArchiveReader(file)
         names: set[tuple[str, str]] = set()
-
-        def prove_items() -> Iterator[ArchiveItem]:
-            for item in contents.read_items():
-                match item:
-                    case StreamHeader():
-                        proof.begin_stream(item)
-                    case SubjectSecret(name=name, secret=secret):
-                        proof.secrets[name] = secret
-                    case StoredRow():
-                        self._count(proof.check_event(item))
-                    case _:
-                        pass
-                yield item
-
         ids: list[UUID] = []
-        for item in self._rename_items(prove_items()):
+        for item in self._rename_items(ArchiveProof().check_items(contents.read_items())):
             match item:
                 case SessionHeader(namespace=namespace, key=key):
                     difference.begin_session(item)
@@ -115,9 +97,14 @@ class _RestorePlan:
                     ids.append(id)
                     self.heads[id] = difference.begin_stream(item)
                 case SubjectSecret(name=name, secret=secret):
-                    self._check_secret(name, secret)
-                case StoredRow():
-                    self.topics[item.topic] = None
+                    there = self.events.recorder.names.secret_of(name)
+                    if self.secrets.setdefault(name, secret) != secret or there not in (
+                        None,
+                        secret,
+                    ):
+                        raise _make_secret_error(name)
+                case StoredRow(topic=topic):
+                    self._count(topic)
                     difference.check_event(item)
                 case AppendKey():
                     difference.check_key(item)
@@ -151,7 +138,7 @@ class _RestorePlan:
     def _rename_items(self, items: Iterator[ArchiveItem]) -> Iterator[ArchiveItem]:
         if self.namespace is None:
             return items
-        return NamespaceRenaming(self.namespace).rename_items(items)
+        return map(NamespaceRenaming(self.namespace).rename, items)
 
     def _make_batches(self, items: Iterator[ArchiveItem], expected: str) -> Iterator[Batch]:
         """Yield one family in batches, without the rows that are already stored."""
@@ -190,19 +177,15 @@ class _RestorePlan:
                 batch, size = Batch(), 0
         yield batch
 
-    def _check_secret(self, name: str, secret: bytes) -> None:
-        there = self.events.recorder.names.secret_of(name)
-        if self.secrets.setdefault(name, secret) != secret or there not in (None, secret):
-            raise _make_secret_error(name)
-
-    def _count(self, event: Event) -> None:
+    def _count(self, topic: str) -> None:
+        self.topics[topic] = None
         report = self.report
         report.entries += 1
         report.imported += 1
         report.ended["imported"] = report.entries
-        report.tool_calls += isinstance(event, ToolCalled)
-        report.tool_results += isinstance(event, ToolReturned)
-        report.compactions += isinstance(event, CompactBoundary)
+        report.tool_calls += topic == ToolCalled.TOPIC
+        report.tool_results += topic == ToolReturned.TOPIC
+        report.compactions += topic == CompactBoundary.TOPIC
 
     def _report_progress(self, offset: int) -> None:
         if self.heard:

@@ -37,7 +37,6 @@ from .event_sink import CompactionEventSink, Notify, ignore_event, notify_listen
 from .lineage_writer import LineageWriter
 from .options import CompactionRequest
 from .outcome import (
-    CompactionObserver,
     CompactionOutcome,
     explain_plan,
     make_idle_outcome,
@@ -92,12 +91,19 @@ class Compactor:
         boundaries. Under a lease it raises LeaseHeldError if another worker holds the session,
         LeaseLostError if one has taken over.
         """
-        with make_compaction_watch(self.reader, request) as watch:
-            outcome = self._run_compaction(request, cancellation or Cancellation(), watch)
-            return watch.finish(outcome)
+        cancellation = cancellation or Cancellation()
+        watch = make_compaction_watch(self.reader, request)
+        if watch is None:
+            return self._run_compaction(request, cancellation, self.listeners)
+        with watch:
+            listeners: list[Listener] = [watch, *self.listeners]
+            return watch.finish(self._run_compaction(request, cancellation, listeners))
 
     def _run_compaction(
-        self, request: CompactionRequest, cancellation: Cancellation, watch: CompactionObserver
+        self,
+        request: CompactionRequest,
+        cancellation: Cancellation,
+        listeners: Sequence[Listener],
     ) -> CompactionOutcome:
         if done := self._find_earlier(request):
             return done
@@ -108,7 +114,7 @@ class Compactor:
             planned = self.planner.plan(request)
             if isinstance(planned, Window):
                 return make_idle_outcome(request, planned)
-            sink = CompactionEventSink((watch, *self.listeners), self.reader, request, planned)
+            sink = CompactionEventSink(listeners, self.reader, request, planned)
             request, planned = self._apply_hooks(sink, request, planned)
             request_version = self.decisions.record_request(request, planned)
         except Exception as error:  # a user's policy may raise anything

@@ -1,6 +1,5 @@
 """Builds a compaction or a loop from options and settings: policy, summarizers, pins, prices."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import NOTHING_LOGGED, LoggedContext
 from ....domain.errors import InvalidSettingError
-from ....domain.models import ModelOverride
 from ....domain.policies.policy import Policy
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....domain.summaries.summarizer import Summarizer
@@ -194,14 +192,8 @@ def _make_summarizer(name: str, settings: Settings, model: str | None) -> Summar
         by_form=summary.prompt == "policy",
         is_streamed=summary.streamed,
         names_facts=summary.with_facts,
-        priced=partial(_price_usage, compute_call_cost, make_overrides(settings)),
+        priced=partial(compute_call_cost, overrides=make_overrides(settings)),
     )
-
-
-def _price_usage(
-    cost_of: Any, overrides: Mapping[str, ModelOverride], model: str, usage: Any
-) -> Any:
-    return cost_of(model, usage, overrides)
 
 
 def _cheap_model(model: str | None) -> str:

@@ -15,7 +15,7 @@ from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Vet
 from ....projections.hook_payloads import pre_compact, said_trigger, session_start
 from ...settings.mistakes import hide_keys
 from ...settings.settings import HookSettings
-from .hook_process import HookProcess, HookProcessError, ProcessOutput
+from .hook_process import HookProcessError, ProcessOutput, run_hook_program
 
 _BLOCK_EXIT_CODE = 2
 """The exit code with which a hook forbids the compaction."""
@@ -48,7 +48,7 @@ class HookCommand:
             return None
         try:
             words = json.dumps(to_hook_input(event)).encode()
-            said = HookProcess(self.command, self.time_limit_s).run(words)
+            said = run_hook_program(self.command, words, self.time_limit_s)
             return self._read_answer(
                 said, may_answer=event.moment is CompactionEventKind.PRE_COMPACT
             )

@@ -5,9 +5,8 @@ import selectors
 import signal
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass, field
 from time import monotonic
-from typing import IO
+from typing import NamedTuple
 
 MAX_OUTPUT_BYTES = 64 * 1024
 """The limit of what is read of its output and of its errors, each."""
@@ -20,138 +19,98 @@ class HookProcessError(Exception):
     """A failure of a program; the message is meant to follow the program's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessOutput:
-    """A program's exit code and output."""
-
+class ProcessOutput(NamedTuple):
     code: int
     output: str
     errors: str
 
 
-@dataclass(slots=True, eq=False)
-class _OutputBuffer:
-    content: bytearray = field(default_factory=bytearray)
-    was_cut: bool = False
+def run_hook_program(command: tuple[str, ...], words: bytes, time_limit_s: float) -> ProcessOutput:
+    """Run a program without a shell: write `words` to its input, and wait for its end.
 
-    def add(self, piece: bytes) -> None:
-        room = MAX_OUTPUT_BYTES - len(self.content)
-        self.was_cut = self.was_cut or len(piece) > room
-        self.content += piece[:room]
-
-    @property
-    def text(self) -> str:
-        return self.content.decode("utf-8", "replace").strip()
-
-
-@dataclass(frozen=True, slots=True)
-class HookProcess:
-    """A program with its arguments, run without a shell."""
-
-    command: tuple[str, ...]
-    time_limit_s: float
-
-    def run(self, words: bytes) -> ProcessOutput:
-        """Start the program, write `words` to its input, and wait for its end.
-
-        Raises HookProcessError if it cannot be started, takes too long or writes too much.
-        """
-        output, errors = _OutputBuffer(), _OutputBuffer()
-        with self._start() as process:
-            try:
-                code = self._communicate(process, words, output, errors)
-            finally:
-                # Leave no process behind, even after an interrupt.
-                if process.poll() is None:
-                    _kill(process)
-        if output.was_cut:
-            raise HookProcessError(
-                f"said more than {MAX_OUTPUT_BYTES:,} bytes, which is more than is read"
-            )
-        return ProcessOutput(code, output.text, errors.text)
-
-    def _start(self) -> subprocess.Popen[bytes]:
+    Raises HookProcessError if it cannot be started, takes too long or writes too much.
+    """
+    deadline = monotonic() + time_limit_s
+    with _start(command) as process:
         try:
-            return subprocess.Popen(  # noqa: S603 - the user named it
-                self.command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,  # with its children in a group that can be killed
-            )
-        except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise HookProcessError(f"cannot be started ({reason})") from None
+            output, errors = _communicate(process, words, deadline)
+            code = process.wait(max(0, deadline - monotonic()))
+        except subprocess.TimeoutExpired:
+            reason = f"took longer than {time_limit_s:g} s, and was killed"
+            raise HookProcessError(reason) from None
+        finally:
+            # Leave no process behind, even after an interrupt.
+            if process.poll() is None:
+                _kill(process)
+    if len(output) > MAX_OUTPUT_BYTES:
+        raise HookProcessError(
+            f"said more than {MAX_OUTPUT_BYTES:,} bytes, which is more than is read"
+        )
+    return ProcessOutput(code, _decode(output), _decode(errors))
 
-    def _communicate(
-        self,
-        process: subprocess.Popen[bytes],
-        words: bytes,
-        output: _OutputBuffer,
-        errors: _OutputBuffer,
-    ) -> int:
-        deadline = monotonic() + self.time_limit_s
-        rest = memoryview(words)
-        with selectors.DefaultSelector() as streams:
-            for stream, heard in (
-                (process.stdin, None),
-                (process.stdout, output),
-                (process.stderr, errors),
-            ):
-                assert stream
-                os.set_blocking(stream.fileno(), False)
-                event = selectors.EVENT_READ if heard else selectors.EVENT_WRITE
-                streams.register(stream, event, (stream, heard))
-            while streams.get_map():
-                left = deadline - monotonic()
-                if left <= 0:
-                    raise self._make_timeout_error()
-                # Poll before reading, so that everything written before the end is read.
-                has_ended = process.poll() is not None
-                ready = streams.select(0 if has_ended else min(left, POLL_INTERVAL_S))
-                for key, _ in ready:
-                    stream, heard = key.data
-                    if heard is None:
-                        rest = _write(stream, rest)
+
+def _start(command: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(  # noqa: S603 - the user named it
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,  # with its children in a group that can be killed
+        )
+    except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise HookProcessError(f"cannot be started ({reason})") from None
+
+
+def _communicate(
+    process: "subprocess.Popen[bytes]", words: bytes, deadline: float
+) -> tuple[bytearray, bytearray]:
+    """Return its output and its errors, each up to one byte more than the limit."""
+    rest, output, errors = memoryview(words), bytearray(), bytearray()
+    assert process.stdin
+    with selectors.DefaultSelector() as streams:
+        streams.register(process.stdin, selectors.EVENT_WRITE)
+        for stream, heard in ((process.stdout, output), (process.stderr, errors)):
+            assert stream
+            streams.register(stream, selectors.EVENT_READ, heard)
+        for key in streams.get_map().values():
+            os.set_blocking(key.fd, False)
+        while streams.get_map():
+            left = deadline - monotonic()
+            if left <= 0:
+                raise subprocess.TimeoutExpired(process.args, left)
+            # Poll before reading, so that everything written before the end is read.
+            has_ended = process.poll() is not None
+            ready = streams.select(0 if has_ended else min(left, POLL_INTERVAL_S))
+            for key, _ in ready:
+                try:
+                    if key.data is None:
+                        rest = rest[os.write(key.fd, rest) :]
                         is_done = not rest
                     else:
-                        is_done = not _read(stream, heard)
-                    if is_done:
-                        streams.unregister(stream)
-                        stream.close()
-                if has_ended and (not ready or output.was_cut or errors.was_cut):
-                    break  # do not wait for its children, which keep its output open
-        try:
-            return process.wait(max(0, deadline - monotonic()))
-        except subprocess.TimeoutExpired:
-            raise self._make_timeout_error() from None
-
-    def _make_timeout_error(self) -> HookProcessError:
-        return HookProcessError(f"took longer than {self.time_limit_s:g} s, and was killed")
-
-
-def _write(stream: IO[bytes], rest: memoryview) -> memoryview:
-    """Write a piece and return the rest; empty if the program closed its input."""
-    try:
-        return rest[os.write(stream.fileno(), rest) :]
-    except BlockingIOError:
-        return rest
-    except BrokenPipeError:
-        return rest[:0]
+                        piece = os.read(key.fd, PIECE_BYTES)
+                        key.data.extend(piece[: MAX_OUTPUT_BYTES + 1 - len(key.data)])
+                        is_done = not piece
+                except BlockingIOError:
+                    continue
+                except BrokenPipeError:  # it closed its input
+                    is_done = True
+                if is_done:
+                    streams.unregister(key.fd)
+                    if key.data is None:
+                        process.stdin.close()
+            if has_ended and (not ready or max(len(output), len(errors)) > MAX_OUTPUT_BYTES):
+                break  # do not wait for its children, which keep its output open
+    return output, errors
 
 
-def _read(stream: IO[bytes], heard: _OutputBuffer) -> bool:
-    """Read a piece; return whether there may be more."""
-    try:
-        piece = os.read(stream.fileno(), PIECE_BYTES)
-    except BlockingIOError:
-        return True
-    heard.add(piece)
-    return bool(piece)
+def _decode(content: bytearray) -> str:
+    return content.decode("utf-8", "replace").strip()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: "subprocess.Popen[bytes]") -> None:
     # It was not waited for yet, so its process id is still its own. If it has just ended, macOS
     # raises PermissionError.
     with suppress(ProcessLookupError, PermissionError):

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from ....domain.compaction_events import CompactBoundary, Repair, Summary, Trigger, Trim
 from ....domain.context_limit import LimitSource
 from ....domain.errors import ContextOverflowError
 from ....domain.fitting import price_compaction
-from ....domain.hooks import CompactionEvent
 from ....domain.item import Item
 from ....domain.overflow import Overflow
 from ....domain.policies.policy import ThresholdState, measure_threshold
@@ -80,31 +77,6 @@ class CompactionOutcome:
     limit_source: LimitSource | None = None
     explanation: Explanation | None = None
     """For a dry run: the trigger, the plan, and what leaves or stays."""
-
-
-class CompactionObserver:
-    """Entered when a compaction begins, called with each of its events, and left when it ends.
-
-    Listeners only hear of compactions that have a plan, and not always of the end; an observer sees
-    each one whole. It never raises. This class ignores everything.
-    """
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Note the end: by `error`, or with the outcome passed to `finish`."""
-
-    def __call__(self, event: CompactionEvent) -> None:
-        """Note an event, before listeners get it."""
-
-    def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
-        return outcome
 
 
 def make_outcome(

@@ -36,7 +36,8 @@ from ...transcripts.formats.outgoing import (
     OutgoingSession,
 )
 from ...transcripts.reports import ExportReport
-from ..archive.archive_writer import ARCHIVE_FORMAT, write_archive
+from ..archive.archive_writer import write_archive
+from ..archive.packing import ARCHIVE_FORMAT
 from ..sessions.session_log import list_logs
 from ..sessions.stored_session import StoredSession
 from .new_file import open_new_path

@@ -139,9 +139,7 @@ class LiveFile:
             if redactor:
                 report.path, report.redacted = redactor.redact_text(report.path), redactor.found
             place = make_source_name(self.path, redactor)
-            importing = TranscriptImport(
-                self.store, self.namespace, place, report, heard=None, links=self.links
-            )
+            importing = TranscriptImport(self.store, self.namespace, place, report, self.links)
             self._reading = _Reading(file, source, reader, importing)
             opened.pop_all()  # it stays open until `close`
         return True

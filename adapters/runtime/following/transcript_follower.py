@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from ....domain.errors import ImportFileError
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.catalog import TRANSCRIPT_SUFFIXES, find_transcripts, recognize_format
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..importing.file_import import (
-    FileImport,
     ImportOptions,
     WantedFile,
+    import_file,
     make_redactor,
     make_source_name,
     report_unchanged,
@@ -81,7 +80,6 @@ class TranscriptFollower:
         self.looked_around = 0.0
         self.reports: dict[Path, FileReport] = {}
         """The result for each file that was read, since it was last begun."""
-        self.unsettled: list[ImportRow] = []
 
     def follow(self, stop: Event, ready: Callable[[], None] = lambda: None) -> None:
         """Import what is there, then what is written, until `stop` is set.
@@ -119,8 +117,8 @@ class TranscriptFollower:
                 if path not in self.reports:
                     self._import_once(path)
         # All is read now, so mark as complete also the files that waited for their sub-agents.
-        self.store.events.save(imports=self.unsettled)
-        self.unsettled.clear()
+        self.store.events.save(imports=self.links.unsettled)
+        self.links.unsettled.clear()
         self._settle(self.changed)
 
     def handle_changes(self, batch: "Iterable[tuple[Change, str]]") -> None:
@@ -161,18 +159,16 @@ class TranscriptFollower:
 
     def _import_once(self, path: Path) -> None:
         """Import a transcript whose format is not line by line; leave other files alone."""
-        manner, source = ImportOptions(self.namespace, self.redacts), TranscriptSource(path)
+        options, source = ImportOptions(self.namespace, self.redacts), TranscriptSource(path)
         try:
             is_one = recognize_format(source) is not None
         except OSError:
             return
-        if not is_one or report_unchanged(self.store, manner, path):
+        if not is_one or report_unchanged(self.store, options, path):
             return
-        importing = FileImport(self.store, manner, WantedFile(path), self.links)
-        self.reports[path] = importing.run()
-        if importing.unsettled_row:
-            self.unsettled.append(importing.unsettled_row)
-        self.imported(self.reports[path])
+        report = import_file(self.store, options, WantedFile(path), self.links)
+        self.reports[path] = report
+        self.imported(report)
 
     def _settle(self, paths: Iterable[Path]) -> None:
         for path in list(paths):

@@ -1,8 +1,7 @@
 """Queries the read models for due sessions and for the costs of idle work."""
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....domain.idle_rules import SPEND_WINDOW
 from ....projections.read_models.session_row import SESSION_COLUMNS, SessionRow, SessionRowSettings
@@ -15,8 +14,7 @@ CANDIDATE_CONDITION = (
 """The conditions that no rules change; the rest is computed row by row."""
 
 
-@dataclass(frozen=True, slots=True)
-class DueSession:
+class DueSession(NamedTuple):
     due_at: datetime
     id: int
     namespace: str
@@ -110,14 +108,13 @@ class DueSessionIndex:
 
     def read_session_spend(self, due: DueSession) -> float:
         """Return what idle work has spent on the session, in dollars, successful or not."""
-        return float(
-            self.models.file.fetch_rows(
-                "SELECT coalesce(sum(compactions.cost_usd), 0) FROM compactions"
-                " JOIN compaction_requests ON compaction_requests.id = request_id"
-                " WHERE session_id = ? AND worker IS NOT NULL",
-                (due.id,),
-            )[0][0]
+        ((spent,),) = self.models.file.fetch_rows(
+            "SELECT coalesce(sum(compactions.cost_usd), 0) FROM compactions"
+            " JOIN compaction_requests ON compaction_requests.id = request_id"
+            " WHERE session_id = ? AND worker IS NOT NULL",
+            (due.id,),
         )
+        return float(spent)
 
     def list_spend_since(self, since: datetime) -> list[tuple[datetime, float]]:
         """Return what idle work has spent since then, in dollars, oldest first."""
@@ -167,35 +164,19 @@ class DueSessionIndex:
         for row in self._fetch_by_namespace(
             ", ".join(SESSION_COLUMNS), CANDIDATE_CONDITION, (least,)
         ):
-            session = SessionRow(**dict(zip(SESSION_COLUMNS, row, strict=True)))
-            session.measure(self.own)
-            if session.due_at and self._passed_over.get(session.id) != session.position:
-                attempts = session.attempts + (session.leased_until is not None)
-                due = (
-                    session.due_at,
-                    session.id,
-                    session.namespace,
-                    session.key,
-                    session.position,
-                    session.served_version,
-                    attempts,
-                    session.last_activity,
-                    session.in_use,
+            one = SessionRow(**dict(zip(SESSION_COLUMNS, row, strict=True)))
+            one.measure(self.own)
+            if one.due_at and self._passed_over.get(one.id) != one.position:
+                name = (one.id, one.namespace, one.key, one.position, one.served_version)
+                attempts = one.attempts + (one.leased_until is not None)
+                found.append(
+                    _make_due((one.due_at, *name, attempts, one.last_activity, one.in_use))
                 )
-                found.append(_make_due(due))
-        return sorted(found, key=lambda due: (due.due_at, due.id))
+        return sorted(found)
 
 
 def _make_due(row: tuple[Any, ...]) -> DueSession:
-    due_at, id, namespace, key, position, version, attempts, last_activity, in_use = row
-    return DueSession(
-        due_at=datetime.fromisoformat(due_at),
-        id=id,
-        namespace=namespace,
-        key=key,
-        position=position,
-        lineage_version=version,
-        attempts=attempts,
-        last_activity=datetime.fromisoformat(last_activity),
-        in_use=in_use,
-    )
+    """Return the session of a row, whose columns are the fields in their order."""
+    due_at, *known, last_activity, in_use = row
+    times = datetime.fromisoformat(due_at), datetime.fromisoformat(last_activity)
+    return DueSession._make((times[0], *known, times[1], in_use))

@@ -1,7 +1,6 @@
 """Reads the status of idle work from the read models, over all processes."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
@@ -151,17 +150,16 @@ def read_idle_status(
         "namespaces": json.dumps(rules.namespaces) if rules.namespaces else None,
     }
 
-    def rows(query: str) -> list[tuple[Any, ...]]:
-        return models.file.fetch_rows(query.replace("OURS", _IN_NAMESPACES), known)
+    def read_all(kind: type[_T], query: str) -> tuple[_T, ...]:
+        return tuple(_make_status(kind, row) for row in models.file.fetch_rows(query, known))
 
     held_back, until = "quiet hours", rules.find_resume_time(now)
     if until is None:
         held_back = f"{rules.hourly_usd or 0:g} dollars are spent in this hour"
         until = index.find_affordable_time(now, rules.hourly_usd)
-    ((prepared,),) = rows(_PREPARED_COUNT)
-    ((done, done_in_day),) = rows(_DONE_COUNT)
-    ((failing, given_up),) = rows(_FAILING_COUNT)
-    ((spent,),) = rows(_SPENT)
+    ((prepared, done, done_in_day, failing, given_up, spent),) = models.file.fetch_rows(
+        _TOTALS, known
+    )
     return IdleStatus(
         at=now,
         due=index.count_due(now),
@@ -179,15 +177,15 @@ def read_idle_status(
         next_due=index.find_next_due(now),
         held_back=held_back if until else None,
         held_back_until=until,
-        running=tuple(_make_all(RunningStatus, rows(_RUNNING))),
+        running=read_all(RunningStatus, _RUNNING),
         prepared=prepared,
-        prepared_boundaries=tuple(_make_all(PreparedStatus, rows(_PREPARED))),
+        prepared_boundaries=read_all(PreparedStatus, _PREPARED),
         done=done,
         done_in_day=done_in_day,
-        done_lately=tuple(_make_all(DoneStatus, rows(_DONE))),
+        done_lately=read_all(DoneStatus, _DONE),
         failing=failing,
         given_up=given_up,
-        failed_lately=tuple(_make_all(FailedStatus, rows(_FAILED))),
+        failed_lately=read_all(FailedStatus, _FAILED),
         spent_in_hour=sum((cost for _, cost in index.list_spend_since(now - SPEND_WINDOW)), 0.0),
         spend_per_hour=rules.hourly_usd,
         spent=float(spent),
@@ -197,85 +195,76 @@ def read_idle_status(
     )
 
 
-def _make_all(kind: type[_T], rows: list[tuple[Any, ...]]) -> Iterator[_T]:
-    """Yield a status for each row, whose columns are the fields in their order."""
-    are_times = [field.type in {datetime, datetime | None} for field in fields(kind)]  # type: ignore[arg-type]
-    for row in rows:
-        yield kind(
-            *(
-                datetime.fromisoformat(value) if is_time and value else value
-                for value, is_time in zip(row, are_times, strict=True)
-            )
-        )
+def _make_status(kind: type[_T], row: tuple[Any, ...]) -> _T:
+    """Return the status of a row, whose columns are the fields in their order."""
+    values = [
+        datetime.fromisoformat(value) if value and field.type in _TIMES else value
+        for field, value in zip(fields(kind), row, strict=True)  # type: ignore[arg-type]
+    ]
+    return kind(*values)
 
 
 def _rename_fields(fields: dict[str, Any]) -> dict[str, Any]:
     return {JSON_NAMES.get(name, name): value for name, value in fields.items()}
 
 
-_IN_NAMESPACES = """(:namespaces IS NULL
+_TIMES = (datetime, datetime | None)
+_OURS = """(:namespaces IS NULL
     OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))"""
-"""The condition `OURS` of the queries below; `:namespaces` is a JSON list."""
-
-_RUNNING = """
-    SELECT sessions.key, sessions.namespace, lineages.name, worker, requested_at,
-        compaction_requests.leased_until
+"""The condition on namespaces; `:namespaces` is a JSON list."""
+_REQUESTS = f"""
     FROM compaction_requests
     JOIN lineages ON lineages.id = lineage_id
     JOIN sessions ON sessions.id = lineages.session_id
-    WHERE ended_at IS NULL AND compaction_requests.leased_until > :now AND OURS
-    ORDER BY requested_at
+    WHERE {_OURS}
 """
-_PREPARED_BOUNDARIES = """
+_RESULTS = f"""
+    FROM compactions
+    JOIN sessions ON sessions.id = session_id
+    LEFT JOIN compaction_requests ON compaction_requests.id = request_id
+    WHERE {_OURS}
+"""
+_BOUNDARIES = f"""
     FROM lineages
     JOIN sessions ON sessions.id = lineages.session_id
     JOIN compactions ON lineage_id = lineages.id AND compactions.version = prepared
-    WHERE prepared IS NOT NULL AND OURS
+    WHERE prepared IS NOT NULL AND {_OURS}
 """
-_PREPARED_COUNT = f"SELECT count(*) {_PREPARED_BOUNDARIES}"
+_RUNNING = f"""
+    SELECT sessions.key, sessions.namespace, lineages.name, worker, requested_at,
+        compaction_requests.leased_until
+    {_REQUESTS} AND ended_at IS NULL AND compaction_requests.leased_until > :now
+    ORDER BY requested_at
+"""
 _PREPARED = f"""
     SELECT sessions.key, sessions.namespace, lineages.name, prepared, pre_tokens, post_tokens,
         recorded_at
-    {_PREPARED_BOUNDARIES}
+    {_BOUNDARIES}
     ORDER BY recorded_at DESC LIMIT :last
 """
-_DONE = """
+_DONE = f"""
     SELECT sessions.key, sessions.namespace, worker, compactions.boundary, pre_tokens, post_tokens,
         summariser, cost_usd,
         round((julianday(recorded_at) - julianday(requested_at)) * 86400, 3), recorded_at
-    FROM compactions
-    JOIN sessions ON sessions.id = session_id
-    JOIN compaction_requests ON compaction_requests.id = request_id
-    WHERE compactions.outcome = 'boundary' AND worker IS NOT NULL AND OURS
+    {_RESULTS} AND compactions.outcome = 'boundary' AND worker IS NOT NULL
     ORDER BY recorded_at DESC LIMIT :last
 """
-_DONE_COUNT = """
-    SELECT count(*), coalesce(sum(ended_at > :day_ago), 0)
-    FROM compaction_requests
-    JOIN lineages ON lineages.id = lineage_id
-    JOIN sessions ON sessions.id = lineages.session_id
-    WHERE outcome = 'boundary' AND worker IS NOT NULL AND OURS
-"""
-_FAILED = """
+_FAILED = f"""
     SELECT sessions.key, sessions.namespace, worker, reason, recorded_at,
         max(:attempts - sessions.attempts, 0),
         -- A block since then resets the attempts; of several failures, only the newest has a next.
         CASE WHEN failed_at = recorded_at THEN due_at END
-    FROM compactions
-    JOIN sessions ON sessions.id = session_id
-    LEFT JOIN compaction_requests ON compaction_requests.id = request_id
-    WHERE compactions.outcome = 'failed' AND stood_in IS NULL AND rule IS NULL
-        AND (request_id IS NULL OR worker IS NOT NULL) AND OURS
+    {_RESULTS} AND compactions.outcome = 'failed' AND stood_in IS NULL AND rule IS NULL
+        AND (request_id IS NULL OR worker IS NOT NULL)
     ORDER BY recorded_at DESC LIMIT :last
 """
-_FAILING_COUNT = """
-    SELECT count(*), coalesce(sum(attempts >= :attempts), 0)
-    FROM sessions WHERE attempts > 0 AND OURS
-"""
-_SPENT = """
-    SELECT coalesce(sum(compactions.cost_usd), 0)
-    FROM compactions
-    JOIN sessions ON sessions.id = session_id
-    JOIN compaction_requests ON compaction_requests.id = request_id
-    WHERE compactions.cost_usd > 0 AND worker IS NOT NULL AND OURS
-"""
+_TOTALS = f"""
+    SELECT (SELECT count(*) {_BOUNDARIES}), done.*, failing.*,
+        (SELECT coalesce(sum(compactions.cost_usd), 0)
+            {_RESULTS} AND compactions.cost_usd > 0 AND worker IS NOT NULL)
+    FROM (SELECT count(*), coalesce(sum(ended_at > :day_ago), 0)
+            {_REQUESTS} AND outcome = 'boundary' AND worker IS NOT NULL) AS done,
+        (SELECT count(*), coalesce(sum(attempts >= :attempts), 0)
+            FROM sessions WHERE attempts > 0 AND {_OURS}) AS failing
+"""  # noqa: S608 - constant text
+"""How many are prepared, done, done in a day, failing and given up, and what was spent."""

@@ -14,25 +14,28 @@ logger = logging.getLogger("cutbank.idle")
 
 LogFormat = Literal["text", "json"]
 
-LOG_LEVELS = {
-    NoticeKind.LOOKED: logging.DEBUG,
-    NoticeKind.BEGAN: logging.DEBUG,
-    NoticeKind.PASSED_OVER: logging.DEBUG,
-    NoticeKind.FAILED: logging.WARNING,
-    NoticeKind.LOST: logging.WARNING,
-    NoticeKind.CHORE_FAILED: logging.WARNING,
-    NoticeKind.DATABASE_AWAY: logging.WARNING,
-    NoticeKind.SETTINGS_DIFFER: logging.WARNING,
-    NoticeKind.CLOCK_JUMPED: logging.WARNING,
+NOTICE_LOGS = {
+    NoticeKind.STARTED: (logging.INFO, "started"),
+    NoticeKind.LOOKED: (logging.DEBUG, "{notice.due} due, {notice.running} running{next_due}"),
+    NoticeKind.WAITING: (logging.INFO, "begins nothing until {next_time}{reason}"),
+    NoticeKind.BEGAN: (logging.DEBUG, "begins {session}, attempt {notice.attempt}"),
+    NoticeKind.DONE: (logging.INFO, "compacted {session}: {gain}{took}"),
+    NoticeKind.PASSED_OVER: (logging.DEBUG, "leaves {session} as it is{reason}"),
+    NoticeKind.FAILED: (logging.WARNING, "could not compact {session}{attempt}{reason}{again}"),
+    NoticeKind.LOST: (logging.WARNING, "did not use what was written for {session}{reason}"),
+    NoticeKind.CHORE_DONE: (logging.INFO, "did the chore {notice.chore}{took}{reason}"),
+    NoticeKind.CHORE_FAILED: (
+        logging.WARNING,
+        "could not do the chore {notice.chore}{reason}{again}",
+    ),
+    NoticeKind.DATABASE_AWAY: (logging.WARNING, "the database cannot be used{reason}"),
+    NoticeKind.DATABASE_BACK: (logging.INFO, "the database is back"),
+    NoticeKind.SETTINGS_DIFFER: (logging.WARNING, "other workers have other settings{reason}"),
+    NoticeKind.CLOCK_JUMPED: (logging.WARNING, "the clock was set back; looking now"),
+    NoticeKind.STOPPING: (logging.INFO, "stopping; {running_or_none} running"),
+    NoticeKind.STOPPED: (logging.INFO, "stopped{still_running}"),
 }
-"""The log level by kind of notice; others have INFO."""
-NOTICE_TEXTS = {
-    NoticeKind.STARTED: "started",
-    NoticeKind.DATABASE_AWAY: "the database cannot be used",
-    NoticeKind.DATABASE_BACK: "the database is back",
-    NoticeKind.SETTINGS_DIFFER: "other workers have other settings",
-    NoticeKind.CLOCK_JUMPED: "the clock was set back; looking now",
-}
+"""The log level and the text by kind of notice."""
 
 
 class WorkerLog:
@@ -40,7 +43,7 @@ class WorkerLog:
         self._waits: tuple[str | None, datetime | None] | None = None
 
     def __call__(self, notice: WorkerNotice) -> None:
-        level = LOG_LEVELS.get(notice.about, logging.INFO)
+        level, _ = NOTICE_LOGS[notice.about]
         if notice.about is NoticeKind.WAITING:
             # Each look repeats this notice, so only a changed one is logged.
             waits = (notice.reason, notice.next_at)
@@ -94,59 +97,25 @@ class _JsonFormatter(logging.Formatter):
 
 def format_notice(notice: WorkerNotice) -> str:
     """Return e.g. `compacted ours/talk: 36,000 -> 8,000 tokens, by extractive, in 0.4 s`."""
-    reason = f": {notice.reason}" if notice.reason else ""
-    session, chore = _format_session(notice), notice.chore
-    match notice.about:
-        case NoticeKind.LOOKED:
-            later = f"; the next is due at {_format_time(notice.next_at)}" if notice.next_at else ""
-            return f"{notice.due} due, {notice.running} running{later}"
-        case NoticeKind.WAITING:
-            return f"begins nothing until {_format_time(notice.next_at)}{reason}"
-        case NoticeKind.BEGAN:
-            return f"begins {session}, attempt {notice.attempt}"
-        case NoticeKind.DONE:
-            return f"compacted {session}: {_format_gain(notice)}"
-        case NoticeKind.PASSED_OVER:
-            return f"leaves {session} as it is{reason}"
-        case NoticeKind.FAILED:
-            attempt = f" (attempt {notice.attempt})" if notice.attempt else ""
-            return f"could not compact {session}{attempt}{reason}{_format_next_time(notice)}"
-        case NoticeKind.LOST:
-            return f"did not use what was written for {session}{reason}"
-        case NoticeKind.CHORE_DONE:
-            return f"did the chore {chore}{_format_seconds(notice)}{reason}"
-        case NoticeKind.CHORE_FAILED:
-            return f"could not do the chore {chore}{reason}{_format_next_time(notice)}"
-        case NoticeKind.STOPPING:
-            return f"stopping; {notice.running or 'none'} running"
-        case NoticeKind.STOPPED:
-            return f"stopped with {notice.running} still running" if notice.running else "stopped"
-        case about:
-            return f"{NOTICE_TEXTS[about]}{reason}"
-
-
-def _format_session(notice: WorkerNotice) -> str:
-    if notice.namespace in {None, "default"}:
-        return str(notice.session)
-    return f"{notice.namespace}/{notice.session}"
-
-
-def _format_gain(notice: WorkerNotice) -> str:
+    space = "" if notice.namespace in {None, "default"} else f"{notice.namespace}/"
     gain = f"{notice.pre_tokens or 0:,} -> {notice.post_tokens or 0:,} tokens"
-    by = f", by {notice.summarizer}" if notice.summarizer else ""
-    cost = f", for ${notice.cost_usd:.4f}" if notice.cost_usd else ""
-    return f"{gain}{by}{cost}{_format_seconds(notice)}"
-
-
-def _format_seconds(notice: WorkerNotice) -> str:
-    return f", in {notice.took_s:.1f} s" if notice.took_s is not None else ""
-
-
-def _format_next_time(notice: WorkerNotice) -> str:
+    gain += f", by {notice.summarizer}" if notice.summarizer else ""
+    gain += f", for ${notice.cost_usd:.4f}" if notice.cost_usd else ""
+    next_time, next_due = "it is said", ""
+    again = "; not again until there is new activity in it" if notice.attempt else ""
     if notice.next_at is not None:
-        return f"; again at {_format_time(notice.next_at)}"
-    return "; not again until there is new activity in it" if notice.attempt else ""
-
-
-def _format_time(at: datetime | None) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else "it is said"
+        next_time = notice.next_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        next_due, again = f"; the next is due at {next_time}", f"; again at {next_time}"
+    return NOTICE_LOGS[notice.about][1].format(
+        notice=notice,
+        session=f"{space}{notice.session}",
+        attempt=f" (attempt {notice.attempt})" if notice.attempt else "",
+        gain=gain,
+        reason=f": {notice.reason}" if notice.reason else "",
+        took=f", in {notice.took_s:.1f} s" if notice.took_s is not None else "",
+        next_time=next_time,
+        next_due=next_due,
+        again=again,
+        running_or_none=notice.running or "none",
+        still_running=f" with {notice.running} still running" if notice.running else "",
+    )

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from eventsourcing.persistence import PersistenceError
 
 from ....domain.errors import CutbankError, StorageError
-from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.catalog import recognize_format
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
@@ -18,6 +17,9 @@ from ..archive.packing import is_gzip
 from ..archive.restoring import restore_archive
 from ..sessions.session_store import SessionStore
 from .transcript_import import SubAgentLinks, TranscriptImport
+
+if TYPE_CHECKING:
+    from ...transcripts.redaction.redactor import Redactor
 
 READER_VERSION = 1
 """To be raised when a reader takes more from the same file than before."""
@@ -38,9 +40,6 @@ def make_file_stamp(path: Path, *, redacts: bool) -> str:
     # A first import with redaction must not count as done.
     return f"{READER_VERSION}{'r' if redacts else ''}:{digest.hexdigest()}"
 
-
-if TYPE_CHECKING:
-    from ...transcripts.redaction.redactor import Redactor
 
 UNCHANGED = "unchanged"
 NOT_A_TRANSCRIPT = "not a transcript"
@@ -65,103 +64,75 @@ class WantedFile:
     """Whether the user named it; a file from a folder may be no transcript."""
 
 
-@dataclass(slots=True)
-class FileImport:
-    """The import of one file; faults in it are reported, and the rest is imported."""
+def import_file(
+    store: SessionStore,
+    options: ImportOptions,
+    file: WantedFile,
+    links: SubAgentLinks,
+    report_bytes: Callable[[int], None] | None = None,
+) -> FileReport:
+    """Import one file; faults in it are reported, and the rest is imported.
 
-    store: SessionStore
-    manner: ImportOptions
-    file: WantedFile
-    links: SubAgentLinks = field(default_factory=SubAgentLinks)
-    """Carries links from calls to sub-agents between files."""
-    report_bytes: Callable[[int], None] | None = None
-    unsettled_row: ImportRow | None = None
-    """The row that marks the file as complete, to be stored once its sub-agents are."""
-
-    def run(self) -> FileReport:
-        """Import the file. Raises database errors; the file's own faults are in the report."""
-        path = self.file.path
-        redactor = make_redactor(path) if self.manner.redacts else None
-        report = FileReport(path=redactor.redact_text(str(path)) if redactor else str(path))
-        try:
-            report = self._import_transcript(report, redactor)
-        except OSError as error:
-            report.errors.append(f"{report.path}: cannot be read: {error.strerror or error}")
-        except (StorageError, PersistenceError, sqlite3.Error):
-            raise
-        except Exception as error:  # noqa: BLE001 - one file's fault must not end other imports
-            kind = "" if isinstance(error, CutbankError) else f"{type(error).__name__}: "
-            wrong = " ".join(f"{kind}{error}".split())
-            report.errors.append(f"{report.path}: reading stopped: {wrong[:200]}")
-        if redactor:
-            report.redacted = redactor.found
-        return report
-
-    def _import_transcript(self, report: FileReport, redactor: "Redactor | None") -> FileReport:
-        path = self.file.path
+    `links` carries links from calls to sub-agents between files. Raises database errors.
+    """
+    path = file.path
+    redactor = make_redactor(path) if options.redacts else None
+    report = FileReport(path=redactor.redact_text(str(path)) if redactor else str(path))
+    try:
         source = TranscriptSource(path, redact=redactor)
         report.bytes = source.size
-        stamp = make_file_stamp(path, redacts=self.manner.redacts)
+        stamp = make_file_stamp(path, redacts=options.redacts)
         if is_gzip(path):
-            return self._restore(report)
-        found = recognize_format(source)
-        if found is None:
-            self._report_unknown(report)
-            return report
-        report.format = found.name
-        importing = TranscriptImport(
-            self.store,
-            self.manner.target_namespace,
-            make_source_name(path, redactor),
-            report,
-            heard=self.report_bytes,
-            links=self.links,
-            stamp=stamp,
-        )
-        try:
-            for step in found.read(source):
-                importing.add_step(step)
-            importing.finish()
-        except OSError as error:
-            report.errors.append(f"{report.path}: reading stopped: {error.strerror or error}")
-        finally:
-            if not report.complete:
-                # Keep what was read before the error, with its progress.
-                importing.flush()
-        self.unsettled_row = importing.unsettled
-        return report
-
-    def _restore(self, report: FileReport) -> FileReport:
-        if self.manner.redacts:
-            # An archive's events are restored unchanged or not at all.
-            reason = "nothing can be left out of an archive: import it without --redact"
-            report.errors.append(f"{report.path}: {reason}")
-            return report
-        namespace, size = self.manner.namespace, report.bytes
-        found = restore_archive(
-            self.store, self.file.path, namespace=namespace, heard=self.report_bytes
-        )
-        found.bytes = size
-        return found
-
-    def _report_unknown(self, report: FileReport) -> None:
-        path = self.file.path
-        if self.file.is_named or path.suffix == ".jsonl":
+            _restore(store, options, path, report, report_bytes)
+        elif found := recognize_format(source):
+            report.format = found.name
+            name = make_source_name(path, redactor)
+            importing = TranscriptImport(
+                store, options.target_namespace, name, report, links, report_bytes, stamp
+            )
+            importing.run(found.read(source))
+        elif file.is_named or path.suffix == ".jsonl":
             report.errors.append(f"{report.path}: no known transcript format; nothing was imported")
         else:
             # Settings, notes and the like share the endings and folders of transcripts.
             report.passed = NOT_A_TRANSCRIPT
+    except OSError as error:
+        report.errors.append(f"{report.path}: cannot be read: {error.strerror or error}")
+    except (StorageError, PersistenceError, sqlite3.Error):
+        raise
+    except Exception as error:  # noqa: BLE001 - one file's fault must not end other imports
+        kind = "" if isinstance(error, CutbankError) else f"{type(error).__name__}: "
+        wrong = " ".join(f"{kind}{error}".split())
+        report.errors.append(f"{report.path}: reading stopped: {wrong[:200]}")
+    if redactor:
+        report.redacted = redactor.found
+    return report
 
 
-def report_unchanged(store: SessionStore, manner: ImportOptions, path: Path) -> FileReport | None:
+def _restore(
+    store: SessionStore,
+    options: ImportOptions,
+    path: Path,
+    report: FileReport,
+    report_bytes: Callable[[int], None] | None,
+) -> None:
+    if options.redacts:
+        # An archive's events are restored unchanged or not at all.
+        reason = "nothing can be left out of an archive: import it without --redact"
+        report.errors.append(f"{report.path}: {reason}")
+    else:
+        restore_archive(store, path, report, namespace=options.namespace, heard=report_bytes)
+
+
+def report_unchanged(store: SessionStore, options: ImportOptions, path: Path) -> FileReport | None:
     """Return the report of an unchanged file that is already imported; None for any other."""
     try:
-        stamp = make_file_stamp(path, redacts=manner.redacts)
-        redactor = make_redactor(path) if manner.redacts else None
+        stamp = make_file_stamp(path, redacts=options.redacts)
+        redactor = make_redactor(path) if options.redacts else None
         source, size = make_source_name(path, redactor), TranscriptSource(path).size
     except OSError:
         return None  # the import reports it
-    row = store.events.recorder.select_import(manner.target_namespace, source)
+    row = store.events.recorder.select_import(options.target_namespace, source)
     if not (row and row.complete and row.stamp == stamp):
         return None
     sessions = [row.session] if row.session else []

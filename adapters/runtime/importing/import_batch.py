@@ -145,34 +145,37 @@ class _SessionBatch:
         if isinstance(step, SourceProblem):
             self._answer_or_refuse(step)
             return
-        if known := self._find_known(step.key):
-            if isinstance(step, Append):
-                self._set_position(step, known)
-            return
-        match step:
-            case ReportedCall():
-                try:
-                    self.session.record_call(step.fields | self._make_coordinate(step))
-                except ValidationError as error:
-                    self._leave_out("what a call reported", error)
-                    return
-            case RequestParameters():
-                try:
-                    if not _record_request(self.session, step):
-                        return
-                except ValidationError as error:
-                    # The JSON may be nested too deeply for Python.
-                    self._leave_out("what requests held", error)
-                    return
-            case Append():
+        known = self._find_known(step.key)
+        if isinstance(step, Append):
+            if not known:
                 self._append(step)
                 self.batch.added += 1
-                self._set_position(step)
-        self._keep_key(step.key)
+                self._keep_key(step.key)
+            self._set_position(step, known)
+        elif not known and self._record(step):
+            self._keep_key(step.key)
 
-    def _leave_out(self, what: str, error: ValidationError) -> None:
-        reason = error.errors(include_url=False, include_input=False)[0]["msg"]
-        self.batch.errors.append(f" {what}: {reason}; left out")
+    def _record(self, step: ReportedCall | RequestParameters) -> bool:
+        """Record a call, or what requests hold from here on; return whether anything was new."""
+        session = self.session
+        before = session.version
+        try:
+            if isinstance(step, ReportedCall):
+                session.record_call(step.fields | self._make_coordinate(step))
+                return True
+            if step.system_prompt is not None:
+                session.set_system_prompt(step.system_prompt)
+            if step.tools is not None:
+                session.set_tools(step.tools)
+            if step.settings is not None:
+                session.set_request_settings(step.settings)
+        except ValidationError as error:
+            # The JSON may be nested too deeply for Python.
+            what = "a call reported" if isinstance(step, ReportedCall) else "requests held"
+            reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+            self.batch.errors.append(f" what {what}: {reason}; left out")
+            return False
+        return session.version > before
 
     def _keep_key(self, key: str) -> None:
         at = self.taken[key] = self.session.version
@@ -322,18 +325,6 @@ class _SessionBatch:
 
     def _find_position(self, source_id: str) -> tuple[int, int] | None:
         return self.places.get(source_id) or self.target.positions.get(source_id)
-
-
-def _record_request(session: Session, step: RequestParameters) -> bool:
-    """Record what requests hold from here on; return whether anything was new."""
-    before = session.version
-    if step.system_prompt is not None:
-        session.set_system_prompt(step.system_prompt)
-    if step.tools is not None:
-        session.set_tools(step.tools)
-    if step.settings is not None:
-        session.set_request_settings(step.settings)
-    return session.version > before
 
 
 def _find_closed_calls(log: Iterable[RecordedEvent]) -> dict[str, tuple[int, int]]:

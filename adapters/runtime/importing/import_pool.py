@@ -24,7 +24,7 @@ from ...transcripts.formats.steps import SubAgentLink
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore, open_store
 from ..sessions.store_context import Opening
-from .file_import import FileImport, ImportOptions, WantedFile
+from .file_import import ImportOptions, WantedFile, import_file
 from .transcript_import import SubAgentLinks
 
 REPORT_INTERVAL_S = 0.1
@@ -46,7 +46,7 @@ class _Shared(NamedTuple):
 
 class _Outcome(NamedTuple):
     report: FileReport
-    unsettled: ImportRow | None
+    unsettled: list[ImportRow]
     links: dict[str, SubAgentLink]
     """The sub-agents that the file names, by key."""
 
@@ -127,11 +127,10 @@ class ImportPool:
     def _take_report(
         self, shared: _Shared, number: int, future: Future[_Outcome]
     ) -> tuple[int, FileReport]:
-        report, row, links = future.result()
+        report, unsettled, links = future.result()
         shared.offsets[number] = report.bytes
         self.links |= links
-        if row is not None:
-            self.unsettled.append(row)
+        self.unsettled += unsettled
         return number, report
 
 
@@ -180,9 +179,8 @@ class _Worker:
         with self.is_busy, translate_storage_errors(self.store.name), ExitStack() as opened:
             report_offset(0)
             links = _SessionLocks(self.shared.folder, opened)
-            importing = FileImport(self.store, self.manner, file, links, report_offset)
-            report = importing.run()
-            return _Outcome(report, importing.unsettled_row, links.known)
+            report = import_file(self.store, self.manner, file, links, report_offset)
+            return _Outcome(report, links.unsettled, links.known)
 
     def _end_with_parent(self) -> None:
         parent = parent_process()

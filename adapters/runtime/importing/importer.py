@@ -3,20 +3,18 @@
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from ....domain.errors import ImportFileError
 from ....domain.hooks import Progress
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.catalog import find_transcripts
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
-from .file_import import FileImport, ImportOptions, WantedFile, report_unchanged
+from .file_import import ImportOptions, WantedFile, import_file, report_unchanged
 from .transcript_import import SubAgentLinks, record_parents
-
-ReportBytes = Callable[[int], None]
 
 MIN_BYTES_PER_PROCESS = 40_000_000
 """The bytes that one process imports while another one starts."""
@@ -77,7 +75,7 @@ def list_wanted_files(path: Path) -> list[WantedFile]:
 def import_files(
     store: SessionStore,
     files: Sequence[WantedFile],
-    manner: ImportOptions,
+    options: ImportOptions,
     *,
     progress: Progress | None = None,
     skip_unchanged: bool = False,
@@ -88,7 +86,7 @@ def import_files(
         changed: list[WantedFile] = []
         for file in files:
             with translate_storage_errors(store.name):
-                report = report_unchanged(store, manner, file.path)
+                report = report_unchanged(store, options, file.path)
             if report:
                 yield report
             else:
@@ -96,66 +94,48 @@ def import_files(
         files = changed
     total = sum(_file_size(file.path) for file in files)
     processes = _count_processes(store, len(files), total, jobs)
-    unsettled = list[ImportRow]()
 
-    def report_progress(done: int) -> None:
+    def report_progress(done: int, offset: int = 0) -> None:
         if progress:
-            progress(done, total)
+            progress(done + offset, total)
 
-    if processes == 1:
-        yield from _import_in_turn(store, files, manner, report_progress, unsettled)
+    links = SubAgentLinks()
+    if processes > 1:
+        yield from _import_in_parallel(store, files, options, report_progress, links, processes)
     else:
-        yield from _import_in_parallel(store, files, manner, report_progress, unsettled, processes)
+        done = 0
+        for file in files:
+            with translate_storage_errors(store.name):
+                report = import_file(store, options, file, links, partial(report_progress, done))
+            yield report
+            done += report.bytes
+            report_progress(done)
     with translate_storage_errors(store.name):
         # All is read now, so mark as complete also the files that waited for their sub-agents.
-        store.events.save(imports=unsettled)
-
-
-def _import_in_turn(
-    store: SessionStore,
-    files: Sequence[WantedFile],
-    manner: ImportOptions,
-    heard: ReportBytes,
-    unsettled: list[ImportRow],
-) -> Generator[FileReport]:
-    links = SubAgentLinks()
-    done = 0
-    for file in files:
-
-        def heard_of_file(offset: int, before: int = done) -> None:
-            heard(before + offset)
-
-        with translate_storage_errors(store.name):
-            importing = FileImport(store, manner, file, links, heard_of_file)
-            report = importing.run()
-        if importing.unsettled_row:
-            unsettled.append(importing.unsettled_row)
-        yield report
-        done += report.bytes
-        heard(done)
+        store.events.save(imports=links.unsettled)
 
 
 def _import_in_parallel(  # noqa: PLR0917 - the caller's own values
     store: SessionStore,
     files: Sequence[WantedFile],
-    manner: ImportOptions,
-    heard: ReportBytes,
-    unsettled: list[ImportRow],
+    options: ImportOptions,
+    report_progress: Callable[[int], None],
+    links: SubAgentLinks,
     processes: int,
 ) -> Generator[FileReport]:
     from .import_pool import ImportPool  # noqa: PLC0415 - a few files need no threads and processes
 
     assert store.context.opening is not None, "else there is one process"
-    pool = ImportPool(store.context.opening, manner, files, processes)
+    pool = ImportPool(store.context.opening, options, files, processes)
     with closing(pool.import_all()) as found:
         for one in found:
             if isinstance(one, FileReport):
                 yield one
             else:
-                heard(one)
+                report_progress(one)
     with translate_storage_errors(store.name):
-        record_parents(store, manner.target_namespace, pool.links.values())
-    unsettled += pool.unsettled
+        record_parents(store, options.target_namespace, pool.links.values())
+    links.unsettled += pool.unsettled
 
 
 def _count_processes(store: SessionStore, files: int, size: int, jobs: int | None) -> int:

@@ -1,10 +1,11 @@
 """Stores the steps of one transcript in order, in batches."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from eventsourcing.persistence import IntegrityError
 
-from ....domain.blocks import AnyBlock, Block, Origin, ToolCall
+from ....domain.blocks import Block, Origin, ToolCall
 from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.session import derive_session_id
 from ....domain.session_events import Parent
@@ -38,12 +39,11 @@ class SubAgentLinks:
 
     def __init__(self) -> None:
         self.known: dict[str, SubAgentLink] = {}
+        self.unsettled: list[ImportRow] = []
+        """The rows that mark files as complete, to be stored once their sub-agents are."""
 
     def begin(self, key: str) -> None:
         """Note that a file of the session `key` is about to be stored."""
-
-    def add_link(self, link: SubAgentLink) -> None:
-        self.known[link.key] = link
 
 
 def record_parents(store: SessionStore, namespace: str, links: Iterable[SubAgentLink]) -> None:
@@ -65,38 +65,42 @@ MAX_BATCH_CHARACTERS = 4_000_000
 """The most text in one transaction, unless a single block is larger."""
 
 
+@dataclass(slots=True)
 class TranscriptImport:
     """Turns steps into decisions, batch by batch."""
 
-    def __init__(
-        self,
-        store: SessionStore,
-        namespace: str,
-        source: str,
-        report: FileReport,
-        *,
-        heard: Callable[[int], None] | None,
-        links: SubAgentLinks,
-        stamp: str | None = None,
-    ) -> None:
-        self.links = links
-        self.stamp = stamp
-        """The file's stamp when reading began."""
-        self.told: list[SubAgentLink] = []
-        """The sub-agent links that this file holds."""
-        self.unsettled: ImportRow | None = None
-        self.store = store
-        self.namespace = namespace
-        self.source = source
-        self.report = report
-        self.heard = heard
-        self.targets: dict[str, ImportTarget] = {}
-        self.current: ImportTarget | None = None
-        self.batch: list[tuple[ImportTarget, BatchStep]] = []
-        self.batched = 0
-        self.offset = 0
-        self.early: list[SourceProblem] = []
-        """Unreadable entries from before the first session."""
+    store: SessionStore
+    namespace: str
+    source: str
+    report: FileReport
+    links: SubAgentLinks
+    heard: Callable[[int], None] | None = None
+    stamp: str | None = None
+    """The file's stamp when reading began."""
+    told: list[SubAgentLink] = field(default_factory=list)
+    """The sub-agent links that this file holds."""
+    targets: dict[str, ImportTarget] = field(default_factory=dict)
+    current: ImportTarget | None = None
+    batch: list[tuple[ImportTarget, BatchStep]] = field(default_factory=list)
+    batched: int = 0
+    """The characters in the batch."""
+    offset: int = 0
+    early: list[SourceProblem] = field(default_factory=list)
+    """Unreadable entries from before the first session."""
+
+    def run(self, steps: Iterable[ImportStep]) -> None:
+        """Store the steps of a whole file; an error in reading it is reported."""
+        try:
+            for step in steps:
+                self.add_step(step)
+            self.finish()
+        except OSError as error:
+            reason = error.strerror or error
+            self.report.errors.append(f"{self.report.path}: reading stopped: {reason}")
+        finally:
+            if not self.report.complete:
+                # Keep what was read before the error, with its progress.
+                self.flush()
 
     def add_step(self, step: ImportStep) -> None:
         match step:
@@ -114,10 +118,11 @@ class TranscriptImport:
                     self._keep_refused(problem)
             case SubAgentLink():
                 self.told.append(step)
-                self.links.add_link(step)
+                self.links.known[step.key] = step
                 record_parents(self.store, self.namespace, [step])
             case Append(block=block):
-                self._count(block, served=step.is_server_call)
+                self.report.tool_calls += step.is_server_call or block.kind == "tool_call"
+                self.report.tool_results += block.kind == "tool_result"
                 self._add_to_batch(step, count_characters(block))
             case ReportedCall() | RequestParameters():
                 self._add_to_batch(step, 0)
@@ -168,7 +173,8 @@ class TranscriptImport:
         agents = {link.key for link in self.told}
         if row.stamp and not all(_is_stored(self.store, self.namespace, key) for key in agents):
             # If it were skipped from now on, the sub-agents would never learn their calls.
-            self.unsettled, row = row, row._replace(stamp=None)
+            self.links.unsettled.append(row)
+            row = row._replace(stamp=None)
         self.store.events.save(imports=[row])
 
     def pause(self) -> None:
@@ -208,23 +214,12 @@ class TranscriptImport:
             return
 
     def _make_row(self) -> ImportRow:
+        report = self.report
         session = next((t.begin.key for t in self.targets.values() if t.session), None)
-        complete = self.report.complete
         # A file with errors reports them at each import, so it is always read again.
-        stamp = self.stamp if complete and not self.report.errors else None
-        return ImportRow(
-            self.namespace,
-            self.source,
-            self.report.format or "",
-            session,
-            self.offset,
-            complete,
-            stamp,
-        )
-
-    def _count(self, block: AnyBlock, *, served: bool) -> None:
-        self.report.tool_calls += served or block.kind == "tool_call"
-        self.report.tool_results += block.kind == "tool_result"
+        stamp = self.stamp if report.complete and not report.errors else None
+        form, known = report.format or "", report.complete
+        return ImportRow(self.namespace, self.source, form, session, self.offset, known, stamp)
 
     def _add_note(self, step: RawEntry | UnknownEntry, refused: str | None = None) -> None:
         """Keep an entry raw; an origin without a remainder means that the text is complete."""

@@ -39,20 +39,17 @@ class BackupNames:
         return f"{self.log}-{self.mark}-{moment.astimezone(UTC).strftime(_MOMENT)}.db"
 
     def parse_moment(self, name: str) -> datetime | None:
-        found = self._make_pattern(r"\.db").fullmatch(name)
-        if not found:
-            return None
+        moment = name.removeprefix(f"{self.log}-{self.mark}-").removesuffix(".db")
         try:
-            moment = datetime.strptime(found[1], _MOMENT).replace(tzinfo=UTC)
+            parsed = datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC)
         except ValueError:
             return None
-        return moment if self.make_name(moment) == name else None
+        # Other names, and other spellings of the moment, can be parsed too.
+        return parsed if self.make_name(parsed) == name else None
 
     def is_unfinished(self, name: str) -> bool:
-        endings = "|".join(_FILE_SUFFIXES)
-        return bool(
-            self._make_pattern(rf"\.db{re.escape(UNFINISHED)}(?:{endings})").fullmatch(name)
-        )
+        made, unfinished, ending = name.partition(UNFINISHED)
+        return bool(unfinished and ending in _FILE_SUFFIXES and self.parse_moment(made))
 
     def list_superfluous(self, names: Iterable[str], newest: str, keep: int) -> list[str]:
         """Return the oldest backups beyond `keep`; never `newest`, nor files with other names.
@@ -63,11 +60,6 @@ class BackupNames:
         found.pop(newest, None)
         by_age = sorted(found, key=lambda name: found[name], reverse=True)
         return by_age[max(0, keep - 1) :]
-
-    def _make_pattern(self, ending: str) -> re.Pattern[str]:
-        return re.compile(
-            rf"{re.escape(self.log)}-{self.mark}-(\d{{8}}T\d{{6}}Z){ending}", re.ASCII
-        )
 
 
 @dataclass

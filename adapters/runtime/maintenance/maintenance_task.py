@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from ...storage.event_log.storage_tasks import TaskStore
 
@@ -45,16 +46,13 @@ class TaskRecord:
     def parse(cls, text: str | None) -> "TaskRecord":
         """Return the record; empty if it is unreadable, so that the task runs again."""
         try:
-            known: dict[str, Any] = json.loads(text or "{}")
-            for name in ("began_at", "ended_at"):
-                if name in known:
-                    known[name] = datetime.fromisoformat(known[name])
-            if "outcome" in known:
-                known["outcome"] = TaskOutcome(known["outcome"])
-            # A newer version may have written more fields.
-            return cls(**{name: known[name] for name in cls.__slots__ if name in known})
-        except (ValueError, TypeError):
+            return _RECORD.validate_json(text or "{}")
+        except ValidationError:
             return cls()
+
+
+_RECORD = TypeAdapter(TaskRecord)
+"""Ignores the fields that a newer version may have written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,12 @@ from functools import lru_cache, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
-from ..compaction.outcome import CompactionObserver
-
 if TYPE_CHECKING:
     from ...storage.view_reader import ViewReader
     from ..compaction.options import CompactionRequest
     from ..idle.notices import WorkerNotice
     from .metrics import CompactingLoop
+    from .spans import CompactionTelemetry
 
 logger = logging.getLogger("cutbank.telemetry")
 
@@ -24,13 +23,15 @@ def is_telemetry_used() -> bool:
     return known and _is_new_enough()
 
 
-def make_compaction_watch(reader: "ViewReader", order: "CompactionRequest") -> CompactionObserver:
-    """Return an observer that traces one compaction; a plain one without telemetry."""
+def make_compaction_watch(
+    reader: "ViewReader", request: "CompactionRequest"
+) -> "CompactionTelemetry | None":
+    """Return what traces one compaction, None without telemetry."""
     if not is_telemetry_used():
-        return CompactionObserver()
+        return None
     from .spans import CompactionTelemetry  # noqa: PLC0415 - only with telemetry
 
-    return CompactionTelemetry(reader, order)
+    return CompactionTelemetry(reader, request)
 
 
 def record_notice(notice: "WorkerNotice") -> None:

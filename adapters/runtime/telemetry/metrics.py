@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from opentelemetry import metrics, trace
+from opentelemetry.util.types import AttributeValue
 
 from ..compaction.outcome import CompactionOutcome
 from ..idle.notices import NoticeKind, WorkerNotice
@@ -32,56 +33,59 @@ TASK_RESULTS = {
 MAINTENANCE_RESULTS = {NoticeKind.CHORE_DONE: "done", NoticeKind.CHORE_FAILED: "failed"}
 INCIDENT_NOTICES = frozenset({NoticeKind.DATABASE_AWAY, NoticeKind.CLOCK_JUMPED})
 
+_DURATIONS = {
+    "compaction.duration": "How long compactions took, their summaries included",
+    "prepare.duration": "How long agents waited for what to send to their models",
+    "summary.duration": "How long summarizers took, their retries included",
+}
+_COUNTERS = {
+    # Name, unit and description.
+    "compaction.tokens_saved": ("token", "Tokens by which views became smaller"),
+    "summary.tokens": ("token", "Tokens that providers reported for summaries"),
+    "summary.cost": ("USD", "What drafts cost in US dollars, rejected ones included"),
+    "summary.drafts_rejected": ("draft", "Drafts that failed the gate"),
+    "idle.looks": ("look", "Looks at what is due"),
+    "idle.sessions": ("session", "Due sessions, by what became of them"),
+    "idle.chores": ("chore", "Storage chores that were begun"),
+    "idle.incidents": ("incident", "What kept the worker from its work"),
+}
+
+Attributes = dict[str, AttributeValue | None]
+"""Attributes whose value is None are left out."""
+
+
+def drop_missing(attributes: Attributes) -> dict[str, AttributeValue]:
+    return {name: value for name, value in attributes.items() if value is not None}
+
 
 class Instruments:
     def __init__(self, meter: metrics.Meter) -> None:
-        def histogram(name: str, description: str) -> metrics.Histogram:
-            return meter.create_histogram(
+        self._durations = {
+            name: meter.create_histogram(
                 f"cutbank.{name}",
                 unit="s",
                 description=description,
                 explicit_bucket_boundaries_advisory=DURATION_BOUNDS_S,
             )
-
-        def counter(name: str, unit: str, description: str) -> metrics.Counter:
-            return meter.create_counter(f"cutbank.{name}", f"{{{unit}}}", description)
-
-        self.compaction_duration = histogram(
-            "compaction.duration", "How long compactions took, their summaries included"
-        )
-        self.tokens_saved = counter(
-            "compaction.tokens_saved", "token", "Tokens by which views became smaller"
-        )
-        self.prepare_duration = histogram(
-            "prepare.duration", "How long agents waited for what to send to their models"
-        )
-        self.summary_duration = histogram(
-            "summary.duration", "How long summarizers took, their retries included"
-        )
-        self.summary_tokens = counter(
-            "summary.tokens", "token", "Tokens that providers reported for summaries"
-        )
-        self.summary_cost = counter(
-            "summary.cost", "USD", "What drafts cost in US dollars, rejected ones included"
-        )
-        self.drafts_rejected = counter(
-            "summary.drafts_rejected", "draft", "Drafts that failed the gate"
-        )
+            for name, description in _DURATIONS.items()
+        }
+        self._counters = {
+            name: meter.create_counter(f"cutbank.{name}", f"{{{unit}}}", description)
+            for name, (unit, description) in _COUNTERS.items()
+        }
         self.idle_due = meter.create_gauge("cutbank.idle.due", "{session}", "Sessions that are due")
         self.idle_next_due = meter.create_gauge(
             "cutbank.idle.next_due", "s", "Time from the last look until the next session is due"
         )
-        self.idle_looks = counter("idle.looks", "look", "Looks at what is due")
         self.idle_running = meter.create_up_down_counter(
             "cutbank.idle.running", "{session}", "Sessions that workers are at"
         )
-        self.idle_sessions = counter(
-            "idle.sessions", "session", "Due sessions, by what became of them"
-        )
-        self.idle_chores = counter("idle.chores", "chore", "Storage chores that were begun")
-        self.idle_incidents = counter(
-            "idle.incidents", "incident", "What kept the worker from its work"
-        )
+
+    def measure(self, name: str, seconds: float, attributes: Attributes) -> None:
+        self._durations[name].record(seconds, drop_missing(attributes))
+
+    def count(self, name: str, amount: float, attributes: Attributes) -> None:
+        self._counters[name].add(amount, drop_missing(attributes))
 
 
 def get_instruments() -> Instruments:
@@ -128,29 +132,29 @@ def measure_wait(loop: CompactingLoop) -> Iterator[None]:
     finally:
         with log_errors("an agent's wait"):
             took = monotonic() - began
-            get_instruments().prepare_duration.record(took, {"cutbank.prepare.outcome": outcome})
+            get_instruments().measure(
+                "prepare.duration", took, {"cutbank.prepare.outcome": outcome}
+            )
 
 
 def record_worker_metrics(notice: WorkerNotice) -> None:
-    with log_errors("an idle worker"):
-        _record_worker_metrics(get_instruments(), notice)
-
-
-def _record_worker_metrics(meters: Instruments, notice: WorkerNotice) -> None:
     about = notice.about
-    if notice.due is not None:
-        meters.idle_due.set(notice.due)
-    if about is NoticeKind.LOOKED:
-        meters.idle_looks.add(1)
-        if notice.next_at is not None:
-            meters.idle_next_due.set(max((notice.next_at - notice.at).total_seconds(), 0.0))
-    if about is NoticeKind.BEGAN:
-        meters.idle_running.add(1)
-    if result := TASK_RESULTS.get(about):
-        meters.idle_running.add(-1)
-        meters.idle_sessions.add(1, {"cutbank.idle.outcome": result})
-    if result := MAINTENANCE_RESULTS.get(about):
-        chore = notice.chore or "unknown"
-        meters.idle_chores.add(1, {"cutbank.idle.outcome": result, "cutbank.idle.chore": chore})
-    if about in INCIDENT_NOTICES:
-        meters.idle_incidents.add(1, {"cutbank.idle.incident": about.value})
+    with log_errors("an idle worker"):
+        meters = get_instruments()
+        if notice.due is not None:
+            meters.idle_due.set(notice.due)
+        if about is NoticeKind.LOOKED:
+            meters.count("idle.looks", 1, {})
+            if notice.next_at is not None:
+                meters.idle_next_due.set(max((notice.next_at - notice.at).total_seconds(), 0.0))
+        if about is NoticeKind.BEGAN:
+            meters.idle_running.add(1)
+        if result := TASK_RESULTS.get(about):
+            meters.idle_running.add(-1)
+            meters.count("idle.sessions", 1, {"cutbank.idle.outcome": result})
+        if result := MAINTENANCE_RESULTS.get(about):
+            chore = notice.chore or "unknown"
+            which: Attributes = {"cutbank.idle.outcome": result, "cutbank.idle.chore": chore}
+            meters.count("idle.chores", 1, which)
+        if about in INCIDENT_NOTICES:
+            meters.count("idle.incidents", 1, {"cutbank.idle.incident": about.value})

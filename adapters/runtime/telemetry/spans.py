@@ -1,13 +1,12 @@
 """Traces a compaction as a span, with a child span for each summarizer and the costs of drafts."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
 from time import monotonic
 from types import TracebackType
 from typing import Self
 
 from opentelemetry import context, trace
 from opentelemetry.trace import Status, StatusCode
-from opentelemetry.util.types import AttributeValue
 
 from ....domain.errors import (
     CompactionCancelledError,
@@ -18,14 +17,11 @@ from ....domain.errors import (
     StalePlanError,
 )
 from ....domain.hooks import CompactionEvent, CompactionEventKind
+from ....domain.session_events import Usage
 from ...storage.view_reader import ViewReader
 from ..compaction.options import CompactionRequest
-from ..compaction.outcome import CompactionObserver, CompactionOutcome
-from .metrics import Instruments, get_instruments, get_tracer, log_errors
-
-Attributes = dict[str, AttributeValue | None]
-"""Attributes whose value is None are left out."""
-
+from ..compaction.outcome import CompactionOutcome
+from .metrics import Attributes, drop_missing, get_instruments, get_tracer, log_errors
 
 _RESULT_BY_ERROR: dict[type[BaseException], str] = {
     NothingToCompactError: "nothing_to_gain",
@@ -41,101 +37,84 @@ USAGE_TOKEN_KINDS = {"gen_ai.usage.input_tokens": "input", "gen_ai.usage.output_
 """The attributes that add up to all tokens; the others are parts of these."""
 
 
-class CurrentSpan:
+class TimedSpan:
     """A span that is current in its thread until it ends; of an error it records only the type.
 
     Messages and tracebacks may contain session content and are left out.
     """
 
-    def __init__(self, tracer: trace.Tracer, name: str, attributes: Attributes) -> None:
-        self._span = tracer.start_span(name, attributes=drop_missing(attributes))
-        self._token = context.attach(trace.set_span_in_context(self._span))
+    def __init__(self, name: str, attributes: Attributes) -> None:
+        self.instruments = get_instruments()
+        self.span = get_tracer().start_span(name, attributes=drop_missing(attributes))
+        self._token = context.attach(trace.set_span_in_context(self.span))
         self._began = monotonic()
 
     def add(self, attributes: Attributes) -> None:
-        self._span.set_attributes(drop_missing(attributes))
+        self.span.set_attributes(drop_missing(attributes))
 
-    def note(self, event: str, attributes: Attributes) -> None:
-        self._span.add_event(event, drop_missing(attributes))
-
-    @property
-    def seconds(self) -> float:
-        return monotonic() - self._began
-
-    def end(self, error: str | None = None) -> None:
-        context.detach(self._token)
-        if error is not None:
-            self._span.set_status(Status(StatusCode.ERROR))
-            self._span.set_attribute("error.type", error)
-        self._span.end()
-
-
-def drop_missing(attributes: Attributes) -> Mapping[str, AttributeValue]:
-    return {name: value for name, value in attributes.items() if value is not None}
+    def end(self, duration: str, about: Attributes, error: str | None) -> None:
+        """End the span and measure it; `about` are the attributes of the metric `duration`."""
+        try:
+            # While the span is current, so that exemplars link to it.
+            self.instruments.measure(duration, monotonic() - self._began, about)
+        finally:
+            context.detach(self._token)
+            if error is not None:
+                self.span.set_status(Status(StatusCode.ERROR))
+                self.span.set_attribute("error.type", error)
+            self.span.end()
 
 
 class SummarySpan:
     """The span from a summarizer's first request to the end of its turn."""
 
-    def __init__(
-        self, tracer: trace.Tracer, instruments: Instruments, summarizer: str | None
-    ) -> None:
-        self._instruments = instruments
+    def __init__(self, summarizer: str | None) -> None:
         self._who: Attributes = {"cutbank.summariser": summarizer}
-        self._span = CurrentSpan(tracer, "cutbank.summarise", self._who)
+        self._span = TimedSpan("cutbank.summarise", self._who)
         self._outcome = "cancelled"
         self._error: str | None = None
         self._cost = 0.0
-        self._tokens: dict[str, int] = {}
+        self._tokens = Counter[str]()
 
-    def reject(self, event: CompactionEvent) -> None:
-        """Note a draft that failed the gate, by its rule, or a summarizer that failed."""
-        self._add_draft(event)
-        if event.rule is None:
-            self._outcome, self._error = "failed", event.error or "failed"
-            return
-        self._outcome, self._error = "rejected", event.rule
-        rule: Attributes = {"cutbank.rule": event.rule}
-        self._span.note("cutbank.draft_rejected", rule | {"cutbank.cost": event.cost_usd})
-        self._instruments.drafts_rejected.add(1, drop_missing(self._who | rule))
+    def note_draft(self, event: CompactionEvent) -> None:
+        """Note a draft that was accepted or failed the gate, or a summarizer that failed.
 
-    def accept(self, event: CompactionEvent) -> None:
-        self._add_draft(event)
-        self._outcome, self._error = "accepted", None
-
-    def cancel(self) -> None:
-        self._outcome, self._error = "cancelled", None
-
-    def end(self) -> None:
-        outcome: Attributes = {"cutbank.summary.outcome": self._outcome}
-        self._span.add(outcome | self._tokens | {"cutbank.cost": self._cost or None})
-        try:
-            # While the span is current, so that exemplars link to it.
-            self._instruments.summary_duration.record(
-                self._span.seconds, drop_missing(self._who | outcome)
-            )
-        finally:
-            self._span.end(self._error)
-
-    def _add_draft(self, event: CompactionEvent) -> None:
-        """Add up what a draft took: each is paid for, accepted or not."""
+        What a draft took is added up: each is paid for, accepted or not.
+        """
+        instruments = self._span.instruments
         model: Attributes = {"gen_ai.response.model": event.model}
         self._span.add(model)
-        which = drop_missing(self._who | model)
         if event.cost_usd is not None:
             self._cost += event.cost_usd
-            self._instruments.summary_cost.add(event.cost_usd, which)
-        for name, tokens in _usage_attributes(event):
-            self._tokens[name] = self._tokens.get(name, 0) + tokens
+            instruments.count("summary.cost", event.cost_usd, self._who | model)
+        for name, tokens in _list_usage(event.usage).items():
+            self._tokens[name] += tokens
             if kind := USAGE_TOKEN_KINDS.get(name):
-                self._instruments.summary_tokens.add(tokens, {**which, "gen_ai.token.type": kind})
+                which = self._who | model | {"gen_ai.token.type": kind}
+                instruments.count("summary.tokens", tokens, which)
+        if event.moment is CompactionEventKind.SUMMARIZED:
+            self._outcome, self._error = "accepted", None
+        elif event.rule is None:
+            self._outcome, self._error = "failed", event.error or "failed"
+        else:
+            self._outcome, self._error = "rejected", event.rule
+            rule: Attributes = {"cutbank.rule": event.rule}
+            about = drop_missing(rule | {"cutbank.cost": event.cost_usd})
+            self._span.span.add_event("cutbank.draft_rejected", about)
+            instruments.count("summary.drafts_rejected", 1, self._who | rule)
+
+    def end(self, *, is_cancelled: bool = False) -> None:
+        if is_cancelled:
+            self._outcome, self._error = "cancelled", None
+        outcome: Attributes = {"cutbank.summary.outcome": self._outcome}
+        self._span.add(outcome | dict(self._tokens) | {"cutbank.cost": self._cost or None})
+        self._span.end("summary.duration", self._who | outcome, self._error)
 
 
-def _usage_attributes(event: CompactionEvent) -> Iterator[tuple[str, int]]:
-    """Yield the reported usage, under the names of the semantic conventions for GenAI."""
-    usage = event.usage
+def _list_usage(usage: Usage | None) -> dict[str, int]:
+    """Return the reported usage, under the names of the semantic conventions for GenAI."""
     if usage is None:
-        return
+        return {}
     reported = {
         "gen_ai.usage.input_tokens": usage.context,  # including cached tokens
         "gen_ai.usage.cache_read.input_tokens": usage.cache_read,
@@ -143,20 +122,19 @@ def _usage_attributes(event: CompactionEvent) -> Iterator[tuple[str, int]]:
         "gen_ai.usage.output_tokens": usage.output,
         "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
     }
-    for name, tokens in reported.items():
-        if tokens is not None:
-            yield name, tokens
+    return {name: tokens for name, tokens in reported.items() if tokens is not None}
 
 
-class CompactionTelemetry(CompactionObserver):
-    """The span and the metrics of one compaction.
+class CompactionTelemetry:
+    """The span and the metrics of one compaction, which is called with each of its events.
 
-    Its spans are current in the compacting thread while they last, so that spans of hooks and
-    providers' clients become their children.
+    Listeners only hear of compactions that have a plan, and not always of the end; this sees each
+    one whole, and never raises. Its spans are current in the compacting thread while they last, so
+    that spans of hooks and providers' clients become their children.
     """
 
     def __init__(self, reader: ViewReader, request: CompactionRequest) -> None:
-        self._request = request
+        self._is_served = request.activate
         self._reason: Attributes = {
             "cutbank.trigger": request.trigger.value,
             "cutbank.policy": request.policy.name,
@@ -169,14 +147,12 @@ class CompactionTelemetry(CompactionObserver):
         }
         self._result = "failed"
         self._was_planned = self._was_recorded = False
-        self._span: CurrentSpan | None = None
+        self._span: TimedSpan | None = None
         self._summary: SummarySpan | None = None
 
     def __enter__(self) -> Self:
         with log_errors("a compaction"):
-            self._instruments = get_instruments()
-            self._tracer = get_tracer()
-            self._span = CurrentSpan(self._tracer, "cutbank.compact", self._reason | self._session)
+            self._span = TimedSpan("cutbank.compact", self._reason | self._session)
         return self
 
     def __exit__(
@@ -187,9 +163,7 @@ class CompactionTelemetry(CompactionObserver):
     ) -> None:
         if self._span is None:
             return
-        if self._summary:
-            self._summary.cancel()
-        self._end_summary()
+        self._end_summary(is_cancelled=True)
         with log_errors("a compaction"):
             wrong = None
             if kind is not None:
@@ -197,29 +171,24 @@ class CompactionTelemetry(CompactionObserver):
                 wrong = kind.__qualname__ if self._result == "failed" else None
             result: Attributes = {"cutbank.compaction.outcome": self._result}
             self._span.add(result)
-            try:
-                # While the span is current, so that exemplars link to it.
-                duration = self._instruments.compaction_duration
-                duration.record(self._span.seconds, drop_missing(self._reason | result))
-            finally:
-                self._span.end(wrong)
+            self._span.end("compaction.duration", self._reason | result, wrong)
 
-    def __call__(self, happening: CompactionEvent) -> None:
+    def __call__(self, event: CompactionEvent) -> None:
         if self._span is None:
             return
-        with log_errors(f"{happening.moment} of a compaction"):
-            self._record_event(self._span, happening)
+        with log_errors(f"{event.moment} of a compaction"):
+            self._record_event(self._span, event)
 
     def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
         if self._was_recorded:
-            self._result = "compacted" if self._request.activate else "prepared"
+            self._result = "compacted" if self._is_served else "prepared"
         elif outcome.compacted:
             self._result = "done_before"  # by an earlier run with the same idempotency key
         else:
             self._result = "overtaken" if self._was_planned else "no_need"
         return outcome
 
-    def _record_event(self, span: CurrentSpan, event: CompactionEvent) -> None:
+    def _record_event(self, span: TimedSpan, event: CompactionEvent) -> None:
         before, after = event.before, event.after
         match event.moment:
             case CompactionEventKind.PRE_COMPACT if before:
@@ -228,11 +197,11 @@ class CompactionTelemetry(CompactionObserver):
                 span.add(counts | {"cutbank.blocks.before": before.blocks})
             case CompactionEventKind.SUMMARIZING:
                 self._end_summary()
-                self._summary = SummarySpan(self._tracer, self._instruments, event.summarizer)
+                self._summary = SummarySpan(event.summarizer)
             case CompactionEventKind.REJECTED if self._summary:
-                self._summary.reject(event)
+                self._summary.note_draft(event)
             case CompactionEventKind.SUMMARIZED if self._summary:
-                self._summary.accept(event)
+                self._summary.note_draft(event)
                 self._end_summary()
             case CompactionEventKind.RECORDED if before and after:
                 self._was_recorded = True
@@ -245,15 +214,15 @@ class CompactionTelemetry(CompactionObserver):
                     }
                 )
                 saved = max(before.tokens - after.tokens, 0)
-                self._instruments.tokens_saved.add(saved, drop_missing(self._reason))
+                span.instruments.count("compaction.tokens_saved", saved, self._reason)
             case _:
                 pass
 
-    def _end_summary(self) -> None:
+    def _end_summary(self, *, is_cancelled: bool = False) -> None:
         if (summary := self._summary) is not None:
             self._summary = None
             with log_errors("a summarizer"):
-                summary.end()
+                summary.end(is_cancelled=is_cancelled)
 
 
 def _find_result(kind: type[BaseException]) -> str:

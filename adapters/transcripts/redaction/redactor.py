@@ -62,10 +62,6 @@ class Redactor:
         finally:
             self._place = None
 
-    def redact_text(self, text: str) -> str:
-        """Return a text without its secrets, without recording them."""
-        return self._redact_plain_text(text)
-
     def _redact_value(self, value: Any, depth: int) -> Any:
         match value:
             case str():
@@ -83,7 +79,7 @@ class Redactor:
         made: dict[str, Any] = {}
         changed = False
         for key, item in value.items():
-            named = self._redact_plain_text(key)
+            named = self.redact_text(key)
             told = self._redact_field(key, item, depth)
             changed |= named is not key or told is not item
             made[named] = told
@@ -95,7 +91,7 @@ class Redactor:
                 return item
             if _SECRET_FIELDS.search(key):
                 named = f"{key}: {item}"
-                told = self._redact_plain_text(named)
+                told = self.redact_text(named)
                 return told.removeprefix(f"{key}: ") if told is not named else item
         return self._redact_value(item, depth)
 
@@ -106,13 +102,14 @@ class Redactor:
             try:
                 inner = json.loads(text)
             except (ValueError, RecursionError):
-                return self._redact_plain_text(text)
+                return self.redact_text(text)
             if isinstance(inner, dict | list):
                 told = self._redact_value(inner, depth + 1)
                 return text if told is inner else json.dumps(told, ensure_ascii=False)
-        return self._redact_plain_text(text)
+        return self.redact_text(text)
 
-    def _redact_plain_text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
+        """Return a text without its secrets; they are recorded only during a call."""
         if len(text) < _MIN_SECRET_CHARACTERS:
             return text
         # A word search is nearly free, and saves most texts from the patterns.

@@ -29,21 +29,21 @@ class SecretKind:
 
 
 DETECT_SECRETS_KINDS = (
-    # Module, class, indexes of its patterns, and words that all secrets hold.
-    ("artifactory", "ArtifactoryDetector", (0,), ("AKC",)),
-    ("aws", "AWSKeyDetector", (0,), ("A3T", "ABIA", "ACCA", "AKIA", "ASIA")),
-    ("azure_storage_key", "AzureStorageKeyDetector", (0,), ("AccountKey=",)),
-    ("discord", "DiscordBotTokenDetector", (0,), (".",)),
-    ("github_token", "GitHubTokenDetector", (0,), ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
-    ("gitlab_token", "GitLabTokenDetector", tuple(range(7)), ("gl", "GR1348941")),
-    ("mailchimp", "MailchimpDetector", (0,), ("-us",)),
-    ("pypi_token", "PypiTokenDetector", (0, 1), ("pypi-",)),
-    ("sendgrid", "SendGridDetector", (0,), ("SG.",)),
-    ("slack", "SlackDetector", (0, 1), ("xox", "XOX", "hooks.slack.com")),
-    ("square_oauth", "SquareOAuthDetector", (0,), ("sq0csp-",)),
-    ("stripe", "StripeDetector", (0,), ("k_live_",)),
-    ("telegram_token", "TelegramBotTokenDetector", (0,), (":",)),
-    ("twilio", "TwilioKeyDetector", (0, 1), ("AC", "SK")),
+    # Module, class, indexes of its patterns, and words of which all secrets hold one.
+    ("artifactory", "ArtifactoryDetector", (0,), "AKC"),
+    ("aws", "AWSKeyDetector", (0,), "A3T ABIA ACCA AKIA ASIA"),
+    ("azure_storage_key", "AzureStorageKeyDetector", (0,), "AccountKey="),
+    ("discord", "DiscordBotTokenDetector", (0,), "."),
+    ("github_token", "GitHubTokenDetector", (0,), "ghp_ gho_ ghu_ ghs_ ghr_"),
+    ("gitlab_token", "GitLabTokenDetector", tuple(range(7)), "gl GR1348941"),
+    ("mailchimp", "MailchimpDetector", (0,), "-us"),
+    ("pypi_token", "PypiTokenDetector", (0, 1), "pypi-"),
+    ("sendgrid", "SendGridDetector", (0,), "SG."),
+    ("slack", "SlackDetector", (0, 1), "xox XOX hooks.slack.com"),
+    ("square_oauth", "SquareOAuthDetector", (0,), "sq0csp-"),
+    ("stripe", "StripeDetector", (0,), "k_live_"),
+    ("telegram_token", "TelegramBotTokenDetector", (0,), ":"),
+    ("twilio", "TwilioKeyDetector", (0, 1), "AC SK"),
 )
 """IBM's and SoftLayer's patterns need no prefix, and find ids."""
 
@@ -132,115 +132,67 @@ _TOKENS = (
 _OPAQUE_VALUE = r"(?=[A-Za-z_~+/=-]{0,80}[0-9])[A-Za-z0-9_~+/=-]{16,}"
 """Looks like a key, not like the name of a variable that holds one."""
 
-_NAMED_SECRETS = (
-    # Name, words of which a text must hold one, the name of such a secret, and its value.
-    ("API Key Header", ("-key", "-Key", "-KEY"), r"\b(?:x-|xi-|x-goog-)?api-key", _OPAQUE_VALUE),
-    (
-        "Auth Token Header",
-        ("-token", "-Token", "-TOKEN"),
-        r"\b(?:x-auth|x-vault|x-gitlab|private|job)-token",
-        _OPAQUE_VALUE,
-    ),
-    ("AWS Secret Key", ("ey", "EY"), r"secret_?access_?key", r"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"),
-    ("AWS Session Token", ("oken", "OKEN"), r"session_?token", r"[A-Za-z0-9/+]{100,}={0,2}"),
-    ("Azure Shared Access Key", ("AccessKey",), r"SharedAccessKey", r"[A-Za-z0-9+/]{43,}={0,2}"),
-    (
-        "Database Password",
-        ("PGPASSWORD", "MYSQL_PWD", "REDISCLI_AUTH"),
-        r"PGPASSWORD|MYSQL_PWD|REDISCLI_AUTH",
-        r"[^\s'\"\\$<>{}]{3,200}",
-    ),
-    ("NPM Token", ("_auth",), r"_auth(?:Token)?", _OPAQUE_VALUE),
-)
 
-_SHAPED_SECRETS = (
-    # Name, words of which a text must hold one, the pattern, and the group of the secret.
-    (
-        "Authorization Header",
-        ("uthorization", "UTHORIZATION"),
-        (
-            r"(?i:authorization)\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?"
-            r"(?i:bearer|basic|token|apikey|ssws|bot) ([A-Za-z0-9._~+/=-]{16,})"
-        ),
-        1,
+def _make_assignment(names: str, value: str = _OPAQUE_VALUE) -> str:
+    """Return the pattern of a value after one of the names, as in a header or a setting."""
+    return rf"(?i:{names})\\?[\"']?\s{{0,3}}[:=,]\s{{0,3}}\\?[\"']?({value})"
+
+
+_SHAPES = {
+    ("API Key Header", "-key -Key -KEY"): _make_assignment(r"\b(?:x-|xi-|x-goog-)?api-key"),
+    ("Auth Token Header", "-token -Token -TOKEN"): (
+        _make_assignment(r"\b(?:x-auth|x-vault|x-gitlab|private|job)-token")
     ),
-    ("Azure Client Secret", ("8Q~",), r"(?<![\w~.-])[\w~.-]{3}8Q~[\w~.-]{31,34}", 0),
-    ("Azure DevOps Token", ("AZDO",), r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", 0),
-    (
-        "Azure Shared Access Signature",
-        ("sig=",),
-        r"[?&;]sig=([A-Za-z0-9%+/]{40,}(?:=|%3D){0,2})",
-        1,
+    ("AWS Secret Key", "ey EY"): (
+        _make_assignment("secret_?access_?key", "[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])")
     ),
-    (
-        "Basic Auth Credentials",
-        ("://",),
-        r"://[^\s/:@'\"<>{}$*%]{0,99}:([^\s/@'\"<>{}$*%\\]{3,200})@",
-        1,
+    ("AWS Session Token", "oken OKEN"): _make_assignment(
+        "session_?token", "[A-Za-z0-9/+]{100,}={0,2}"
     ),
-    (
-        "Basic Auth Credentials",
-        ("curl",),
-        r"\bcurl [^\n]{0,200}?(?:-u|--user)[ =]?['\"]?[^\s:'\"$]{1,64}:([^\s'\"$]{3,200})",
-        1,
+    ("Azure Shared Access Key", "AccessKey"): (
+        _make_assignment("SharedAccessKey", "[A-Za-z0-9+/]{43,}={0,2}")
     ),
-    (
-        "Basic Auth Credentials",
-        ("machine ",),
-        r"\bmachine \S{1,99}\s{1,9}login \S{1,99}\s{1,9}password (\S{3,200})",
-        1,
+    ("Database Password", "PGPASSWORD MYSQL_PWD REDISCLI_AUTH"): (
+        _make_assignment("PGPASSWORD|MYSQL_PWD|REDISCLI_AUTH", r"[^\s'\"\\$<>{}]{3,200}")
     ),
-    ("Discord Webhook", ("/api/webhooks/",), r"/api/webhooks/[0-9]{17,20}/([A-Za-z0-9_-]{60,})", 1),
-    (
-        "JSON Web Token",
-        (".eyJ",),
-        r"eyJ[A-Za-z0-9_-]{10,4000}\.eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,4000}",
-        0,
+    ("NPM Token", "_auth"): _make_assignment("_auth(?:Token)?"),
+    ("Authorization Header", "uthorization UTHORIZATION"): (
+        r"(?i:authorization)\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?"
+        r"(?i:bearer|basic|token|apikey|ssws|bot) ([A-Za-z0-9._~+/=-]{16,})"
     ),
-    (
-        "Microsoft Teams Webhook",
-        ("webhook.office.com",),
-        r"webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{80,})",
-        1,
+    ("Azure Client Secret", "8Q~"): r"(?<![\w~.-])[\w~.-]{3}8Q~[\w~.-]{31,34}",
+    ("Azure DevOps Token", "AZDO"): r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}",
+    ("Azure Shared Access Signature", "sig="): r"[?&;]sig=([A-Za-z0-9%+/]{40,}(?:=|%3D){0,2})",
+    ("Basic Auth Credentials", "://"): (
+        r"://[^\s/:@'\"<>{}$*%]{0,99}:([^\s/@'\"<>{}$*%\\]{3,200})@"
     ),
-    (
-        "PayPal Token",
-        ("access_token$production$",),
-        r"access_token\$production\$[0-9a-z]{16}\$[0-9a-f]{32}",
-        0,
+    ("Basic Auth Credentials", "curl"): (
+        r"\bcurl [^\n]{0,200}?(?:-u|--user)[ =]?['\"]?[^\s:'\"$]{1,64}:([^\s'\"$]{3,200})"
     ),
-    ("Plaid Token", ("access-production-",), r"access-production-[0-9a-f]{8}-[0-9a-f-]{27}", 0),
-    (
-        "Private Key",
-        ("PRIVATE KEY",),
+    ("Basic Auth Credentials", "machine"): (
+        r"\bmachine \S{1,99}\s{1,9}login \S{1,99}\s{1,9}password (\S{3,200})"
+    ),
+    ("Discord Webhook", "/api/webhooks/"): r"/api/webhooks/[0-9]{17,20}/([A-Za-z0-9_-]{60,})",
+    ("JSON Web Token", ".eyJ"): (
+        r"eyJ[A-Za-z0-9_-]{10,4000}\.eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,4000}"
+    ),
+    ("Microsoft Teams Webhook", "webhook.office.com"): (
+        r"webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{80,})"
+    ),
+    ("PayPal Token", "access_token$production$"): (
+        r"access_token\$production\$[0-9a-z]{16}\$[0-9a-f]{32}"
+    ),
+    ("Plaid Token", "access-production-"): r"access-production-[0-9a-f]{8}-[0-9a-f-]{27}",
+    ("Private Key", "PRIVATE"): (
         # Up to its end, or up to where it was cut off.
-        (
-            r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-            rf"(?:[\s\S]{{0,16000}}?{_KEY_END}|(?:(?:\s|\\[nr]|[0-9]{{1,6}}[\t→]){{0,40}}"
-            r"[A-Za-z0-9+/=]{16,}){1,400})"
-        ),
-        0,
+        r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        rf"(?:[\s\S]{{0,16000}}?{_KEY_END}|(?:(?:\s|\\[nr]|[0-9]{{1,6}}[\t→]){{0,40}}"
+        r"[A-Za-z0-9+/=]{16,}){1,400})"
     ),
-    ("Terraform Token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}", 0),
-    (
-        "URL Token",
-        ("key=", "oken="),
-        rf"[?&](?:api_?key|access_token|auth_token)=({_OPAQUE_VALUE})",
-        1,
-    ),
-)
-
-
-def _list_own() -> Iterator[SecretKind]:
-    for name, beginnings, rest in _TOKENS:
-        begins = tuple(beginnings.split())
-        pattern = rf"(?:{'|'.join(map(re.escape, begins))}){rest}"
-        yield SecretKind(name, begins, re.compile(pattern))
-    for name, hints, names, secret in _NAMED_SECRETS:
-        pattern = rf"(?i:{names})\\?[\"']?\s{{0,3}}[:=,]\s{{0,3}}\\?[\"']?({secret})"
-        yield SecretKind(name, hints, re.compile(pattern), 1)
-    for name, hints, pattern, group in _SHAPED_SECRETS:
-        yield SecretKind(name, hints, re.compile(pattern), group)
+    ("Terraform Token", ".atlasv1."): r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}",
+    ("URL Token", "key= oken="): rf"[?&](?:api_?key|access_token|auth_token)=({_OPAQUE_VALUE})",
+}
+"""The patterns by name and words of which a text must hold one; a group, if any, is the secret."""
 
 
 @cache
@@ -250,8 +202,18 @@ def list_secret_kinds() -> tuple[SecretKind, ...]:
     return (*own, *_list_detect_secrets())
 
 
+def _list_own() -> Iterator[SecretKind]:
+    for name, prefixes, rest in _TOKENS:
+        begins = tuple(prefixes.split())
+        pattern = re.compile(rf"(?:{'|'.join(map(re.escape, begins))}){rest}")
+        yield SecretKind(name, begins, pattern)
+    for (name, words), shape in _SHAPES.items():
+        pattern = re.compile(shape)
+        yield SecretKind(name, tuple(words.split()), pattern, pattern.groups)
+
+
 def _list_detect_secrets() -> Iterator[SecretKind]:
-    for module, name, patterns, hints in DETECT_SECRETS_KINDS:
+    for module, name, patterns, words in DETECT_SECRETS_KINDS:
         try:
             detector = getattr(import_module(f"detect_secrets.plugins.{module}"), name)
         except ModuleNotFoundError:
@@ -260,4 +222,4 @@ def _list_detect_secrets() -> Iterator[SecretKind]:
             ) from None
         every = tuple(detector.denylist)
         for number in patterns:
-            yield SecretKind(detector.secret_type, hints, every[number])
+            yield SecretKind(detector.secret_type, tuple(words.split()), every[number])

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from cutbank.adapters.runtime.compaction import hook_process
 from cutbank.adapters.runtime.compaction.hook_commands import HookCommand, to_hook_input
-from cutbank.adapters.runtime.compaction.hook_process import HookProcess
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto, ViewStats
 from cutbank.domain.session_events import Usage
@@ -54,13 +54,13 @@ def program(tmp_path: Path) -> Program:
 def _nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test may leave a program that nobody waited for, or an open stream."""
     started: list[subprocess.Popen[bytes]] = []
-    start = HookProcess._start
+    start = hook_process._start
 
-    def noted(process: HookProcess) -> subprocess.Popen[bytes]:
-        started.append(start(process))
+    def noted(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
+        started.append(start(command))
         return started[-1]
 
-    monkeypatch.setattr(HookProcess, "_start", noted)
+    monkeypatch.setattr(hook_process, "_start", noted)
     yield
     for process in started:
         assert process.returncode is not None

@@ -102,6 +102,7 @@ def test_what_fails_is_tried_again_with_pauses_then_given_up_and_told_with_its_r
     assert [notice.next_at is None for notice in said] == [False, False, True]
     first, second = (b.at - a.at for a, b in pairwise(idle.told.about(NoticeKind.BEGAN)))
     pause = timedelta(seconds=RULES.backoff_s)
+    assert [round((one.next_at - one.at) / pause) for one in said if one.next_at] == [1, 2]
     assert pause <= first < 2 * pause <= second < 3 * pause
     assert len(recorded(idle.session, CompactionFailed)) == 3
     assert len(recorded(idle.session, CompactionRequested)) == requests

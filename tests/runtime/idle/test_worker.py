@@ -122,7 +122,7 @@ def test_chores_are_done_where_no_session_is_due_and_hours_are_not_quiet(idle: I
     (done,) = idle.told.about(NoticeKind.CHORE_DONE)
     assert (done.chore, done.next_at) == ("sweep", upkeep.due)
     (failed,) = idle.told.about(NoticeKind.CHORE_FAILED)
-    assert (failed.chore, failed.reason) == ("mend", "no thread")
+    assert (failed.chore, failed.reason, failed.next_at) == ("mend", "no thread", upkeep.due)
 
 
 @pytest.mark.parametrize(("rest", "is_cold"), [(REST, False), (3_600 + REST, True)])
@@ -146,6 +146,7 @@ LONG = replace(RULES, idle_time_s=3_000)
 
 def test_nothing_that_a_worker_asks_reads_a_whole_table(idle: Idle) -> None:
     talk(idle.store.session("due"))
+    talk(idle.store.session("due as well", namespace="another"))
     idle.worker()
     idle.pass_time(600)
     models = idle.store.read_models
@@ -155,8 +156,8 @@ def test_nothing_that_a_worker_asks_reads_a_whole_table(idle: Idle) -> None:
 
     connection = models.file.reader.conn
     connection.set_trace_callback(asked.append)
-    (due,) = sessions.find_due(idle.clock.now, 4)
-    assert sessions.count_due(idle.clock.now) == 1
+    (due,) = sessions.find_due(idle.clock.now, 1)
+    assert sessions.count_due(idle.clock.now) == 2
     assert sessions.find_next_due(idle.clock.now - timedelta(hours=1)) == due.due_at
     sessions.find_model(due)
     sessions.read_session_spend(due)
@@ -242,8 +243,9 @@ def test_who_has_met_others_begins_somewhere_else_until_nothing_is_due(
     monkeypatch.setattr(worker_module, "shuffle", list.reverse)  # in place of the lot
     worker.listeners.append(faster)
     talk_in("first", "second", "third")
-    for _ in range(4):
+    for looks in range(1, 5):
         look(worker)
+        assert len(idle.told.about(NoticeKind.BEGAN)) <= looks
     assert idle.told.keys(NoticeKind.PASSED_OVER) == ["first"]
     assert idle.told.keys(NoticeKind.DONE) == ["third", "second"]
 

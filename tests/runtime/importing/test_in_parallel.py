@@ -47,14 +47,14 @@ def make_deadly(monkeypatch: pytest.MonkeyPatch, folder: Path, words: str) -> Pa
     """Make workers do this to the file that is returned, in place of importing it."""
     script = f"""
 import os, signal
-from cutbank.adapters.runtime.importing import file_import
+from cutbank.adapters.runtime.importing import import_pool
 from cutbank.domain.errors import StorageError
-run = file_import.FileImport.run
-def instead(self):
-    if self.file.path.stem == "deadly":
+run = import_pool.import_file
+def instead(store, options, file, *rest):
+    if file.path.stem == "deadly":
         {words}
-    return run(self)
-file_import.FileImport.run = instead
+    return run(store, options, file, *rest)
+import_pool.import_file = instead
 """
     # Each worker is a new interpreter, which loads this module first.
     (folder.parent / "sitecustomize.py").write_text(script)

@@ -29,6 +29,7 @@ from cutbank.domain.errors import (
     LeaseHeldError,
     LeaseLostError,
     NothingToCompactError,
+    StalePlanError,
     StorageError,
 )
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto
@@ -298,9 +299,11 @@ def test_workers_that_hold_and_lose_a_lease_say_so(
 
     with pytest.raises(LeaseLostError):
         talk.log.compactor().compact(order("first", Scripted([others_look_twice])))
+    with pytest.raises(StalePlanError):
+        talk.log.compactor().compact(replace(order("late"), found_at=0))
 
     outcomes = [one["cutbank.compaction.outcome"] for one in seen.named("cutbank.compact")]
-    assert outcomes == ["lease_lost", "lease_held", "compacted"]
+    assert outcomes == ["lease_lost", "lease_held", "compacted", "overtaken"]
     assert set(status(seen)) == {StatusCode.UNSET}
     # It was paid for, whoever has no use for it.
     assert seen.named("cutbank.summarise")[0]["cutbank.cost"] == 0.002
