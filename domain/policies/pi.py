@@ -15,7 +15,14 @@ from ..item import Item, get_place
 from ..messages import Role, find_message_end, find_message_start, find_role
 from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index
-from .policy import NEVER_FIRES, check_settings, setting, write_reserve_reason
+from .policy import (
+    NEVER_FIRES,
+    check_settings,
+    choice_setting,
+    setting,
+    token_setting,
+    write_reserve_reason,
+)
 
 
 @dataclass(frozen=True)
@@ -39,23 +46,19 @@ class Pi:
     }
 
     enabled: bool = setting(True, help="compact unasked, past the threshold")
-    reserve_tokens: int = setting(
-        16_384, unit="tokens", least=0, help="stay free below the limit; the summary fits into it"
+    reserve_tokens: int = token_setting(
+        16_384, help="stay free below the limit; the summary fits into it"
     )
-    keep_tokens: int = setting(
-        20_000, unit="tokens", least=0, help="of the newest stay word for word"
-    )
-    fires_at: str = setting(">", among=(">", ">="), help="than the limit less the reserve")
-    unit: str = setting(SizeUnit.RECKONED.value, among=SizeUnit, help="what sizes are counted in")
-    rounding: str = setting(
-        Rounding.UP.value, among=Rounding, help="of a message's size, but for reckoned ones"
-    )
+    keep_tokens: int = token_setting(20_000, help="of the newest stay word for word")
+    fires_at: str = choice_setting(">", ">=", help="than the limit less the reserve")
+    unit: str = choice_setting(SizeUnit.RECKONED, help="what sizes are counted in")
+    rounding: str = choice_setting(Rounding.UP, help="of a message's size, but for reckoned ones")
     image_chars: int = setting(
         4_800, unit="characters", least=0, help="of an image in a tool result, unless reckoned"
     )
-    begins: str = setting(
+    begins: str = choice_setting(
         "kept-window",
-        among=("kept-window", "last-boundary"),
+        "last-boundary",
         help="what may leave: all of the kept window, or what came since the last boundary only",
     )
     fits_limit: bool = setting(

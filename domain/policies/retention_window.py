@@ -19,7 +19,7 @@ from ..item import Item
 from ..messages import Role, find_message_start, find_role, iter_message_spans_back
 from ..summaries.templates import TunacodeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, setting
+from .policy import check_settings, choice_setting, setting, token_setting
 
 _TEMPLATE = TunacodeTemplate()
 _BUDGET, _LATEST, _EITHER = "budget", "latest", "either"
@@ -49,32 +49,23 @@ class RetentionWindow:
         },
     }
 
-    keep_recent_tokens: int = setting(
-        20_000, unit="tokens", least=0, help="of the newest stay word for word, or a little more"
+    keep_recent_tokens: int = token_setting(
+        20_000, help="of the newest stay word for word, or a little more"
     )
-    reserve_tokens: int = setting(
-        16_384,
-        unit="tokens",
-        least=0,
-        help="stay free below the limit, in addition to the kept tokens",
+    reserve_tokens: int = token_setting(
+        16_384, help="stay free below the limit, in addition to the kept tokens"
     )
-    summary_tokens: int = setting(
-        4_096, unit="tokens", least=1, help="the summary may take; the agent's own cap for answers"
+    summary_tokens: int = token_setting(
+        4_096, least=1, help="the summary may take; the agent's own cap for answers"
     )
-    unit: str = setting(
-        SizeUnit.RECKONED.value,
-        among=SizeUnit,
-        help="what messages are measured in, four to a token",
+    unit: str = choice_setting(
+        SizeUnit.RECKONED, help="what messages are measured in, four to a token"
     )
-    rounding: str = setting(
-        Rounding.DOWN.value, among=Rounding, help="what becomes of a part of a token"
+    rounding: str = choice_setting(Rounding.DOWN, help="what becomes of a part of a token")
+    fires_at: str = choice_setting(
+        ">", ">=", help="whether the threshold is passed, or reached, when it fires"
     )
-    fires_at: str = setting(
-        ">", among=(">", ">="), help="whether the threshold is passed, or reached, when it fires"
-    )
-    reached_at: str = setting(
-        ">=", among=(">=", ">"), help="when the newest tokens are enough to keep"
-    )
+    reached_at: str = choice_setting(">=", ">", help="when the newest tokens are enough to keep")
     forced_cut: str = setting(
         _EITHER,
         among=(_BUDGET, _LATEST, _EITHER),
@@ -88,10 +79,8 @@ class RetentionWindow:
     splits_runs: bool = setting(
         True, help="cut inside a run of tools if the blocks kept before it would fire again"
     )
-    on_failure: str = setting(
-        OnFailure.UNCHANGED.value,
-        among=OnFailure,
-        help="what becomes of the compaction where no summary can be had",
+    on_failure: str = choice_setting(
+        OnFailure.UNCHANGED, help="what becomes of the compaction where no summary can be had"
     )
 
     def __post_init__(self) -> None:

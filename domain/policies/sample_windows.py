@@ -6,6 +6,7 @@ The texts of blocks have the size that the blocks claim, so that policies may me
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from uuid import UUID
 
 from ..blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
@@ -63,23 +64,18 @@ class _SampleHistory:
         position = len(self.items) + 1
         self.items.append(Item(position, block, self.turn, tokens, call, **is_))
 
-    def make_window(self, **more: object) -> Window:
+    def make_window(self, limit: int = _LIMIT, trigger: Trigger = Trigger.MANUAL) -> Window:
         in_use = sum(item.tokens for item in self.items) + 100
-        given: dict[str, object] = {"limit": _LIMIT, "in_use": in_use, **more}
         pinned = Ranges.of(item.position for item in self.items if item.is_pinned)
-        return Window(list(self.items), after=len(self.items), pinned=pinned, **given)  # type: ignore[arg-type]
+        items, after = list(self.items), len(self.items)
+        return Window(items, after, limit=limit, trigger=trigger, in_use=in_use, pinned=pinned)
 
 
 def iter_sample_windows() -> Iterator[tuple[str, Window]]:
     """Yield every sample with its description, for each trigger and each context size."""
-    for name, talk in _iter_sample_histories():
-        for limit in _LIMITS:
-            for trigger in Trigger:
-                held = f"a limit of {limit:,}" if limit else "no known limit"
-                yield (
-                    f"{name}, {held}, by {trigger}",
-                    talk.make_window(limit=limit, trigger=trigger),
-                )
+    for (name, talk), limit, trigger in product(_iter_sample_histories(), _LIMITS, Trigger):
+        held = f"a limit of {limit:,}" if limit else "no known limit"
+        yield f"{name}, {held}, by {trigger}", talk.make_window(limit, trigger)
 
 
 def _iter_sample_histories() -> Iterator[tuple[str, _SampleHistory]]:

@@ -16,7 +16,7 @@ from ..ranges import Ranges
 from ..token_estimate import estimate_text
 from ..utilization import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..window import Plan, Window
-from .policy import check_settings, make_setting_error, setting
+from .policy import check_settings, choice_setting, make_setting_error, setting, token_setting
 from .weighed_messages import ProtectionUnit, PruningChoice, WeighedMessages, choose_leaving
 
 _MARGIN_SHARE = 0.10
@@ -74,38 +74,31 @@ class ScoredPruning:
         least=0.05,
         help="from which on more leaves; none is 0.9, or compaction_threshold if that is more",
     )
-    levels_at: str = setting(
-        ">=", among=(">=", ">"), help="whether warning and pruning begin at their share or past it"
+    levels_at: str = choice_setting(
+        ">=", ">", help="whether warning and pruning begin at their share or past it"
     )
-    protects: str = setting(
-        ProtectionUnit.TURNS.value, among=ProtectionUnit, help="what protected_turns counts"
-    )
-    choice: str = setting(
-        PruningChoice.REMOVE_LOWEST.value, among=PruningChoice, help="how what stays is chosen"
-    )
+    protects: str = choice_setting(ProtectionUnit.TURNS, help="what protected_turns counts")
+    choice: str = choice_setting(PruningChoice.REMOVE_LOWEST, help="how what stays is chosen")
     pairs_leave_together: bool = setting(
         True, help="whether a call leaves with its results, or each by its own worth"
     )
     looks_leave_first: bool = setting(
         True, help="whether calls that only read or search leave before all else"
     )
-    reserved_system_tokens: int = setting(
-        4_000, unit="tokens", least=0, help="kept free of what pruning aims for: the system prompt"
+    reserved_system_tokens: int = token_setting(
+        4_000, help="kept free of what pruning aims for: the system prompt"
     )
-    reserved_response_tokens: int = setting(
-        8_192, unit="tokens", least=0, help="kept free of what pruning aims for: the next answer"
+    reserved_response_tokens: int = token_setting(
+        8_192, help="kept free of what pruning aims for: the next answer"
     )
-    unit: str = setting(
-        SizeUnit.RECKONED.value,
-        among=SizeUnit,
+    unit: str = choice_setting(
+        SizeUnit.RECKONED,
         help="how tokens are counted; all but `reckoned` take four characters a token",
     )
-    rounding: str = setting(
-        Rounding.UP.value, among=Rounding, help="of a part of a token, where texts are counted"
+    rounding: str = choice_setting(
+        Rounding.UP, help="of a part of a token, where texts are counted"
     )
-    result_text: str = setting(
-        ResultText.PLAIN.value, among=ResultText, help="how tool results are counted as text"
-    )
+    result_text: str = choice_setting(ResultText.PLAIN, help="how tool results are counted as text")
 
     def __post_init__(self) -> None:
         check_settings(self)
