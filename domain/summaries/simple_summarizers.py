@@ -64,10 +64,6 @@ class NoticeSummarizer:
 _COUNT = re.compile(r"Removed ([\d,]{1,15})\b")
 
 
-MIN_SIZED_TOKENS = 8
-"""Shorter texts could be the same."""
-
-
 @dataclass(frozen=True)
 class SizedSummarizer:
     """A text of about `tokens` tokens that no other summary of the session has."""

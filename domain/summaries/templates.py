@@ -16,7 +16,6 @@ from ..blocks import (
     ToolCall,
     ToolResult,
 )
-from ..compaction_events import Digest
 from ..item import Item
 from ..messages import Message, Role, group_messages
 from .summarizer import Material, SummaryPart, SummaryRequest
@@ -219,8 +218,6 @@ class PiTemplate:
 _PI_LISTS = re.compile(r"(?:\n\n<(read|modified)-files>\n[^<>]*\n</\1-files>)+\Z")
 _PI_RESULT_UNITS = 2_000
 """The UTF-16 units of a tool's answer that the summarizer is shown."""
-_PI_READ_TOOLS, _PI_WRITE_TOOLS = frozenset({"read"}), frozenset({"write", "edit"})
-"""pi's own tools; each has its file in `path`."""
 _COMPACT_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -242,33 +239,6 @@ def make_requests(
 
 def write_file_tag(tag: str, paths: Iterable[str]) -> str:
     return "\n".join([f"<{tag}>", *paths, f"</{tag}>"])
-
-
-def add_touched_files(items: Iterable[Item], previous: Digest) -> Digest:
-    """Return the files that pi's own tools touched, added to the previous ones.
-
-    Failed calls count too; modified files are not listed as read.
-    """
-    read, written = set(previous.read_files), set(previous.modified_files)
-    for item in items:
-        if isinstance(call := item.block, ToolCall):
-            path = call.parse_arguments().get("path")
-            if isinstance(path, str) and path:
-                if call.name in _PI_READ_TOOLS:
-                    read.add(path)
-                elif call.name in _PI_WRITE_TOOLS:
-                    written.add(path)
-    return previous.model_copy(
-        update={
-            "read_files": tuple(sorted(read - written, key=_make_utf16_key)),
-            "modified_files": tuple(sorted(written, key=_make_utf16_key)),
-        }
-    )
-
-
-def _make_utf16_key(name: str) -> bytes:
-    """Sort by UTF-16 units, as JavaScript does."""
-    return name.encode("utf-16-be", "surrogatepass")
 
 
 def _iter_pi_texts(message: Message) -> Iterator[tuple[str, str]]:
