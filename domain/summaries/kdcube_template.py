@@ -12,7 +12,7 @@ from ..blocks import ToolCall
 from ..digest import read_arguments
 from ..item import Item
 from .summarizer import Material, SummaryPart, SummaryRequest
-from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, make_requests, write_file_tag
+from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, append_files, append_turn, make_requests
 
 TURN_HEADING = "Turn Context (split turn)"
 
@@ -74,14 +74,8 @@ class KdcubeTemplate:
         if text is None:
             text = material.previous or NO_HISTORY_TEXT
         else:
-            files = list_touched_files(self._split_turn(material)[0])
-            lists = {"read-files": files.read, "modified-files": files.modified}
-            tags = [write_file_tag(tag, paths) for tag, paths in lists.items() if paths]
-            text = "\n\n".join([text, *tags])
-        if SummaryPart.TURN in texts:
-            heading = f"**{TURN_HEADING}{self.ends_heading}**"
-            text = f"{text}\n\n---\n\n{heading}\n\n{texts[SummaryPart.TURN]}"
-        return text
+            text = append_files(text, *list_touched_files(self._split_turn(material)[0]))
+        return append_turn(text, f"{TURN_HEADING}{self.ends_heading}", texts)
 
     def _split_turn(self, material: Material) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
         history: list[Item] = []
