@@ -168,11 +168,11 @@ class LlmSummarizer:
         spoken = served_prefix.find_request_format(calls.model) if self.from_served_prefix else None
         if spoken is None or material.prefix or self.from_originals:
             return None
-        task = prompts.make_summary_task(
+        task = prompts.make_task(
+            prompts.UPDATE_TASK if material.previous else prompts.SUMMARY_TASK,
             prompts.convert_to_words(budget),
-            updates=bool(material.previous),
-            instructions=material.instructions,
-            facts=[fact.text for fact in facts],
+            material.instructions,
+            [fact.text for fact in facts],
         )
         body = served_prefix.make_served_request(material, spoken, task)
         if body is None or self.count(str(body)) > self._find_capacity(calls):
