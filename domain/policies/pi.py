@@ -12,7 +12,13 @@ from ..compaction_events import Trigger
 from ..counting.estimators import PI_ESTIMATOR, Estimator, Rounding, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item, get_place
-from ..messages import Role, find_message_end, find_message_start, find_role
+from ..messages import (
+    Role,
+    find_message_end,
+    find_message_start,
+    find_role,
+    iter_message_spans_back,
+)
 from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index
 from .policy import (
@@ -79,10 +85,8 @@ class Pi:
         """Check whether the reserve is in use; never if no limit is known."""
         if not self.enabled or window.limit <= 0:
             return False
-        used, most = (
-            self.measure_usage(window).tokens,
-            window.limit - self.find_headroom(window.limit)[0],
-        )
+        most = window.limit - self.find_headroom(window.limit)[0]
+        used = self.measure_usage(window).tokens
         return used >= most if self.fires_at == ">=" else used > most
 
     def quiet_below(self, limit: int) -> int | None:
@@ -215,12 +219,8 @@ class Pi:
         return self._estimator.count_message([piece.block for piece in pieces])
 
     def _sum_tokens(self, items: Sequence[Item]) -> int:
-        total, end = 0, len(items)
-        while end:
-            begin = find_message_start(items, end - 1)
-            total += self._count_tokens(items[begin:end])
-            end = begin
-        return total
+        spans = iter_message_spans_back(items)
+        return sum(self._count_tokens(items[begin:end]) for begin, end in spans)
 
 
 class PiUsage(NamedTuple):
@@ -258,7 +258,5 @@ def _find_answer_end(items: Sequence[Item], index: int) -> int:
 
 
 def _skip_results(items: Sequence[Item], index: int) -> int | None:
-    for at in range(index, len(items)):
-        if items[at].kind not in _NEVER_FIRST_KINDS:
-            return at
-    return None
+    indices = range(index, len(items))
+    return next((at for at in indices if items[at].kind not in _NEVER_FIRST_KINDS), None)

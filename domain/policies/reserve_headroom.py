@@ -139,13 +139,8 @@ class ReserveHeadroom:
 
         A large system prompt raises this a little.
         """
-        counts = TokenSource(self.counts), SizeUnit(self.unit)
         answer = self.answer_tokens
-        if (
-            counts != (TokenSource.RECKONED, SizeUnit.RECKONED)
-            or answer is None
-            or answer >= limit > 0
-        ):
+        if not self._is_counted_as_stored or answer is None or answer >= limit > 0:
             return None
         if limit <= 0:
             return NEVER_FIRES
@@ -203,12 +198,13 @@ class ReserveHeadroom:
         walk = self.walk_back(window, headroom)
         cut = walk.first_kept
         if cut is None:
-            if trigger is Trigger.IDLE and not self._is_past(window, headroom):
+            is_past = self._is_past(window, headroom)
+            if trigger is Trigger.IDLE and not is_past:
                 return None
-            if trigger is not Trigger.MANUAL or self._is_past(window, headroom):
+            if trigger is not Trigger.MANUAL or is_past:
                 # It is first, or in the group of the first: the store can shrink it.
                 cut = walk.oversized_position
-                if cut is None and most and window.open_to_cut and self._is_past(window, headroom):
+                if cut is None and most and window.open_to_cut and is_past:
                     # There is no more than that to keep, and the summary is too large.
                     cut = window.open_to_cut[0].position
         if cut is None:

@@ -91,12 +91,12 @@ class RetentionWindow:
             return None
         meant = self._find_budget_index(window) or 0
         at, reason = self.find_cut(window, meant), self._write_reason(window)
+        items = window.open_to_cut
         if at < meant and (not at or (self.splits_runs and self._is_due_again(window, at))):
             # No message ends near the budget's cut, so take that cut if it keeps enough.
             at = meant
             reason += "; no finished message ends shortly before the kept blocks"
         if at:
-            items = window.open_to_cut
             return Plan(
                 items[at].position if at < len(items) else items[-1].place + 1,
                 reason,
@@ -110,12 +110,7 @@ class RetentionWindow:
 
     def fires(self, window: Window) -> bool:
         """Check whether the threshold is passed; never without a known limit or any blocks."""
-        if window.limit <= 0:
-            return False
-        threshold = self.compute_threshold(window.limit)
-        if self._estimator is None:
-            return self._is_over(window.used_tokens, threshold)
-        return self._is_measured_over(window.items, threshold)
+        return self._is_past(window, window.items, window.used_tokens)
 
     def compute_threshold(self, limit: int) -> int:
         """Return how many tokens may be in use; at least 0."""
@@ -155,14 +150,16 @@ class RetentionWindow:
 
     def _is_due_again(self, window: Window, at: int) -> bool:
         """Check whether the items from there on pass the threshold by themselves."""
+        kept = window.running[-1] - window.running[at]
+        return self._is_past(window, window.open_to_cut[at:], kept)
+
+    def _is_past(self, window: Window, items: Sequence[Item], tokens: int) -> bool:
+        """Check whether items pass the threshold, which are `tokens` by the store's count."""
         if window.limit <= 0:
             return False
         threshold = self.compute_threshold(window.limit)
         if self._estimator is None:
-            return self._is_over(window.running[-1] - window.running[at], threshold)
-        return self._is_measured_over(window.open_to_cut[at:], threshold)
-
-    def _is_measured_over(self, items: Sequence[Item], threshold: int) -> bool:
+            return self._is_over(tokens, threshold)
         used = 0
         for start, end in iter_message_spans_back(items):
             used += self.count_tokens(items[start:end])
@@ -210,8 +207,7 @@ class RetentionWindow:
         return (
             f"{window.used_tokens:,} of {window.limit:,} tokens in use, more than "
             f"{self.compute_threshold(window.limit):,}: {self.reserve_tokens:,} are reserved, "
-            "and the "
-            f"newest {self.keep_recent_tokens:,} are kept"
+            f"and the newest {self.keep_recent_tokens:,} are kept"
         )
 
     def _explain_no_cut(self, window: Window) -> str:

@@ -113,12 +113,8 @@ class RollingTimeline:
     def __post_init__(self) -> None:
         check_settings(self)
         if self.keeps >= self.fires_at:
-            raise make_setting_error(
-                self,
-                "keeps",
-                f"is {self.keeps}, not below fires_at ({self.fires_at}): "
-                "the kept blocks would fire it again",
-            )
+            wrong = f"is {self.keeps}, not below fires_at ({self.fires_at})"
+            raise make_setting_error(self, "keeps", f"{wrong}: the kept blocks would fire it again")
 
     @cached_property
     def sizes(self) -> TimelineSizes:
@@ -199,11 +195,8 @@ class RollingTimeline:
         items, running = window.open_to_cut, usage.running
         if not items:
             return None
-        keeps = [
-            keep
-            for keep in (self._count_tokens_to_keep(items, usage),)
-            if keep <= usage.room_tokens
-        ]
+        keep = self._count_tokens_to_keep(items, usage)
+        keeps = [keep] if keep <= usage.room_tokens else []
         keeps.append(usage.share_tokens)
         if window.trigger is Trigger.OVERFLOW:
             keeps.append(max(1, int(running[-1] * self.keeps)))
@@ -228,14 +221,13 @@ class RollingTimeline:
 
     def measure_usage(self, window: Window) -> TimelineUsage:
         running = self.sizes.sum_running(window)
-        total = self.sizes.count_total_with(window, running)
+        total = self.sizes.count_total(window, running)
         # Without a known limit, the tokens in use serve as one.
         limit = window.limit if window.limit > 0 else total
         room = max(1, limit - self.sizes.count_overhead(window))
         share = max(1, int(room * self.keeps))
-        towards_keep = running
-        if self.budget_counts == "messages":
-            towards_keep = self._sum_messages(window.open_to_cut, running)
+        items, counts_all = window.open_to_cut, self.budget_counts == "blocks"
+        towards_keep = running if counts_all else self._sum_messages(items, running)
         return TimelineUsage(total, room, share, running, towards_keep)
 
     def _sum_messages(self, items: Sequence[Item], running: Sequence[int]) -> tuple[int, ...]:

@@ -104,11 +104,8 @@ class ScoredPruning:
         check_settings(self)
         least = self.compaction_threshold
         if self.critical_threshold is not None and self.critical_threshold < least:
-            raise make_setting_error(
-                self,
-                "critical_threshold",
-                f"is {self.critical_threshold}, below compaction_threshold ({least})",
-            )
+            wrong = f"is {self.critical_threshold}, below compaction_threshold ({least})"
+            raise make_setting_error(self, "critical_threshold", wrong)
 
     # When
 
@@ -135,9 +132,8 @@ class ScoredPruning:
     def measure_level(self, window: Window, weighed: WeighedMessages | None = None) -> Utilization:
         """Return the tokens in use without the system prompt, and their level."""
         if self.unit == SizeUnit.RECKONED:
-            tokens = max(
-                0, window.used_tokens - window.convert_estimate(estimate_text(window.system_prompt))
-            )
+            system = window.convert_estimate(estimate_text(window.system_prompt))
+            tokens = max(0, window.used_tokens - system)
         else:
             tokens = (weighed or self.weigh(window.items)).total
         return self.level_marks.measure(tokens, window.limit)
@@ -183,10 +179,8 @@ class ScoredPruning:
         messages, estimator = group_messages(tuple(items)), self._estimator
         if estimator is None:
             return WeighedMessages(messages, [sum([i.tokens for i in m.items]) for m in messages])
-        return WeighedMessages(
-            messages,
-            [estimator.count_message([item.block for item in one.items]) for one in messages],
-        )
+        count = estimator.count_message
+        return WeighedMessages(messages, [count([i.block for i in m.items]) for m in messages])
 
     @cached_property
     def _estimator(self) -> Estimator | None:
