@@ -41,24 +41,21 @@ class _SampleHistory:
         self._add(Block(kind=Kind.USER, text=_make_text(tokens)), tokens, is_pinned=is_pinned)
 
     def add_assistant(self, tokens: int, *, is_unfinished: bool = False) -> None:
-        self._add(
-            Block(kind=Kind.ASSISTANT, text=_make_text(tokens)), tokens, is_unfinished=is_unfinished
-        )
+        block = Block(kind=Kind.ASSISTANT, text=_make_text(tokens))
+        self._add(block, tokens, is_unfinished=is_unfinished)
 
     def add_calls(self, *sizes: int | None) -> None:
         """Add one message of calls, and a result for each; None leaves a call open."""
         message, calls = f"message-{len(self.items)}", []
         self._add(Block(kind=Kind.THINKING, text=_make_text(40), message_id=message), 40)
         for number, size in enumerate(sizes):
-            id = f"{message}-{number}"
-            call = ToolCall(tool_call_id=id, name="read", message_id=message)
-            calls.append((id, size, len(self.items) + 1))
+            call = ToolCall(tool_call_id=f"{message}-{number}", name="read", message_id=message)
+            calls.append((call.tool_call_id, size, len(self.items) + 1))
             self._add(call, 20, is_open=size is None)
         for id, size, position in calls:
             if size is not None:
-                self._add(
-                    ToolResult(tool_call_id=id, content=_make_text(size)), size, call=position
-                )
+                result = ToolResult(tool_call_id=id, content=_make_text(size))
+                self._add(result, size, call=position)
 
     def _add(self, block: AnyBlock, tokens: int, *, call: int | None = None, **is_: bool) -> None:
         position = len(self.items) + 1

@@ -274,18 +274,15 @@ class CommandSummarizer:
             raise SummarizerFailedError(f"{self._program} wrote more than a summary; it was ended")
         if ended.status == 0:
             return
-        how = (
-            f"ended with status {ended.status}"
-            if ended.status > 0
-            else f"was killed by {_signal_name(-ended.status)}"
-        )
+        killed_by = f"was killed by {_name_signal(-ended.status)}"
+        how = f"ended with status {ended.status}" if ended.status > 0 else killed_by
         said = f": {ended.last_error_line}" if ended.last_error_line else ""
         raise SummarizerFailedError(
             f"{self._program} {how}{said}", is_transient=ended.status == EX_TEMPFAIL
         )
 
 
-def _signal_name(number: int) -> str:
+def _name_signal(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
