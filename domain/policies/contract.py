@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..compaction_events import Trigger
 from ..errors import CutbankError, InvalidSettingError, NothingToCompactError
-from ..settlement import Settlement, settle_plan
+from ..settlement import settle_plan
 from ..window import Plan, Window
 from .policy import Policy, configure_policy, get_presets, is_due, list_settings
 from .sample_windows import compact_window, iter_sample_windows
@@ -98,8 +98,11 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
             *_find_threshold_faults(policy, window, answer),
         ]
         yield from faults
-        settlement = _settle(answer, window) if isinstance(answer, Plan) else None
-        if faults or settlement is None:
+        if faults or not isinstance(answer, Plan):
+            return
+        try:
+            settlement = settle_plan(window, answer)
+        except NothingToCompactError:
             return
         smaller = compact_window(window, settlement, generation)
         if window.tokens - smaller.tokens <= least * (window.tokens - window.request_tokens):
@@ -149,13 +152,6 @@ def _find_form_faults(plan: _Answer, window: Window) -> Iterator[str]:
         yield f"it shortens #{strange[0]}, which is not in the window"
     if strange := sorted(set(plan.drops) - seen):
         yield f"it drops #{strange[0]}, which is not in the window"
-
-
-def _settle(plan: Plan, window: Window) -> Settlement | None:
-    try:
-        return settle_plan(window, plan)
-    except NothingToCompactError:
-        return None
 
 
 def _find_threshold_faults(policy: Policy, window: Window, answer: _Answer) -> Iterator[str]:

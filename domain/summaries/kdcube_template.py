@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -26,14 +25,6 @@ _LABELS = {
 _PATH_ARGUMENTS = ("path", "paths", "filepath", "file", "files")
 _READ_TOOLS = frozenset({"read"})
 _WRITE_TOOLS = frozenset({"write", "patch", "apply_patch", "edit"})
-
-
-class TouchedFiles(NamedTuple):
-    """Files that calls name by a path, sorted by name."""
-
-    read: tuple[str, ...]
-    """Files that were only read."""
-    modified: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -88,8 +79,11 @@ class KdcubeTemplate:
         return tuple(history), tuple(turn)
 
 
-def list_touched_files(items: Iterable[Item]) -> TouchedFiles:
-    """Return the files that calls read and modified, by the last part of the tools' names."""
+def list_touched_files(items: Iterable[Item]) -> tuple[list[str], list[str]]:
+    """Return the files that calls only read, and those they modified, sorted.
+
+    The last part of a tool's name decides.
+    """
     read, modified = set[str](), set[str]()
     for item in items:
         if isinstance(item.block, ToolCall):
@@ -97,7 +91,7 @@ def list_touched_files(items: Iterable[Item]) -> TouchedFiles:
             into = read if tool in _READ_TOOLS else modified if tool in _WRITE_TOOLS else None
             if into is not None:
                 into.update(_iter_paths(read_arguments(item.block)))
-    return TouchedFiles(tuple(sorted(read - modified)), tuple(sorted(modified)))
+    return sorted(read - modified), sorted(modified)
 
 
 def _iter_paths(arguments: JsonValue) -> Iterator[str]:

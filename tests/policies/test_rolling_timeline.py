@@ -162,4 +162,4 @@ def test_files_are_those_that_calls_name_however_deep_and_modified_wins() -> Non
     ]
     items = [Item(position=at, block=call, turn=1, tokens=1) for at, call in enumerate(calls, 1)]
 
-    assert list_touched_files(items) == (("b",), ("a", "c"))
+    assert list_touched_files(items) == (["b"], ["a", "c"])

@@ -50,22 +50,15 @@ def make_passage_groups(
     current: list[Passage] = []
     reached = -1
     for index, item in enumerate(items):
-        if item.kind not in UNSENT_KINDS:
-            current += _make_passages(item, heads, longest)
+        body = make_printable(_block_text(item.block)).strip("\n")
+        if item.kind not in UNSENT_KINDS and body.strip():
+            body = _shorten_middle(body, longest.get(item.kind, len(body)))
+            current.append(Passage(item.position, _make_head(item, heads), body))
         reached = max(reached, ends[item.position])
         if reached == index and current:
             groups.append(tuple(current))
             current = []
     return groups
-
-
-def _make_passages(
-    item: Item, known: dict[int, Item], longest: dict[Kind, int]
-) -> Iterator[Passage]:
-    body = make_printable(_block_text(item.block)).strip("\n")
-    if body.strip():
-        most = longest.get(item.kind, len(body))
-        yield Passage(item.position, _make_head(item, known), _shorten_middle(body, most))
 
 
 def _find_group_ends(items: Sequence[Item]) -> dict[int, int]:

@@ -109,13 +109,9 @@ class LlmSummarizer:
                 priced=self.priced,
                 is_streamed=self.is_streamed,
             )
-            return await self._write_draft(material, calls)
-
-    async def _write_draft(self, material: Material, calls: "ModelCalls") -> Draft:
-        drafted = await self._write_by_template(material, calls) or await self._write_from_record(
-            material, calls
-        )
-        return replace(drafted, **calls.sum_spent())
+            draft = await self._write_by_template(material, calls)
+            draft = draft or await self._write_from_record(material, calls)
+            return replace(draft, **calls.sum_spent())
 
     async def _write_by_template(self, material: Material, calls: "ModelCalls") -> Draft | None:
         """Return the draft by the policy's template; None without one, or for too much material."""
@@ -149,7 +145,7 @@ class LlmSummarizer:
             ) from None
         users = (item.block.text for item in material.removed_items if item.kind is Kind.USER)
         own = parse_reply(correct_quotes(reply, users), material.covers)
-        spare = (material.budget - estimate_text(lists)) * CHARS_PER_TOKEN - len(own.text)
+        spare = room * CHARS_PER_TOKEN - len(own.text)
         # Add nothing to an empty text, so that the gate sees that it is empty.
         rows = find_missing_rows(own.text, facts, material.covers, spare - 8) if own.text else ""
         text = "\n\n".join(part for part in (own.text, rows) if part)
