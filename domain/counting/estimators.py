@@ -101,7 +101,7 @@ class Estimator:
         if type(block) is ToolCall:
             return sum(map(self._measure_text, self.read_call(block)))
         assert type(block) is ToolResult, "no other type of block is stored"
-        if type(block.content) is str:
+        if isinstance(block.content, str):
             return self._measure_result_text(block.content)
         return self._measure_parts(block.content)
 

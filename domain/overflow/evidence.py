@@ -6,7 +6,7 @@ the names of their parts. Requests are never read, because a user's text may be 
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -62,7 +62,7 @@ class Evidence:
             case BaseException():
                 self._look_at_exception(thing, depth)
             case Mapping():
-                for key, part in _read_safely(partial(_list_items, thing), []):
+                for key, part in _read_safely(partial(_list_items, thing), ()):
                     self._take(key, part, depth)
             case list() | tuple():
                 for part in thing[:_MAX_PARTS]:
@@ -150,5 +150,5 @@ def _read_safely(read: Callable[[], _T], default: _T) -> _T:
         return default
 
 
-def _list_items(body: Mapping[Any, Any]) -> list[tuple[str, object]]:
+def _list_items(body: Mapping[Any, Any]) -> Sequence[tuple[str, object]]:
     return [(key, body[key]) for key in list(body)[:_MAX_PARTS] if isinstance(key, str)]

@@ -101,8 +101,13 @@ def _recognize_in_one(error: object) -> Overflow | None:
 def _make_overflow(code: str, evidence: Evidence) -> Overflow:
     worded = _match_first(evidence.texts, SPECIFIC_WORDINGS)
     worded = worded or Overflow(_excerpt_line([*evidence.texts, code][0]), rule="")
-    provider = OVERFLOW_CODES[code] or worded.provider
-    return replace(worded, rule=f"code:{code}", provider=provider, **evidence.numbers)
+    return replace(
+        worded,
+        rule=f"code:{code}",
+        provider=OVERFLOW_CODES[code] or worded.provider,
+        tokens=evidence.numbers.get("tokens", worded.tokens),
+        limit=evidence.numbers.get("limit", worded.limit),
+    )
 
 
 def _match_first(texts: list[str], wordings: tuple[OverflowWording, ...]) -> Overflow | None:

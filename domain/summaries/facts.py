@@ -175,7 +175,7 @@ def _rank_words(
     last, first = dict(carried), dict[str, int]()
     for place in places:
         last.update(place)
-    for place in [*reversed(places), carried]:
+    for place in [*reversed(places), dict(carried)]:
         first.update(place)
     recency = {place: exp(-4 * max(0, ends - place) / length) for place in {*last.values()}}
     repeated = {text for text, count in times.items() if count > 1}

@@ -56,6 +56,14 @@ def test_the_newest_turns_stay_whole_where_that_leaves_something_to_go() -> None
     assert cut("u=60 a=80 u a", replace(POLICY, keep_recent_turns=9), limit=140) == 2
 
 
+def test_recent_turns_that_just_fit_into_the_room_stay_by_the_rules() -> None:
+    policy = replace(POLICY, keep_recent_turns=2)
+
+    for limit, turn_start in ((80, 3), (79, 0)):
+        plan = make_plan(policy, window("u a u=30 a=10 u=30 a=10", limit=limit))
+        assert plan.template == policy.make_template(turn_start), limit
+
+
 @pytest.mark.claim("S0.21", "S0.22")
 def test_it_fires_above_nine_tenths_and_not_at_them() -> None:
     for used in (89, 90, 91):
