@@ -62,7 +62,7 @@ class Evidence:
             case BaseException():
                 self._look_at_exception(thing, depth)
             case Mapping():
-                for key, part in _read_safely(partial(_list_items, thing), ()):
+                for key, part in _read_safely(partial(_list_items, thing), _NO_ITEMS):
                     self._take(key, part, depth)
             case list() | tuple():
                 for part in thing[:_MAX_PARTS]:
@@ -148,6 +148,9 @@ def _read_safely(read: Callable[[], _T], default: _T) -> _T:
         return read()
     except Exception:  # noqa: BLE001 - then that part says nothing
         return default
+
+
+_NO_ITEMS: Sequence[tuple[str, object]] = ()
 
 
 def _list_items(body: Mapping[Any, Any]) -> Sequence[tuple[str, object]]:
