@@ -149,8 +149,7 @@ def material(items: Sequence[Item], *, prefix: Ranges | None = None, **more: Any
 
 
 def test_without_history_what_stood_there_stays() -> None:
-    rows: list[tuple[str | None, str]] = [(None, NO_HISTORY_TEXT), ("so far", "so far")]
-    for previous, above in rows:
+    for previous, above in [(None, NO_HISTORY_TEXT), ("so far", "so far")]:
         gone = material(make_items("u a"), prefix=Ranges.span(1, 2), previous=previous)
         form = KdcubeTemplate()
 
