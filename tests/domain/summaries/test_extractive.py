@@ -7,6 +7,7 @@ from extractive_talk import Talk, filler
 
 from cutbank.domain.blocks import Block, Kind
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank.domain.summaries.facts import rank_facts
 from cutbank.domain.summaries.findings import iter_rules
 from cutbank.domain.summaries.memo import Memo
 
@@ -168,6 +169,15 @@ def test_facts_that_come_again_and_again_are_kept() -> None:
         "- Addresses: https://dates.example/iso?v=2 (#8)",
         "- Paths: lib/dates/parser_core.py:12 (#8)",
     ]
+
+
+def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
+    talk = Talk().say(Block.developer("See lib/other_a.py."), "See lib/asked_for.py.")
+    talk.say(Block.developer("lib/other_a.py and lib/asked_for.py are next to each other."))
+
+    facts = [fact.text for fact in rank_facts(talk.items, {}, Memo())]
+
+    assert facts == ["lib/asked_for.py", "lib/other_a.py"]
 
 
 def test_lines_that_hold_several_facts_are_quoted_as_they_stand() -> None:
