@@ -6,12 +6,10 @@ the names of their parts. Requests are never read, because a user's text may be 
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
-
-_T = TypeVar("_T")
+from typing import Any
 
 _STATUS = {"status_code", "statuscode", "http_status", "httpstatuscode", "raw_status_code"}
 _CODES = {"code", "type", "status", "reason", "error_type", "error_code", "__type", "errortype"}
@@ -62,7 +60,7 @@ class Evidence:
             case BaseException():
                 self._look_at_exception(thing, depth)
             case Mapping():
-                for key, part in _read_safely(partial(_list_items, thing), _NO_ITEMS):
+                for key, part in _read_safely(partial(_list_items, thing), ()):
                     self._take(key, part, depth)
             case list() | tuple():
                 for part in thing[:_MAX_PARTS]:
@@ -142,7 +140,7 @@ def _parse_json_tail(text: str) -> Any:
         return None
 
 
-def _read_safely(read: Callable[[], _T], default: _T) -> _T:
+def _read_safely(read: Callable[[], Any], default: Any) -> Any:
     """Return what `read` finds; a foreign mapping, property or `__str__` may raise anything."""
     try:
         return read()
@@ -150,8 +148,5 @@ def _read_safely(read: Callable[[], _T], default: _T) -> _T:
         return default
 
 
-_NO_ITEMS: Sequence[tuple[str, object]] = ()
-
-
-def _list_items(body: Mapping[Any, Any]) -> Sequence[tuple[str, object]]:
+def _list_items(body: Mapping[Any, Any]) -> list[tuple[str, object]]:
     return [(key, body[key]) for key in list(body)[:_MAX_PARTS] if isinstance(key, str)]
