@@ -14,7 +14,7 @@ from random import randrange, uniform
 
 import pytest
 from loopback.agent_model import AgentModel, is_agents, until
-from loopback.answers import Gate, Says, Waits
+from loopback.answers import Waits
 from loopback.providers import KEY
 from loopback.server import Loopback, loopback
 from processes import Killed
@@ -72,7 +72,7 @@ class Agents:
             return sum(not is_agents(request) for request in self.server.requests)
 
         model, before = self.server.script, count_summaries()
-        self.server.script = until(model, Waits(Gate(), Says("too late")), summary=2)
+        self.server.script = until(model, Waits(), summary=2)
         with self.started() as process:
             self.server.wait_until(lambda: count_summaries() >= before + 2, "a second summary")
             process.kill()

@@ -12,9 +12,9 @@ fixed count from Gemini 3 on; half of it for a page of a PDF).
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from math import ceil, floor, sqrt
-from typing import Protocol
 
 from ..blocks import Media
 from ..token_estimate import CHARS_PER_TOKEN
@@ -25,17 +25,16 @@ _EPSILON = 1e-6
 """The rounding error of a product that should be a whole number."""
 
 
-class ImageRule(Protocol):
-    """A provider's tokens for an image, and for a page of a document."""
+@dataclass(frozen=True, slots=True)
+class ImageRule:
+    """A provider's tokens for an image by its size, and for a page of a document."""
 
-    @property
-    def page(self) -> int: ...
-
-    def count_tokens(self, size: PixelSize) -> int: ...
+    count_tokens: Callable[[PixelSize], int]
+    page: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class PatchRule:
+class Patches:
     """Square patches with a fixed number of tokens; images with too many are scaled down."""
 
     patch_edge_px: int
@@ -46,7 +45,6 @@ class PatchRule:
     is_snug: bool = True
     """Whether it is scaled to the largest allowed size; otherwise sides are cut to whole patches.
     """
-    page: int = 0
 
     def count_tokens(self, size: PixelSize) -> int:
         patches = self._count_patches(size)
@@ -73,80 +71,57 @@ class PatchRule:
         return max(1, floor(width * scale + _EPSILON)), max(1, floor(height * scale + _EPSILON))
 
 
-@dataclass(frozen=True, slots=True)
-class TileRule:
+def _count_tiles(base: int, tile: int, size: PixelSize) -> int:
     """OpenAI's older rule: fit into 2,048 by 2,048, the shorter side to 768, then tiles of 512."""
-
-    base: int
-    tile: int
-    page: int = 0
-
-    def count_tokens(self, size: PixelSize) -> int:
-        scale = min(1.0, 2_048 / max(size))
-        scale *= min(1.0, 768 / (min(size) * scale))
-        across, down = (ceil(max(1, side * scale - _EPSILON) / 512) for side in size)
-        return self.base + self.tile * across * down
+    scale = min(1.0, 2_048 / max(size))
+    scale *= min(1.0, 768 / (min(size) * scale))
+    across, down = (ceil(max(1, side * scale - _EPSILON) / 512) for side in size)
+    return base + tile * across * down
 
 
-@dataclass(frozen=True, slots=True)
-class CropRule:
+def _count_crops(size: PixelSize) -> int:
     """Google's older rule: one tile up to 384 pixels, else tiles of two thirds a short side."""
-
-    tile: int = 258
-    page: int = 258
-
-    def count_tokens(self, size: PixelSize) -> int:
-        if max(size) <= 384:
-            return self.tile
-        unit = min(768, max(256, floor(min(size) / 1.5)))
-        return self.tile * ceil(size[0] / unit) * ceil(size[1] / unit)
+    if max(size) <= 384:
+        return 258
+    unit = min(768, max(256, floor(min(size) / 1.5)))
+    return 258 * ceil(size[0] / unit) * ceil(size[1] / unit)
 
 
-@dataclass(frozen=True, slots=True)
-class FixedRule:
-    """The same tokens for every image."""
-
-    image: int
-    page: int
-
-    def count_tokens(self, size: PixelSize) -> int:  # noqa: ARG002 - part of the interface
-        return self.image
+def _count_fixed(tokens: int, _: PixelSize) -> int:
+    return tokens
 
 
-def _make_openai_rule(max_patches: int, multiplier: float) -> PatchRule:
-    return PatchRule(
-        patch_edge_px=32, max_patches=max_patches, multiplier=multiplier, is_snug=False, page=1_000
-    )
+def _make_openai_rule(max_patches: int, multiplier: float) -> ImageRule:
+    patches = Patches(32, max_patches, multiplier=multiplier, is_snug=False)
+    return ImageRule(patches.count_tokens, page=1_000)
+
+
+def _make_tile_rule(base: int, tile: int) -> ImageRule:
+    return ImageRule(partial(_count_tiles, base, tile), page=1_000)
 
 
 _PDF_TEXT = 1_500
 """Tokens of a page's text, which is sent with its image: the usual, lower end of the range."""
-ANTHROPIC_RULE = PatchRule(
-    patch_edge_px=28, max_patches=1_568, max_edge_px=1_568, page=_PDF_TEXT + 1_568
-)
-_ANTHROPIC_LARGE_RULE = PatchRule(
-    patch_edge_px=28, max_patches=4_784, max_edge_px=2_576, page=_PDF_TEXT + 1_568
-)
-OPENAI_TILE_RULE = TileRule(base=85, tile=170, page=1_000)
-_GEMINI_3_RULE = FixedRule(image=1_120, page=560)
-_UNKNOWN_RULE = FixedRule(image=300, page=300)
+_ANTHROPIC_RULE = ImageRule(Patches(28, 1_568, 1_568).count_tokens, page=_PDF_TEXT + 1_568)
+_ANTHROPIC_LARGE_RULE = ImageRule(Patches(28, 4_784, 2_576).count_tokens, page=_PDF_TEXT + 1_568)
+_UNKNOWN_RULE = ImageRule(partial(_count_fixed, 300), page=300)
 """For models without a known rule: the same as the estimate stored with each block."""
 
 _LARGE_IMAGE_MODELS = r"claude-(?:opus-(?:4-[789]|[5-9])|(?:sonnet|haiku)-[5-9])"
 _RULES: tuple[tuple[str, ImageRule], ...] = (
     (_LARGE_IMAGE_MODELS, _ANTHROPIC_LARGE_RULE),
-    (r"claude", ANTHROPIC_RULE),
-    (r"gpt-4o-mini", TileRule(base=2_833, tile=5_667, page=1_000)),
+    (r"claude", _ANTHROPIC_RULE),
+    (r"gpt-4o-mini", _make_tile_rule(2_833, 5_667)),
     (r"gpt-4\.1-mini|gpt-5-mini", _make_openai_rule(1_536, 1.62)),
     (r"gpt-4\.1-nano|gpt-5-nano", _make_openai_rule(1_536, 2.46)),
     (r"o4-mini", _make_openai_rule(1_536, 1.72)),
     (r"gpt-5\.[2-9]|gpt-[6-9]", _make_openai_rule(2_500, 1.2)),
-    (r"gpt-5", TileRule(base=70, tile=140, page=1_000)),
-    (r"computer-use", TileRule(base=65, tile=129, page=1_000)),
-    (r"\bo[13]\b", TileRule(base=75, tile=150, page=1_000)),
-    (r"gpt-|chatgpt", OPENAI_TILE_RULE),
-    (r"gemini-(?:[3-9]|\d\d)", _GEMINI_3_RULE),
-    (r"gemini", CropRule()),
+    (r"gpt-5", _make_tile_rule(70, 140)),
+    (r"computer-use", _make_tile_rule(65, 129)),
+    (r"\bo[13]\b", _make_tile_rule(75, 150)),
+    (r"gpt-|chatgpt", _make_tile_rule(85, 170)),
+    (r"gemini-(?:[3-9]|\d\d)", ImageRule(partial(_count_fixed, 1_120), page=560)),
+    (r"gemini", ImageRule(_count_crops, page=258)),
 )
 _COMPILED: tuple[tuple[Callable[[str], object], ImageRule], ...] = tuple(
     (re.compile(pattern).search, rule) for pattern, rule in _RULES

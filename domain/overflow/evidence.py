@@ -6,8 +6,9 @@ the names of their parts. Requests are never read, because a user's text may be 
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 _STATUS = {"status_code", "statuscode", "http_status", "httpstatuscode", "raw_status_code"}
@@ -59,7 +60,7 @@ class Evidence:
             case BaseException():
                 self._look_at_exception(thing, depth)
             case Mapping():
-                for key, part in _list_items(thing):
+                for key, part in _read_safely(partial(_list_items, thing), ()):
                     self._take(key, part, depth)
             case list() | tuple():
                 for part in thing[:_MAX_PARTS]:
@@ -72,15 +73,15 @@ class Evidence:
             if kind not in (BaseException, Exception, object):
                 self.codes.add(kind.__name__.lower())
         self._look_at_parts(error, _ATTRIBUTES, depth)
-        for argument in _get_part(error, "args") or ():
+        for argument in _read_safely(partial(getattr, error, "args", None), None) or ():
             if isinstance(argument, str | bytes | Mapping):
                 self.look_at(argument, depth + 1)
         if not self.texts:
-            self._take_text(_read_message(error), depth + 1)
+            self._take_text(_read_safely(partial(str, error), ""), depth + 1)
 
     def _look_at_parts(self, thing: object, names: Iterable[str], depth: int) -> None:
         for name in names:
-            part = _get_part(thing, name)
+            part = _read_safely(partial(getattr, thing, name, None), None)
             if part is not None and not callable(part):
                 self._take(name, part, depth)
 
@@ -139,22 +140,13 @@ def _parse_json_tail(text: str) -> Any:
         return None
 
 
+def _read_safely(read: Callable[[], Any], default: Any) -> Any:
+    """Return what `read` finds; a foreign mapping, property or `__str__` may raise anything."""
+    try:
+        return read()
+    except Exception:  # noqa: BLE001 - then that part says nothing
+        return default
+
+
 def _list_items(body: Mapping[Any, Any]) -> list[tuple[str, object]]:
-    try:
-        return [(key, body[key]) for key in list(body)[:_MAX_PARTS] if isinstance(key, str)]
-    except Exception:  # noqa: BLE001 - a foreign mapping may do anything when it is read
-        return []
-
-
-def _get_part(thing: object, name: str) -> Any:
-    try:
-        return getattr(thing, name, None)
-    except Exception:  # noqa: BLE001 - an unread response raises its library's own error
-        return None
-
-
-def _read_message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - a foreign `__str__` may raise anything
-        return ""
+    return [(key, body[key]) for key in list(body)[:_MAX_PARTS] if isinstance(key, str)]

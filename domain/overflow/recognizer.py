@@ -1,7 +1,7 @@
 """Recognizes refusals of long requests: by structured codes first, by wording second."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from .evidence import Evidence
@@ -91,32 +91,27 @@ def _recognize_in_one(error: object) -> Overflow | None:
         raise _OtherErrorFound
     if code := next((code for code in OVERFLOW_CODES if code in evidence.codes), None):
         return _make_overflow(code, evidence)
-    for text in evidence.texts:
-        if RATE_OR_QUOTA_PATTERN.search(text):
-            raise _OtherErrorFound
-    for text in evidence.texts:
-        if found := _match_wordings(text, SPECIFIC_WORDINGS):
-            return found
-    for text in evidence.texts:
-        if not OTHER_SIZES_PATTERN.search(text) and (found := _match_wordings(text, WEAK_WORDINGS)):
-            return found
-    return None
+    texts = evidence.texts
+    if any(map(RATE_OR_QUOTA_PATTERN.search, texts)):
+        raise _OtherErrorFound
+    plain = [text for text in texts if not OTHER_SIZES_PATTERN.search(text)]
+    return _match_first(texts, SPECIFIC_WORDINGS) or _match_first(plain, WEAK_WORDINGS)
 
 
 def _make_overflow(code: str, evidence: Evidence) -> Overflow:
-    worded = next(
-        filter(None, (_match_wordings(text, SPECIFIC_WORDINGS) for text in evidence.texts)), None
-    )
-    told = worded or Overflow(
-        message=_excerpt_line(evidence.texts[0] if evidence.texts else code), rule=""
-    )
-    return Overflow(
-        message=told.message,
+    worded = _match_first(evidence.texts, SPECIFIC_WORDINGS)
+    worded = worded or Overflow(_excerpt_line([*evidence.texts, code][0]), rule="")
+    return replace(
+        worded,
         rule=f"code:{code}",
-        provider=OVERFLOW_CODES[code] or told.provider,
-        tokens=evidence.numbers.get("tokens", told.tokens),
-        limit=evidence.numbers.get("limit", told.limit),
+        provider=OVERFLOW_CODES[code] or worded.provider,
+        tokens=evidence.numbers.get("tokens", worded.tokens),
+        limit=evidence.numbers.get("limit", worded.limit),
     )
+
+
+def _match_first(texts: list[str], wordings: tuple[OverflowWording, ...]) -> Overflow | None:
+    return next(filter(None, (_match_wordings(text, wordings) for text in texts)), None)
 
 
 def _match_wordings(text: str, wordings: tuple[OverflowWording, ...]) -> Overflow | None:

@@ -17,13 +17,22 @@ class OverflowWording:
     """The only provider that uses it, if there is one."""
 
 
-def make_wording(name: str, pattern: str, provider: str | None = None) -> OverflowWording:
-    """Return a wording; `<tokens>` and `<limit>` match numbers as groups, `<n>` any number."""
-    for group in ("tokens", "limit"):
-        pattern = pattern.replace(f"<{group}>", f"(?P<{group}>{_NUMBER})")
-    return OverflowWording(
-        name, re.compile(pattern.replace("<n>", _NUMBER), re.IGNORECASE), provider
-    )
+def _parse_wordings(table: str) -> tuple[OverflowWording, ...]:
+    """Return the wordings of a table, in order: a name, and its pattern in indented lines.
+
+    `@` precedes the provider. A wording without a pattern has its name as one. In patterns,
+    `<tokens>` and `<limit>` match numbers as groups, and `<n>` any number.
+    """
+    wordings = []
+    for entry in re.split(r"\n(?! )", table.strip()):
+        head, *lines = map(str.strip, entry.split("\n"))
+        name, _, provider = head.partition(" @")
+        pattern = " ".join(lines) or name
+        for group in ("tokens", "limit"):
+            pattern = pattern.replace(f"<{group}>", f"(?P<{group}>{_NUMBER})")
+        compiled = re.compile(pattern.replace("<n>", _NUMBER), re.IGNORECASE)
+        wordings.append(OverflowWording(name, compiled, provider or None))
+    return tuple(wordings)
 
 
 OVERFLOW_CODES: Final = {
@@ -75,207 +84,105 @@ OTHER_SIZES_PATTERN: Final = re.compile(
 """Limits of answers, images, files: weaker than a specific wording, stronger than a weak one."""
 
 
-SPECIFIC_WORDINGS: Final = (
-    make_wording(
-        "prompt is too long: N tokens > M maximum",
-        r"prompt is too long: <tokens> tokens > <limit> maximum",
-        "anthropic",
-    ),
-    make_wording(
-        "input length and max_tokens exceed context limit",
-        r"input length and [`']?max_tokens[`']? exceed context limit"
-        r"(?:: <tokens> \+ <n> > <limit>)?",
-        "anthropic",
-    ),
-    make_wording(
-        "prompt is too long: N, model maximum context length: M",
-        r"prompt is too long: <tokens>, model maximum context length: <limit>",
-        "fireworks",
-    ),
-    make_wording("exceeds the context window", r"exceeds the (?:<n>-token )?context window"),
-    make_wording(
-        "input tokens exceed the configured limit",
-        r"input tokens exceed the configured limit of <limit> tokens"
-        r"(?:\. your messages resulted in <tokens> tokens)?",
-        "openai",
-    ),
-    make_wording(
-        "input token count exceeds the maximum",
-        r"input token count (?:\(<tokens>\) )?exceeds the maximum"
-        r"(?: number of tokens allowed \(?<limit>)?",
-        "google",
-    ),
-    make_wording(
-        "input token count, but model only supports up to N",
-        r"input token count is <tokens> but (?:the )?model only supports up to <limit>",
-        "google",
-    ),
-    make_wording(
-        "maximum prompt length is N",
-        r"maximum prompt length is <limit>(?: but the request contains <tokens> tokens)?",
-        "xai",
-    ),
-    make_wording(
-        "requested output tokens and prompt exceed maximum context length",
-        r"maximum context length is <limit> tokens?\b.{0,80}output tokens and your"
-        r" (?:prompt|request) (?:contains|has) (?:at least )?<tokens> input tokens",
-        "vllm",
-    ),
-    make_wording(
-        "request has more input tokens than the maximum context length",
-        r"maximum context length is <limit> tokens?\b.{0,60}your request has <tokens> input tokens",
-        "vllm",
-    ),
-    make_wording(
-        "maximum context length, messages resulted in N tokens",
-        r"maximum context length is <limit> tokens?\b.{0,40}"
-        r"messages resulted in (?:over )?<tokens> tokens",
-    ),
-    make_wording(
-        "maximum context length, requested N tokens",
-        r"maximum context length is <limit> tokens?\b.{0,40}requested (?:about )?<tokens> tokens",
-    ),
-    make_wording(
-        "maximum context length is N tokens", r"maximum context length is <limit> tokens?\b"
-    ),
-    make_wording(
-        "exceeds the maximum context length",
-        r"(?:length \(<tokens>\) )?exceeds? (?:the )?(?:model'?s )?maximum context length"
-        r"(?: (?:of )?\(?<limit>)?",
-    ),
-    make_wording(
-        "input exceeds the maximum allowed length",
-        r"input length \(?<tokens>(?: tokens\))? exceeds the maximum allowed (?:input )?length"
-        r" (?:of )?\(?<limit> tokens",
-    ),
-    make_wording(
-        "input is longer than the context length",
-        r"input \(<tokens> tokens\) is longer than the model'?s context length \(<limit> tokens",
-    ),
-    make_wording(
-        "prompt is too long to fit into the model",
-        r"prompt \(total length <tokens>\) is too long to fit into the model"
-        r" \(context length <limit>\)",
-        "vllm",
-    ),
-    make_wording(
-        "prompt tokens is longer than the maximum model length",
-        r"prompt (?:\(length <tokens>\) )?is longer than the maximum model length of <limit>",
-        "vllm",
-    ),
-    make_wording(
-        "inputs tokens + max_new_tokens must be <= N",
-        r"inputs`? tokens \+ `?max_new_tokens`?\s+must be <= <limit>"
-        r"(?:\. given: <tokens> `?inputs`? tokens)?",
-    ),
-    make_wording(
-        "inputs must have less than N tokens",
-        r"inputs`? must have less than <limit> tokens(?:\. given: <tokens>)?",
-    ),
-    make_wording(
-        "prompt_tokens must be less than max_seq_len",
-        r"(?:prompt_tokens|max_total_tokens) \(<tokens>\) must be less than (?:or equal to )?"
-        r"max_seq_len \(<limit>\)",
-        "siliconflow",
-    ),
-    make_wording(
-        "request exceeds the available context size",
-        r"request (?:\(<tokens> tokens\) )?exceeds the available context size"
-        r"(?: \(<limit> tokens)?",
-        "llama.cpp",
-    ),
-    make_wording(
-        "requested tokens exceed context window",
-        r"requested tokens (?:\(<tokens>\) )?exceed context window of <limit>",
-        "llama.cpp",
-    ),
-    make_wording(
-        "tokens to keep is greater than the context length",
-        r"tokens to keep from the initial prompt is greater than the context length"
-        r"(?: \(n_keep: <tokens>\s*>=\s*n_ctx: <limit>)?",
-        "lm-studio",
-    ),
-    make_wording(
-        "keep the first N tokens when context overflows",
-        r"keep the first <tokens> tokens when (?:the )?context (?:the )?overflows"
-        r"(?:.{0,60}context length of only <limit> tokens)?",
-        "lm-studio",
-    ),
-    make_wording(
-        "prompt too long; exceeded max context length",
-        r"prompt too long; exceeded (?:max )?context length",
-        "ollama",
-    ),
-    make_wording(
-        "input length exceeds the context length", r"input length exceeds the context length"
-    ),
-    make_wording(
-        "prompt token count exceeds the limit",
-        r"prompt token count of <tokens> exceeds the limit of <limit>",
-        "github-copilot",
-    ),
-    make_wording(
-        "exceeded model token limit",
-        r"exceeded model token limit(?:: <limit> \(re ?quested: <tokens>\))?",
-        "kimi",
-    ),
-    make_wording("context window exceeds limit", r"context window exceeds limit", "minimax"),
-    make_wording(
-        "too large for model with N maximum context length",
-        r"(?:prompt contains <tokens> tokens.{0,60})?too large for model with <limit>"
-        r" maximum context length",
-        "mistral",
-    ),
-    make_wording(
-        "current length is N while limit is M",
-        r"reduce the length of the messages or completion\. current length is <tokens>"
-        r" while limit is <limit>",
-        "cerebras",
-    ),
-    make_wording(
-        "reduce the length of the messages",
-        r"reduce the length of the (?:input )?(?:messages|prompt|either one)",
-    ),
-    make_wording(
-        "range of input length should be",
-        r"range of input length should be \[1, <limit>\]",
-        "dashscope",
-    ),
-    make_wording("prompt exceeds max length", r"prompt exceeds max length", "zhipu"),
-    make_wording(
-        "prompt exceeds maximum length", r"prompt exceeds (?:the )?max(?:imum)? context length"
-    ),
-    make_wording(
-        "prompt tokens exceed model maximum",
-        r"prompt tokens \(<tokens>\) exceed model maximum \(<limit>\)",
-        "bedrock",
-    ),
-    make_wording(
-        "input is too long for requested model", r"input is too long for requested model", "bedrock"
-    ),
-    make_wording(
-        "total number of tokens cannot exceed N",
-        r"too many tokens: total number of tokens .{0,40}cannot exceed <limit>"
-        r"(?: - received <tokens>)?",
-        "cohere",
-    ),
-    make_wording(
-        "too many tokens: size limit exceeded",
-        r"too many tokens: size limit exceeded by <n> tokens",
-        "cohere",
-    ),
-    make_wording(
-        "prompt is larger than the configured context size",
-        r"prompt has <tokens> tokens?, but the configured context size is <limit>",
-    ),
-    make_wording("context_length_exceeded", r"context_length_exceeded"),
-    make_wording("model_context_window_exceeded", r"model_context_window_exceeded"),
-    make_wording("exceed_context_size_error", r"exceed_context_size_error", "llama.cpp"),
-    make_wording(
-        "out of room in the context window", r"ran out of room in the model'?s context window"
-    ),
-    make_wording("prompt is too long", r"\bprompt (?:is )?too long\b"),
-)
+SPECIFIC_WORDINGS: Final = _parse_wordings(r"""
+prompt is too long: N tokens > M maximum @anthropic
+    prompt is too long: <tokens> tokens > <limit> maximum
+input length and max_tokens exceed context limit @anthropic
+    input length and [`']?max_tokens[`']? exceed context limit(?:: <tokens> \+ <n> > <limit>)?
+prompt is too long: N, model maximum context length: M @fireworks
+    prompt is too long: <tokens>, model maximum context length: <limit>
+exceeds the context window
+    exceeds the (?:<n>-token )?context window
+input tokens exceed the configured limit @openai
+    input tokens exceed the configured limit of <limit> tokens(?:\. your messages resulted in
+    <tokens> tokens)?
+input token count exceeds the maximum @google
+    input token count (?:\(<tokens>\) )?exceeds the maximum(?: number of tokens allowed
+    \(?<limit>)?
+input token count, but model only supports up to N @google
+    input token count is <tokens> but (?:the )?model only supports up to <limit>
+maximum prompt length is N @xai
+    maximum prompt length is <limit>(?: but the request contains <tokens> tokens)?
+requested output tokens and prompt exceed maximum context length @vllm
+    maximum context length is <limit> tokens?\b.{0,80}output tokens and your (?:prompt|request)
+    (?:contains|has) (?:at least )?<tokens> input tokens
+request has more input tokens than the maximum context length @vllm
+    maximum context length is <limit> tokens?\b.{0,60}your request has <tokens> input tokens
+maximum context length, messages resulted in N tokens
+    maximum context length is <limit> tokens?\b.{0,40}messages resulted in (?:over )?<tokens>
+    tokens
+maximum context length, requested N tokens
+    maximum context length is <limit> tokens?\b.{0,40}requested (?:about )?<tokens> tokens
+maximum context length is N tokens
+    maximum context length is <limit> tokens?\b
+exceeds the maximum context length
+    (?:length \(<tokens>\) )?exceeds? (?:the )?(?:model'?s )?maximum context
+    length(?: (?:of )?\(?<limit>)?
+input exceeds the maximum allowed length
+    input length \(?<tokens>(?: tokens\))? exceeds the maximum allowed (?:input )?length
+    (?:of )?\(?<limit> tokens
+input is longer than the context length
+    input \(<tokens> tokens\) is longer than the model'?s context length \(<limit> tokens
+prompt is too long to fit into the model @vllm
+    prompt \(total length <tokens>\) is too long to fit into the model \(context length <limit>\)
+prompt tokens is longer than the maximum model length @vllm
+    prompt (?:\(length <tokens>\) )?is longer than the maximum model length of <limit>
+inputs tokens + max_new_tokens must be <= N
+    inputs`? tokens \+ `?max_new_tokens`?\s+must be <= <limit>(?:\. given: <tokens> `?inputs`?
+    tokens)?
+inputs must have less than N tokens
+    inputs`? must have less than <limit> tokens(?:\. given: <tokens>)?
+prompt_tokens must be less than max_seq_len @siliconflow
+    (?:prompt_tokens|max_total_tokens) \(<tokens>\) must be less than (?:or equal to )?max_seq_len
+    \(<limit>\)
+request exceeds the available context size @llama.cpp
+    request (?:\(<tokens> tokens\) )?exceeds the available context size(?: \(<limit> tokens)?
+requested tokens exceed context window @llama.cpp
+    requested tokens (?:\(<tokens>\) )?exceed context window of <limit>
+tokens to keep is greater than the context length @lm-studio
+    tokens to keep from the initial prompt is greater than the context length(?: \(n_keep:
+    <tokens>\s*>=\s*n_ctx: <limit>)?
+keep the first N tokens when context overflows @lm-studio
+    keep the first <tokens> tokens when (?:the )?context (?:the )?overflows(?:.{0,60}context length
+    of only <limit> tokens)?
+prompt too long; exceeded max context length @ollama
+    prompt too long; exceeded (?:max )?context length
+input length exceeds the context length
+prompt token count exceeds the limit @github-copilot
+    prompt token count of <tokens> exceeds the limit of <limit>
+exceeded model token limit @kimi
+    exceeded model token limit(?:: <limit> \(re ?quested: <tokens>\))?
+context window exceeds limit @minimax
+too large for model with N maximum context length @mistral
+    (?:prompt contains <tokens> tokens.{0,60})?too large for model with <limit> maximum context
+    length
+current length is N while limit is M @cerebras
+    reduce the length of the messages or completion\. current length is <tokens> while limit is
+    <limit>
+reduce the length of the messages
+    reduce the length of the (?:input )?(?:messages|prompt|either one)
+range of input length should be @dashscope
+    range of input length should be \[1, <limit>\]
+prompt exceeds max length @zhipu
+prompt exceeds maximum length
+    prompt exceeds (?:the )?max(?:imum)? context length
+prompt tokens exceed model maximum @bedrock
+    prompt tokens \(<tokens>\) exceed model maximum \(<limit>\)
+input is too long for requested model @bedrock
+total number of tokens cannot exceed N @cohere
+    too many tokens: total number of tokens .{0,40}cannot exceed <limit>(?: - received <tokens>)?
+too many tokens: size limit exceeded @cohere
+    too many tokens: size limit exceeded by <n> tokens
+prompt is larger than the configured context size
+    prompt has <tokens> tokens?, but the configured context size is <limit>
+context_length_exceeded
+model_context_window_exceeded
+exceed_context_size_error @llama.cpp
+out of room in the context window
+    ran out of room in the model'?s context window
+prompt is too long
+    \bprompt (?:is )?too long\b
+""")
 
 ANSWER_SHARE_PATTERN: Final = re.compile(
     r"(?:\(|, (?:and )?|; )([\d,]+) (?:in|for|of) (?:the )?(?:completion|output)", re.IGNORECASE
@@ -283,23 +190,25 @@ ANSWER_SHARE_PATTERN: Final = re.compile(
 """Tokens reserved for the answer, if the message gives a total."""
 
 
-WEAK_WORDINGS: Final = tuple(
-    make_wording(name, pattern)
-    for name, pattern in (
-        ("context length exceeded", r"context[ _]length[ _]exceeded"),
-        ("context window exceeded", r"context[ _]window[ _](?:is |was )?exceeded"),
-        (
-            "exceeds context",
-            r"exceeds? (?:the )?(?:model'?s )?context (?:window|length|limit|size)",
-        ),
-        ("greater than the context length", r"greater than the context length"),
-        ("input token count exceeds the maximum", r"input token count.{0,80}exceeds the maximum"),
-        ("input is too long", r"input (?:is )?too long"),
-        ("exceeds the limit of N", r"exceeds the limit of <limit>"),
-        ("maximum context", r"max(?:imum)? context"),
-        ("context length", r"context[ _]length"),
-        ("too many tokens", r"too many tokens"),
-        ("token limit", r"token limit"),
-        ("max tokens", r"max tokens"),
-    )
-)
+WEAK_WORDINGS: Final = _parse_wordings(r"""
+context length exceeded
+    context[ _]length[ _]exceeded
+context window exceeded
+    context[ _]window[ _](?:is |was )?exceeded
+exceeds context
+    exceeds? (?:the )?(?:model'?s )?context (?:window|length|limit|size)
+greater than the context length
+input token count exceeds the maximum
+    input token count.{0,80}exceeds the maximum
+input is too long
+    input (?:is )?too long
+exceeds the limit of N
+    exceeds the limit of <limit>
+maximum context
+    max(?:imum)? context
+context length
+    context[ _]length
+too many tokens
+token limit
+max tokens
+""")

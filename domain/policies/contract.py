@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..compaction_events import Trigger
 from ..errors import CutbankError, InvalidSettingError, NothingToCompactError
-from ..settlement import Settlement, settle_plan
+from ..settlement import settle_plan
 from ..window import Plan, Window
 from .policy import Policy, configure_policy, get_presets, is_due, list_settings
 from .sample_windows import compact_window, iter_sample_windows
@@ -29,29 +29,23 @@ def check_policy(policy: Policy | type[Policy]) -> None:
     Speed is not checked.
     """
     policy_class = policy if isinstance(policy, type) else type(policy)
-    broken = [f"{policy_class.__name__}: {fault}" for fault in find_shape_faults(policy_class)]
-    if not broken:
-        every = (
-            _iter_configurations(policy) if isinstance(policy, type) else [(policy.name, policy)]
-        )
-        broken = [f"{name}: {fault}" for name, one in every for fault in _find_faults(one)]
-    if broken:
-        more = (
-            [f"... and {len(broken) - _MAX_FAULTS_SHOWN:,} more"]
-            if len(broken) > _MAX_FAULTS_SHOWN
-            else []
-        )
-        raise AssertionError("\n".join([*broken[:_MAX_FAULTS_SHOWN], *more]))
+    faults = [f"{policy_class.__name__}: {fault}" for fault in find_shape_faults(policy_class)]
+    if not faults:
+        each = _iter_presets(policy) if isinstance(policy, type) else [(policy.name, policy)]
+        faults = [f"{name}: {fault}" for name, one in each for fault in _find_faults(one)]
+    if left_out := len(faults[_MAX_FAULTS_SHOWN:]):
+        faults[_MAX_FAULTS_SHOWN:] = [f"... and {left_out:,} more"]
+    if faults:
+        raise AssertionError("\n".join(faults))
 
 
-def _iter_configurations(policy_class: type[Policy]) -> Iterator[tuple[str, Policy]]:
+def _iter_presets(policy_class: type[Policy]) -> Iterator[tuple[str, Policy]]:
     """Yield the policy with its defaults and each preset, unless required settings are missing."""
     required = {one.name for one in list_settings(policy_class) if one.default is MISSING}
-    if not required:
-        yield policy_class.name, configure_policy(policy_class, {})
-    for preset, settings in get_presets(policy_class).items():
+    named = {f"@{preset}": settings for preset, settings in get_presets(policy_class).items()}
+    for preset, settings in {"": {}, **named}.items():
         if required <= set(settings):
-            yield f"{policy_class.name}@{preset}", configure_policy(policy_class, settings)
+            yield f"{policy_class.name}{preset}", configure_policy(policy_class, settings)
 
 
 def _find_faults(policy: Policy) -> Iterator[str]:
@@ -76,9 +70,8 @@ def _check_as_value(policy: Policy) -> Iterator[str]:
         except InvalidSettingError:
             continue
         except Exception as error:  # noqa: BLE001 - anything but InvalidSettingError is a fault
-            yield (
-                f"{setting.name} = [None] raises {_describe_error(error)}, not InvalidSettingError"
-            )
+            described = _describe_error(error)
+            yield f"{setting.name} = [None] raises {described}, not InvalidSettingError"
         else:
             yield f"{setting.name} may be [None]: call check(self) in __post_init__"
 
@@ -97,13 +90,19 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
         if window != before:
             yield "it changes the window"
             return
-        if not _is_same(_ask_for_plan(policy, before), answer):
+        if _ask_for_plan(policy, before) != answer:
             yield "it answers otherwise when it is asked again"
             return
-        faults = list(_check_answer(policy, window, answer))
+        faults = [
+            *_find_form_faults(answer, window),
+            *_find_threshold_faults(policy, window, answer),
+        ]
         yield from faults
-        settlement = _settle(answer, window) if isinstance(answer, Plan) else None
-        if faults or settlement is None:
+        if faults or not isinstance(answer, Plan):
+            return
+        try:
+            settlement = settle_plan(window, answer)
+        except NothingToCompactError:
             return
         smaller = compact_window(window, settlement, generation)
         if window.tokens - smaller.tokens <= least * (window.tokens - window.request_tokens):
@@ -113,37 +112,35 @@ def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
         yield f"after {rounds} compactions one upon the other it wants another one"
 
 
-def _check_answer(policy: Policy, window: Window, answer: "_Answer") -> Iterator[str]:
-    if isinstance(answer, BaseException):
-        yield f"plan raises {_describe_error(answer)}; it may raise NothingToCompactError"
-    if isinstance(answer, Plan):
-        yield from _find_form_faults(answer, window)
-    yield from _find_threshold_faults(policy, window, answer)
+@dataclass(frozen=True)
+class _NoPlan:
+    """The reason why there is no plan, or the description of an error that must not be raised."""
+
+    text: str
+    is_fault: bool = False
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if isinstance(one, BaseException) and isinstance(other, BaseException):
-        return _describe_error(one) == _describe_error(other)
-    return bool(one == other)
+_Answer = Plan | _NoPlan | None
 
 
-_Answer = Plan | str | BaseException | None
-"""A plan, the reason why there is none, or an error that must not be raised."""
-
-
-def _ask_for_plan(policy: Policy, window: Window) -> Any:
+def _ask_for_plan(policy: Policy, window: Window) -> _Answer:
     try:
-        answer = policy.plan(window)
+        answer: Any = policy.plan(window)
     except NothingToCompactError as nothing:
-        return str(nothing)
+        return _NoPlan(str(nothing))
     except Exception as error:  # noqa: BLE001 - reported to the policy's author
-        return error
-    if answer is not None and not isinstance(answer, Plan):
-        return TypeError(f"it answers with {type(answer).__name__}, not with a Plan or None")
-    return answer
+        return _NoPlan(_describe_error(error), is_fault=True)
+    if answer is None or isinstance(answer, Plan):
+        return answer
+    kind = type(answer).__name__
+    return _NoPlan(f"TypeError: it answers with {kind}, not with a Plan or None", is_fault=True)
 
 
-def _find_form_faults(plan: Plan, window: Window) -> Iterator[str]:
+def _find_form_faults(plan: _Answer, window: Window) -> Iterator[str]:
+    if isinstance(plan, _NoPlan) and plan.is_fault:
+        yield f"plan raises {plan.text}; it may raise NothingToCompactError"
+    if not isinstance(plan, Plan):
+        return
     seen = {item.position for item in window.items}
     if plan.cut is not None and not 1 <= plan.cut <= window.after + 1:
         yield f"it cuts at {plan.cut}, outside the window"
@@ -157,16 +154,9 @@ def _find_form_faults(plan: Plan, window: Window) -> Iterator[str]:
         yield f"it drops #{strange[0]}, which is not in the window"
 
 
-def _settle(plan: Plan, window: Window) -> Settlement | None:
-    try:
-        return settle_plan(window, plan)
-    except NothingToCompactError:
-        return None
-
-
 def _find_threshold_faults(policy: Policy, window: Window, answer: _Answer) -> Iterator[str]:
     """Check that `fires` and `plan` agree on the threshold."""
-    if not hasattr(policy, "fires") or isinstance(answer, BaseException):
+    if not hasattr(policy, "fires") or (isinstance(answer, _NoPlan) and answer.is_fault):
         return
     try:
         fires: Any = is_due(policy, window)
@@ -198,18 +188,14 @@ def find_shape_faults(policy_class: Any) -> Iterator[str]:
     if not isinstance(policy_class, type):
         yield f"{policy_class!r} is no class"
         return
-    if not _is_frozen(policy_class):
+    if not getattr(getattr(policy_class, "__dataclass_params__", None), "frozen", False):
         yield f"{policy_class.__name__} is not a @dataclass(frozen=True)"
         return
     yield from _find_name_faults(policy_class)
     if not callable(getattr(policy_class, "plan", None)):
         yield "it has no method plan(window)"
-    undescribed = [
-        declared.name
-        for declared in fields(policy_class)
-        if not {"unit", "help"} <= declared.metadata.keys()
-    ]
-    if undescribed:
+    described = {"unit", "help"}
+    if undescribed := [n.name for n in fields(policy_class) if not described <= n.metadata.keys()]:
         yield f"{', '.join(undescribed)}: declare each as setting(default, help=...)"
         return
     try:
@@ -218,16 +204,10 @@ def find_shape_faults(policy_class: Any) -> Iterator[str]:
         yield f"the types of its settings cannot be read: {error}"
 
 
-def _is_frozen(policy_class: type) -> bool:
-    made = getattr(policy_class, "__dataclass_params__", None)
-    return is_dataclass(policy_class) and made is not None and made.frozen
-
-
 def _find_name_faults(policy_class: type) -> Iterator[str]:
     name, alias = getattr(policy_class, "name", None), getattr(policy_class, "alias", None)
-    for what, word in (("name", name), ("alias", alias)):
-        if what == "alias" and word is None:
-            continue
+    words = {"name": name} if alias is None else {"name": name, "alias": alias}
+    for what, word in words.items():
         if not isinstance(word, str) or not _NAME.fullmatch(word):
             yield f"its {what} is {word!r}; it takes small letters, digits, '.', '_' and '-'"
 
@@ -241,22 +221,20 @@ def _find_setting_faults(policy_class: type[Policy]) -> Iterator[str]:
         if not set(kinds) <= {*_SETTING_TYPES, NoneType} or len(set(kinds) - {NoneType}) != 1:
             yield f"{setting.name} is {hint}; a setting is an int, float, bool or str, or none"
         elif setting.default is not MISSING and not setting.is_valid(setting.default):
-            yield (
-                f"{setting.name} is {setting.default!r} by default; it takes "
-                f"{setting.accepted_values}"
-            )
+            takes = setting.accepted_values
+            yield f"{setting.name} is {setting.default!r} by default; it takes {takes}"
         if not setting.help.strip() or "\n" in setting.help:
             yield f"{setting.name} has no help of one line"
     if not isinstance(get_presets(policy_class), Mapping):
         yield "its presets are not a mapping of names to settings"
         return
-    required = [one.name for one in known.values() if one.default is MISSING]
+    required = {one.name for one in known.values() if one.default is MISSING}
     for preset, values in get_presets(policy_class).items():
         if not isinstance(preset, str) or not _NAME.fullmatch(preset):
             yield f"its preset is called {preset!r}; it takes small letters, digits and '_'"
         try:
             # A preset need not give all required settings.
-            if set(required) <= set(values):
+            if required <= set(values):
                 configure_policy(policy_class, values)
         except CutbankError as error:
             yield f"its preset @{preset} is refused: {error}"

@@ -12,10 +12,23 @@ from ..compaction_events import Trigger
 from ..counting.estimators import PI_ESTIMATOR, Estimator, Rounding, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item, get_place
-from ..messages import Role, find_message_end, find_message_start, find_role
+from ..messages import (
+    Role,
+    find_message_end,
+    find_message_start,
+    find_role,
+    iter_message_spans_back,
+)
 from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index
-from .policy import NEVER_FIRES, check_settings, setting, write_reserve_reason
+from .policy import (
+    NEVER_FIRES,
+    check_settings,
+    choice_setting,
+    setting,
+    token_setting,
+    write_reserve_reason,
+)
 
 
 @dataclass(frozen=True)
@@ -39,23 +52,19 @@ class Pi:
     }
 
     enabled: bool = setting(True, help="compact unasked, past the threshold")
-    reserve_tokens: int = setting(
-        16_384, unit="tokens", least=0, help="stay free below the limit; the summary fits into it"
+    reserve_tokens: int = token_setting(
+        16_384, help="stay free below the limit; the summary fits into it"
     )
-    keep_tokens: int = setting(
-        20_000, unit="tokens", least=0, help="of the newest stay word for word"
-    )
-    fires_at: str = setting(">", among=(">", ">="), help="than the limit less the reserve")
-    unit: str = setting(SizeUnit.RECKONED.value, among=SizeUnit, help="what sizes are counted in")
-    rounding: str = setting(
-        Rounding.UP.value, among=Rounding, help="of a message's size, but for reckoned ones"
-    )
+    keep_tokens: int = token_setting(20_000, help="of the newest stay word for word")
+    fires_at: str = choice_setting(">", ">=", help="than the limit less the reserve")
+    unit: str = choice_setting(SizeUnit.RECKONED, help="what sizes are counted in")
+    rounding: str = choice_setting(Rounding.UP, help="of a message's size, but for reckoned ones")
     image_chars: int = setting(
         4_800, unit="characters", least=0, help="of an image in a tool result, unless reckoned"
     )
-    begins: str = setting(
+    begins: str = choice_setting(
         "kept-window",
-        among=("kept-window", "last-boundary"),
+        "last-boundary",
         help="what may leave: all of the kept window, or what came since the last boundary only",
     )
     fits_limit: bool = setting(
@@ -76,10 +85,8 @@ class Pi:
         """Check whether the reserve is in use; never if no limit is known."""
         if not self.enabled or window.limit <= 0:
             return False
-        used, most = (
-            self.measure_usage(window).tokens,
-            window.limit - self.find_headroom(window.limit)[0],
-        )
+        most = window.limit - self.find_headroom(window.limit)[0]
+        used = self.measure_usage(window).tokens
         return used >= most if self.fires_at == ">=" else used > most
 
     def quiet_below(self, limit: int) -> int | None:
@@ -212,12 +219,8 @@ class Pi:
         return self._estimator.count_message([piece.block for piece in pieces])
 
     def _sum_tokens(self, items: Sequence[Item]) -> int:
-        total, end = 0, len(items)
-        while end:
-            begin = find_message_start(items, end - 1)
-            total += self._count_tokens(items[begin:end])
-            end = begin
-        return total
+        spans = iter_message_spans_back(items)
+        return sum(self._count_tokens(items[begin:end]) for begin, end in spans)
 
 
 class PiUsage(NamedTuple):
@@ -255,7 +258,5 @@ def _find_answer_end(items: Sequence[Item], index: int) -> int:
 
 
 def _skip_results(items: Sequence[Item], index: int) -> int | None:
-    for at in range(index, len(items)):
-        if items[at].kind not in _NEVER_FIRST_KINDS:
-            return at
-    return None
+    indices = range(index, len(items))
+    return next((at for at in indices if items[at].kind not in _NEVER_FIRST_KINDS), None)

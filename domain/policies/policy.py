@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
 from math import isfinite
+from types import NoneType
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
 
 from ..compaction_events import Trigger
@@ -81,12 +82,24 @@ def setting(
     among: Iterable[str] = (),
 ) -> Any:
     """Declare a setting of a policy, as a field of its dataclass: its unit, bounds and purpose."""
-    told: dict[str, Any] = {"unit": unit, "help": help, "among": tuple(map(str, among))}
-    if least is not None:
-        told["least"] = least
-    if most is not None:
-        told["most"] = most
-    return field(default=default, metadata=told)
+    described = {"unit": unit, "help": help, "least": least, "most": most}
+    return field(default=default, metadata={**described, "among": tuple(map(str, among))})
+
+
+def token_setting(default: int | None, *, help: str, least: int = 0) -> Any:  # noqa: A002
+    """Declare a number of tokens."""
+    return setting(default, help=help, unit="tokens", least=least)
+
+
+def share_setting(default: float, *, help: str) -> Any:  # noqa: A002
+    """Declare a share of the model's limit."""
+    return setting(default, help=help, unit="of the limit", least=0, most=1)
+
+
+def choice_setting(default: str, *others: str, help: str) -> Any:  # noqa: A002
+    """Declare a choice between texts; without `others`, among the default's enumeration."""
+    members: Iterable[str] = getattr(type(default), "__members__", {}).values()
+    return setting(str(default), help=help, among=members or (default, *others))
 
 
 def get_presets(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]]:
@@ -112,12 +125,12 @@ class PolicySetting:
     type: type
     default: Any
     """MISSING if the setting is required."""
+    may_be_none: bool
     unit: str
     help: str
-    least: float | None
-    most: float | None
-    among: tuple[str, ...]
-    may_be_none: bool
+    least: float | None = None
+    most: float | None = None
+    among: tuple[str, ...] = ()
 
     @property
     def accepted_values(self) -> str:
@@ -167,21 +180,11 @@ def list_settings(policy: Policy | type[Policy]) -> tuple[PolicySetting, ...]:
 def _list_settings(policy_class: type[Policy]) -> tuple[PolicySetting, ...]:
     hints = get_type_hints(policy_class)
     listed: list[PolicySetting] = []
-    for declared in fields(policy_class):
-        types = get_args(hints[declared.name]) or (hints[declared.name],)
-        listed.append(
-            PolicySetting(
-                name=declared.name,
-                type=next(one for one in types if one is not type(None)),
-                default=declared.default,
-                unit=declared.metadata["unit"],
-                help=declared.metadata["help"],
-                least=declared.metadata.get("least"),
-                most=declared.metadata.get("most"),
-                among=tuple(declared.metadata.get("among", ())),
-                may_be_none=type(None) in types,
-            )
-        )
+    for one in fields(policy_class):
+        types = get_args(hints[one.name]) or (hints[one.name],)
+        kind = next(one for one in types if one is not NoneType)
+        may_be_none = NoneType in types
+        listed.append(PolicySetting(one.name, kind, one.default, may_be_none, **one.metadata))
     return tuple(listed)
 
 

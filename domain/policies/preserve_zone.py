@@ -22,7 +22,15 @@ from ..messages import find_message_end, find_message_start, find_role, iter_mes
 from ..summaries.templates import ClaudeSdkTemplate
 from ..trims import iter_shortened_results
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
+from .policy import (
+    NEVER_FIRES,
+    check_settings,
+    choice_setting,
+    make_setting_error,
+    setting,
+    share_setting,
+    token_setting,
+)
 
 
 class ContextBudget(NamedTuple):
@@ -57,7 +65,7 @@ class PreserveZone:
     source: ClassVar[str] = "seed 004: jack-phare/goat, Spec 09: Context & Compaction"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "as_shipped": {
-            "unit": SizeUnit.BYTES.value,
+            "unit": "bytes",
             "keeps_newest": True,
             "steps_back": True,
             "prune_gain": 0.0,
@@ -65,21 +73,11 @@ class PreserveZone:
         }
     }
 
-    threshold: float = setting(
-        0.80, unit="of the limit", least=0, most=1, help="more than this part in use fires"
-    )
-    critical: float = setting(
-        0.95, unit="of the limit", least=0, most=1, help="more than this part is called critical"
-    )
-    preserve_ratio: float = setting(
-        0.40, unit="of the limit", least=0, most=1, help="this part of the newest is kept"
-    )
-    max_output_tokens: int = setting(
-        16_384, unit="tokens", least=0, help="kept free for the answer, and so in use"
-    )
-    max_summary_tokens: int = setting(
-        4_096, unit="tokens", least=1, help="how large a summary may be"
-    )
+    threshold: float = share_setting(0.80, help="more than this part in use fires")
+    critical: float = share_setting(0.95, help="more than this part is called critical")
+    preserve_ratio: float = share_setting(0.40, help="this part of the newest is kept")
+    max_output_tokens: int = token_setting(16_384, help="kept free for the answer, and so in use")
+    max_summary_tokens: int = token_setting(4_096, least=1, help="how large a summary may be")
     prune_over: int | None = setting(
         1_000, unit="characters", least=1, help="longer results are shortened when old; none is off"
     )
@@ -96,16 +94,14 @@ class PreserveZone:
         most=1,
         help="shortening alone waits to save this part",
     )
-    unit: str = setting(
-        SizeUnit.RECKONED.value,
-        among=SizeUnit,
-        help="how sizes are counted: by the store's token counts, or by length",
+    unit: str = choice_setting(
+        SizeUnit.RECKONED, help="how sizes are counted: by the store's token counts, or by length"
     )
-    rounding: str = setting(
-        Rounding.DOWN.value, among=Rounding, help="of lengths divided by four; not of a reckoning"
+    rounding: str = choice_setting(
+        Rounding.DOWN, help="of lengths divided by four; not of a reckoning"
     )
-    message_tokens: int = setting(
-        4, unit="tokens", least=0, help="added for each message; not with the store's counts"
+    message_tokens: int = token_setting(
+        4, help="added for each message; not with the store's counts"
     )
     keeps_newest: bool = setting(
         False, help="never plan for the newest message to leave, however large it is"
@@ -143,12 +139,9 @@ class PreserveZone:
         if limit <= 0:
             return NEVER_FIRES
         # Within one step of the float next to the threshold, whichever way it was rounded.
-        most = int(self.threshold * limit) - self.max_output_tokens
-        while self.should_compact(ContextBudget(limit, 0, most, self.max_output_tokens)):
-            most -= 1
-        while not self.should_compact(ContextBudget(limit, 0, most + 1, self.max_output_tokens)):
-            most += 1
-        return most
+        most, answer = int(self.threshold * limit), self.max_output_tokens
+        near = (most + 1 - answer, most - answer, most - 1 - answer)
+        return next(n for n in near if not self.should_compact(ContextBudget(limit, 0, n, answer)))
 
     def measure_budget(
         self, window: Window, sizes: Sequence[tuple[int, int]] | None = None
@@ -176,20 +169,19 @@ class PreserveZone:
         budget = self.measure_budget(window, sizes)
         is_due = window.limit > 0 and self.should_compact(budget)
         if window.trigger is Trigger.THRESHOLD and not is_due:
-            if window.limit <= 0 or not self._is_pruning_worthwhile(window):
-                return None
-            return self._plan_pruning(window, self._list_effective_trims(window))
+            is_pruned = window.limit > 0 and self._is_pruning_worthwhile(window)
+            return self._plan_pruning(window) if is_pruned else None
         items, split = window.open_to_cut, self.find_split(window, sizes)
         if split:
             return Plan(
                 cut=items[split].position if split < len(items) else items[-1].position + 1,
                 reason=self._write_reason(window, budget),
                 summary_tokens=self.max_summary_tokens,
-                template=self._template,
+                template=ClaudeSdkTemplate(shows_calls=self.shows_calls),
                 on_failure=OnFailure.NOTICE,
             )
-        if trims := self._list_effective_trims(window):
-            return self._plan_pruning(window, trims)
+        if pruning := self._plan_pruning(window):
+            return pruning
         raise NothingToCompactError(
             f"nothing to compact: {window.tokens:,} tokens in view, and what may leave fits into "
             f"the {self.compute_preserve_budget(window.limit):,} that preserve_ratio keeps; "
@@ -270,60 +262,44 @@ class PreserveZone:
 
     def _fit_head(self, text: str) -> int:
         """Return how many whole characters fit."""
-        most = self.prune_to
-        if measure_length(text[:most], self._unit) <= most:
+        most, unit = self.prune_to, self._unit
+        if measure_length(text[:most], unit) <= most:
             return most  # the usual case, since no character is shorter than a unit
-        lengths = range(most + 1)
-        fits = bisect_right(lengths, most, key=lambda n: measure_length(text[:n], self._unit))
-        return fits - 1
+        return bisect_right(range(most), most, key=lambda n: measure_length(text[: n + 1], unit))
 
     @cached_property
     def _unit(self) -> SizeUnit:
         return SizeUnit(self.unit)
 
     def _is_pruning_worthwhile(self, window: Window) -> bool:
-        """Check whether trims of results that still show whole save enough together."""
-        saved = self._count_saved_tokens(window)
-        return saved > 0 and saved >= self.prune_gain * window.used_tokens
-
-    def _count_saved_tokens(self, window: Window) -> int:
-        """Return the tokens that trims would save, reading each old result once."""
+        """Check whether trims of old results save enough together, reading each result once."""
         if self.prune_over is None:
-            return 0
-        items = window.items
-        known: tuple[int, int] = window.memo.get(self, (0, 0))
-        upto, (seen, saved) = self._find_recent_start(items), known
+            return False
+        upto = self._find_recent_start(window.items)
+        seen, saved = window.memo.get(self, (0, 0))
         if seen > upto:
             seen = saved = 0
-        heads = self._list_long_results(items[seen:upto])
+        heads = self._list_long_results(window.items[seen:upto])
         saved += sum(shortened.saved for shortened in iter_shortened_results(window, heads))
         window.memo[self] = upto, saved
-        return saved
+        return saved > 0 and bool(saved >= self.prune_gain * window.used_tokens)
 
-    def _list_effective_trims(self, window: Window) -> tuple[Trim, ...]:
+    def _plan_pruning(self, window: Window) -> Plan | None:
+        """Return the plan that trims the old results that still show whole; None without any."""
         shortened = iter_shortened_results(window, self.list_old_results(window.items))
-        return tuple([Trim(position=one.item.position, head=one.head) for one in shortened])
-
-    def _plan_pruning(self, window: Window, trims: tuple[Trim, ...]) -> Plan:
+        trims = tuple([Trim(position=one.item.position, head=one.head) for one in shortened])
         reason = (
             f"{window.trigger}: {len(trims):,} old tool results are longer than "
             f"{self.prune_over:,} characters"
         )
-        return Plan(cut=None, reason=reason, summary_tokens=0, trims=trims)
+        return Plan(cut=None, reason=reason, summary_tokens=0, trims=trims) if trims else None
 
     def _write_reason(self, window: Window, budget: ContextBudget) -> str:
-        filled = (
-            f"{budget.utilization:.0%} full"
-            if window.limit > 0
-            else f"{budget.used_tokens:,} in use"
-        )
+        used, is_known = f"{budget.used_tokens:,} in use", window.limit > 0
+        filled = f"{budget.utilization:.0%} full" if is_known else used
         critical = ", which is critical" if self.must_compact(budget) else ""
         zone = self.compute_preserve_budget(window.limit)
         return f"{window.trigger}: {filled}{critical}; the newest {zone:,} tokens are kept"
-
-    @cached_property
-    def _template(self) -> ClaudeSdkTemplate:
-        return ClaudeSdkTemplate(shows_calls=self.shows_calls)
 
 
 _RESULT = Kind.TOOL_RESULT

@@ -22,8 +22,10 @@ from ..window import Plan, Window
 from .policy import (
     NEVER_FIRES,
     check_settings,
+    choice_setting,
     make_setting_error,
     setting,
+    token_setting,
     write_reserve_reason,
 )
 from .reference.reserve_walk import ReserveWalk, walk_back
@@ -72,13 +74,13 @@ class ReserveHeadroom:
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {
             "as_shipped": {
-                "unit": SizeUnit.CODE_POINTS.value,
+                "unit": "code-points",
                 "counts": TokenSource.REPORTED.value,
                 "passes_developer": True,
                 "form": KlaudeVersion.AS_SHIPPED.value,
             },
             "later": {
-                "unit": SizeUnit.CODE_POINTS.value,
+                "unit": "code-points",
                 "counts": TokenSource.REPORTED_AND_LATER.value,
                 "fires_at": ">=",
                 "answer_tokens": None,
@@ -89,56 +91,38 @@ class ReserveHeadroom:
         }
     )
 
-    reserve_tokens: int | None = setting(
-        None,
-        unit="tokens",
-        least=0,
-        help="stay free below the limit; none is a quarter of it, 2,048 to 16,384",
+    reserve_tokens: int | None = token_setting(
+        None, help="stay free below the limit; none is a quarter of it, 2,048 to 16,384"
     )
-    keep_tokens: int | None = setting(
-        None,
-        unit="tokens",
-        least=0,
-        help="of the newest stay word for word; none is 35% of the limit, 4,096 to 20,000",
+    keep_tokens: int | None = token_setting(
+        None, help="of the newest stay word for word; none is 35% of the limit, 4,096 to 20,000"
     )
-    summary_tokens: int | None = setting(
+    summary_tokens: int | None = token_setting(
         None,
-        unit="tokens",
         least=1,
         help="may be the summary; none is 80% of the reserve, 1,024 or more",
     )
-    answer_tokens: int | None = setting(
-        0,
-        unit="tokens",
-        least=0,
-        help="of the limit are the answer's; none is the model's longest answer, or 32,000",
+    answer_tokens: int | None = token_setting(
+        0, help="of the limit are the answer's; none is the model's longest answer, or 32,000"
     )
-    fires_at: str = setting(
-        ">", among=(">", ">="), help="how the tokens in use are compared with the threshold"
+    fires_at: str = choice_setting(
+        ">", ">=", help="how the tokens in use are compared with the threshold"
     )
-    counts: str = setting(
-        TokenSource.RECKONED.value,
-        among=TokenSource,
-        help="the count that is used as the tokens in use",
+    counts: str = choice_setting(
+        TokenSource.RECKONED, help="the count that is used as the tokens in use"
     )
-    unit: str = setting(
-        SizeUnit.RECKONED.value,
-        among=SizeUnit,
-        help="what messages are measured in, four to a token",
+    unit: str = choice_setting(
+        SizeUnit.RECKONED, help="what messages are measured in, four to a token"
     )
-    rounding: str = setting(
-        Rounding.UP.value, among=Rounding, help="what becomes of a part of a token"
-    )
+    rounding: str = choice_setting(Rounding.UP, help="what becomes of a part of a token")
     answers_open_calls: bool = setting(
         default=False, help="measured histories hold an answer to each call that still waits"
     )
     passes_developer: bool = setting(
         default=False, help="a cut moves on from a developer's message, if need be to a tool result"
     )
-    form: str = setting(
-        KlaudeVersion.DOCUMENT.value,
-        among=KlaudeVersion,
-        help="how summaries are asked for and put together",
+    form: str = choice_setting(
+        KlaudeVersion.DOCUMENT, help="how summaries are asked for and put together"
     )
 
     def __post_init__(self) -> None:
@@ -155,13 +139,8 @@ class ReserveHeadroom:
 
         A large system prompt raises this a little.
         """
-        counts = TokenSource(self.counts), SizeUnit(self.unit)
         answer = self.answer_tokens
-        if (
-            counts != (TokenSource.RECKONED, SizeUnit.RECKONED)
-            or answer is None
-            or answer >= limit > 0
-        ):
+        if not self._is_counted_as_stored or answer is None or answer >= limit > 0:
             return None
         if limit <= 0:
             return NEVER_FIRES
@@ -219,12 +198,13 @@ class ReserveHeadroom:
         walk = self.walk_back(window, headroom)
         cut = walk.first_kept
         if cut is None:
-            if trigger is Trigger.IDLE and not self._is_past(window, headroom):
+            is_past = self._is_past(window, headroom)
+            if trigger is Trigger.IDLE and not is_past:
                 return None
-            if trigger is not Trigger.MANUAL or self._is_past(window, headroom):
+            if trigger is not Trigger.MANUAL or is_past:
                 # It is first, or in the group of the first: the store can shrink it.
                 cut = walk.oversized_position
-                if cut is None and most and window.open_to_cut and self._is_past(window, headroom):
+                if cut is None and most and window.open_to_cut and is_past:
                     # There is no more than that to keep, and the summary is too large.
                     cut = window.open_to_cut[0].position
         if cut is None:

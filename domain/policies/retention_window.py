@@ -19,7 +19,7 @@ from ..item import Item
 from ..messages import Role, find_message_start, find_role, iter_message_spans_back
 from ..summaries.templates import TunacodeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, setting
+from .policy import check_settings, choice_setting, setting, token_setting
 
 _TEMPLATE = TunacodeTemplate()
 _BUDGET, _LATEST, _EITHER = "budget", "latest", "either"
@@ -49,32 +49,23 @@ class RetentionWindow:
         },
     }
 
-    keep_recent_tokens: int = setting(
-        20_000, unit="tokens", least=0, help="of the newest stay word for word, or a little more"
+    keep_recent_tokens: int = token_setting(
+        20_000, help="of the newest stay word for word, or a little more"
     )
-    reserve_tokens: int = setting(
-        16_384,
-        unit="tokens",
-        least=0,
-        help="stay free below the limit, in addition to the kept tokens",
+    reserve_tokens: int = token_setting(
+        16_384, help="stay free below the limit, in addition to the kept tokens"
     )
-    summary_tokens: int = setting(
-        4_096, unit="tokens", least=1, help="the summary may take; the agent's own cap for answers"
+    summary_tokens: int = token_setting(
+        4_096, least=1, help="the summary may take; the agent's own cap for answers"
     )
-    unit: str = setting(
-        SizeUnit.RECKONED.value,
-        among=SizeUnit,
-        help="what messages are measured in, four to a token",
+    unit: str = choice_setting(
+        SizeUnit.RECKONED, help="what messages are measured in, four to a token"
     )
-    rounding: str = setting(
-        Rounding.DOWN.value, among=Rounding, help="what becomes of a part of a token"
+    rounding: str = choice_setting(Rounding.DOWN, help="what becomes of a part of a token")
+    fires_at: str = choice_setting(
+        ">", ">=", help="whether the threshold is passed, or reached, when it fires"
     )
-    fires_at: str = setting(
-        ">", among=(">", ">="), help="whether the threshold is passed, or reached, when it fires"
-    )
-    reached_at: str = setting(
-        ">=", among=(">=", ">"), help="when the newest tokens are enough to keep"
-    )
+    reached_at: str = choice_setting(">=", ">", help="when the newest tokens are enough to keep")
     forced_cut: str = setting(
         _EITHER,
         among=(_BUDGET, _LATEST, _EITHER),
@@ -88,10 +79,8 @@ class RetentionWindow:
     splits_runs: bool = setting(
         True, help="cut inside a run of tools if the blocks kept before it would fire again"
     )
-    on_failure: str = setting(
-        OnFailure.UNCHANGED.value,
-        among=OnFailure,
-        help="what becomes of the compaction where no summary can be had",
+    on_failure: str = choice_setting(
+        OnFailure.UNCHANGED, help="what becomes of the compaction where no summary can be had"
     )
 
     def __post_init__(self) -> None:
@@ -102,12 +91,12 @@ class RetentionWindow:
             return None
         meant = self._find_budget_index(window) or 0
         at, reason = self.find_cut(window, meant), self._write_reason(window)
+        items = window.open_to_cut
         if at < meant and (not at or (self.splits_runs and self._is_due_again(window, at))):
             # No message ends near the budget's cut, so take that cut if it keeps enough.
             at = meant
             reason += "; no finished message ends shortly before the kept blocks"
         if at:
-            items = window.open_to_cut
             return Plan(
                 items[at].position if at < len(items) else items[-1].place + 1,
                 reason,
@@ -121,12 +110,7 @@ class RetentionWindow:
 
     def fires(self, window: Window) -> bool:
         """Check whether the threshold is passed; never without a known limit or any blocks."""
-        if window.limit <= 0:
-            return False
-        threshold = self.compute_threshold(window.limit)
-        if self._estimator is None:
-            return self._is_over(window.used_tokens, threshold)
-        return self._is_measured_over(window.items, threshold)
+        return self._is_past(window, window.items, window.used_tokens)
 
     def compute_threshold(self, limit: int) -> int:
         """Return how many tokens may be in use; at least 0."""
@@ -166,14 +150,16 @@ class RetentionWindow:
 
     def _is_due_again(self, window: Window, at: int) -> bool:
         """Check whether the items from there on pass the threshold by themselves."""
+        kept = window.running[-1] - window.running[at]
+        return self._is_past(window, window.open_to_cut[at:], kept)
+
+    def _is_past(self, window: Window, items: Sequence[Item], tokens: int) -> bool:
+        """Check whether items pass the threshold, which are `tokens` by the store's count."""
         if window.limit <= 0:
             return False
         threshold = self.compute_threshold(window.limit)
         if self._estimator is None:
-            return self._is_over(window.running[-1] - window.running[at], threshold)
-        return self._is_measured_over(window.open_to_cut[at:], threshold)
-
-    def _is_measured_over(self, items: Sequence[Item], threshold: int) -> bool:
+            return self._is_over(tokens, threshold)
         used = 0
         for start, end in iter_message_spans_back(items):
             used += self.count_tokens(items[start:end])
@@ -221,8 +207,7 @@ class RetentionWindow:
         return (
             f"{window.used_tokens:,} of {window.limit:,} tokens in use, more than "
             f"{self.compute_threshold(window.limit):,}: {self.reserve_tokens:,} are reserved, "
-            "and the "
-            f"newest {self.keep_recent_tokens:,} are kept"
+            f"and the newest {self.keep_recent_tokens:,} are kept"
         )
 
     def _explain_no_cut(self, window: Window) -> str:

@@ -12,7 +12,7 @@ from ..errors import NothingToCompactError
 from ..item import Item
 from ..summaries.kdcube_template import KdcubeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, make_setting_error, setting
+from .policy import check_settings, choice_setting, make_setting_error, setting, share_setting
 from .reference.timeline import TimelineCuts, TimelineSizes
 
 
@@ -55,9 +55,7 @@ class RollingTimeline:
         }
     }
 
-    fires_at: float = setting(
-        0.9, help="fires when more than this share is in use", unit="of the limit", least=0, most=1
-    )
+    fires_at: float = share_setting(0.9, help="fires when more than this share is in use")
     keeps: float = setting(
         0.7,
         help="this share stays of what the limit leaves for blocks",
@@ -74,61 +72,49 @@ class RollingTimeline:
     turn_summary_tokens: int = setting(
         400, help="and that of a split turn's beginning", unit="tokens", least=1, most=1_000_000
     )
-    unit: str = setting(
-        SizeUnit.RECKONED.value,
-        help="the characters that are counted, four a token",
-        among=SizeUnit,
+    unit: str = choice_setting(
+        SizeUnit.RECKONED, help="the characters that are counted, four a token"
     )
-    counts: str = setting(
+    counts: str = choice_setting(
         "visible",
+        "in-memory",
         help="what fires: the view, or what left it and is still in memory as well",
-        among=("visible", "in-memory"),
     )
-    protects: str = setting(
+    protects: str = choice_setting(
         "always",
+        "if-it-fits",
         help="whether recent turns stay that alone take more than the room for blocks",
-        among=("always", "if-it-fits"),
     )
-    budget_counts: str = setting(
+    budget_counts: str = choice_setting(
         "blocks",
-        help="what counts toward the share to keep: thinking and notes too, or not",
-        among=("blocks", "messages"),
-    )
-    boundaries: str = setting(
-        "user-and-assistant",
-        help="the kinds of blocks at which a cut may be; if none follows, any kind but a result",
-        among=("user-and-assistant", "any-author"),
-    )
-    cuts_at: str = setting(
         "messages",
-        help="whether a cut moves to the start of its message",
-        among=("messages", "blocks"),
+        help="what counts toward the share to keep: thinking and notes too, or not",
     )
-    turn_begins: str = setting(
+    boundaries: str = choice_setting(
+        "user-and-assistant",
+        "any-author",
+        help="the kinds of blocks at which a cut may be; if none follows, any kind but a result",
+    )
+    cuts_at: str = choice_setting(
+        "messages", "blocks", help="whether a cut moves to the start of its message"
+    )
+    turn_begins: str = choice_setting(
         "turn",
+        "prompt",
         help="where a split turn begins: with its first block, or the prompt before the cut",
-        among=("turn", "prompt"),
     )
-    heading: str = setting(
-        "plain",
-        help="how the heading above a split turn's beginning ends",
-        among=("plain", "colon"),
+    heading: str = choice_setting(
+        "plain", "colon", help="how the heading above a split turn's beginning ends"
     )
-    on_failure: str = setting(
-        OnFailure.EXTRACTIVE.value,
-        help="what stands in where no summary can be had",
-        among=OnFailure,
+    on_failure: str = choice_setting(
+        OnFailure.EXTRACTIVE, help="what stands in where no summary can be had"
     )
 
     def __post_init__(self) -> None:
         check_settings(self)
         if self.keeps >= self.fires_at:
-            raise make_setting_error(
-                self,
-                "keeps",
-                f"is {self.keeps}, not below fires_at ({self.fires_at}): "
-                "the kept blocks would fire it again",
-            )
+            wrong = f"is {self.keeps}, not below fires_at ({self.fires_at})"
+            raise make_setting_error(self, "keeps", f"{wrong}: the kept blocks would fire it again")
 
     @cached_property
     def sizes(self) -> TimelineSizes:
@@ -209,11 +195,8 @@ class RollingTimeline:
         items, running = window.open_to_cut, usage.running
         if not items:
             return None
-        keeps = [
-            keep
-            for keep in (self._count_tokens_to_keep(items, usage),)
-            if keep <= usage.room_tokens
-        ]
+        keep = self._count_tokens_to_keep(items, usage)
+        keeps = [keep] if keep <= usage.room_tokens else []
         keeps.append(usage.share_tokens)
         if window.trigger is Trigger.OVERFLOW:
             keeps.append(max(1, int(running[-1] * self.keeps)))
@@ -238,14 +221,13 @@ class RollingTimeline:
 
     def measure_usage(self, window: Window) -> TimelineUsage:
         running = self.sizes.sum_running(window)
-        total = self.sizes.count_total_with(window, running)
+        total = self.sizes.count_total(window, running)
         # Without a known limit, the tokens in use serve as one.
         limit = window.limit if window.limit > 0 else total
         room = max(1, limit - self.sizes.count_overhead(window))
         share = max(1, int(room * self.keeps))
-        towards_keep = running
-        if self.budget_counts == "messages":
-            towards_keep = self._sum_messages(window.open_to_cut, running)
+        items, counts_all = window.open_to_cut, self.budget_counts == "blocks"
+        towards_keep = running if counts_all else self._sum_messages(items, running)
         return TimelineUsage(total, room, share, running, towards_keep)
 
     def _sum_messages(self, items: Sequence[Item], running: Sequence[int]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ The texts of blocks have the size that the blocks claim, so that policies may me
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from uuid import UUID
 
 from ..blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
@@ -40,46 +41,38 @@ class _SampleHistory:
         self._add(Block(kind=Kind.USER, text=_make_text(tokens)), tokens, is_pinned=is_pinned)
 
     def add_assistant(self, tokens: int, *, is_unfinished: bool = False) -> None:
-        self._add(
-            Block(kind=Kind.ASSISTANT, text=_make_text(tokens)), tokens, is_unfinished=is_unfinished
-        )
+        block = Block(kind=Kind.ASSISTANT, text=_make_text(tokens))
+        self._add(block, tokens, is_unfinished=is_unfinished)
 
     def add_calls(self, *sizes: int | None) -> None:
         """Add one message of calls, and a result for each; None leaves a call open."""
         message, calls = f"message-{len(self.items)}", []
         self._add(Block(kind=Kind.THINKING, text=_make_text(40), message_id=message), 40)
         for number, size in enumerate(sizes):
-            id = f"{message}-{number}"
-            call = ToolCall(tool_call_id=id, name="read", message_id=message)
-            calls.append((id, size, len(self.items) + 1))
+            call = ToolCall(tool_call_id=f"{message}-{number}", name="read", message_id=message)
+            calls.append((call.tool_call_id, size, len(self.items) + 1))
             self._add(call, 20, is_open=size is None)
         for id, size, position in calls:
             if size is not None:
-                self._add(
-                    ToolResult(tool_call_id=id, content=_make_text(size)), size, call=position
-                )
+                result = ToolResult(tool_call_id=id, content=_make_text(size))
+                self._add(result, size, call=position)
 
     def _add(self, block: AnyBlock, tokens: int, *, call: int | None = None, **is_: bool) -> None:
         position = len(self.items) + 1
         self.items.append(Item(position, block, self.turn, tokens, call, **is_))
 
-    def make_window(self, **more: object) -> Window:
+    def make_window(self, limit: int = _LIMIT, trigger: Trigger = Trigger.MANUAL) -> Window:
         in_use = sum(item.tokens for item in self.items) + 100
-        given: dict[str, object] = {"limit": _LIMIT, "in_use": in_use, **more}
         pinned = Ranges.of(item.position for item in self.items if item.is_pinned)
-        return Window(list(self.items), after=len(self.items), pinned=pinned, **given)  # type: ignore[arg-type]
+        items, after = list(self.items), len(self.items)
+        return Window(items, after, limit=limit, trigger=trigger, in_use=in_use, pinned=pinned)
 
 
 def iter_sample_windows() -> Iterator[tuple[str, Window]]:
     """Yield every sample with its description, for each trigger and each context size."""
-    for name, talk in _iter_sample_histories():
-        for limit in _LIMITS:
-            for trigger in Trigger:
-                held = f"a limit of {limit:,}" if limit else "no known limit"
-                yield (
-                    f"{name}, {held}, by {trigger}",
-                    talk.make_window(limit=limit, trigger=trigger),
-                )
+    for (name, talk), limit, trigger in product(_iter_sample_histories(), _LIMITS, Trigger):
+        held = f"a limit of {limit:,}" if limit else "no known limit"
+        yield f"{name}, {held}, by {trigger}", talk.make_window(limit, trigger)
 
 
 def _iter_sample_histories() -> Iterator[tuple[str, _SampleHistory]]:

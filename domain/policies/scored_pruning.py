@@ -16,7 +16,7 @@ from ..ranges import Ranges
 from ..token_estimate import estimate_text
 from ..utilization import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..window import Plan, Window
-from .policy import check_settings, make_setting_error, setting
+from .policy import check_settings, choice_setting, make_setting_error, setting, token_setting
 from .weighed_messages import ProtectionUnit, PruningChoice, WeighedMessages, choose_leaving
 
 _MARGIN_SHARE = 0.10
@@ -74,48 +74,38 @@ class ScoredPruning:
         least=0.05,
         help="from which on more leaves; none is 0.9, or compaction_threshold if that is more",
     )
-    levels_at: str = setting(
-        ">=", among=(">=", ">"), help="whether warning and pruning begin at their share or past it"
+    levels_at: str = choice_setting(
+        ">=", ">", help="whether warning and pruning begin at their share or past it"
     )
-    protects: str = setting(
-        ProtectionUnit.TURNS.value, among=ProtectionUnit, help="what protected_turns counts"
-    )
-    choice: str = setting(
-        PruningChoice.REMOVE_LOWEST.value, among=PruningChoice, help="how what stays is chosen"
-    )
+    protects: str = choice_setting(ProtectionUnit.TURNS, help="what protected_turns counts")
+    choice: str = choice_setting(PruningChoice.REMOVE_LOWEST, help="how what stays is chosen")
     pairs_leave_together: bool = setting(
         True, help="whether a call leaves with its results, or each by its own worth"
     )
     looks_leave_first: bool = setting(
         True, help="whether calls that only read or search leave before all else"
     )
-    reserved_system_tokens: int = setting(
-        4_000, unit="tokens", least=0, help="kept free of what pruning aims for: the system prompt"
+    reserved_system_tokens: int = token_setting(
+        4_000, help="kept free of what pruning aims for: the system prompt"
     )
-    reserved_response_tokens: int = setting(
-        8_192, unit="tokens", least=0, help="kept free of what pruning aims for: the next answer"
+    reserved_response_tokens: int = token_setting(
+        8_192, help="kept free of what pruning aims for: the next answer"
     )
-    unit: str = setting(
-        SizeUnit.RECKONED.value,
-        among=SizeUnit,
+    unit: str = choice_setting(
+        SizeUnit.RECKONED,
         help="how tokens are counted; all but `reckoned` take four characters a token",
     )
-    rounding: str = setting(
-        Rounding.UP.value, among=Rounding, help="of a part of a token, where texts are counted"
+    rounding: str = choice_setting(
+        Rounding.UP, help="of a part of a token, where texts are counted"
     )
-    result_text: str = setting(
-        ResultText.PLAIN.value, among=ResultText, help="how tool results are counted as text"
-    )
+    result_text: str = choice_setting(ResultText.PLAIN, help="how tool results are counted as text")
 
     def __post_init__(self) -> None:
         check_settings(self)
         least = self.compaction_threshold
         if self.critical_threshold is not None and self.critical_threshold < least:
-            raise make_setting_error(
-                self,
-                "critical_threshold",
-                f"is {self.critical_threshold}, below compaction_threshold ({least})",
-            )
+            wrong = f"is {self.critical_threshold}, below compaction_threshold ({least})"
+            raise make_setting_error(self, "critical_threshold", wrong)
 
     # When
 
@@ -142,9 +132,8 @@ class ScoredPruning:
     def measure_level(self, window: Window, weighed: WeighedMessages | None = None) -> Utilization:
         """Return the tokens in use without the system prompt, and their level."""
         if self.unit == SizeUnit.RECKONED:
-            tokens = max(
-                0, window.used_tokens - window.convert_estimate(estimate_text(window.system_prompt))
-            )
+            system = window.convert_estimate(estimate_text(window.system_prompt))
+            tokens = max(0, window.used_tokens - system)
         else:
             tokens = (weighed or self.weigh(window.items)).total
         return self.level_marks.measure(tokens, window.limit)
@@ -190,10 +179,8 @@ class ScoredPruning:
         messages, estimator = group_messages(tuple(items)), self._estimator
         if estimator is None:
             return WeighedMessages(messages, [sum([i.tokens for i in m.items]) for m in messages])
-        return WeighedMessages(
-            messages,
-            [estimator.count_message([item.block for item in one.items]) for one in messages],
-        )
+        count = estimator.count_message
+        return WeighedMessages(messages, [count([i.block for i in m.items]) for m in messages])
 
     @cached_property
     def _estimator(self) -> Estimator | None:

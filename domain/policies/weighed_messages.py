@@ -102,24 +102,20 @@ class WeighedMessages:
     def exchanges(self) -> Sequence[Sequence[int]]:
         """Indices in groups: a message that calls tools with their results, others alone."""
         groups: list[list[int]] = []
-        of_call: dict[int, list[int]] = {}
+        of_call: dict[int | None, list[int]] = {}
         for index, (message, calls) in enumerate(zip(self.messages, self.calls, strict=True)):
-            answered = message.items[0].call
-            if answered is not None and (group := of_call.get(answered)):
+            if group := of_call.get(message.items[0].call):
                 group.append(index)
                 continue
-            group = [index]
-            groups.append(group)
-            for call in calls:
-                of_call[call.position] = group
+            groups.append([index])
+            of_call |= {call.position: groups[-1] for call in calls}
         return groups
 
     def find_untouchable(self, newest: int, counted_in: ProtectionUnit) -> frozenset[int]:
         """Return the indices of the messages that stay: new, pinned, or with an open call."""
         carried = [i for i, one in enumerate(self.messages) if any(map(is_carried, one.items))]
-        return frozenset(range(self._find_protected(newest, counted_in), len(self.messages))).union(
-            carried
-        )
+        protected = range(self._find_protected(newest, counted_in), len(self.messages))
+        return frozenset([*protected, *carried])
 
     def _find_protected(self, newest: int, counted_in: ProtectionUnit) -> int:
         """Return the index of the first message that is too new to leave."""

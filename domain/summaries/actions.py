@@ -104,17 +104,21 @@ def _list_attempts(call: ToolCall) -> tuple[Action, ...]:
     """Return what a call tries, without outcomes: several things if it edits several files."""
     if is_planning(call.name):
         return ()
-    touch = find_touched_files(call)
+    touch, name = find_touched_files(call), normalize_tool_name(call.name)
     if touch.modifies and touch.paths:
-        verb = "wrote" if normalize_tool_name(call.name).startswith(_CREATES) else "edited"
-        files = [(path, mark_code(_shorten_path(path))) for path in touch.paths]
+        verb = "wrote" if name.startswith(_CREATES) else "edited"
+        files = {path: mark_code(_shorten_path(path)) for path in touch.paths}
         return tuple(
-            Action(ActionKind.EDIT, f"{verb} {file}", f"edit of {file}", (path,))
-            for path, file in files
+            Action(ActionKind.EDIT, f"{verb} {files[path]}", f"edit of {files[path]}", (path,))
+            for path in touch.paths
         )
-    if normalize_tool_name(call.name) in SHELL_TOOLS:
+    if name in SHELL_TOOLS:
         return (_make_run(call),)
-    return (_make_call(call, is_look=bool(touch.paths)),)
+    is_look = bool(touch.paths) or _READ_ONLY_NAME.match(name) is not None
+    words = ", ".join(_iter_argument_words(read_arguments(call)))
+    shown = mark_code(shorten_line(f"{tidy_line(call.name)} {words}".strip(), LABEL_CHARS))
+    kind = ActionKind.LOOK if is_look else ActionKind.CALL
+    return (Action(kind, f"called {shown}", shown, (shown,)),)
 
 
 def _shorten_path(path: str) -> str:
@@ -131,15 +135,6 @@ def _make_run(call: ToolCall) -> Action:
     shown = mark_code(shorten_command(command))
     deed = ActionKind.RUN if targets else ActionKind.LOOK
     return Action(deed, f"ran {shown}", shown, targets or (shown,), is_run=True)
-
-
-def _make_call(call: ToolCall, *, is_look: bool) -> Action:
-    words = ", ".join(_iter_argument_words(read_arguments(call)))
-    shown = mark_code(shorten_line(f"{tidy_line(call.name)} {words}".strip(), LABEL_CHARS))
-    is_look = is_look or _READ_ONLY_NAME.match(normalize_tool_name(call.name)) is not None
-    return Action(
-        ActionKind.LOOK if is_look else ActionKind.CALL, f"called {shown}", shown, (shown,)
-    )
 
 
 def _read_outcome(result: ToolResult, deed: ActionKind, is_run: bool) -> tuple[bool, str]:

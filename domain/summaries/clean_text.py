@@ -72,12 +72,8 @@ def mark_code(text: str) -> str:
 
 def add_handles(text: str, handles: Ranges) -> str:
     """Return a line with its newest sources: `edited a.py (#12, #40-41)`."""
-    runs = list_cited_runs(handles)
-    return (
-        f"{text} ({', '.join(f'#{a}' if a == b else f'#{a}-{b}' for a, b in runs)})"
-        if runs
-        else text
-    )
+    cited = [f"#{a}" if a == b else f"#{a}-{b}" for a, b in list_cited_runs(handles)]
+    return f"{text} ({', '.join(cited)})" if cited else text
 
 
 def list_cited_runs(handles: Ranges) -> tuple[Run, ...]:

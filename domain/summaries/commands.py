@@ -192,11 +192,9 @@ def _is_exit(text: str) -> bool:
 
 
 def _cut_to_ends(text: str) -> str:
-    return (
-        text
-        if len(text) <= 2 * _MAX_END_CHARS
-        else f"{text[:_MAX_END_CHARS]}\n{text[-_MAX_END_CHARS:]}"
-    )
+    if len(text) <= 2 * _MAX_END_CHARS:
+        return text
+    return f"{text[:_MAX_END_CHARS]}\n{text[-_MAX_END_CHARS:]}"
 
 
 def _find_line(pattern: re.Pattern[str], text: str, *, last: bool = False) -> str:

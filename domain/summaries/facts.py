@@ -4,9 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
-from functools import lru_cache
 from heapq import nlargest
-from itertools import chain
 from math import exp, log
 from typing import NamedTuple
 
@@ -74,7 +72,7 @@ _MAX_NAME_CHARS = 60
 """A longer name is encoded data."""
 _MAX_FACTS = 400
 _CARRIED = 5
-# How much a fact's kind adds to its likelihood (see `_WordLedger.rank_words`).
+# How much a fact's kind adds to its likelihood (see `_rank_words`).
 _KIND_BIAS = {
     FactKind.ERROR: 0.2,
     FactKind.URL: 0.0,
@@ -103,22 +101,22 @@ def rank_facts(
     beginnings of words of interest.
     """
     items = tuple(items)
-    ledger = _WordLedger(items, earlier_facts, memo)
+    find_kind = memo.cache_words(find_fact_kind)
     skipped = _COMMON_NAMES.union(
         item.block.name for item in items if isinstance(item.block, ToolCall)
     )
     likely = [
-        (value, text, sort)
-        for value, text in ledger.rank_words()
-        if text not in skipped and (sort := find_fact_kind(text))
+        (value, text, newest, sort)
+        for value, text, newest in _rank_words(items, earlier_facts, memo)
+        if text not in skipped and (sort := find_kind(text))
     ]
     if len(likely) > _MAX_FACTS:
         likely = nlargest(_MAX_FACTS, likely)
     ranked: list[tuple[float, int, str, SummaryFact]] = []
-    for value, text, sort in likely:
+    for value, text, newest, sort in likely:
         wish = 1.0 if wanted_stems and _is_wanted(text, wanted_stems) else 0.0
-        fact = SummaryFact(text, sort, exp(value + _KIND_BIAS[sort] + wish), ledger.last[text])
-        ranked.append((-fact.density, -fact.newest, text, fact))
+        fact = SummaryFact(text, sort, exp(value + _KIND_BIAS[sort] + wish), newest)
+        ranked.append((-fact.density, -newest, text, fact))
     return [fact for *_, fact in sorted(ranked)]
 
 
@@ -127,7 +125,6 @@ def _is_wanted(text: str, wished: frozenset[str]) -> bool:
     return any(stem in folded for stem in wished)
 
 
-@lru_cache(maxsize=32_768)
 def find_fact_kind(word: str) -> FactKind | None:
     """Return the kind of fact that a word is, or None."""
     found = _KIND_PATTERN.fullmatch(word)
@@ -145,69 +142,52 @@ def collect_line_words(text: str) -> set[str]:
     return set(find_fact_words(text.replace("\\", " ")))
 
 
-def _find_in_block(block: AnyBlock, longest: int) -> tuple[str, ...]:
+def _find_in_block(block: AnyBlock, longest: int, memo: Memo) -> tuple[str, ...]:
     """Return a block's words that are facts; the others need not be counted."""
     words = find_fact_words(get_searched_text(block, longest))
-    return tuple(filter(find_fact_kind, words))
+    return tuple(filter(memo.cache_words(find_fact_kind), words))
 
 
-class _WordLedger:
-    """Where and how often each word occurs, counted in bulk."""
+def _rank_words(
+    items: tuple[Item, ...], carried: Mapping[str, int], memo: Memo
+) -> Iterator[tuple[float, str, int]]:
+    """Yield the logarithm of each word's likelihood up to a constant, the word, and its last place.
 
-    def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int], memo: Memo) -> None:
-        half = items[len(items) // 2].position if items else 0
-        found = [
-            (
-                item,
-                memo.read(
-                    _find_in_block,
-                    item.block,
-                    MAX_BLOCK_CHARS if item.position >= half else _MAX_OLD_BLOCK_CHARS,
-                ),
-            )
-            for item in items
-        ]
-        self.ends = items[-1].position if items else 0
-        self.length = self.ends - items[0].position + 1 if items else 1
-        # Facts carried by an earlier summary were in blocks that have left.
-        self.times = Counter(dict.fromkeys(carried, _CARRIED))
-        self.times.update(chain.from_iterable(words for _, words in found))
-        self.by_agent = Counter(
-            chain.from_iterable(words for item, words in found if item.kind in ASSISTANT_KINDS)
-        )
-        self.by_user = Counter(
-            chain.from_iterable(words for item, words in found if item.kind is Kind.USER)
-        )
-        places = [dict.fromkeys(words, item.position) for item, words in found]
-        self.last = dict(carried)
-        for place in places:
-            self.last.update(place)
-        self.first: dict[str, int] = {}
-        for place in reversed(places):
-            self.first.update(place)
-        self.first.update(carried)
-
-    def rank_words(self) -> Iterator[tuple[float, str]]:
-        """Yield, for each word, the logarithm of its likelihood up to a constant.
-
-        Frequent, recent and long-lived words count more, and most of all those that the agent or
-        the user wrote.
-        """
-        recency = {
-            last: exp(-4 * max(0, self.ends - last) / self.length) for last in {*self.last.values()}
-        }
-        own, by_user = self.by_agent, self.by_user
-        times, first, length = self.times, self.first, self.length
-        words = {text for text, count in times.items() if count > 1}
-        for text in words.union(own, by_user):
-            last = self.last[text]
-            span = min(1.0, (last - first[text]) / length)
-            value = 0.45 * log(times[text]) + 1.2 * recency[last] + 0.7 * span
-            if text in own:
-                value += 0.5 + 0.4 * log(own[text]) + 0.8 * recency[last]
-            if text in by_user:
-                value += 0.9
-            yield value, text
+    Frequent, recent and long-lived words count more, and most of all those that the agent or the
+    user wrote. All are counted in bulk.
+    """
+    half = items[len(items) // 2].position if items else 0
+    ends = items[-1].position if items else 0
+    length = ends - items[0].position + 1 if items else 1
+    # Facts carried by an earlier summary were in blocks that have left.
+    times = Counter(dict.fromkeys(carried, _CARRIED))
+    own, by_user = Counter[str](), Counter[str]()
+    places: list[dict[str, int]] = []
+    for item in items:
+        longest = MAX_BLOCK_CHARS if item.position >= half else _MAX_OLD_BLOCK_CHARS
+        words = memo.read(_find_in_block, item.block, longest, memo)
+        times.update(words)
+        if item.kind in ASSISTANT_KINDS:
+            own.update(words)
+        elif item.kind is Kind.USER:
+            by_user.update(words)
+        places.append(dict.fromkeys(words, item.position))
+    last, first = dict(carried), dict[str, int]()
+    for place in places:
+        last.update(place)
+    for place in [*reversed(places), dict(carried)]:
+        first.update(place)
+    recency = {place: exp(-4 * max(0, ends - place) / length) for place in {*last.values()}}
+    repeated = {text for text, count in times.items() if count > 1}
+    for text in repeated.union(own, by_user):
+        newest = last[text]
+        span = min(1.0, (newest - first[text]) / length)
+        value = 0.45 * log(times[text]) + 1.2 * recency[newest] + 0.7 * span
+        if text in own:
+            value += 0.5 + 0.4 * log(own[text]) + 0.8 * recency[newest]
+        if text in by_user:
+            value += 0.9
+        yield value, text, newest
 
 
 def get_searched_text(block: AnyBlock, longest: int) -> str:

@@ -73,7 +73,7 @@ def iter_requests(items: Iterable[Item], memo: Memo) -> Iterator[SummaryLine]:
             words = message.text
             is_small_talk = words.isascii() and len(words) < 30 and words.count(" ") < 4
             weight = LOW_WEIGHT if is_small_talk else 0.5
-            yield _make_quote(SummarySection.GOAL, words, item.position, weight)
+            yield _make_line(SummarySection.GOAL, words, item.position, weight, is_quote=True)
 
 
 def iter_rules(
@@ -101,11 +101,14 @@ def _iter_rules_in(text: str) -> Iterator[str]:
 
 def _make_rule(rule: str, position: int, weight: float) -> SummaryLine:
     asked = 0.3 if rule.endswith("?") else 0.0
-    return _make_quote(SummarySection.CONSTRAINTS, rule, position, weight - asked)
+    weight -= asked
+    return _make_line(SummarySection.CONSTRAINTS, rule, position, weight, is_quote=True)
 
 
-def _make_quote(section: SummarySection, words: str, position: int, weight: float) -> SummaryLine:
-    return SummaryLine(section, words, Ranges.of([position]), weight, is_quote=True)
+def _make_line(
+    section: SummarySection, text: str, position: int, weight: float, *, is_quote: bool = False
+) -> SummaryLine:
+    return SummaryLine(section, text, Ranges.of([position]), weight, is_quote)
 
 
 def remove_inserted_text(text: str) -> str:
@@ -129,12 +132,6 @@ def remove_inserted_text(text: str) -> str:
     return f" {ELLIPSIS} ".join([*pieces, text[at:]]).strip(f"{ELLIPSIS} \t\r\n")
 
 
-def iter_progress(actions: Sequence[Action]) -> Iterator[SummaryLine]:
-    """Yield what calls did, and their failures without a later success."""
-    yield from _iter_done(actions)
-    yield from _iter_blocked(actions)
-
-
 def is_resolved(line: SummaryLine, actions: Iterable[Action]) -> bool:
     """Check whether a failure in an earlier summary was overcome since."""
     noun, failed, _ = line.text.partition(FAILED_MARK)
@@ -145,13 +142,16 @@ def is_resolved(line: SummaryLine, actions: Iterable[Action]) -> bool:
     )
 
 
-def _iter_done(actions: Sequence[Action]) -> Iterator[SummaryLine]:
-    """Yield one line for each thing that was done, however often."""
+def iter_progress(actions: Sequence[Action]) -> Iterator[SummaryLine]:
+    """Yield what calls did, once however often, and their failures without a later success."""
     newest = max((action.position for action in actions), default=1)
     done: dict[str, list[Action]] = {}
+    over: dict[str, int] = {}
     for action in actions:
-        if not action.is_failure and action.kind is not ActionKind.LOOK:
-            done.setdefault(action.label, []).append(action)
+        if not action.is_failure:
+            over |= dict.fromkeys(action.targets, action.position)
+            if action.kind is not ActionKind.LOOK:
+                done.setdefault(action.label, []).append(action)
     for label, times in done.items():
         last = times[-1]
         handles = Ranges.of(action.position for action in times)
@@ -160,27 +160,16 @@ def _iter_done(actions: Sequence[Action]) -> Iterator[SummaryLine]:
         if last.outcome:
             # The newest result is the valid one.
             handles, weight = Ranges.of([last.position]), weight + 0.2
-        text = (
-            f"{label} x{len(times)}" if last.kind is ActionKind.EDIT and len(times) > 1 else label
-        )
+        is_repeated = last.kind is ActionKind.EDIT and len(times) > 1
+        text = f"{label} x{len(times)}" if is_repeated else label
         text = f"{text}: {last.outcome}" if last.outcome else text
         yield SummaryLine(SummarySection.DONE, text, handles, weight)
-
-
-def _iter_blocked(actions: Sequence[Action]) -> Iterator[SummaryLine]:
-    done = (action for action in actions if not action.is_failure)
-    over = {target: action.position for action in done for target in action.targets}
-    newest = max((action.position for action in actions), default=1)
     for action in actions:
-        if (
-            action.is_failure
-            and action.kind is not ActionKind.LOOK
-            and over.get(action.targets[-1], 0) < action.position
-        ):
+        is_over = over.get(action.targets[-1], 0) >= action.position
+        if action.is_failure and action.kind is not ActionKind.LOOK and not is_over:
             weight = 0.4 + 0.4 * action.position / newest
             text = f"{action.noun}{FAILED_MARK}{action.outcome}"
-            handles = Ranges.of([action.position])
-            yield SummaryLine(SummarySection.BLOCKED, text, handles, weight)
+            yield _make_line(SummarySection.BLOCKED, text, action.position, weight)
 
 
 def iter_plans(items: Sequence[Item]) -> Iterator[SummaryLine]:
@@ -188,7 +177,7 @@ def iter_plans(items: Sequence[Item]) -> Iterator[SummaryLine]:
     for task in read_todo_list(items):
         if not task.is_done:
             section = SummarySection.IN_PROGRESS if task.is_started else SummarySection.NEXT
-            yield SummaryLine(section, task.text, Ranges.of([task.position]), weight=0.9)
+            yield _make_line(section, task.text, task.position, 0.9)
 
 
 def iter_remarks(items: Sequence[Item], memo: Memo) -> Iterator[SummaryLine]:
@@ -203,7 +192,6 @@ def iter_remarks(items: Sequence[Item], memo: Memo) -> Iterator[SummaryLine]:
     concluding = frozenset(conclusions.values())
     first, last = (items[0].position, items[-1].position) if items else (0, 0)
     for item in texts:
-        handles = Ranges.of([item.position])
         age = (last - item.position) / (last - first + 1)
         bonus = 0.25 * (1 - age) + 0.15 * (item.position in concluding)
         for sentence in memo.read(_list_sentences, item.block):
@@ -215,7 +203,7 @@ def iter_remarks(items: Sequence[Item], memo: Memo) -> Iterator[SummaryLine]:
             )
             if found is not None:
                 section, weight = found
-                yield SummaryLine(section, sentence.text, handles, weight + bonus)
+                yield _make_line(section, sentence.text, item.position, weight + bonus)
 
 
 class _QuotableSentence(NamedTuple):
@@ -287,4 +275,4 @@ def iter_media(items: Iterable[Item]) -> Iterator[SummaryLine]:
         if isinstance(item.block, Block) and item.kind in {Kind.IMAGE, Kind.DOCUMENT}:
             name = fold_lines(item.block.name or (item.block.media and item.block.media.name) or "")
             text = f"{item.kind} {mark_code(name)}" if name else str(item.kind)
-            yield SummaryLine(SummarySection.CONTEXT, text, Ranges.of([item.position]), weight=0.6)
+            yield _make_line(SummarySection.CONTEXT, text, item.position, 0.6)

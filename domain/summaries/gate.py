@@ -4,8 +4,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from ..blocks import Kind
@@ -22,32 +21,49 @@ ALWAYS_SMALL_TOKENS = 32
 """The tokens that a text may always have, even if it replaces fewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateCase:
-    """What a rule judges by."""
-
-    draft: Draft
-    material: Material
-    user_texts: tuple[str, ...]
-    """The user's own texts, normalized for comparison."""
-
-
-_Rule = Callable[[GateCase], str | None]
-"""Returns why a draft is rejected, or None."""
-
-
 def check_draft(draft: Draft, material: Material, *, user_texts: Iterable[str]) -> None:
-    """Raise RejectedSummaryError for the first rule of GATE_RULES that a draft breaks.
+    """Raise RejectedSummaryError for the first rule that a draft breaks.
 
     `user_texts` are the texts of all user blocks of the session up to the boundary, since quotes in
     an earlier summary may be repeated.
     """
-    case = GateCase(
-        draft, material, tuple(chain.from_iterable(map(list_comparable_texts, user_texts)))
-    )
-    for name, rule in GATE_RULES.items():
-        if reason := rule(case):
-            raise RejectedSummaryError(name, reason)
+    for rule, reason in _iter_faults(draft, material, user_texts):
+        raise RejectedSummaryError(rule, reason)
+
+
+def _iter_faults(
+    draft: Draft, material: Material, user_texts: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the name of each rule that a draft breaks, and the reason."""
+    text, tokens = draft.text, estimate_text(draft.text)
+    if not text.strip():
+        yield "empty", "the text is empty"
+    if draft.was_truncated:
+        reason = "the provider stopped at its output limit, so that the end is missing"
+        yield "truncated", reason
+    # A model may go on with the task instead of summarizing it.
+    if _is_json_call(text):
+        yield "tool-calling", "the text is a tool call in JSON"
+    if markup := find_tool_markup(_CODE.sub("", _remove_quotes(text))):
+        yield "tool-calling", f"the text calls a tool: {markup}"
+    granted = material.total_budget
+    # No model wrote the lists of files, and the documents' budgets are for the model's text.
+    own = tokens if material.template is None else estimate_text(remove_file_lists(text))
+    if own > int(granted * SIZE_TOLERANCE):
+        yield "oversized", f"the text has {own:,} tokens, and {granted:,} were granted"
+    if tokens > compute_max_useful_tokens(material):
+        replaced = _count_replaced_tokens(material)
+        yield "not-smaller", f"the text has {tokens:,} tokens and replaces {replaced:,}"
+    if script := _find_foreign_script(text, material):
+        reason = f"the text is written in {script} letters, and none of the session is"
+        yield "other-language", reason
+    comparable = tuple(chain.from_iterable(map(list_comparable_texts, user_texts)))
+    for quote in iter_quotes(text):
+        if not is_quote_in(quote, comparable):
+            start = quote if len(quote) <= 120 else f"{quote[:119]}…"
+            yield "misquoted-user", f"the user never said: {start}"
+    if elsewhere := draft.cites - material.covers:
+        yield "cites-elsewhere", f"the text cites {elsewhere}, which it does not cover"
 
 
 def _count_replaced_tokens(material: Material) -> int:
@@ -62,92 +78,25 @@ def compute_max_useful_tokens(material: Material) -> int:
     return max(_count_replaced_tokens(material) - 1, ALWAYS_SMALL_TOKENS)
 
 
-def _check_not_empty(case: GateCase) -> str | None:
-    if case.draft.text.strip():
-        return None
-    return "the text is empty"
-
-
-def _check_not_truncated(case: GateCase) -> str | None:
-    if not case.draft.was_truncated:
-        return None
-    return "the provider stopped at its output limit, so that the end is missing"
-
-
-def _check_no_tool_calls(case: GateCase) -> str | None:
-    """Reject a model that goes on with the task instead of summarizing it."""
-    if _is_json_call(case.draft.text):
-        return "the text is a tool call in JSON"
-    if markup := find_tool_markup(_CODE.sub("", _remove_quotes(case.draft.text))):
-        return f"the text calls a tool: {markup}"
-    return None
-
-
-def _check_size(case: GateCase) -> str | None:
-    text, granted = case.draft.text, case.material.total_budget
-    if case.material.template is not None:
-        # No model wrote the lists of files, and the documents' budgets are for the model's text.
-        text = remove_file_lists(text)
-    tokens = estimate_text(text)
-    if tokens <= int(granted * SIZE_TOLERANCE):
-        return None
-    return f"the text has {tokens:,} tokens, and {granted:,} were granted"
-
-
-def _check_smaller(case: GateCase) -> str | None:
-    tokens = estimate_text(case.draft.text)
-    if tokens <= compute_max_useful_tokens(case.material):
-        return None
-    return f"the text has {tokens:,} tokens and replaces {_count_replaced_tokens(case.material):,}"
-
-
-def _check_language(case: GateCase) -> str | None:
-    """Reject a model that answers in a language that the session does not use.
+def _find_foreign_script(text: str, material: Material) -> str | None:
+    """Return the script of a text if the session does not use it, or None.
 
     Languages of one script are not distinguished, and Latin occurs in every session, in code, names
     and summaries.
     """
-    if is_latin(case.draft.text):
+    if is_latin(text):
         return None
-    own = _HEADINGS.sub("", _remove_quotes(_CODE.sub("", case.draft.text)))
-    script = find_dominant_script(own)
+    script = find_dominant_script(_HEADINGS.sub("", _remove_quotes(_CODE.sub("", text))))
     if script is None or script == LATIN_SCRIPT:
         return None
     written: Counter[str] = Counter()
-    for text in _iter_spoken_texts(case.material):
-        written += count_letters(text)
+    for spoken in _iter_spoken_texts(material):
+        written += count_letters(spoken)
         if written[script] >= MIN_LETTERS:
             return None
-    if written.total() < MIN_LETTERS:
-        return None  # hardly any words
-    return f"the text is written in {script} letters, and none of the session is"
+    # With fewer letters, the session has hardly any words.
+    return script if written.total() >= MIN_LETTERS else None
 
-
-def _check_quotes(case: GateCase) -> str | None:
-    for quote in iter_quotes(case.draft.text):
-        if not is_quote_in(quote, case.user_texts):
-            start = quote if len(quote) <= 120 else f"{quote[:119]}…"
-            return f"the user never said: {start}"
-    return None
-
-
-def _check_citations(case: GateCase) -> str | None:
-    elsewhere = case.draft.cites - case.material.covers
-    if not elsewhere:
-        return None
-    return f"the text cites {elsewhere}, which it does not cover"
-
-
-GATE_RULES: dict[str, _Rule] = {
-    "empty": _check_not_empty,
-    "truncated": _check_not_truncated,
-    "tool-calling": _check_no_tool_calls,
-    "oversized": _check_size,
-    "not-smaller": _check_smaller,
-    "other-language": _check_language,
-    "misquoted-user": _check_quotes,
-    "cites-elsewhere": _check_citations,
-}
 
 # Neither tool results, which may be in any language, nor a model's thinking.
 _SPEECH_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER, Kind.TOOL_CALL})

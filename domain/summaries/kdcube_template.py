@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -12,7 +11,7 @@ from ..blocks import ToolCall
 from ..digest import read_arguments
 from ..item import Item
 from .summarizer import Material, SummaryPart, SummaryRequest
-from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, make_requests, write_file_tag
+from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, append_files, append_turn, make_requests
 
 TURN_HEADING = "Turn Context (split turn)"
 
@@ -26,14 +25,6 @@ _LABELS = {
 _PATH_ARGUMENTS = ("path", "paths", "filepath", "file", "files")
 _READ_TOOLS = frozenset({"read"})
 _WRITE_TOOLS = frozenset({"write", "patch", "apply_patch", "edit"})
-
-
-class TouchedFiles(NamedTuple):
-    """Files that calls name by a path, sorted by name."""
-
-    read: tuple[str, ...]
-    """Files that were only read."""
-    modified: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -74,14 +65,8 @@ class KdcubeTemplate:
         if text is None:
             text = material.previous or NO_HISTORY_TEXT
         else:
-            files = list_touched_files(self._split_turn(material)[0])
-            lists = {"read-files": files.read, "modified-files": files.modified}
-            tags = [write_file_tag(tag, paths) for tag, paths in lists.items() if paths]
-            text = "\n\n".join([text, *tags])
-        if SummaryPart.TURN in texts:
-            heading = f"**{TURN_HEADING}{self.ends_heading}**"
-            text = f"{text}\n\n---\n\n{heading}\n\n{texts[SummaryPart.TURN]}"
-        return text
+            text = append_files(text, *list_touched_files(self._split_turn(material)[0]))
+        return append_turn(text, f"{TURN_HEADING}{self.ends_heading}", texts)
 
     def _split_turn(self, material: Material) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
         history: list[Item] = []
@@ -94,8 +79,11 @@ class KdcubeTemplate:
         return tuple(history), tuple(turn)
 
 
-def list_touched_files(items: Iterable[Item]) -> TouchedFiles:
-    """Return the files that calls read and modified, by the last part of the tools' names."""
+def list_touched_files(items: Iterable[Item]) -> tuple[list[str], list[str]]:
+    """Return the files that calls only read, and those they modified, sorted.
+
+    The last part of a tool's name decides.
+    """
     read, modified = set[str](), set[str]()
     for item in items:
         if isinstance(item.block, ToolCall):
@@ -103,7 +91,7 @@ def list_touched_files(items: Iterable[Item]) -> TouchedFiles:
             into = read if tool in _READ_TOOLS else modified if tool in _WRITE_TOOLS else None
             if into is not None:
                 into.update(_iter_paths(read_arguments(item.block)))
-    return TouchedFiles(tuple(sorted(read - modified)), tuple(sorted(modified)))
+    return sorted(read - modified), sorted(modified)
 
 
 def _iter_paths(arguments: JsonValue) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -14,7 +14,7 @@ from ..item import Item
 from ..messages import Message, Role, group_messages
 from .file_lists import MODIFIED_TAG, READ_TAG, escape_path
 from .summarizer import Material, SummaryPart, SummaryRequest
-from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, write_file_tag
+from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, append_files, append_turn, make_requests
 
 SUMMARY_INTRODUCTION = (
     "The conversation history before this point was compacted into the following summary:"
@@ -110,19 +110,14 @@ class KlaudeTemplate:
     def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
         history, beginning = self.split_parts(material)
         previous = _strip_frame(material.previous)
-        requests: list[SummaryRequest] = []
         is_update = self.always_updates and previous is not None
-        budget = material.budget
-        if history or not beginning or is_update:
-            if beginning and not material.turn_budget:
-                budget -= budget // 2
-            if self.always_updates:
-                previous = previous or ""
-            requests.append(SummaryRequest(SummaryPart.HISTORY, history, budget, previous))
-        if beginning:
-            turn_budget = material.turn_budget or budget
-            requests.append(SummaryRequest(SummaryPart.TURN, beginning, turn_budget))
-        return tuple(requests)
+        if beginning and not (history or is_update):
+            return make_requests(material, None, beginning, None)
+        if beginning and not material.turn_budget:
+            material = replace(material, budget=material.budget - material.budget // 2)
+        if self.always_updates:
+            previous = previous or ""
+        return make_requests(material, history, beginning, previous)
 
     def render_conversation(self, items: Sequence[Item]) -> str:
         return "\n\n".join(
@@ -136,14 +131,11 @@ class KlaudeTemplate:
         if text is None:
             nothing = NO_HISTORY_TEXT if self.always_updates else ""
             text = _strip_frame(material.previous) or nothing
-        if SummaryPart.TURN in texts:
-            text += f"\n\n---\n\n**{self.turn_heading}:**\n\n{texts[SummaryPart.TURN]}"
+        text = append_turn(text, f"{self.turn_heading}:", texts)
         if SummaryPart.TURN in texts or self.is_always_framed:
             text = f"{SUMMARY_INTRODUCTION}\n\n\n<summary>{text}\n\n</summary>"
-        digest = material.digest
-        lists = {READ_TAG: digest.read_files, MODIFIED_TAG: digest.modified_files}
-        tags = [write_file_tag(tag, map(escape_path, lists[tag])) for tag in lists if lists[tag]]
-        return "\n\n".join([text, *tags])
+        read, modified = material.digest.read_files, material.digest.modified_files
+        return append_files(text, [*map(escape_path, read)], [*map(escape_path, modified)])
 
     def _iter_texts(self, message: Message) -> Iterator[tuple[str, str]]:
         """Yield a message's texts under their labels. An answer shows even if it is empty."""

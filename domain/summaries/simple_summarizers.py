@@ -33,12 +33,6 @@ HIDDEN_TEXT = "[Blocks were hidden, and are not shown.]"
 """The text if nothing else replaces what left."""
 
 
-def _write_notice(messages: int) -> str:
-    """Return the notice for users and models (S1.29)."""
-    old = "message" if messages == 1 else "messages"
-    return f"Removed {messages:,} old {old} to stay within context limits"
-
-
 @dataclass(frozen=True)
 class NoticeSummarizer:
     """One line below the earlier summary: how many messages were removed so far.
@@ -53,19 +47,14 @@ class NoticeSummarizer:
         above = (material.previous or "").removesuffix(told).rstrip()
         counted = _COUNT.search(told)
         before = int(counted[1].replace(",", "")) if counted else 0
-        line = (
-            "[Context Pruned: "
-            f"{_write_notice(before + len(group_messages(material.removed_items)))}]"
-        )
+        removed = before + len(group_messages(material.removed_items))
+        old = f"{removed:,} old {'message' if removed == 1 else 'messages'}"
+        line = f"[Context Pruned: Removed {old} to stay within context limits]"
         text = f"{above}\n\n{line}" if above else line
         return Draft(text, {**material.previous_sections, NOTICE_SECTION: line})
 
 
 _COUNT = re.compile(r"Removed ([\d,]{1,15})\b")
-
-
-MIN_SIZED_TOKENS = 8
-"""Shorter texts could be the same."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +65,7 @@ class SizedSummarizer:
     name: str = "sized"
 
     def summarize(self, material: Material) -> Draft:
-        most = clamp_size(self.tokens, material.budget, compute_max_useful_tokens(material))
+        most = min(self.tokens, material.budget, compute_max_useful_tokens(material))
         # The number of covered positions grows with each summary.
         text = f"{len(material.covers)} " + "blocks " * most
         return Draft(text[: CHARS_PER_TOKEN * most])
-
-
-def clamp_size(wanted: int, budget: int, worthwhile: int) -> int:
-    """Return the size of the summary, within what may be written."""
-    return min(wanted, budget, worthwhile)

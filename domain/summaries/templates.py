@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..blocks import (
@@ -16,9 +16,9 @@ from ..blocks import (
     ToolCall,
     ToolResult,
 )
-from ..compaction_events import Digest
 from ..item import Item
 from ..messages import Message, Role, group_messages
+from .file_lists import MODIFIED_TAG, READ_TAG
 from .summarizer import Material, SummaryPart, SummaryRequest
 
 TURN_SECTIONS = ("Original Request", "Early Progress", "Context for Suffix")
@@ -206,21 +206,13 @@ class PiTemplate:
             text = (material.previous if self.keeps_previous else None) or NO_HISTORY_TEXT
             # The lists of files are written again, for everything that left.
             text = _PI_LISTS.sub("", text)
-        if SummaryPart.TURN in texts:
-            heading = "**Turn Context (split turn):**"
-            text += f"\n\n---\n\n{heading}\n\n{texts[SummaryPart.TURN]}"
-        digest = material.digest
-        lists = {"read-files": digest.read_files, "modified-files": digest.modified_files}
-        return text + "".join(
-            f"\n\n{write_file_tag(tag, lists[tag])}" for tag in lists if lists[tag]
-        )
+        text = append_turn(text, "Turn Context (split turn):", texts)
+        return append_files(text, material.digest.read_files, material.digest.modified_files)
 
 
 _PI_LISTS = re.compile(r"(?:\n\n<(read|modified)-files>\n[^<>]*\n</\1-files>)+\Z")
 _PI_RESULT_UNITS = 2_000
 """The UTF-16 units of a tool's answer that the summarizer is shown."""
-_PI_READ_TOOLS, _PI_WRITE_TOOLS = frozenset({"read"}), frozenset({"write", "edit"})
-"""pi's own tools; each has its file in `path`."""
 _COMPACT_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -231,44 +223,24 @@ def make_requests(
     previous: str | None,
 ) -> tuple[SummaryRequest, ...]:
     """Return a request for the history, if it is not None, and one for a split turn's beginning."""
-    requests: list[SummaryRequest] = []
-    if history is not None:
-        requests.append(SummaryRequest(SummaryPart.HISTORY, history, material.budget, previous))
-    if turn:
-        budget = material.turn_budget or material.budget
-        requests.append(SummaryRequest(SummaryPart.TURN, turn, budget))
-    return tuple(requests)
+    turn_budget = material.turn_budget or material.budget
+    of_turn = (SummaryRequest(SummaryPart.TURN, turn, turn_budget),) if turn else ()
+    if history is None:
+        return of_turn
+    return (SummaryRequest(SummaryPart.HISTORY, history, material.budget, previous), *of_turn)
 
 
-def write_file_tag(tag: str, paths: Iterable[str]) -> str:
-    return "\n".join([f"<{tag}>", *paths, f"</{tag}>"])
+def append_turn(text: str, heading: str, texts: Mapping[SummaryPart, str]) -> str:
+    """Return a summary with that of a split turn's beginning below it, if there is one."""
+    turn = texts.get(SummaryPart.TURN)
+    return text if turn is None else f"{text}\n\n---\n\n**{heading}**\n\n{turn}"
 
 
-def add_touched_files(items: Iterable[Item], previous: Digest) -> Digest:
-    """Return the files that pi's own tools touched, added to the previous ones.
-
-    Failed calls count too; modified files are not listed as read.
-    """
-    read, written = set(previous.read_files), set(previous.modified_files)
-    for item in items:
-        if isinstance(call := item.block, ToolCall):
-            path = call.parse_arguments().get("path")
-            if isinstance(path, str) and path:
-                if call.name in _PI_READ_TOOLS:
-                    read.add(path)
-                elif call.name in _PI_WRITE_TOOLS:
-                    written.add(path)
-    return previous.model_copy(
-        update={
-            "read_files": tuple(sorted(read - written, key=_make_utf16_key)),
-            "modified_files": tuple(sorted(written, key=_make_utf16_key)),
-        }
-    )
-
-
-def _make_utf16_key(name: str) -> bytes:
-    """Sort by UTF-16 units, as JavaScript does."""
-    return name.encode("utf-16-be", "surrogatepass")
+def append_files(text: str, read: Sequence[str], modified: Sequence[str]) -> str:
+    """Return a summary with the lists of files, if they are not empty, in tags below it."""
+    lists = {READ_TAG: read, MODIFIED_TAG: modified}
+    tags = ["\n".join([f"<{tag}>", *lists[tag], f"</{tag}>"]) for tag in lists if lists[tag]]
+    return "\n\n".join([text, *tags])
 
 
 def _iter_pi_texts(message: Message) -> Iterator[tuple[str, str]]:

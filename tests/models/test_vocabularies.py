@@ -1,9 +1,7 @@
 """Exact counts come from what is on this machine; nothing is fetched, and no file is touched."""
 
 import gzip
-import json
-import os
-import subprocess
+import socket
 import sys
 from collections.abc import Iterator
 from hashlib import sha1
@@ -26,6 +24,7 @@ from cutbank.domain.blocks import Media, Text
 from cutbank.domain.errors import InvalidSettingError, NotFoundError
 
 URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
+PACKAGES = vocabularies._VOCABULARY_PACKAGES
 CACHED = sha1(URL.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -129,42 +128,26 @@ def test_a_counter_that_cannot_be_had_is_answered_by_what_to_do() -> None:
     assert "\n" not in str(no.value)
 
 
-WATCHED = """
-import json, sys
-
-asked = []
-EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.__new__", "urllib.Request")
-sys.addaudithook(lambda event, _: asked.append(event) if event in EVENTS else None)
-
-from cutbank.adapters.models import vocabularies
-from cutbank.domain.errors import NotFoundError
-
-if sys.argv[1] == "bare":
-    vocabularies._VOCABULARY_PACKAGES = ()
-counts = []
-for name in vocabularies.VOCABULARIES:
-    try:
-        counts.append(vocabularies.TiktokenCounter(name).count_text("tiktoken is great!"))
-    except NotFoundError:
-        counts.append(None)
-loaded = {"bpe_openai", "litellm", "llama_index", "requests"} & set(sys.modules)
-print(json.dumps([counts, asked, sorted(loaded)]))
-"""
-
-
 @pytest.mark.usefixtures("carried")
-def test_nobody_is_asked_for_a_vocabulary(tmp_path: Path) -> None:
-    """In a process of its own, where every socket would be heard of."""
-    (tmp_path / CACHED).write_bytes(b"not a vocabulary")
-    env = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
-    for machine, tokens in {"bare": None, "with a carrier": 6}.items():
-        command = [sys.executable, "-c", WATCHED, machine]
+def test_nobody_is_asked_for_a_vocabulary(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a vocabulary was asked for")
 
-        done = subprocess.run(command, env=env, capture_output=True, check=True, text=True)
+    for what in ("socket", "getaddrinfo", "create_connection"):
+        monkeypatch.setattr(socket, what, refuse)
+    (bare / CACHED).write_bytes(b"not a vocabulary")
+    loaded = set(sys.modules)
+    for name in VOCABULARIES:
+        with pytest.raises(NotFoundError):
+            TiktokenCounter(name).count_text("tiktoken is great!")
 
-        assert json.loads(done.stdout) == [[tokens] * len(VOCABULARIES), [], []], machine
-        left = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-        assert left == {CACHED: b"not a vocabulary"}, machine
+        monkeypatch.setattr(vocabularies, "_VOCABULARY_PACKAGES", PACKAGES)
+        assert TiktokenCounter(name).count_text("tiktoken is great!") == 6, name
+        monkeypatch.setattr(vocabularies, "_VOCABULARY_PACKAGES", ())
+    assert {path.name: path.read_bytes() for path in bare.iterdir()} == {
+        CACHED: b"not a vocabulary"
+    }
+    assert not {"bpe_openai", "litellm", "llama_index", "requests"} & (set(sys.modules) - loaded)
 
 
 @pytest.mark.usefixtures("carried")

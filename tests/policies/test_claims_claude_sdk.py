@@ -151,8 +151,7 @@ def test_five_things_are_to_be_preserved() -> None:
 
 @pytest.mark.claim("S4.33")
 def test_each_message_is_shown_up_to_2000_characters() -> None:
-    rows: list[tuple[int, int]] = [(1_999, 0), (2_000, 0), (2_001, 1)]
-    for length, is_shortened in rows:
+    for length, is_shortened in [(1_999, 0), (2_000, 0), (2_001, 1)]:
         said = ClaudeSdkTemplate().render_conversation([Item(1, Block.user("é" * length), 1, 1)])
 
         assert (

@@ -48,8 +48,7 @@ def test_the_message_that_reaches_the_budget_is_kept_or_else_the_next() -> None:
 
 
 def test_where_its_program_did_nothing_what_reached_the_budget_is_told() -> None:
-    rows: list[tuple[str, int]] = [("u a c r=40", 4), ("u=40 a", 1)]
-    for history, meant in rows:
+    for history, meant in [("u a c r=40", 4), ("u=40 a", 1)]:
         window = make_window(history)
 
         assert find_pi_cut(POLICY, window).first_kept == 1, history

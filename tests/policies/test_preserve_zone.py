@@ -12,6 +12,7 @@ from cutbank.domain.blocks import Block, Kind, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
+from cutbank.domain.policies import preserve_zone
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
@@ -144,6 +145,22 @@ def test_a_pinned_result_and_one_that_is_short_already_fire_nothing() -> None:
     assert len(policy.list_old_results(pinned.items)) == 1
     assert not policy.fires(pinned)
     assert policy.plan(pinned) is None
+
+
+def test_an_old_result_is_read_once_until_there_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def measure(text: str, _: object) -> int:
+        read.append(len(text))
+        return len(text)
+
+    monkeypatch.setattr(preserve_zone, "measure_length", measure)
+    window = talk("c r=500 u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=540)
+    policy = PreserveZone(max_output_tokens=0, preserve_recent=2)
+
+    assert [policy.fires(window) for _ in range(3)] == [True] * 3
+    assert read.count(4_000) == 1
+    assert not policy.fires(replace(window, items=window.items[:3]))
 
 
 def test_a_character_is_not_cut_in_two() -> None:

@@ -93,8 +93,7 @@ def test_behind_unfinished_words_there_is_a_cut_where_that_is_wanted() -> None:
 
 @pytest.mark.claim("S2.14", "S2.15")
 def test_it_fires_above_the_limit_less_the_reserve_and_what_is_kept() -> None:
-    rows: list[tuple[int, bool]] = [(50, False), (51, True)]
-    for used, fires in rows:
+    for used, fires in [(50, False), (51, True)]:
         window = talk("u a u a u a", in_use=used)
 
         assert POLICY.fires(window) is fires, used

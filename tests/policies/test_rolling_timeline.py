@@ -56,6 +56,14 @@ def test_the_newest_turns_stay_whole_where_that_leaves_something_to_go() -> None
     assert cut("u=60 a=80 u a", replace(POLICY, keep_recent_turns=9), limit=140) == 2
 
 
+def test_recent_turns_that_just_fit_into_the_room_stay_by_the_rules() -> None:
+    policy = replace(POLICY, keep_recent_turns=2)
+
+    for limit, turn_start in ((80, 3), (79, 0)):
+        plan = make_plan(policy, window("u a u=30 a=10 u=30 a=10", limit=limit))
+        assert plan.template == policy.make_template(turn_start), limit
+
+
 @pytest.mark.claim("S0.21", "S0.22")
 def test_it_fires_above_nine_tenths_and_not_at_them() -> None:
     for used in (89, 90, 91):
@@ -141,8 +149,7 @@ def material(items: Sequence[Item], *, prefix: Ranges | None = None, **more: Any
 
 
 def test_without_history_what_stood_there_stays() -> None:
-    rows: list[tuple[str | None, str]] = [(None, NO_HISTORY_TEXT), ("so far", "so far")]
-    for previous, above in rows:
+    for previous, above in [(None, NO_HISTORY_TEXT), ("so far", "so far")]:
         gone = material(make_items("u a"), prefix=Ranges.span(1, 2), previous=previous)
         form = KdcubeTemplate()
 
@@ -162,4 +169,4 @@ def test_files_are_those_that_calls_name_however_deep_and_modified_wins() -> Non
     ]
     items = [Item(position=at, block=call, turn=1, tokens=1) for at, call in enumerate(calls, 1)]
 
-    assert list_touched_files(items) == (("b",), ("a", "c"))
+    assert list_touched_files(items) == (["b"], ["a", "c"])

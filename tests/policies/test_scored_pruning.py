@@ -17,7 +17,6 @@ from cutbank.domain.cut_points import find_orphans
 from cutbank.domain.item import Item
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.tool_result_size import find_ends
 from cutbank.domain.utilization import Color, UsageLevel, Utilization, find_color
 from cutbank.domain.window import Window
 from cutbank.projections.hook_payloads import context_pruned
@@ -154,8 +153,7 @@ def test_what_is_pinned_stays_and_others_leave_in_its_place() -> None:
 
 @pytest.mark.claim("S1.26")
 def test_between_two_prunings_there_is_a_minute() -> None:
-    rows: list[tuple[float | None, bool]] = [(None, True), (10, False), (59, False), (60, True)]
-    for since, fires in rows:
+    for since, fires in [(None, True), (10, False), (59, False), (60, True)]:
         window = talk("u=500 u=200 u=200 u", since_boundary_s=since)
 
         assert PLAIN.fires(window) is fires, since
@@ -241,15 +239,3 @@ def test_a_text_is_escaped_as_rust_does_it() -> None:
     ]
 
     assert [(text, escape_like_rust(text)) for text, _ in rows] == rows
-
-
-@given(st.text(max_size=2_000), st.integers(1, 600))
-def test_the_ends_of_a_text_never_overlap_and_fit(text: str, most: int) -> None:
-    ends = find_ends(text, most)
-
-    if ends is None:
-        assert len(text.encode()) <= max(4 * most, 99)
-        return
-    assert ends.head + ends.tail < len(text)
-    shown = text[: ends.head] + (text[-ends.tail :] if ends.tail else "")
-    assert len(shown.encode()) <= 4 * most

@@ -60,7 +60,7 @@ def requests_of(vector: Vector, compaction: TimelineCompaction) -> dict[str, Any
         ("history_call", "serialized_history", "files", "prefix_call")
     )
     if history is not None:
-        files = list_touched_files(history.items)
+        read, modified = list_touched_files(history.items)
         found["history_call"] = {
             "ids": ids(history.items, vector["input"]),
             "max_tokens": history.budget,
@@ -68,7 +68,7 @@ def requests_of(vector: Vector, compaction: TimelineCompaction) -> dict[str, Any
         }
         template = shipped(vector).make_template()
         found["serialized_history"] = template.render_conversation(history.items)
-        found["files"] = {"read": list(files.read), "modified": list(files.modified)}
+        found["files"] = {"read": read, "modified": modified}
     if prefix is not None:
         ids_of_prefix = ids(prefix.items, vector["input"])
         found["prefix_call"] = {"ids": ids_of_prefix, "max_tokens": prefix.budget}

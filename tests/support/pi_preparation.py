@@ -1,14 +1,15 @@
 """What pi would carry out, without repairs: its cut, what is summed up, and what stays."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cutbank.domain.blocks import ToolCall
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.item import Item
 from cutbank.domain.messages import Role, find_message_start, find_role
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Material
-from cutbank.domain.summaries.templates import add_touched_files
 from cutbank.domain.window import Window
 
 
@@ -43,6 +44,33 @@ class PiPreparation:
             previous=self.previous_summary,
             digest=self.digest,
         )
+
+
+def add_touched_files(items: Iterable[Item], previous: Digest) -> Digest:
+    """Return the files that pi's own tools touched, added to the previous ones.
+
+    Failed calls count too; modified files are not listed as read.
+    """
+    read, written = set(previous.read_files), set(previous.modified_files)
+    for item in items:
+        if isinstance(call := item.block, ToolCall):
+            path = call.parse_arguments().get("path")
+            if isinstance(path, str) and path:
+                if call.name == "read":
+                    read.add(path)
+                elif call.name in {"write", "edit"}:
+                    written.add(path)
+    return previous.model_copy(
+        update={
+            "read_files": tuple(sorted(read - written, key=_make_utf16_key)),
+            "modified_files": tuple(sorted(written, key=_make_utf16_key)),
+        }
+    )
+
+
+def _make_utf16_key(name: str) -> bytes:
+    """Sort by UTF-16 units, as JavaScript does."""
+    return name.encode("utf-16-be", "surrogatepass")
 
 
 def find_pi_cut(policy: Pi, window: Window) -> PiCut:

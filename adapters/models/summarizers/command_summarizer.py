@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -48,16 +48,10 @@ def make_question(material: Material, items: Iterable[Item], previous: str | Non
 def parse_answer(output: bytes, material: Material) -> Draft:
     """Return the draft from a program's output: a JSON object with a `text`, or plain text."""
     said = output.decode("utf-8", "replace").strip()
-    document = _parse_object(said)
-    if document is None:
-        return _make_draft(said, material, {})
+    document = _parse_object(said) if said.startswith("{") else {"text": said}
     if not isinstance(document.get("text"), str):
         raise SummarizerFailedError("answered a JSON object without a 'text'")
-    return _make_draft(document["text"], material, document)
-
-
-def _make_draft(said: str, material: Material, document: Mapping[str, Any]) -> Draft:
-    draft = parse_reply(said, material.covers)
+    draft = parse_reply(document["text"], material.covers)
     return replace(
         draft,
         cites=draft.cites | _parse_cites(document.get("cites")),
@@ -68,14 +62,12 @@ def _make_draft(said: str, material: Material, document: Mapping[str, Any]) -> D
     )
 
 
-def _parse_object(said: str) -> dict[str, Any] | None:
-    if not said.startswith("{"):
-        return None
+def _parse_object(said: str) -> dict[str, Any]:
     try:
         document = json.loads(said)
     except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
+        return {"text": said}
+    return document if isinstance(document, dict) else {"text": said}
 
 
 def _parse_cites(value: Any) -> Ranges:
@@ -274,18 +266,15 @@ class CommandSummarizer:
             raise SummarizerFailedError(f"{self._program} wrote more than a summary; it was ended")
         if ended.status == 0:
             return
-        how = (
-            f"ended with status {ended.status}"
-            if ended.status > 0
-            else f"was killed by {_signal_name(-ended.status)}"
-        )
+        killed_by = f"was killed by {_name_signal(-ended.status)}"
+        how = f"ended with status {ended.status}" if ended.status > 0 else killed_by
         said = f": {ended.last_error_line}" if ended.last_error_line else ""
         raise SummarizerFailedError(
             f"{self._program} {how}{said}", is_transient=ended.status == EX_TEMPFAIL
         )
 
 
-def _signal_name(number: int) -> str:
+def _name_signal(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import chain
+from typing import TypeVar
 
 from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, ToolCall, ToolResult
-from ....domain.item import Item
+from ....domain.item import Item, group_blocks
 from ....domain.summaries.clean_text import make_printable
 from ....domain.summaries.summarizer import Material
+
+_T = TypeVar("_T")
 
 MAX_CHARACTERS_BY_KIND: dict[Kind, int] = {
     Kind.THINKING: 2_000,
@@ -41,48 +45,30 @@ def make_passage_groups(
     """Return the blocks as passages, in order, in groups that should not be split."""
     longest = MAX_CHARACTERS_BY_KIND if shown is None else shown
     heads = {item.position: item for item in items}
+    ends = _find_group_ends(items)
     groups: list[PassageGroup] = []
     current: list[Passage] = []
-    for item, is_last in zip(items, _find_group_ends(items), strict=True):
-        if item.kind not in UNSENT_KINDS:
-            current += _make_passages(item, heads, longest)
-        if is_last and current:
+    reached = -1
+    for index, item in enumerate(items):
+        body = make_printable(_block_text(item.block)).strip("\n")
+        if item.kind not in UNSENT_KINDS and body.strip():
+            body = _shorten_middle(body, longest.get(item.kind, len(body)))
+            current.append(Passage(item.position, _make_head(item, heads), body))
+        reached = max(reached, ends[item.position])
+        if reached == index and current:
             groups.append(tuple(current))
             current = []
     return groups
 
 
-def _make_passages(
-    item: Item, known: dict[int, Item], longest: dict[Kind, int]
-) -> Iterator[Passage]:
-    body = make_printable(_block_text(item.block)).strip("\n")
-    if body.strip():
-        most = longest.get(item.kind, len(body))
-        yield Passage(item.position, _make_head(item, known), _shorten_middle(body, most))
-
-
-def _find_group_ends(items: Sequence[Item]) -> list[bool]:
-    """Return for each block whether a group ends there: no call is open and the message ends."""
-    last: dict[tuple[str, object], int] = {}
-    for index, item in enumerate(items):
-        for key in _find_ties(item):
-            last[key] = index
-    ends: list[bool] = []
-    reaches = -1
-    for index, item in enumerate(items):
-        reaches = max(reaches, *(last[key] for key in _find_ties(item)))
-        ends.append(reaches <= index)
+def _find_group_ends(items: Sequence[Item]) -> dict[int, int]:
+    """Return, by the position of each block, the index of the last one that belongs to it."""
+    index_of = {item.position: index for index, item in enumerate(items)}
+    ends: dict[int, int] = {}
+    for group in group_blocks(items):
+        positions = [item.position for item in group]
+        ends |= dict.fromkeys(positions, max(map(index_of.__getitem__, positions)))
     return ends
-
-
-def _find_ties(item: Item) -> list[tuple[str, object]]:
-    """Return keys that a block shares with related blocks."""
-    ties: list[tuple[str, object]] = [("block", item.position)]
-    if item.call is not None:
-        ties.append(("block", item.call))
-    if item.block.message_id is not None:
-        ties.append(("message", item.block.message_id))
-    return ties
 
 
 def _make_head(item: Item, known: dict[int, Item]) -> str:
@@ -179,17 +165,23 @@ def make_chunks(
 
     Only groups and passages larger than `room` are split.
     """
-    chunks: list[PassageGroup] = []
-    current: list[Passage] = []
+    parts = _split_groups(groups, room, count)
+    packed = pack(parts, room, lambda part: measure_passages(part, count))
+    return [tuple(chain.from_iterable(chunk)) for chunk in packed]
+
+
+def pack(parts: Iterable[_T], room: int, measure: Callable[[_T], int]) -> list[list[_T]]:
+    """Return the parts in order, in lists of at most `room` tokens or of one part."""
+    packed: list[list[_T]] = []
     used = 0
-    for part in _split_groups(groups, room, count):
-        tokens = measure_passages(part, count)
-        if current and used + tokens > room:
-            chunks.append(tuple(current))
-            current, used = [], 0
-        current += part
+    for part in parts:
+        tokens = measure(part)
+        if not packed or used + tokens > room:
+            packed.append([])
+            used = 0
+        packed[-1].append(part)
         used += tokens
-    return [*chunks, tuple(current)] if current else chunks
+    return packed
 
 
 def _split_groups(

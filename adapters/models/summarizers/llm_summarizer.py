@@ -109,13 +109,9 @@ class LlmSummarizer:
                 priced=self.priced,
                 is_streamed=self.is_streamed,
             )
-            return await self._write_draft(material, calls)
-
-    async def _write_draft(self, material: Material, calls: "ModelCalls") -> Draft:
-        drafted = await self._write_by_template(material, calls) or await self._write_from_record(
-            material, calls
-        )
-        return replace(drafted, **calls.sum_spent())
+            draft = await self._write_by_template(material, calls)
+            draft = draft or await self._write_from_record(material, calls)
+            return replace(draft, **calls.sum_spent())
 
     async def _write_by_template(self, material: Material, calls: "ModelCalls") -> Draft | None:
         """Return the draft by the policy's template; None without one, or for too much material."""
@@ -149,7 +145,7 @@ class LlmSummarizer:
             ) from None
         users = (item.block.text for item in material.removed_items if item.kind is Kind.USER)
         own = parse_reply(correct_quotes(reply, users), material.covers)
-        spare = (material.budget - estimate_text(lists)) * CHARS_PER_TOKEN - len(own.text)
+        spare = room * CHARS_PER_TOKEN - len(own.text)
         # Add nothing to an empty text, so that the gate sees that it is empty.
         rows = find_missing_rows(own.text, facts, material.covers, spare - 8) if own.text else ""
         text = "\n\n".join(part for part in (own.text, rows) if part)
@@ -168,11 +164,11 @@ class LlmSummarizer:
         spoken = served_prefix.find_request_format(calls.model) if self.from_served_prefix else None
         if spoken is None or material.prefix or self.from_originals:
             return None
-        task = prompts.make_summary_task(
+        task = prompts.make_task(
+            prompts.UPDATE_TASK if material.previous else prompts.SUMMARY_TASK,
             prompts.convert_to_words(budget),
-            updates=bool(material.previous),
-            instructions=material.instructions,
-            facts=[fact.text for fact in facts],
+            material.instructions,
+            [fact.text for fact in facts],
         )
         body = served_prefix.make_served_request(material, spoken, task)
         if body is None or self.count(str(body)) > self._find_capacity(calls):

@@ -62,10 +62,8 @@ def find_model(name: str, base_url: str | None = None, key_from: str | None = No
     """Return the model for a name such as `anthropic:claude-haiku-4-5`."""
     try:
         return infer_model(name, lambda provider: _make_provider(provider, base_url, key_from))
-    except UserError as error:
-        raise SummarizerFailedError(_to_one_line(name, error)) from error
-    except (ImportError, ValueError) as error:
-        # The provider is unknown, or its client library is not installed; the message says which.
+    except (UserError, ImportError, ValueError) as error:
+        # No key, an unknown provider or a library that is not installed: the message says which.
         raise SummarizerFailedError(_to_one_line(name, error)) from error
 
 

@@ -139,11 +139,8 @@ class ModelCalls:
         text = (response.text or "").strip()
         was_truncated = response.finish_reason == "length"
         if not text and not was_truncated:
-            did = (
-                "called a tool instead of writing"
-                if any(isinstance(part, ToolCallPart) for part in response.parts)
-                else "answered nothing"
-            )
+            has_call = any(isinstance(part, ToolCallPart) for part in response.parts)
+            did = "called a tool instead of writing" if has_call else "answered nothing"
             raise SummarizerFailedError(f"{self.name} {did}", is_transient=True)
         usage = _read_usage(response)
         model = response.model_name or self.model.model_name

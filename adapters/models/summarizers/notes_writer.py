@@ -20,6 +20,7 @@ from .conversation_text import (
     PassageGroup,
     make_chunks,
     make_passage_groups,
+    pack,
 )
 from .reply_parsing import strip_frame
 
@@ -135,18 +136,16 @@ class NotesWriter:
     async def _write_history(self, items: Sequence[Item], previous: str | None, budget: int) -> str:
         if not items and previous and estimate_text(previous) <= budget:
             return previous  # no new blocks
-        task = prompts.make_summary_task(
-            prompts.convert_to_words(budget),
-            updates=bool(previous),
-            instructions=self.instructions,
-            facts=self.facts,
-        )
-        return await self._condense(items, task, previous, budget)
+        what = prompts.UPDATE_TASK if previous else prompts.SUMMARY_TASK
+        return await self._condense(items, self._make_task(what, budget), previous, budget)
 
     async def _write_turn(self, items: Sequence[Item], budget: int) -> str:
-        words = prompts.convert_to_words(budget)
-        task = prompts.make_turn_task(words, self.instructions, self.facts)
+        task = self._make_task(prompts.TURN_TASK, budget)
         return await self._condense(items, task, None, budget)
+
+    def _make_task(self, what: str, budget: int) -> str:
+        words = prompts.convert_to_words(budget)
+        return prompts.make_task(what, words, self.instructions, self.facts)
 
     async def _condense(
         self, items: Sequence[Item], task: str, previous: str | None, budget: int
@@ -169,17 +168,19 @@ class NotesWriter:
             prompt = prompts.make_notes_prompt(passages, work.previous, work.task)
             return await self.ask(prompt, work.budget)
         # Notes on parts leave out the earlier summary, which is added when they are merged.
-        part_task = prompts.make_part_task(1, 1, 1, self.instructions)
+        part_task = prompts.make_task(
+            prompts.PART_TASK.format(number=1, count=1), 1, self.instructions
+        )
         room = work.room - self._measure_fixed(part_task, None)
         if room < MIN_ROOM_TOKENS:
             raise TooLongError
         chunks = make_chunks(work.groups, room, self.count)
         size = max(min(work.budget, room // max(len(chunks), 6)), MIN_NOTES_TOKENS)
         words = prompts.convert_to_words(size)
-        tasks = [
-            prompts.make_part_task(number, len(chunks), words, self.instructions)
-            for number in range(1, len(chunks) + 1)
+        what = [
+            prompts.PART_TASK.format(number=n + 1, count=len(chunks)) for n in range(len(chunks))
         ]
+        tasks = [prompts.make_task(one, words, self.instructions) for one in what]
         notes = await _gather_all(
             self.ask(prompts.make_notes_prompt(chunk, None, task), 2 * size)
             for chunk, task in zip(chunks, tasks, strict=True)
@@ -191,8 +192,10 @@ class NotesWriter:
         room = work.room - self._measure_fixed(work.task, work.previous)
         while self._measure_notes(notes) > room:
             words = prompts.convert_to_words(size)
-            task = prompts.make_merge_task(len(notes), words, self.instructions)
-            parts = self._split_notes(notes, work.room - self._measure_fixed(task, None))
+            what = prompts.MERGE_TASK.format(count=len(notes))
+            task = prompts.make_task(what, words, self.instructions)
+            left = work.room - self._measure_fixed(task, None)
+            parts = pack(notes, left, lambda note: self._measure_notes([note]))
             if len(parts) == len(notes):
                 raise TooLongError
             notes = await _gather_all(self._merge_part(part, task, size) for part in parts)
@@ -204,19 +207,6 @@ class NotesWriter:
         if len(notes) == 1:
             return notes[0]
         return await self.ask(prompts.make_merge_prompt(notes, None, task), 2 * size)
-
-    def _split_notes(self, notes: Sequence[str], room: int) -> list[list[str]]:
-        """Return consecutive notes in parts that fit."""
-        parts: list[list[str]] = []
-        used = 0
-        for note in notes:
-            tokens = self._measure_notes([note])
-            if not parts or used + tokens > room:
-                parts.append([])
-                used = 0
-            parts[-1].append(note)
-            used += tokens
-        return parts
 
     def _measure_notes(self, notes: Sequence[str]) -> int:
         return sum(self.count(note) + PASSAGE_FRAME_TOKENS for note in notes)

@@ -64,12 +64,27 @@ TURN_SECTION_DESCRIPTIONS: dict[str, str] = {
 }
 
 
-_NEW_TASK = "Now write the notes on the record."
-_TURN_TASK = (
+SUMMARY_TASK = "Now write the notes on the record."
+UPDATE_TASK = (
+    "Now write the notes anew, so that they stand for the earlier notes and the record together: "
+    "keep what still holds, with its handles and quotes as they are; move what got finished; drop "
+    "what was overtaken."
+)
+TURN_TASK = (
     "The record is the beginning of a turn that is still going on; the agent keeps what follows "
     "word for word. Now write notes on this beginning alone, for a reader who goes on with what "
     "follows."
 )
+PART_TASK = (
+    "The record is part {number} of {count} of a long conversation. Now take notes on this part "
+    "alone; they will be merged with those on the others. Do not speak of the part."
+)
+"""For one of many parts of a record that is too long."""
+MERGE_TASK = (
+    "Now merge these {count} notes into one: say each thing once, with its handles and quotes as "
+    "they are; what came later overrules."
+)
+"""For merging notes into fewer, which are merged again."""
 
 
 def make_notes_prompt(passages: PassageGroup, previous: str | None, task: str) -> str:
@@ -113,59 +128,25 @@ def make_merge_prompt(notes: Sequence[str], previous: str | None, task: str) -> 
     )
 
 
-def make_summary_task(
-    words: int, *, updates: bool, instructions: str | None, facts: Sequence[str]
-) -> str:
-    """Return the task of writing the summary."""
-    what = (
-        "Now write the notes anew, so that they stand for the earlier notes and the record "
-        "together: keep what still holds, with its handles and quotes as they are; move what got "
-        "finished; drop what was overtaken."
-        if updates
-        else _NEW_TASK
-    )
-    return _make_task(what, SUMMARY_HEADINGS, words, instructions, facts)
-
-
-def make_turn_task(words: int, instructions: str | None, facts: Sequence[str]) -> str:
-    """Return the task of summarizing the beginning of a turn whose end stays."""
-    return _make_task(_TURN_TASK, TURN_HEADINGS, words, instructions, facts)
-
-
-def make_part_task(number: int, count: int, words: int, instructions: str | None) -> str:
-    """Return the task of taking notes on one of many parts."""
-    what = (
-        f"The record is part {number} of {count} of a long conversation. Now take notes on this "
-        "part alone; they will be merged with those on the others. Do not speak of the part."
-    )
-    return _make_task(what, SUMMARY_HEADINGS, words, instructions, ())
-
-
-def make_merge_task(count: int, words: int, instructions: str | None) -> str:
-    """Return the task of merging notes into fewer, which are merged again."""
-    what = (
-        f"Now merge these {count} notes into one: say each thing once, with its handles and "
-        "quotes as they are; what came later overrules."
-    )
-    return _make_task(what, SUMMARY_HEADINGS, words, instructions, ())
-
-
 def convert_to_words(tokens: int) -> int:
     """Return how many words to request for that many tokens."""
     return max(int(tokens * WORDS_PER_TOKEN), MIN_REQUESTED_WORDS)
 
 
-def _make_task(
-    what: str, form: str, words: int, instructions: str | None, facts: Sequence[str]
-) -> str:
-    parts = [what, f"Headings, with what belongs under them:\n{form}"]
+def make_task(what: str, words: int, instructions: str | None, facts: Sequence[str] = ()) -> str:
+    """Return one of the tasks above with its headings, the facts to name, and its length."""
+    headings = TURN_HEADINGS if what == TURN_TASK else SUMMARY_HEADINGS
+    parts = [what, f"Headings, with what belongs under them:\n{headings}"]
     if facts:
         listed = "\n".join(f"- {fact}" for fact in facts)
         parts.append(f"These were found in the record; name those that matter, exactly:\n{listed}")
     if instructions and instructions.strip():
         parts.append(f"Besides, mind this:\n{instructions.strip()}")
-    parts.append(f"At most {words} words in all; end before that rather than break off.")
+    parts.append(_LENGTH.format(words=words))
     return "\n\n".join(parts)
+
+
+_LENGTH = "At most {words} words in all; end before that rather than break off."
 
 
 def join_parts(*parts: str) -> str:
@@ -201,7 +182,7 @@ _ALSO_ABOUT: Mapping[str, str] = {
     "Read": "files that were read and still matter",
     "Modified": "files that were made, changed or deleted, with what was done to them",
 }
-_UPDATE_TASK = (
+_TEMPLATE_UPDATE_TASK = (
     "Now write the notes anew, so that they stand for the earlier notes and the record together: "
     "keep what still holds, add what is new, move what got finished, drop what was overtaken."
 )
@@ -222,14 +203,14 @@ def make_template_prompt(
         f"The record stands between marks that end in {fence.word}.",
         *_wrap_previous(fence, request.previous),
         fence.wrap_text("record", record),
-        _UPDATE_TASK if request.previous else _TURN_TASK if is_turn else _NEW_TASK,
+        _TEMPLATE_UPDATE_TASK if request.previous else TURN_TASK if is_turn else SUMMARY_TASK,
     ]
     if sections:
         listed = format_headings(sections, level=3 if is_turn else 2)
         parts.append(f"Headings, with what belongs under them:\n{listed}")
     if instructions and instructions.strip():
         parts.append(f"Additional instructions, from whoever asked for the notes:\n{instructions}")
-    parts.append(f"At most {words} words in all; end before that rather than break off.")
+    parts.append(_LENGTH.format(words=words))
     return join_parts(*parts)
 
 

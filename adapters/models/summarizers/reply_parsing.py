@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from ....domain.item import Item
@@ -89,30 +88,24 @@ _MAX_TEXT_CHARACTERS = 50_000
 _OMISSION = re.compile(r"\s*(?:…|\.\.\.)\s*")
 
 
-@dataclass(frozen=True)
 class _UserText:
     """A user's text, and its letters alone with their positions."""
 
-    text: str
-    letters: str
-    places: tuple[int, ...]
+    def __init__(self, text: str) -> None:
+        self._line = fold_lines(text[:_MAX_TEXT_CHARACTERS])
+        folded = [(letter, at) for at, c in enumerate(self._line) for letter in c.casefold()]
+        found = [(letter, at) for letter, at in folded if self._line[at].isalnum()]
+        self._letters = "".join(letter for letter, _ in found)
+        self._places = [at for _, at in found]
 
-    @classmethod
-    def from_text(cls, text: str) -> "_UserText":
-        line = fold_lines(text[:_MAX_TEXT_CHARACTERS])
-        found = [
-            (letter, at) for at, c in enumerate(line) for letter in c.casefold() if c.isalnum()
-        ]
-        return cls(line, "".join(letter for letter, _ in found), tuple(at for _, at in found))
-
-    def find_span(self, words: str, since: int) -> tuple[int, int] | None:
-        """Return the range of the words' letters, as positions among the letters."""
+    def find_words(self, words: str, since: int) -> tuple[str, int] | None:
+        """Return the user's own spelling of words, and where they end among the letters."""
         letters = "".join(c for c in words.casefold() if c.isalnum())
-        at = self.letters.find(letters, since) if len(letters) >= _MIN_QUOTE_LETTERS else -1
-        return (at, at + len(letters)) if at >= 0 else None
-
-    def slice_letters(self, first: int, last: int) -> str:
-        return self.text[self.places[first] : self.places[last - 1] + 1]
+        at = self._letters.find(letters, since) if len(letters) >= _MIN_QUOTE_LETTERS else -1
+        if at < 0:
+            return None
+        end = at + len(letters)
+        return self._line[self._places[at] : self._places[end - 1] + 1], end
 
 
 def correct_quotes(text: str, user_texts: Iterable[str]) -> str:
@@ -128,7 +121,7 @@ def correct_quotes(text: str, user_texts: Iterable[str]) -> str:
         words = find_quote(line)
         if words is None or is_quote_in(words, comparable):
             continue
-        said = said or [_UserText.from_text(one) for one in texts]
+        said = said or [_UserText(one) for one in texts]
         if (true := _find_original(words, said)) is not None:
             lines[number] = line.replace(words, true, 1)
     return "\n".join(lines)
@@ -140,11 +133,11 @@ def _find_original(words: str, said: Sequence[_UserText]) -> str | None:
         found: list[str] = []
         since = 0
         for part in parts:
-            span = one.find_span(part, since)
-            if span is None:
+            taken = one.find_words(part, since)
+            if taken is None:
                 break
-            found.append(one.slice_letters(*span))
-            since = span[1]
+            found.append(taken[0])
+            since = taken[1]
         else:
             # A quotation mark within the user's text would end the quote.
             return " … ".join(found) if found and not any('"' in part for part in found) else None

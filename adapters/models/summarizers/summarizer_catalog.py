@@ -24,21 +24,16 @@ _BUILT_IN: dict[str, type[Any]] = {
 }
 """Dataclasses, whose fields are the options."""
 _FLAGS = ("from_originals", "from_served_prefix", "by_form", "names_facts", "is_streamed")
-_PARSED_OPTIONS: Mapping[str, type] = {
-    **dict.fromkeys(_FLAGS, bool),
-    "window": int,
-    "at_once": int,
-    "temperature": float,
-    "argv": tuple,
+_WHOLE = (int, "a whole number")
+_PARSED_OPTIONS: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys(_FLAGS, (bool, "yes or no")),
+    "window": _WHOLE,
+    "at_once": _WHOLE,
+    "temperature": (float, "a number"),
+    "argv": (tuple, "a program and its arguments"),
 }
-"""The options that may be given as text."""
+"""The options that may be given as text: their types, and these in words."""
 _REQUIRED_OPTIONS = {"llm": "model", "command": "argv"}
-_KINDS = {
-    bool: "yes or no",
-    int: "a whole number",
-    float: "a number",
-    tuple: "a program and its arguments",
-}
 
 
 def get_summarizer(name: str, **options: Any) -> Summarizer:
@@ -97,14 +92,13 @@ def _check_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_option(name: str, option: str, value: Any) -> Any:
     """Parse a text value; other values are returned unchanged."""
-    kind = _PARSED_OPTIONS.get(option)
-    if value is None or kind is None:
+    if value is None or option not in _PARSED_OPTIONS:
         return value
+    kind, words = _PARSED_OPTIONS[option]
     try:
         if kind is tuple:
             return tuple(shlex.split(value)) if isinstance(value, str) else value
         return TypeAdapter(kind).validate_python(value)
     except ValueError as error:  # including pydantic's ValidationError
-        raise InvalidSettingError(
-            f"{name}: {option} cannot be {value!r}; it takes {_KINDS[kind]}"
-        ) from error
+        wrong = f"{name}: {option} cannot be {value!r}; it takes {words}"
+        raise InvalidSettingError(wrong) from error

@@ -35,9 +35,8 @@ class TimelineCuts:
         If none follows, or `start` is None, return the first in the whole timeline. A block outside
         messages goes with the message after it.
         """
-        found = self._find_next_cut(items, start) if start is not None else None
-        if found is None:
-            found = self._find_next_cut(items, 0)
+        found = None if start is None else self._find_next_cut(items, start)
+        found = self._find_next_cut(items, 0) if found is None else found
         if found is None:
             return None
         if self.whole_messages:
@@ -50,11 +49,8 @@ class TimelineCuts:
         for at in range(start, len(items)):
             if self._is_boundary(items[at]):
                 return at
-        if not self.any_author:
-            for at in range(start, len(items)):
-                if items[at].block.kind is not Kind.TOOL_RESULT:
-                    return at
-        return None
+        others = range(start, len(items)) if not self.any_author else ()
+        return next((at for at in others if items[at].block.kind is not _RESULT), None)
 
     def is_message(self, item: Item) -> bool:
         return item.block.kind is _RESULT or self._is_boundary(item)
@@ -143,24 +139,18 @@ class TimelineSizes:
     counts_evicted: bool = False
     """Whether blocks that left the view but are still available count as in use."""
 
-    def count_total(self, window: Window) -> int:
-        # The store's count needs no look at the blocks.
-        return self.count_total_with(
-            window, () if self.unit == _RECKONED else self.sum_running(window)
-        )
-
-    def count_total_with(self, window: Window, running: Sequence[int]) -> int:
-        """Return the tokens in use, given the prefix sums of the blocks that may leave."""
+    def count_total(self, window: Window, running: Sequence[int] | None = None) -> int:
+        """Return the tokens in use; `running` are the prefix sums of the blocks that may leave."""
         if self.unit == _RECKONED:
             total = window.used_tokens
         else:
+            running = self.sum_running(window) if running is None else running
             # Items before the kept window were carried along: pins and open calls.
             carried = window.items if window.boundary else ()
             carried = [item for item in carried if item.place < window.cut_start]
             standing = self.count_text_tokens(window.summary.text) if window.summary else 0
-            total = (
-                self.count_overhead(window) + standing + running[-1] + sum(self.iter_sizes(carried))
-            )
+            held = sum(self.iter_sizes(carried))
+            total = self.count_overhead(window) + standing + running[-1] + held
         return total + sum(self.iter_sizes(window.evicted)) if self.counts_evicted else total
 
     def count_overhead(self, window: Window) -> int:
@@ -187,16 +177,8 @@ class TimelineSizes:
         """Return the tokens of each block, or of the text that replaces it."""
         if self.unit == _RECKONED:
             return (item.tokens for item in items)
-        return self._iter_measured_sizes(items, replaced)
-
-    def _iter_measured_sizes(
-        self, items: Iterable[Item], replaced: Mapping[int, str]
-    ) -> Iterator[int]:
-        count = _ESTIMATORS[self.unit].count_text
-        for item in items:
-            yield count(
-                replaced.get(item.position) or kdcube_timeline.render_shown_text(item.block)
-            )
+        count, render = _ESTIMATORS[self.unit].count_text, kdcube_timeline.render_shown_text
+        return (count(replaced.get(item.position) or render(item.block)) for item in items)
 
 
 _RECKONED = SizeUnit.RECKONED.value

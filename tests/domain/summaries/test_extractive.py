@@ -7,6 +7,9 @@ from extractive_talk import Talk, filler
 
 from cutbank.domain.blocks import Block, Kind
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank.domain.summaries.facts import rank_facts
+from cutbank.domain.summaries.findings import iter_rules
+from cutbank.domain.summaries.memo import Memo
 
 
 def test_the_goal_is_what_the_user_asked_for_first_and_last() -> None:
@@ -60,6 +63,14 @@ def test_how_things_must_be_is_a_constraint() -> None:
         bug = "There is a bug somewhere in here. " * 9
         sections = Talk().say(f"{bug}\n\n{rule}\n\nFind it.", filler()).summary().sections
         assert sections["Constraints & Preferences"] == f'- User: "{rule}" (#1)'
+
+
+def test_a_rule_in_a_pasted_text_weighs_less_than_one_that_was_typed() -> None:
+    talk = Talk().say("GET /x 200\n" * 400 + "Never push to main!", "Never push to main!")
+
+    pasted, typed = iter_rules(talk.items, (), Memo())
+
+    assert (pasted.text, pasted.weight < typed.weight) == (typed.text, True)
 
 
 def test_what_was_done_is_told_with_its_result() -> None:
@@ -158,6 +169,15 @@ def test_facts_that_come_again_and_again_are_kept() -> None:
         "- Addresses: https://dates.example/iso?v=2 (#8)",
         "- Paths: lib/dates/parser_core.py:12 (#8)",
     ]
+
+
+def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
+    talk = Talk().say(Block.developer("See lib/other_a.py."), "See lib/asked_for.py.")
+    talk.say(Block.developer("lib/other_a.py and lib/asked_for.py are next to each other."))
+
+    facts = [fact.text for fact in rank_facts(talk.items, {}, Memo())]
+
+    assert facts == ["lib/asked_for.py", "lib/other_a.py"]
 
 
 def test_lines_that_hold_several_facts_are_quoted_as_they_stand() -> None:

@@ -15,10 +15,8 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.gate import (
     ALWAYS_SMALL_TOKENS,
-    GATE_RULES,
     LATIN_SCRIPT,
     SIZE_TOLERANCE,
-    GateCase,
     check_draft,
     find_dominant_script,
     is_latin,
@@ -225,11 +223,8 @@ HARMLESS = ["plain words", "`<tool_call>` is markup", '- User: "<tool_call>" (#2
 
 @given(st.lists(st.sampled_from([BARE, *HARMLESS]), max_size=6))
 def test_markup_counts_in_whichever_line_it_stands_but_not_between_fences(lines: list[str]) -> None:
-    def rule(*lines: str) -> str | None:
-        return GATE_RULES["tool-calling"](GateCase(Draft("\n".join(lines)), MATERIAL, ()))
-
-    assert (rule(*lines) is not None) == (BARE in lines)
-    assert rule("```", *lines, "```") is None
+    assert (rule_of("\n".join(lines)) == "tool-calling") == (BARE in lines)
+    assert rule_of("\n".join(["```", *lines, "```"])) != "tool-calling"
 
 
 @given(

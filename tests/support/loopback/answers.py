@@ -1,9 +1,7 @@
 """What a model server may answer, in no provider's words, and how it goes over the wire."""
 
-import asyncio
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,30 +9,6 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 Body = dict[str, Any]
-
-
-class Gate:
-    """Opened once, from any thread; whoever waits on an event loop goes on."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_open = False
-        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-
-    def open(self) -> None:
-        with self._lock:
-            self._is_open = True
-            waiting, self._waiting = self._waiting, []
-        for loop, event in waiting:
-            loop.call_soon_threadsafe(event.set)
-
-    async def opened(self) -> None:
-        event = asyncio.Event()
-        with self._lock:
-            if self._is_open:
-                return
-            self._waiting.append((asyncio.get_running_loop(), event))
-        await event.wait()
 
 
 @dataclass(frozen=True)
@@ -134,12 +108,11 @@ class BreaksOff:
 
 @dataclass(frozen=True)
 class Waits:
-    """Nothing until a gate is opened, or whoever asked leaves."""
+    """Nothing until whoever asked leaves."""
 
-    gate: Gate
-    answer: "Answer"
+    answer: Says = Says()
     after: int = 0
-    """Pieces of a stream that arrive before that."""
+    """Pieces of a stream of the answer that arrive before that."""
 
 
 @dataclass(frozen=True)

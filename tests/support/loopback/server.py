@@ -1,14 +1,14 @@
 """A model server on the loopback interface that answers by a script and remembers what came in."""
 
-import asyncio
 import json
+import select
+import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
-
-import h11
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain, repeat
 
 from .answers import (
     Answer,
@@ -74,219 +74,129 @@ class Loopback:
 
 @contextmanager
 def loopback(script: Script) -> Iterator[Loopback]:
-    server = Loopback(script)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="loopback", daemon=True)
-    thread.start()
-    conversations: set[asyncio.Task[None]] = set()
+    seen = Loopback(script)
+    connections: set[socket.socket] = set()
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        conversations.add(task)
+    class Conversation(_Conversation):
+        server_seen = seen
+
+        def setup(self) -> None:
+            connections.add(self.request)
+            super().setup()
+
+        def finish(self) -> None:
+            connections.discard(self.request)
+            super().finish()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Conversation) as server:
+        server.daemon_threads = False  # so that all conversations are over when it is
+        seen.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), name="loopback")
+        thread.start()
         try:
-            # The test is over; asyncio's streams take a cancelled conversation for a failure.
-            with suppress(asyncio.CancelledError):
-                await _Conversation(server, reader, writer).run()
+            yield seen
         finally:
-            conversations.discard(task)
-
-    async def start() -> asyncio.Server:
-        return await asyncio.start_server(talk, "127.0.0.1", 0)
-
-    async def stop(listening: asyncio.Server) -> None:
-        listening.close()
-        for task in list(conversations):
-            task.cancel()
-        await asyncio.gather(*conversations, return_exceptions=True)
-
-    listening = asyncio.run_coroutine_threadsafe(start(), loop).result()
-    server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-    try:
-        yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(stop(listening), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+            server.shutdown()
+            thread.join()
+            for connection in list(connections):
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
 
-class _Conversation:
-    def __init__(
-        self, server: Loopback, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self._server, self._reader, self._writer = server, reader, writer
-        self._http = h11.Connection(h11.SERVER)
-        self._incoming: asyncio.Task[bytes] | None = None
+class _Conversation(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server_seen: Loopback
 
-    async def run(self) -> None:
-        try:
-            while request := await self._next_request():
-                self._server._note(request, self._server.requests)
-                try:
-                    await self._answer(request, self._server.script(request))
-                except (_Departed, ConnectionError):
-                    self._server._note(request, self._server.departed)
-                    return
-                if self._http.our_state is not h11.DONE:
-                    return
-                self._http.start_next_cycle()
-        finally:
-            if self._incoming:
-                self._incoming.cancel()
-            self._writer.close()
-            with suppress(ConnectionError):
-                await self._writer.wait_closed()
-
-    async def _next_request(self) -> Request | None:
-        head: h11.Request | None = None
-        raw = bytearray()
-        while True:
-            match self._http.next_event():
-                case h11.NEED_DATA:
-                    self._http.receive_data(await self._read())
-                case h11.Request() as head:
-                    if self._http.they_are_waiting_for_100_continue:
-                        self._send(h11.InformationalResponse(status_code=100, headers=[]))
-                case h11.Data(data=data):
-                    raw += data
-                case h11.EndOfMessage():
-                    assert head
-                    return _request(head, bytes(raw), len(self._server.requests))
-                case _:
-                    return None
-
-    async def _read(self) -> bytes:
-        incoming, self._incoming = self._incoming, None
+    def handle(self) -> None:
         with suppress(ConnectionError):
-            return await (incoming or self._reader.read(65_536))
-        return b""
+            super().handle()
 
-    async def _unless_departed(self, what: Awaitable[None]) -> None:
-        """Raises _Departed as soon as whoever asked closes the connection."""
-        if self._incoming is None:
-            self._incoming = asyncio.ensure_future(self._reader.read(65_536))
-        task = asyncio.ensure_future(what)
-        await asyncio.wait({task, self._incoming}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            task.result()
-            return
-        task.cancel()
-        raise _Departed
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Log nothing."""
 
-    async def _answer(self, request: Request, answer: Answer) -> None:
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers["content-length"] or 0))
+        path, _, query = self.path.partition("?")
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            body = {}
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body, number = body if isinstance(body, dict) else {}, len(self.server_seen.requests)
+        request = Request(self.command, path, query, headers, raw, body, number)
+        self.server_seen._note(request, self.server_seen.requests)
+        try:
+            self._answer(request, self.server_seen.script(request))
+        except (_Departed, ConnectionError):
+            self.close_connection = True
+            self.server_seen._note(request, self.server_seen.departed)
+
+    def _answer(self, request: Request, answer: Answer) -> None:
         wire = next((wire for wire in WIRES if wire.takes(request)), None)
         if wire is None:
-            await self._whole(Raw(b'{"error": {"message": "Not Found"}}', 404))
+            self._whole(Raw(b'{"error": {"message": "Not Found"}}', 404))
             return
         match answer:
             case Says() if wire.wants_stream(request):
-                await self._stream(wire.stream_type, _all(wire.pieces(answer, request)))
+                self._stream(wire.stream_type, wire.pieces(answer, request))
             case Says():
-                await self._whole(Raw(as_json(wire.whole(answer, request))))
+                self._whole(Raw(as_json(wire.whole(answer, request))))
             case Refuses():
                 refusal = wire.refusal(answer)
-                await self._whole(
-                    Raw(as_json(refusal.body), refusal.status, headers=refusal.headers)
-                )
+                self._whole(Raw(as_json(refusal.body), refusal.status, headers=refusal.headers))
             case Raw():
-                await self._whole(answer)
-            case Waits(gate, then, after) if after and isinstance(then, Says):
-                pieces = self._with_a_pause(list(wire.pieces(then, request)), after, gate.opened)
-                await self._stream(wire.stream_type, pieces)
-            case Waits(gate, then):
-                await self._unless_departed(gate.opened())
-                await self._answer(request, then)
+                self._whole(answer)
+            case Waits(then, after):
+                if after:
+                    self._begin(200, wire.stream_type, {"transfer-encoding": "chunked"})
+                    self._send(list(wire.pieces(then, request))[:after])
+                self._raise_if_departed(PATIENCE_S)
             case BreaksOff(then, after):
-                await self._break_off(wire, then, after, request)
+                self._break_off(wire, then, after, request)
             case Endless(text):
-                await self._stream(wire.stream_type, _endless(wire, text, request))
+                self._stream(wire.stream_type, _repeat_first(wire, text, request))
 
-    async def _whole(self, raw: Raw) -> None:
-        headers = {
-            "content-type": raw.content_type,
-            "content-length": str(len(raw.content)),
-            **raw.headers,
-        }
-        self._send(h11.Response(status_code=raw.status, headers=_pairs(headers)))
-        self._send(h11.Data(data=raw.content))
-        await self._end()
+    def _begin(self, status: int, content_type: str, headers: Mapping[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": content_type, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
 
-    async def _stream(self, content_type: str, pieces: AsyncIterator[bytes]) -> None:
-        headers = {"content-type": content_type, "transfer-encoding": "chunked"}
-        self._send(h11.Response(status_code=200, headers=_pairs(headers)))
-        async for piece in pieces:
-            self._send(h11.Data(data=piece))
-            await self._unless_departed(self._writer.drain())
-            # Where whoever reads is fast, the buffer is never full, and a departure must be seen.
-            await self._unless_departed(asyncio.sleep(0))
-        await self._end()
+    def _whole(self, raw: Raw) -> None:
+        length = {"content-length": str(len(raw.content))}
+        self._begin(raw.status, raw.content_type, length | dict(raw.headers))
+        self.wfile.write(raw.content)
 
-    async def _break_off(self, wire: Wire, says: Says, after: int, request: Request) -> None:
-        if after:
+    def _stream(self, content_type: str, pieces: Iterable[bytes]) -> None:
+        self._begin(200, content_type, {"transfer-encoding": "chunked"})
+        self._send(pieces)
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _send(self, pieces: Iterable[bytes]) -> None:
+        for piece in pieces:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self._raise_if_departed(0)
+
+    def _raise_if_departed(self, within_s: float) -> None:
+        readable, _, _ = select.select([self.connection], [], [], within_s)
+        if readable and not self.connection.recv(1, socket.MSG_PEEK):
+            raise _Departed
+
+    def _break_off(self, wire: Wire, says: Says, after: int, request: Request) -> None:
+        self.close_connection = True
+        if after and wire.wants_stream(request):
+            self._begin(200, wire.stream_type, {"transfer-encoding": "chunked"})
+            self._send(list(wire.pieces(says, request))[:after])
+        elif after:
             whole = as_json(wire.whole(says, request))
-            is_stream = wire.wants_stream(request)
-            length = {"transfer-encoding": "chunked"} if is_stream else {}
-            headers = {
-                "content-type": wire.stream_type if is_stream else "application/json",
-                **(length or {"content-length": str(len(whole))}),
-            }
-            self._send(h11.Response(status_code=200, headers=_pairs(headers)))
-            pieces = list(wire.pieces(says, request))[:after] if is_stream else [whole[: after * 8]]
-            for piece in pieces:
-                self._send(h11.Data(data=piece))
-            await self._writer.drain()
-        self._http.send_failed()
-
-    async def _with_a_pause(
-        self, pieces: list[bytes], after: int, opened: Callable[[], Awaitable[None]]
-    ) -> AsyncIterator[bytes]:
-        for piece in pieces[:after]:
-            yield piece
-        await self._unless_departed(opened())
-        for piece in pieces[after:]:
-            yield piece
-
-    def _send(self, event: Any) -> None:
-        self._writer.write(self._http.send(event) or b"")
-
-    async def _end(self) -> None:
-        self._send(h11.EndOfMessage())
-        await self._unless_departed(self._writer.drain())
+            self._begin(200, "application/json", {"content-length": str(len(whole))})
+            self.wfile.write(whole[: after * 8])
 
 
-def _request(head: h11.Request, raw: bytes, number: int) -> Request:
-    path, _, query = head.target.decode("ascii").partition("?")
-    try:
-        body = json.loads(raw)
-    except ValueError:
-        body = {}
-    return Request(
-        method=head.method.decode("ascii"),
-        path=path,
-        query=query,
-        headers={name.decode(): value.decode("latin-1") for name, value in head.headers},
-        raw=raw,
-        body=body if isinstance(body, dict) else {},
-        number=number,
-    )
-
-
-def _pairs(headers: dict[str, str]) -> list[tuple[str, str]]:
-    return list(headers.items())
-
-
-async def _all(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-
-
-async def _endless(wire: Wire, text: str, request: Request) -> AsyncIterator[bytes]:
+def _repeat_first(wire: Wire, text: str, request: Request) -> Iterable[bytes]:
     """The pieces of an answer, of which the first with text comes again and again."""
     pieces = list(wire.pieces(Says(text * 4), request))
     mark = as_json(text)[1:-1]
     first = next(index for index, piece in enumerate(pieces) if mark in piece)
-    for piece in pieces[:first]:
-        yield piece
-    while True:
-        yield pieces[first]
+    return chain(pieces[:first], repeat(pieces[first]))

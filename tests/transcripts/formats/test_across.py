@@ -228,7 +228,7 @@ def test_an_event_that_left_is_forgotten_once(store: SessionStore, to: str, tmp_
     texts = [[entry.block.text for entry in one.view().entries] for one in (session, back)]
     assert texts[0] == texts[1]
     (path,) = (tmp_path / "1").iterdir()
-    whole = b"".join(base64_to_bytes(path).values()).decode()
+    whole = b"".join(read_files(path).values()).decode()
     gone = [json.loads(ids) for ids in re.findall(r'"forgotten_event_ids": (\[.*?\])', whole)]
     assert len(gone[0]) + len(gone[1]) == len({*gone[0], *gone[1]}) > 0
 

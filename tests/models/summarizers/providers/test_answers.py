@@ -10,7 +10,6 @@ from loopback.answers import (
     BreaksOff,
     Call,
     Endless,
-    Gate,
     Raw,
     Refuses,
     Request,
@@ -230,7 +229,7 @@ def test_a_summary_that_is_cancelled_leaves_no_request_behind(
         with pytest.raises(asyncio.CancelledError):
             await writing
 
-    asked.server.script = in_turn(Waits(Gate(), Says(SUMMARY), after))
+    asked.server.script = in_turn(Waits(Says(SUMMARY), after))
     asyncio.run(cancel())
 
     if after or asked.provider.name != "bedrock":
