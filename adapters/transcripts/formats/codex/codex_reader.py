@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Origin, ToolCall, ToolResult
+from .....domain.blocks import Origin, ToolCall, ToolResult
 from .....domain.session_events import Usage
 from ..entry_steps import EntrySteps
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
@@ -47,7 +47,7 @@ from .entries import (
     read_session_meta,
     read_session_start,
 )
-from .items import ItemContent, UnknownCodexItemError, read_communication, read_item
+from .items import MODEL_KINDS, ItemContent, UnknownCodexItemError, read_communication, read_item
 
 _MAIN_LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _LINE_TYPES = _MAIN_LINE_TYPES | {"inter_agent_communication", "token_usage_record"}
@@ -216,18 +216,20 @@ class CodexTranscriptReader:
             placed = block.model_copy(update={"origin": again if index else origin})
             served = read.is_server_tool and index == 0
             self.now.add(Append(f"{key}:{index}", placed, name, is_server_call=served))
-        if call := read.call_id:
-            self._pair_call(call, read.blocks[0], payload)
-        if read.is_by_model:
+        first = read.blocks[0]
+        if isinstance(first, (ToolCall, ToolResult)):
+            self._pair_call(first, payload)
+        if first.kind in MODEL_KINDS:
             self.meter.first_answer_id = self.meter.first_answer_id or name
         elif item.role == PROMPT_ROLE:
             self.meter.first_answer_id = None  # no count came for earlier answers
 
-    def _pair_call(self, call: str, block: AnyBlock, payload: JsonDict) -> None:
+    def _pair_call(self, block: ToolCall | ToolResult, payload: JsonDict) -> None:
         """Pair a call with the event that answers it, and with the session that it started."""
+        call = block.tool_call_id
         if isinstance(block, ToolCall):
             self.open_calls.add(call)
-        elif isinstance(block, ToolResult):
+        else:
             self.open_calls.discard(call)
             # Keep the event if the output has less.
             answer = self.answers.pop(call, None)

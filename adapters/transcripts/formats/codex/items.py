@@ -48,7 +48,7 @@ class UnknownCodexItemError(ValueError):
     """An item, or a part of one, of an unknown type."""
 
 
-_MODEL_KINDS = (Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL, Kind.ARTIFACT)
+MODEL_KINDS = (Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL, Kind.ARTIFACT)
 
 
 @dataclass(slots=True)
@@ -58,10 +58,6 @@ class ItemContent:
     rest: JsonDict
     blocks: list[AnyBlock] = field(default_factory=list)
     is_server_tool: bool = False
-
-    @property
-    def is_by_model(self) -> bool:
-        return any(block.kind in _MODEL_KINDS for block in self.blocks)
 
     @property
     def call_id(self) -> str | None:
