@@ -1,6 +1,7 @@
 """Reads and writes tau-bench runs: an array of records with OpenAI Chat messages."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..entry_steps import digest_text
 from ..fields import JsonDict, drop_fields
@@ -70,7 +71,8 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     came = restore_original(outgoing, CHAT_DIALECT, TAU_MESSAGES)
     if came is None:
         _, messages = render_outgoing(outgoing, CHAT_DIALECT)
-        came = {}, {_MESSAGES_FIELD: next(iter(messages.values()))}
+        lists: dict[str | None, list[Any]] = {_MESSAGES_FIELD: next(iter(messages.values()))}
+        came = {}, lists
     yield b"["
     pieces = list(encode_messages(*came))
     yield from pieces[:-1]

@@ -98,8 +98,11 @@ def _uncached_tokens(prompt: int, read: int, write: int) -> int:
 
 def _find_count(owner: Any, *names: str) -> int | None:
     """Return the first of these fields that is a count."""
-    values = [owner.get(name) for name in names] if isinstance(owner, dict) else []
-    return next((one for one in values if type(one) is int and 0 <= one < 1 << 63), None)
+    for name in names if isinstance(owner, dict) else ():
+        count = owner.get(name)
+        if type(count) is int and 0 <= count < 1 << 63:
+            return count
+    return None
 
 
 class RunningMetrics:
