@@ -74,9 +74,9 @@ class _GivenSettings:
         if is_key_name(variable) or has_key(text):
             self.of_environment.append(f"{variable} {REFUSAL}")
             return
-        path: SettingPath = ()
-        about = None
-        for key in filter(None, (name, field, *deeper)):
+        path: SettingPath = (name,)
+        about = find_setting_info(Settings, path)
+        for key in filter(None, (field, *deeper)):
             # A name chosen by the user is taken literally.
             is_chosen = about is not None and about.is_by_name and about.scalar.name == path[-1]
             path = (*path, key if is_chosen else key.lower())

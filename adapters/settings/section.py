@@ -149,8 +149,10 @@ def describe_setting(section: type[Section], name: str) -> SettingInfo:
     if holder in {tuple, Mapping}:
         element = get_args(kind)[holder is Mapping]
         element = get_args(element)[0] if get_origin(element) is Annotated else element
-    is_section = isinstance(element, type) and issubclass(element, Section)
-    is_table = is_section or holder is Mapping
+    section_type: type[Section] | None = None
+    if isinstance(element, type) and issubclass(element, Section):
+        section_type = element
+    is_table = section_type is not None or holder is Mapping
     choices: tuple[str, ...] = ()
     if get_origin(element) is Literal:
         choices, element = get_args(element), str
@@ -172,8 +174,8 @@ def describe_setting(section: type[Section], name: str) -> SettingInfo:
         scalar,
         is_list=holder is tuple,
         is_table=is_table,
-        is_by_name=is_section and holder is Mapping,
-        section=element if is_section else None,
+        is_by_name=section_type is not None and holder is Mapping,
+        section=section_type,
     )
 
 

@@ -124,6 +124,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
         "CUTBANK_SUMMARY_COMMAND": '["a program", "x,y"]',
         "CUTBANK_PINS_KINDS": "user, developer",
         "CUTBANK_MODELS__gpt-4.1__OUTPUT": "32000",
+        "CUTBANK_MODELS__Big__OUTPUT": "7",
         "CUTBANK_HOOKS_COMMANDS": '[{"on": ["failed"], "command": ["x"]}]',
         "CUTBANK_SUMMARY_MODEL": "",
         "CUTBANK_DB": "/elsewhere.db",
@@ -139,6 +140,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     assert settings.pins.kinds == (Kind.USER, Kind.DEVELOPER)
     model = settings.models["gpt-4.1"]
     assert (model.context, model.output) == (1_000_000, 32_000)
+    assert settings.models["Big"].output == 7
     assert len(settings.hooks.commands) == 1
     for name, origin in (("command", "CUTBANK_HOOKS_COMMANDS"), ("time_limit", "default")):
         assert str(settings.find_origin("hooks", "commands", 0, name)) == origin
@@ -255,7 +257,9 @@ def test_a_mistake_in_the_environment_names_the_variable(tmp_path: Path) -> None
         ("COMPACTION_POLICY", "none", ' is "none", which is no policy'),
         (deep, "3", ": compaction.settings.keep_tokens is {"),
     ):
-        (said,) = mistakes(tmp_path, "", {f"CUTBANK_{variable}": value})
+        # Where the file has that table too, the variable is still the one to change.
+        text = "[compaction.settings]\n" if variable == deep else ""
+        (said,) = mistakes(tmp_path, text, {f"CUTBANK_{variable}": value})
         assert said.startswith(f"CUTBANK_{variable}{words}")
 
     text = "[compaction.settings]\nkeep_tokens = 3\n"

@@ -34,6 +34,8 @@ many = [
   { x = """
 [no]
 y = 1""" },
+  { z = [
+      4 ] },
 ]
 quoted = [ """a"""", "b", """"c""""", "d" ]
 when = 1979-05-27 07:32:00.5Z
@@ -67,6 +69,7 @@ def test_lines_are_found_whatever_stands_around_them() -> None:
     assert by_line["inline", "b", "c", 1, "d"].startswith("inline")
     assert by_line["many", 0] == "1, # one ]"
     assert by_line["many", 1, 1] == "3 ],"
+    assert by_line["many", 3, "z", 0] == "4 ] },"
     assert by_line["many", 2] == '{ x = """'
     assert by_line["table", "after"] == "after = 4"
     assert by_line["list", "of", 0, "below", "b"] == "b = 6"

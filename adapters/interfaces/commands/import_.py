@@ -196,9 +196,9 @@ def _follow_paths(
 
     def note_import(report: FileReport) -> None:
         whole.append(report.format or "")
-        known = pick(report, "path entries added") | {"format": report.format or ""}
         sessions, errors = tuple(report.sessions), tuple(report.errors)
-        print_file_news(FileNews(sessions=sessions, errors=errors, **known))
+        counts = (report.entries, report.added)
+        print_file_news(FileNews(report.path, report.format or "", sessions, *counts, errors))
 
     def ready() -> None:
         if whole:

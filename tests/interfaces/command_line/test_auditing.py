@@ -54,6 +54,29 @@ def test_a_story_for_people_says_what_became_of_blocks_and_who_saw_what(
     assert len(brief.out.splitlines()) < len(answer.out.splitlines())
 
 
+def test_each_event_is_told_in_a_line(run: Run, talk: Path, served: bytes) -> None:
+    run("pin", "talk", "3")
+    run("hide", "talk", "6", "--replacement", "gone")
+    run("retract", "talk", "11")
+    run("wake", "talk", "--cancel")
+    run("revert", "long")
+
+    said = run("audit", "talk").out + run("audit", "long").out
+
+    for words in (
+        "#1 the session begins, imported from claude-code",
+        "#3 pinned from the next compaction on",
+        "#6 to be hidden from the next compaction on, and show 'gone'",
+        "#11 taken back",
+        "goes on by itself no more",
+        "== lineage main begins ==",
+        "== request 2: reserve-headroom is to compact all up to #37 (manual) ==",
+        "== compaction 1 is served from #37 on ==",
+        "== compaction 1 is reverted: the whole history is served from #",
+    ):
+        assert words in said
+
+
 def test_a_part_of_the_story_and_one_at_a_coordinate_have_the_fates_of_then(
     run: Run, served: bytes
 ) -> None:
@@ -221,13 +244,16 @@ def test_a_diff_shows_one_compaction_and_a_lineage_is_a_tree_of_all(
 
     for words in ("served from #", "reverted at #", "the summary of 1 replaces them"):
         assert words in said
-    assert [one["compaction"] for one in boundaries] == [1, 2]
+    standings = [(one["compaction"], one["standing"]) for one in boundaries]
+    assert standings == [(1, "served"), (2, "reverted")]
     assert run("diff", "long", "2", "--json").json["after"]["compaction"] == 2
     with open_store(address) as store:
         tree = cutbank.lineage_tree(store.session("long"))
     plain, boxed = list(format_tree(tree, ASCII_STROKES)), list(format_tree(tree, BOX_STROKES))
     assert "".join(plain).replace("…", "").isascii()
     assert len(plain) == len(boxed)
+    nodes = [line[:5] for line in plain if line[0] in "|`" and line[1] == "-"]
+    assert nodes == ["|- 1 ", "`- 2 "]
 
 
 @pytest.mark.parametrize("verb", ["diff", "lineage", "audit"])
