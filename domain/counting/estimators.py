@@ -33,7 +33,6 @@ class Rounding(StrEnum):
 
 
 _BYTES, _UTF_16 = SizeUnit.BYTES, SizeUnit.UTF_16
-_CALL, _RESULT = Kind.TOOL_CALL, Kind.TOOL_RESULT
 """Bound here because member access on an enumeration is slow."""
 
 
@@ -93,12 +92,10 @@ class Estimator:
         if self.placeholders and (words := self.placeholders.get(block.kind)) is not None:
             name = block.name if isinstance(block, ToolCall) else ""
             return self._measure_text(words.format(name=name))
-        # Ask for kinds first, because pydantic makes `isinstance` slow wherever the answer is no.
-        if block.kind is _CALL:
-            assert isinstance(block, ToolCall), "only calls are of this kind"
+        # Exact types, because pydantic makes `isinstance` slow wherever the answer is no.
+        if type(block) is ToolCall:
             return sum(map(self._measure_text, self.read_call(block)))
-        if block.kind is _RESULT:
-            assert isinstance(block, ToolResult), "only results are of this kind"
+        if type(block) is ToolResult:
             if isinstance(block.content, str):
                 return self._measure_result_text(block.content)
             return self._measure_parts(block.content)
