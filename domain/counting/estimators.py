@@ -93,17 +93,17 @@ class Estimator:
             name = block.name if isinstance(block, ToolCall) else ""
             return self._measure_text(words.format(name=name))
         # Exact types, because pydantic makes `isinstance` slow wherever the answer is no.
-        if type(block) is Block:
-            text = block.text
-            is_plain = self.counts_blank and text.isascii()  # most are: a call less for each
-            length = len(text) if is_plain else self._measure_text(text)
-            return length + self._measure_media(block.kind, block.media) if block.media else length
         if type(block) is ToolCall:
             return sum(map(self._measure_text, self.read_call(block)))
-        assert type(block) is ToolResult, "no other type of block is stored"
-        if isinstance(block.content, str):
-            return self._measure_result_text(block.content)
-        return self._measure_parts(block.content)
+        if type(block) is ToolResult:
+            if isinstance(block.content, str):
+                return self._measure_result_text(block.content)
+            return self._measure_parts(block.content)
+        assert isinstance(block, Block), "all other kinds are blocks"
+        text = block.text
+        is_plain = self.counts_blank and text.isascii()  # most are: a call less for each
+        length = len(text) if is_plain else self._measure_text(text)
+        return length + self._measure_media(block.kind, block.media) if block.media else length
 
     def _measure_parts(self, parts: Iterable[ResultPart]) -> int:
         """Return the units of a tool result; a part that only its provider reads has none."""
