@@ -89,7 +89,7 @@ def test_what_is_recorded_has_the_tokens_and_the_cost_that_were_reported(
     work(session, 20)
     session.compact("pi", limit=20_000, options=CompactionOptions(settings={"keep_tokens": 2_000}))
     work(session, 10, model=OTHER)
-    session.append(Block.assistant("No response requested."))
+    session.append(Block.user("Stop."), Block.assistant("No response requested."))
 
     cell = cell_of(session, "recorded")
 
@@ -97,6 +97,7 @@ def test_what_is_recorded_has_the_tokens_and_the_cost_that_were_reported(
     assert cell.bill.prompt_tokens == sum(sizes_of(calls))
     assert cell.bill.usd == pytest.approx(cost_of(session, calls))
     assert cell.reports == 30
+    assert (cell.calls, cell.context[-1]) == (31, 0), "no model read that"
     assert cell.overhead == pytest.approx(OVERHEAD, rel=0.1)
     done = cutbank.replay(session, "recorded")
     assert done.tokens == sum(sizes_of(calls))
