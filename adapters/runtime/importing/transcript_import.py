@@ -218,8 +218,15 @@ class TranscriptImport:
         session = next((t.begin.key for t in self.targets.values() if t.session), None)
         # A file with errors reports them at each import, so it is always read again.
         stamp = self.stamp if report.complete and not report.errors else None
-        form, known = report.format or "", report.complete
-        return ImportRow(self.namespace, self.source, form, session, self.offset, known, stamp)
+        return ImportRow(
+            self.namespace,
+            self.source,
+            report.format or "",
+            session,
+            self.offset,
+            report.complete,
+            stamp,
+        )
 
     def _add_note(self, step: RawEntry | UnknownEntry, refused: str | None = None) -> None:
         """Keep an entry raw; an origin without a remainder means that the text is complete."""

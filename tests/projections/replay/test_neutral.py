@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fidelity_sessions import STEPS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transcripts import import_file, real, samples
 
 import cutbank
@@ -171,6 +174,29 @@ def strings(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from strings(inner)
+
+
+@settings(max_examples=25)
+@given(st.lists(STEPS, max_size=12), st.data())
+def test_rows_tell_every_session(steps: list[tuple[str, str, str]], data: st.DataObject) -> None:
+    with cutbank.open(":memory:") as store:
+        session = store.session("s")
+        for number, (step, text, answer) in enumerate(steps):
+            match step:
+                case "user":
+                    session.append(Block.user(text))
+                case "attached":
+                    session.append(Block.developer(text))
+                case "tool":
+                    call = ToolCall(tool_call_id=f"c{number}", name="run", arguments={"x": [text]})
+                    session.append(call)
+                    session.append(ToolResult(tool_call_id=f"c{number}", content=answer))
+                case _:
+                    at = session.append(Block.assistant(text)).first
+                    if data.draw(st.booleans()):
+                        session.retract(at)
+        if steps:
+            check(read_recording(session))
 
 
 @pytest.mark.parametrize(
