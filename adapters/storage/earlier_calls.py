@@ -92,20 +92,32 @@ def read_logged_context(
     calls = [newest]
     decided = store.find_lineage_chain(namespace, key, lineage)
     state = store.read_lineage_state(decided)[1] if decided.segments else CompactionState()
-    earlier = _find_newest_call(store, chain, state.effective_from, {}) if state.switched else None
     filled_at = 0
-    if earlier is not None and earlier.model == newest.model:
-        calls.append(earlier)
-        boundary, *_ = load_boundary(store, decided, state.active) or (None,)
-        recorded = RECORDED_LINEAGE, Trigger.THRESHOLD
-        if boundary and (boundary.policy, boundary.trigger) == recorded:
-            filled_at = earlier.context or 0
+    if state.switched:
+        earlier = _find_newest_call(store, chain, state.effective_from, {})
+        if earlier is not None and earlier.model == newest.model:
+            calls.append(earlier)
+        recorded = store.find_lineage_chain(namespace, key, RECORDED_LINEAGE)
+        filled_at = _read_filled_prompt(store, chain, recorded, newest.model)
     return LoggedContext(
         newest.model,
         next((call.context_window for call in calls if call.context_window), None),
         max(call.context or 0 for call in calls),
         filled_at,
     )
+
+
+def _read_filled_prompt(store: EventStore, chain: Chain, recorded: Chain, model: str | None) -> int:
+    """Return the prompt at which the source of an import compacted by itself; 0 for none.
+
+    Later boundaries of any lineage do not change it.
+    """
+    state = store.read_lineage_state(recorded)[1] if recorded.segments else CompactionState()
+    boundary, *_ = load_boundary(store, recorded, state.active) or (None,)
+    if boundary is None or boundary.trigger is not Trigger.THRESHOLD:
+        return 0
+    call = _find_newest_call(store, chain, state.effective_from, {})
+    return call.context or 0 if call is not None and call.model == model else 0
 
 
 def estimate_tokens_up_to(store: EventStore, chain: Chain, position: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from claude_code_talk import Talk
 
 import cutbank
-from cutbank import Block, StoredSession
+from cutbank import Block, ReserveHeadroom, StoredSession
 from cutbank.adapters.analysis.auditing.diffs import diff
 from cutbank.adapters.analysis.auditing.lineages import read_lineage_trees
 from cutbank.adapters.interfaces.commands.audit import story_to_json
@@ -102,6 +102,10 @@ def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(tmp_p
         assert second[2] == "estimated"
         assert 60_000 <= second[0] < 60_500
         assert second[1] == cutbank.measure_context(session).in_use.tokens
+
+        session.append(Block.user("words " * 5_000), Block.assistant("Yes."), Block.user("And?"))
+        session.compact(ReserveHeadroom(keep_tokens=10))
+        assert cutbank.find_context_limit(session) == (200_000, LimitSource.LOG)
 
 
 def test_a_compaction_that_nothing_is_reported_of_is_the_view_s_own_estimate() -> None:
