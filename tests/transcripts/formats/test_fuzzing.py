@@ -128,7 +128,7 @@ def spoilt(path: Path, step: int, *, is_lines: bool) -> Iterator[str]:
 @pytest.mark.skipif(not find_spec("atheris"), reason="there is no atheris for this machine")
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_fuzzer_finds_nothing(name: str, tmp_path: Path) -> None:
-    words = [name, "--minutes", "0.07", "--seed", "1", "--findings", tmp_path / "found"]
+    words = [name, "--minutes", "0.07", "--seed", "1", "--findings", str(tmp_path / "found")]
     done = subprocess.run(
         [sys.executable, SCRIPT, *words],
         capture_output=True,
