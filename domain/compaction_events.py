@@ -100,7 +100,7 @@ class Repair(Record):
 
 
 class RecordedCalibration(Record):
-    """What the calls before a boundary told about token counts."""
+    """The token ratios that calls before a boundary revealed, and the size of the request."""
 
     model: str | None = None
     ratios: dict[str, float]

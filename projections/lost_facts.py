@@ -82,8 +82,8 @@ def find_lost_facts(
     left, memo = tuple(left), Memo()
     sentences = [*iter_rules(left, (), memo), *iter_remarks(left, memo)]
     if old.summary is not None and old.summary_digest != new.summary_digest:
-        told = old.summary
-        sentences += read_earlier_lines(told.sections, told.text, told.covers, memo)
+        summary = old.summary
+        sentences += read_earlier_lines(summary.sections, summary.text, summary.covers, memo)
     found = [*_iter_lost_anchors(keys, before, upto, log), *_iter_lost_sentences(sentences, after)]
     return tuple(sorted(found, key=lambda fact: fact.rank))
 

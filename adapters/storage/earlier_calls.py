@@ -66,7 +66,8 @@ def read_earlier_calls(
         view += _estimate_kept(store, chain, boundary, summary)
     ratio = _measure_ratio(store, chain, call, after, known)
     unseen = call.context - ratio * (view + _estimate_overhead(store, chain, call.position))
-    return EarlierUsage(call.model, make_uniform_ratios(ratio), max(0, round(unseen)))
+    ratios = make_uniform_ratios(ratio) if ratio != 1.0 else {}  # else nothing was measured
+    return EarlierUsage(call.model, ratios, max(0, round(unseen)))
 
 
 def _restore_calibration(

@@ -166,7 +166,7 @@ def test_nothing_is_asked_of_the_network(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
     assert look_up_facts("claude-opus-4-5") is not None
-    assert look_up_facts("nobody-has-heard-of-it") is None
+    assert look_up_facts("unknown-model") is None
 
 
 def test_an_override_goes_by_the_name_that_is_said_or_the_catalogs() -> None:
@@ -198,7 +198,7 @@ def test_a_beta_enlarges_the_window_of_those_that_heed_it() -> None:
         assert facts.context == facts.prompt == context, model
     overrides = {"claude-sonnet-4-5": ModelOverride(context=500_000)}
     assert known("claude-sonnet-4-5", overrides, betas=[beta, "another-beta"]).context == 500_000
-    assert look_up_facts("nobody-has-heard-of-it", betas=[beta]) is None
+    assert look_up_facts("unknown-model", betas=[beta]) is None
 
 
 def test_a_cheaper_model_is_served_by_the_same_provider_if_one_is_known() -> None:

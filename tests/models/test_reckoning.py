@@ -219,6 +219,19 @@ def test_after_a_compaction_what_the_log_never_held_is_still_there(session: Stor
     assert window(session).used_tokens == pytest.approx(context, rel=0.1)
 
 
+def test_sizes_stay_plain_estimates_where_no_growth_was_measured(
+    session: StoredSession,
+) -> None:
+    session.append(Block.user(words(5_000)), Block.user(words(5_000)))
+    call(session, 12_000)
+    compact(session, keep=1)
+
+    session.revert()
+
+    sizes = [item.tokens for item in window(session).items]
+    assert sizes == [entry.tokens for entry in session.view().entries]
+
+
 def test_what_was_taken_back_is_not_in_use_whenever_its_call_was_recorded(
     store: SessionStore,
 ) -> None:

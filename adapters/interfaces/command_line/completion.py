@@ -73,7 +73,7 @@ def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 
 def suggest_formats(ctx: typer.Context, incomplete: str) -> Suggestions:
-    from ...runtime.archive import packing  # noqa: PLC0415 - only who exports pays for it
+    from ...runtime.archive import packing  # noqa: PLC0415 - start-up time
     from ...transcripts.formats.catalog import FORMATS  # noqa: PLC0415 - start-up time
 
     named = [

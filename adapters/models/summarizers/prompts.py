@@ -66,7 +66,7 @@ TURN_SECTION_DESCRIPTIONS: dict[str, str] = {
 
 SUMMARY_TASK = "Now write the notes on the record."
 UPDATE_TASK = (
-    "Now write the notes anew, so that they stand for the earlier notes and the record together: "
+    "Now write the notes again, so that they replace both the earlier notes and the record: "
     "keep what still holds, with its handles and quotes as they are; move what got finished; drop "
     "what was overtaken."
 )
@@ -183,7 +183,7 @@ _ALSO_ABOUT: Mapping[str, str] = {
     "Modified": "files that were made, changed or deleted, with what was done to them",
 }
 _TEMPLATE_UPDATE_TASK = (
-    "Now write the notes anew, so that they stand for the earlier notes and the record together: "
+    "Now write the notes again, so that they replace both the earlier notes and the record: "
     "keep what still holds, add what is new, move what got finished, drop what was overtaken."
 )
 

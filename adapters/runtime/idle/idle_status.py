@@ -199,7 +199,7 @@ def _make_status(kind: type[_T], row: tuple[Any, ...]) -> _T:
     """Return the status of a row, whose columns are the fields in their order."""
     values = [
         datetime.fromisoformat(value) if value and field.type in _TIMES else value
-        for field, value in zip(fields(kind), row, strict=True)  # type: ignore[arg-type]
+        for field, value in zip(fields(kind), row, strict=True)  # type: ignore[arg-type]  # a dataclass
     ]
     return kind(*values)
 

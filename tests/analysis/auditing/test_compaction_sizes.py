@@ -103,7 +103,8 @@ def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(tmp_p
         assert 60_000 <= second[0] < 60_500
         assert second[1] == cutbank.measure_context(session).in_use.tokens
 
-        session.append(Block.user("words " * 5_000), Block.assistant("Yes."), Block.user("And?"))
+        session.append(Block.user("Go on."), Block.assistant("words " * 20_000))
+        session.append(Block.user("What else? " * 20))
         session.compact(ReserveHeadroom(keep_tokens=10))
         assert cutbank.find_context_limit(session) == (200_000, LimitSource.LOG)
 

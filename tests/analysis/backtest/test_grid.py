@@ -1,4 +1,4 @@
-"""The setups of a backtest: all that was asked for, each once; and how they are told in words."""
+"""A backtest measures each setup that was requested once, and describes it in words."""
 
 import shlex
 from itertools import pairwise, product

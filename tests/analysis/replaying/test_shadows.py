@@ -191,7 +191,7 @@ def test_the_settings_name_shadows(database: str) -> None:
     ("how", "said"),
     [
         ({"shadows": ["pi", "pi"]}, "pi is there twice"),
-        ({"shadows": ["nobody"]}, "no policy 'nobody'"),
+        ({"shadows": ["unknown"]}, "no policy 'unknown'"),
         ({"shadows": ["pi@no"]}, "no preset @no"),
         ({"shadows": ["pi"], "lineage": "mine"}, "next to main"),
     ],

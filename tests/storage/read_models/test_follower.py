@@ -24,7 +24,7 @@ def wait_for_follower(store: SessionStore) -> None:
     while models.position < newest:
         assert monotonic() < deadline, "the follower came to a stop"
         with models._advanced:
-            models._advanced.wait(0.01)  # a follower of another store wakes nobody here
+            models._advanced.wait(0.01)  # a follower of another store does not notify this one
 
 
 def test_a_follower_takes_in_what_is_there_and_then_what_comes(store: SessionStore) -> None:
