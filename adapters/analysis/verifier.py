@@ -3,26 +3,22 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations, zip_longest
-from uuid import UUID
 
+from ...domain.compaction import derive_lineage_id
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.errors import CutbankError
-from ...domain.event import dump_state, load_state
 from ...domain.ranges import Ranges
-from ...domain.session import Session, SessionState
-from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, SessionOpened
-from ...projections.view_content import RecordedEvent, find_parted_pairs
+from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled
+from ...projections.view_content import find_parted_pairs
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
-from ..storage.event_log.event_mapper import load_json
 from ..storage.event_log.event_store import EventStore
 from ..storage.event_log.storage_errors import translate_storage_errors
-from ..storage.event_log.stored_row import StoredRow
+from ..storage.event_log.stored_row import Stream
+from ..storage.event_log.stream_check import check_stream, make_guard
 from ..storage.view_reader import ViewReader
 from ..transcripts.reports import VerificationReport, Violation
 from .auditing.sent_views import find_owners
-
-_PAGE_ROWS = 1_000
 
 
 def verify(
@@ -75,9 +71,6 @@ class _SessionVerifier:
         self.blocks = Ranges()
         self.retractions: list[BlocksRetracted] = []
         self.calls: list[ModelCalled] = []
-        self.guard = Session(
-            session.log.id, version=0, state=SessionState(), subject="", clock=store.clock
-        )
 
     def find_violations(self) -> Iterator[Violation]:
         yield from self._check_log()
@@ -88,67 +81,39 @@ class _SessionVerifier:
     def _check_log(self) -> Iterator[Violation]:
         """Check that every event is present, in order, readable and unchanged."""
         blocks: list[int] = []
+        own = Stream(self.session.log.id, *self.name, None)
         for segment in self.chain.segments:
-            is_own = segment is self.chain.segments[-1]
-            expected = segment.first
-            for row in self._read_rows(segment.originator_id, segment.first, segment.last):
-                at = row.originator_version
-                if at != expected:
-                    yield self._make_violation("log", f"#{expected} is missing", expected)
-                expected = at + 1
+            is_own = segment.originator_id == own.originator_id
+            guard = make_guard(self.store, own) if is_own else None
+            for checked in check_stream(
+                self.store, segment.originator_id, segment.first, segment.last, guard
+            ):
+                at = checked.row.originator_version
                 self.report.positions += is_own
-                for complaint in self.store.find_row_problems(row):
+                for complaint in checked.problems:
                     yield self._make_violation("log", complaint, at)
-                try:
-                    recorded = self.store.make_recorded(row)
-                except ValueError:
-                    yield self._make_violation("log", f"#{at} cannot be read", at)
-                    continue
-                if is_own:
-                    yield from self._check_state(row, recorded)
-                match recorded.event:
+                match checked.recorded and checked.recorded.event:
                     case BlocksRetracted() as retraction:
                         self.retractions.append(retraction)
                     case ModelCalled(fingerprint=str()) as call:
                         self.calls.append(call)
-                    case _ if isinstance(recorded.event, BlockEvent):
-                        blocks.append(recorded.position)
+                    case event if isinstance(event, BlockEvent):
+                        blocks.append(at)
                     case _:
                         pass
         self.blocks = Ranges.of(blocks)
-
-    def _read_rows(self, originator: UUID, first: int, last: int | None) -> Iterator[StoredRow]:
-        position = first - 1
-        while page := self.store.recorder.select_events(
-            originator, gt=position, lte=last, limit=_PAGE_ROWS
-        ):
-            yield from page
-            position = page[-1].originator_version
-
-    def _check_state(self, row: StoredRow, recorded: RecordedEvent) -> Iterator[Violation]:
-        """Check that the state stored with the event follows from the events up to it."""
-        position, event = row.originator_version, recorded.event
-        try:
-            stored = load_json(row.carried)
-        except ValueError:
-            stored = None
-        if not isinstance(stored, dict):
-            yield self._make_violation("log", "the state stored with it cannot be read", position)
-            return
-        if isinstance(event, SessionOpened) and event.fork is not None:
-            # A fork begins with its parent's state, which the parent's own events prove.
-            self.guard.state = load_state(SessionState, stored)
-        self.guard.evolve(event)
-        if dump_state(self.guard.state) != stored:
-            yield self._make_violation("log", "the state stored with it was changed", position)
-            self.guard.state = load_state(SessionState, stored)
 
     def _check_lineage(self, lineage: str) -> Iterator[Violation]:
         chain = self.store.find_lineage_chain(*self.name, lineage)
         version, _ = self.store.read_lineage_state(chain)
         for own in chain.segments[-1:]:
-            for row in self._read_rows(own.originator_id, own.first, own.last):
-                for complaint in self.store.find_row_problems(row):
+            stream = Stream(own.originator_id, *self.name, lineage)
+            is_own = stream.originator_id == derive_lineage_id(*self.name, lineage)
+            guard = make_guard(self.store, stream) if is_own else None
+            for row, _, problems in check_stream(
+                self.store, own.originator_id, own.first, own.last, guard
+            ):
+                for complaint in problems:
                     yield self._make_violation("log", complaint, row.originator_version, lineage)
         log = self.store.read(chain, Ranges.span(1, version)) if version else []
         events = [recorded.event for recorded in log]

@@ -11,7 +11,7 @@ import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.adapters.analysis.pages.session_page import write_page
-from cutbank.adapters.runtime.archive.archive_writer import write_archive
+from cutbank.adapters.runtime.archive.archives import write_archive
 from cutbank.adapters.storage.private_files import open_new
 
 SAMPLE = next((Path(__file__).parents[1] / "samples" / "pi").glob("*.jsonl"))

@@ -7,7 +7,7 @@ from agent_talk import talk
 from databases import asked
 
 from cutbank import Block, CompactionOptions, SessionStore, ToolCall, ToolResult
-from cutbank.adapters.runtime.archive.archive_writer import write_archive
+from cutbank.adapters.runtime.archive.archives import write_archive
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.blocks import Kind, Media

@@ -73,13 +73,14 @@ def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 
 def suggest_formats(ctx: typer.Context, incomplete: str) -> Suggestions:
-    from ...runtime.archive import packing  # noqa: PLC0415 - start-up time
-    from ...transcripts.formats.catalog import FORMATS  # noqa: PLC0415 - start-up time
+    from ...transcripts.formats import catalog  # noqa: PLC0415 - start-up time
 
     named = [
-        (one.name, one.description) for one in FORMATS.values() if one.write or one.write_folder
+        (one.name, one.description)
+        for one in catalog.FORMATS.values()
+        if one.write or one.write_folder
     ]
-    return _match_suggestions(ctx, incomplete, [*named, (packing.ARCHIVE_FORMAT, "sessions whole")])
+    return _match_suggestions(ctx, incomplete, [*named, (catalog.ARCHIVE_FORMAT, "sessions whole")])
 
 
 def suggest_sessions(ctx: typer.Context, incomplete: str) -> Suggestions:

@@ -8,12 +8,11 @@ from typing import Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import ExportError
-from ...runtime.archive.archive_writer import write_archive
-from ...runtime.archive.packing import ARCHIVE_FORMAT
+from ...runtime.archive.archives import write_archive
 from ...runtime.exporting.exporter import export as export_session
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
-from ...transcripts.formats.catalog import FORMATS
+from ...transcripts.formats.catalog import ARCHIVE_FORMAT, FORMATS
 from ...transcripts.reports import ExportReport
 from ..command_line.completion import suggest_formats, suggest_sessions
 from ..command_line.printing import (

@@ -26,7 +26,7 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import make_folder, open_new
 from ...storage.view_reader import ViewReader
-from ...transcripts.formats.catalog import FORMATS
+from ...transcripts.formats.catalog import ARCHIVE_FORMAT, FORMATS
 from ...transcripts.formats.format import Format
 from ...transcripts.formats.outgoing import (
     OutgoingBlock,
@@ -36,8 +36,7 @@ from ...transcripts.formats.outgoing import (
     OutgoingSession,
 )
 from ...transcripts.reports import ExportReport
-from ..archive.archive_writer import write_archive
-from ..archive.packing import ARCHIVE_FORMAT
+from ..archive.archives import write_archive
 from ..sessions.session_log import list_logs
 from ..sessions.stored_session import StoredSession
 from .new_file import open_new_path

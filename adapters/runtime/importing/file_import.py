@@ -13,8 +13,7 @@ from ....domain.errors import CutbankError, StorageError
 from ...transcripts.formats.catalog import recognize_format
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
-from ..archive.packing import is_gzip
-from ..archive.restoring import restore_archive
+from ..archive.archives import import_database, is_database
 from ..sessions.session_store import SessionStore
 from .transcript_import import SubAgentLinks, TranscriptImport
 
@@ -48,7 +47,7 @@ NOT_A_TRANSCRIPT = "not a transcript"
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
     namespace: str | None = None
-    """Where sessions go; None: to `default`, and those of an archive to their old namespace."""
+    """Where sessions go; None: to `default`, and those of a database to their old namespace."""
     redacts: bool = False
     """Whether to replace secrets before anything is stored."""
 
@@ -82,8 +81,13 @@ def import_file(
         source = TranscriptSource(path, redact=redactor)
         report.bytes = source.size
         stamp = make_file_stamp(path, redacts=options.redacts)
-        if is_gzip(path):
-            _restore(store, options, path, report, report_bytes)
+        if is_database(path) and options.redacts:
+            # Its events are stored unchanged or not at all.
+            wrong = "nothing can be left out of a database: import it without --redact"
+            report.errors.append(f"{report.path}: {wrong}")
+        elif is_database(path):
+            space = options.namespace
+            import_database(store, path, report, namespace=space, report_bytes=report_bytes)
         elif found := recognize_format(source):
             report.format = found.name
             name = make_source_name(path, redactor)
@@ -107,21 +111,6 @@ def import_file(
     if redactor:
         report.redacted = redactor.found
     return report
-
-
-def _restore(
-    store: SessionStore,
-    options: ImportOptions,
-    path: Path,
-    report: FileReport,
-    report_bytes: Callable[[int], None] | None,
-) -> None:
-    if options.redacts:
-        # An archive's events are restored unchanged or not at all.
-        reason = "nothing can be left out of an archive: import it without --redact"
-        report.errors.append(f"{report.path}: {reason}")
-    else:
-        restore_archive(store, path, report, namespace=options.namespace, heard=report_bytes)
 
 
 def report_unchanged(store: SessionStore, options: ImportOptions, path: Path) -> FileReport | None:

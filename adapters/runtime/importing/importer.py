@@ -45,7 +45,7 @@ def import_path(
 
     `progress` is called with the bytes read and the bytes in all. Entries that are already stored
     are recognized by their own ids and skipped. Without `namespace`, sessions go to `default`, and
-    those of an archive to their old namespace. `skip_unchanged` skips files that have not changed
+    those of a database to their old namespace. `skip_unchanged` skips files that have not changed
     since an import without errors. `jobs` is the number of processes; None picks one by cores and
     size. `redact` replaces secrets before anything is stored; it needs the extra `redact`. Raises
     ImportFileError if there is nothing at `path` to import.

@@ -202,6 +202,18 @@ class Recorder(ApplicationRecorder):
         )
         return [AppendKey(originator_id, *values) for values in found]
 
+    def select_names(self, originator_id: UUID, last: int) -> list[tuple[str, str]]:
+        """Return the topics and subjects of a stream's events up to `last`."""
+        found = self.datastore.read(
+            "SELECT DISTINCT topic, subject FROM stored_events"
+            " WHERE originator_id = ? AND originator_version <= ? ORDER BY topic, subject",
+            (self.encode_id(originator_id), last),
+        )
+        return [
+            (self.names.topic_name(topic), self.names.subject_name(subject))
+            for topic, subject in found
+        ]
+
     def select_streams(
         self, namespace: str | None = None, session: str | None = None
     ) -> list[Stream]:

@@ -25,8 +25,6 @@ WRITE_VERSION_OFFSET = 18
 """The header byte that says whether it is at rest (1) or in use (2)."""
 ROLLBACK_VERSION = 1
 WAL_VERSION = 2
-_GZIP_MAGIC = b"\x1f\x8b"
-"""The first bytes of an archive."""
 _MAX_LOOKS = 5
 RETRY_PAUSE_S = 0.01
 
@@ -122,8 +120,6 @@ def refuse_no_database(path: Path) -> None:
         raise StorageError(f"{path} is a folder: give the path of a file in it")
     if path.exists() and not path.is_file():
         raise StorageError(f"{path} is a device or a pipe: give the path of a file")
-    if _read_header(path).startswith(_GZIP_MAGIC):
-        raise StorageError(f"{path} is an archive: `cutbank import` restores it into a database")
 
 
 def refuse_second_name(path: Path) -> None:

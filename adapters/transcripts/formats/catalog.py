@@ -46,6 +46,9 @@ FORMATS: dict[str, Format] = {
 }
 """Line formats come first: recognizing the others may need the whole file."""
 
+ARCHIVE_FORMAT = "cutbank-archive"
+"""Sessions whole, as a database of cutbank's own."""
+
 TRANSCRIPT_SUFFIXES = (".jsonl", ".json", ".traj", ".md", ".cutbank")
 """The file name suffixes that transcripts may have."""
 

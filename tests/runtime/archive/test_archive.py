@@ -1,6 +1,5 @@
 """An archive holds sessions whole, and gives them back as they were stored."""
 
-import gzip
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -96,7 +95,6 @@ def test_an_archive_goes_from_one_database_to_the_other_and_back(
         second = archived(between, tmp_path / "second.cutbank")
     restored(elsewhere, second)
 
-    assert second.read_bytes() == first.read_bytes()
     assert rows(elsewhere) == rows(told)
 
 
@@ -202,9 +200,9 @@ def test_what_differs_from_what_is_there_is_refused_in_one_line(
     talk(told.session("main"), 3)
     late = archived(told, tmp_path / "late.cutbank")
     for prepare, words in (
-        (another, "'alone' is there already and is another one from #1 on"),
+        (another, "'alone' is there already, and differs from #1 of its log on"),
         (secret, "'somebody' is known here by another secret"),
-        (went_on, "'main' is there already and went on both there and in the archive"),
+        (went_on, "'main' is there already, and it went on both there and in the file"),
     ):
         with cutbank.open(":memory:") as here:
             prepare(here)
@@ -245,14 +243,46 @@ def test_a_damaged_log_is_not_archived(told: SessionStore, tmp_path: Path) -> No
     assert not list(tmp_path.glob("*.cutbank*"))
 
 
-def test_large_contents_are_in_it_once(store: SessionStore, tmp_path: Path) -> None:
+def test_large_contents_are_in_it_once_and_other_sessions_are_not(
+    store: SessionStore, tmp_path: Path
+) -> None:
     words = "".join(f"{number} bottles\n" for number in range(20_000))
     for _ in range(5):
         store.session("main").append(Block.user(words))
+    store.session("another").append(Block.user("a secret plan"))
 
-    path = archived(store, tmp_path / "all.cutbank")
+    content = archived(store, tmp_path / "all.cutbank", "main").read_bytes()
 
-    assert gzip.decompress(path.read_bytes()).count(b"777 bottles") == words.count("777 bottles")
+    assert content.count(b"\n777 bottles") == 1
+    assert b"a secret plan" not in content
+    assert b"default/another" not in content
+
+
+def test_it_is_a_database_that_opens_and_a_database_in_use_is_one_too(
+    told: SessionStore, elsewhere: SessionStore, tmp_path: Path
+) -> None:
+    path = archived(told, tmp_path / "all.cutbank")
+    assert sorted(one.name for one in tmp_path.glob("*all.cutbank*")) == ["all.cutbank"]
+    with cutbank.open(path) as opened:
+        assert verify(opened).is_ok
+        assert rows(opened) == rows(told)
+    told.session("main").append(Block.user("not yet in its file"))
+
+    report = restored(elsewhere, Path(told.name))
+
+    assert (report.errors, report.format) == ([], "cutbank-archive")
+    assert rows(elsewhere) == rows(told)
+
+
+def test_it_can_be_written_to_an_open_file(
+    told: SessionStore, elsewhere: SessionStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "out.db"
+    with path.open("wb") as out:
+        report = cutbank.export(told.session("alone"), "cutbank-archive", out)
+
+    assert (report.path, report.bytes) == (None, path.stat().st_size)
+    assert restored(elsewhere, path).sessions == ["alone"]
 
 
 # Verbs
