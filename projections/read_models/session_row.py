@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Self
 
-from ...domain.blocks import UNSENT_KINDS
+from ...domain.blocks import UNSENT_KINDS, Kind
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ...domain.compaction_events import (
     BoundaryActivated,
@@ -148,8 +148,8 @@ class SessionRow:
         self.name = self.title or self.key
         return {name: getattr(self, name) for name in SESSION_COLUMNS}
 
-    def apply(self, event: Event, tokens: int) -> int:
-        """Advance by one of the session's own events, and return its view's growth in tokens."""
+    def apply(self, event: Event, tokens: int) -> None:
+        """Advance by one of the session's own events, whose block has that many tokens."""
         match event:
             case SessionTitled(title=title):
                 self.title = title
@@ -160,34 +160,35 @@ class SessionRow:
             case SystemPromptSet(text=text):
                 self.steady_from = event.originator_version
                 before, self.system_tokens = self.system_tokens, estimate_text(text)
-                self.grow(self.system_tokens - before)
+                self._grow(self.system_tokens - before)
             case ToolsSet(tools=tools):
                 self.steady_from = event.originator_version
                 before = self.tools_tokens
                 self.tools_tokens = estimate_text(str(tools)) if tools else 0
-                self.grow(self.tools_tokens - before)
+                self._grow(self.tools_tokens - before)
             case BlocksRetracted():
                 self.steady_from = event.originator_version
                 self.view_tokens = None
             case BlockAppended(block=block) if block.kind in UNSENT_KINDS:
                 pass
+            case BlockAppended(block=block) if block.kind is Kind.USER and not self.first_prompt:
+                self._record_prompt(block.text)
+                self._grow(tokens)
             case _:
-                return self.grow(tokens)
-        return 0
+                self._grow(tokens)
 
-    def record_prompt(self, text: str) -> None:
-        """Record a user's first prompt; text that an agent inserted begins with a tag."""
-        if self.first_prompt is None and not text.lstrip().startswith("<"):
+    def _record_prompt(self, text: str) -> None:
+        # Text that an agent inserted begins with a tag.
+        if not text.lstrip().startswith("<"):
             self.first_prompt = " ".join(text[: 4 * _PROMPT_CHARS].split())[:_PROMPT_CHARS] or None
 
     def reset_attempts(self) -> None:
         """Forget earlier decisions and failures, which did not include the new event."""
         self.settled, self.attempts, self.failed_at = 0, 0, None
 
-    def grow(self, tokens: int) -> int:
+    def _grow(self, tokens: int) -> None:
         if self.view_tokens is not None:
             self.view_tokens += tokens
-        return tokens
 
     def is_served(self, lineage: str) -> bool:
         """Check whether views follow the lineage: `main`, or until it begins the recorded one."""
