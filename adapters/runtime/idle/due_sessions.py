@@ -62,7 +62,7 @@ class DueSessionIndex:
 
         The time is O(found), or O(sessions) if the file uses other rules.
         """
-        if self.own is not None and self.models.file.current_settings != self.own:
+        if self.own is not None and self.models.file.read_settings() != self.own:
             self._computed = self._compute_due()
             return [due for due in self._computed if due.due_at <= now][:limit]
         self._computed = None

@@ -141,7 +141,7 @@ def read_idle_status(
     """Return the status as of the read models; `last` limits how many of each kind are listed."""
     index = DueSessionIndex(models, rules.namespaces)
     # The due times follow the rules of the worker that began last, so the attempts left do too.
-    attempts = models.file.current_settings.attempts
+    attempts = models.file.read_settings().attempts
     known = {
         "now": format_timestamp(now),
         "day_ago": format_timestamp(now - DAY),

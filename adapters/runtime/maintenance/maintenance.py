@@ -12,7 +12,7 @@ from ...settings.idle_settings import MaintenanceSettings
 from ...storage.event_log.event_mapper import load_json
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.read_models.location import find_read_models
+from ...storage.read_models.read_model_file import find_read_models
 from ..sessions.session_store import SessionStore
 from .backups import BackupRotation
 from .maintenance_task import (

@@ -62,7 +62,7 @@ class IndexFeed:
         batch = RowBatch(
             self.store,
             db,
-            self.file.read_settings(db),
+            self.file.read_settings(),
             limit_of=self._limit_of,
             open_reader=self._open_reader,
             prices=self._prices,

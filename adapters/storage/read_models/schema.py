@@ -7,7 +7,7 @@ from ..sqlite.sqlite_schema import run_script
 
 APPLICATION_ID = 0x63757472
 """`cutr`, in the file's header; only a file with this id or without any is replaced."""
-FORMAT = 13
+FORMAT = 14
 """The version of the tables; a file of another version is rebuilt."""
 
 # Not in the header: older versions, which do not know the table, drop it with all others.
@@ -129,12 +129,6 @@ CREATE VIRTUAL TABLE blocks_fts USING fts5 (
 -- Larger segments, merged later, as the index is written in batches.
 INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('hashsize', 16777216);
 INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('automerge', 16);
-
--- The calls of long sessions, filled on demand. The digest is that of the event at the position,
--- to detect a restored log.
-CREATE TABLE counted_calls (
-    stream TEXT PRIMARY KEY, position INTEGER, digest BLOB, format TEXT, calls BLOB, joins BLOB
-) STRICT;
 
 CREATE VIEW sessions_with_compactions AS
 SELECT sessions.id, sessions.namespace, sessions.key, sessions.title, sessions.blocks,

@@ -85,7 +85,7 @@ def list_sessions(
     models: ReadModels, namespace: str | None, now: datetime
 ) -> Iterator[ListedSession]:
     """Yield the sessions by namespace and key, as of the read models' position."""
-    settings = models.file.current_settings
+    settings = models.file.read_settings()
     for row in models.file.fetch_rows(_SESSIONS_QUERY, {"namespace": namespace}):
         listed, facts = ListedSession(*row[:-_FACTS]), IdleFacts(*row[-_FACTS:])
         listed.closed, listed.lineages = bool(listed.closed), json.loads(cast(str, listed.lineages))

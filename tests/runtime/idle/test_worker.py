@@ -154,7 +154,7 @@ def test_nothing_that_a_worker_asks_reads_a_whole_table(idle: Idle) -> None:
     namespaces = ("default", "another")
     sessions, asked = DueSessionIndex(models, namespaces), list[str]()
 
-    connection = models.file.reader.conn
+    connection = models.file.db.conn
     connection.set_trace_callback(asked.append)
     (due,) = sessions.find_due(idle.clock.now, 1)
     assert sessions.count_due(idle.clock.now) == 2

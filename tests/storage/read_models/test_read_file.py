@@ -11,7 +11,7 @@ from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.storage.read_models.location import find_read_models
+from cutbank.adapters.storage.read_models.read_model_file import find_read_models
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, check_whole, talk
