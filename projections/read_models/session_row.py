@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Self
 
 from ...domain.blocks import UNSENT_KINDS, Kind
@@ -30,6 +31,33 @@ from .timestamps import add_seconds, format_timestamp
 
 _PROMPT_CHARS = 200
 """How many characters of the first prompt are kept."""
+
+
+class IdleState(StrEnum):
+    """Whether a session is due for idle compaction, or why not, in order of precedence."""
+
+    CLOSED = "closed"
+    SUB_AGENT = "sub-agent"
+    """It works for another session, which waits for it."""
+    RUNNING = "running"
+    """A worker is compacting it."""
+    WAITING = "waiting"
+    """A tool call is open."""
+    ASLEEP = "asleep"
+    """The agent resumes by itself at a scheduled time."""
+    PREPARED = "prepared"
+    """A prepared boundary waits for the threshold."""
+    COMPACTED = "compacted"
+    """Nothing was added since its compaction."""
+    GIVEN_UP = "given-up"
+    """All attempts failed; a new block starts them again."""
+    SMALL = "small"
+    """It fills too little of its context."""
+    NO_GAIN = "no-gain"
+    """A compaction would not make it smaller."""
+    DUE = "due"
+    RESTING = "resting"
+    """It will be due if nothing is added until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +289,34 @@ class SessionRow:
             pause = settings.backoff_seconds * 2 ** (self.attempts - 1)
             moments.append(add_seconds(self.failed_at, pause))
         return max(moments)
+
+    def _count_attempts(self, now: str) -> int:
+        """Count failed attempts; a lease that has ended at `now` is one, as its worker died."""
+        return self.attempts + (self.leased_until is not None and self.leased_until <= now)
+
+    def find_idle_state(
+        self, now: str, settings: SessionRowSettings, *, is_prepared: bool, is_served: bool
+    ) -> IdleState:
+        """Return the state at `now`, by the rules with which `due_at` was computed.
+
+        The session may have a boundary that is prepared, and one that is served.
+        """
+        states = (
+            (self.closed, IdleState.CLOSED),
+            (self.parent_key is not None, IdleState.SUB_AGENT),
+            (self.leased_until is not None and self.leased_until > now, IdleState.RUNNING),
+            (self.open_calls > 0, IdleState.WAITING),
+            (self.wake_at is not None and self.wake_at > now, IdleState.ASLEEP),
+            (is_prepared, IdleState.PREPARED),
+            (self.settled and is_served, IdleState.COMPACTED),
+            (self.settled, IdleState.NO_GAIN),
+            (self._count_attempts(now) >= settings.attempts, IdleState.GIVEN_UP),
+            (self.utilisation < settings.least_share, IdleState.SMALL),
+            # It was examined in this state and skipped.
+            (self.due_at is None, IdleState.NO_GAIN),
+            (self.due_at is not None and self.due_at <= now, IdleState.DUE),
+        )
+        return next((state for holds, state in states if holds), IdleState.RESTING)
 
 
 SESSION_COLUMNS = tuple(field.name for field in fields(SessionRow))

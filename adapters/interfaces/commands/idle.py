@@ -13,7 +13,7 @@ from typing import Any, Literal
 import typer
 
 from ....domain.errors import InvalidSettingError
-from ....projections.read_models.idle_state import IdleState
+from ....projections.read_models.session_row import IdleState
 from ...runtime.idle.idle_status import (
     DoneStatus,
     DueStatus,

@@ -76,22 +76,22 @@ def add_decision(batch: RowBatch, number: int, event: Event) -> None:
             result["request_id"] = _find_request(batch, lineage.id, asked)
             result |= _make_cost_fields(event)
         case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
-            ends = "failed" if stood_in is None else None
-            request = _end_request(batch, lineage.id, time, ends)
+            request = _end_request(batch, lineage.id, time, None if stood_in else "failed")
             # By these rules, it does not count as a failed attempt.
             exempt = "cancelled" if event.cancelled else "nothing-gained" if is_futile else None
             result = {"outcome": "failed", "reason": reason, "rule": exempt}
             result |= {"tried": list(tried), "stood_in": stood_in, "request_id": request}
         case Summary(boundary=boundary):
-            _complete(batch, lineage, boundary, _make_summary_fields(event))
+            columns = {"summary_tokens": event.tokens} | _make_cost_fields(event)
+            _complete(batch, lineage, boundary, columns)
         case BoundaryActivated(boundary=boundary, effective_from=effective_from):
-            served = {"activated_at": time, "effective_from": effective_from}
-            _complete(batch, lineage, boundary, served)
+            columns = {"activated_at": time, "effective_from": effective_from}
+            _complete(batch, lineage, boundary, columns)
             batch.activated.append((event.originator_id, boundary))
             changed |= {"boundary": boundary, "prepared": None}
         case CompactionReverted(boundary=boundary, to=to, effective_from=effective_from):
             result = {"outcome": "reverted", "boundary": boundary, "previous": to}
-            result["effective_from"] = effective_from
+            result |= {"effective_from": effective_from}
             _complete(batch, lineage, boundary, {"reverted_at": time})
             changed |= {"boundary": to, "prepared": None}
         case PreparationDropped(boundary=boundary, reason=reason):
@@ -182,15 +182,6 @@ def _make_request_row(event: CompactionRequested) -> dict[str, Any]:
     }
 
 
-def _make_summary_fields(event: Summary) -> dict[str, Any]:
-    return {
-        "summary_tokens": event.tokens,
-        "covers": _list_runs(event.covers),
-        "cites": _list_runs(event.cites),
-        **_make_cost_fields(event),
-    }
-
-
 def _make_boundary_fields(event: CompactBoundary) -> dict[str, Any]:
     return {
         "outcome": "boundary",
@@ -198,17 +189,10 @@ def _make_boundary_fields(event: CompactBoundary) -> dict[str, Any]:
         "trigger": event.trigger.value,
         "policy": event.policy,
         "after": event.after,
-        "first_kept": event.first_kept,
         "pre_tokens": event.pre_tokens,
         "post_tokens": event.post_tokens,
         "tokens_basis": SizeBasis.ESTIMATED.value,
-        "kept": _list_runs(event.kept),
         "kept_positions": len(event.kept),
-        "pinned": _list_runs(event.pinned),
-        "hidden": _list_runs(event.hidden),
-        "trims": len(event.trims),
-        "repairs": [repair.model_dump(mode="json") for repair in event.repairs],
-        "split_turn": event.split_turn.turn if event.split_turn else None,
         "previous": event.previous,
     }
 
@@ -223,7 +207,3 @@ def _make_cost_fields(event: Summary | CompactionRejected) -> dict[str, Any]:
         "cost_usd": event.cost_usd,
         "latency_s": event.latency_s,
     }
-
-
-def _list_runs(ranges: Ranges) -> list[list[int]]:
-    return [list(run) for run in ranges.runs]

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ....domain.errors import InvalidSettingError
-from ....domain.models import CallCost, ModelFacts, ModelOverride
+from ....domain.models import CallCost, ModelOverride
 from ....domain.session_events import Usage
 from ....projections.read_models.timestamps import format_timestamp
-from ...models.model_catalog import look_up_facts
+from ...models.model_catalog import PriceLookup
 from .read_models import ReadModels
 
 COST_GROUPS: dict[str, Callable[["_Call"], dict[str, Any]]] = {
@@ -151,14 +151,18 @@ def sum_costs(
     if by not in COST_GROUPS:
         raise InvalidSettingError(f"costs cannot be summed by {by!r}: use {', '.join(COST_GROUPS)}")
     start = format_timestamp(since) if since else None
-    prices = _PriceLookup(overrides)
+    prices = PriceLookup(overrides)
     groups: dict[tuple[str | None, ...], CallCosts] = {}
     unpriced: dict[str, CallCosts] = {}
     total = CallCosts()
     for row in models.file.fetch_rows(_CALLS_QUERY, {"namespace": namespace, "since": start}):
         plain, listed = row[:-4], row[-4:]
         call = _Call._make((*plain, None if listed[0] is None else CallCost._make(listed)))
-        parts = prices.price_call(call)
+        # Without the user's own prices, those in the index are the same.
+        parts = call.parts
+        if overrides:
+            called_at = datetime.fromisoformat(call.called_at)
+            parts = prices.price_call(call.model, call.usage, called_at)
         group = COST_GROUPS[by](call)
         counted = [groups.setdefault(tuple(group.values()), CallCosts(**group)), total]
         if not call.reported_usd and parts is None and _is_complete(call) and call.tokens:
@@ -170,22 +174,6 @@ def sum_costs(
     rows.sort(key=attrgetter("day") if by == "day" else lambda cost: -cost.cost_usd)
     by_tokens = sorted(unpriced.values(), key=lambda cost: -cost.unpriced_tokens)
     return CostReport(by, start, rows, total, by_tokens)
-
-
-class _PriceLookup:
-    def __init__(self, overrides: Mapping[str, ModelOverride]) -> None:
-        self._overrides = overrides
-        self._facts: dict[tuple[str, date], ModelFacts | None] = {}
-
-    def price_call(self, call: _Call) -> CallCost | None:
-        if call.model is None or (call.parts is not None and not self._overrides):
-            return call.parts
-        time = datetime.fromisoformat(call.called_at)
-        named = (call.model, time.date())
-        if named not in self._facts:
-            self._facts[named] = look_up_facts(call.model, self._overrides, at=time)
-        facts = self._facts[named]
-        return facts.compute_cost_parts(call.usage) if facts else None
 
 
 def _is_complete(call: _Call) -> bool:

@@ -16,7 +16,6 @@ from ....domain.session import SessionState, derive_session_id
 from ....domain.session_events import (
     BlockAppended,
     BlocksRetracted,
-    ContextOverflowed,
     ModelCalled,
     ParentNamed,
     SessionOpened,
@@ -183,16 +182,6 @@ def _apply_event(
             _set_parent(batch, touched.row)
         case ModelCalled():
             add_call(batch, touched.row, row.id, event)
-        case ContextOverflowed(message=message, model=model):
-            batch.add(
-                "context_overflows",
-                id=row.id,
-                session_id=session,
-                position=position,
-                model=model,
-                message=message,
-                recorded_at=format_timestamp(event.timestamp),
-            )
         case _:
             pass
 

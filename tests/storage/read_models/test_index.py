@@ -1,6 +1,5 @@
 """What the tables say: sessions, their digests, the meter of their calls, the ledger."""
 
-import json
 from typing import Any, cast
 
 from opened_stores import store_of
@@ -179,7 +178,7 @@ def test_the_ledger_holds_every_boundary_and_what_became_of_it(session: StoredSe
     sizes = (ledger[0]["pre_tokens"], ledger[0]["post_tokens"])
     assert sizes == (first.pre_tokens, first.post_tokens)
     assert ledger[0]["summariser"] == "extractive"
-    assert ledger[0]["kept"] == json.dumps([list(run) for run in first.kept.runs])
+    assert ledger[0]["kept_positions"] == len(first.kept)
     assert ledger[1]["previous"] == first.boundary
     assert prepared["activated_at"] is None
     assert ledger[1]["activated_at"] is not None
