@@ -39,11 +39,8 @@ PassageGroup = tuple[Passage, ...]
 """Passages that belong together: the pieces of one message, a call and its result."""
 
 
-def make_passage_groups(
-    items: Sequence[Item], shown: dict[Kind, int] | None = None
-) -> list[PassageGroup]:
+def make_passage_groups(items: Sequence[Item]) -> list[PassageGroup]:
     """Return the blocks as passages, in order, in groups that should not be split."""
-    longest = MAX_CHARACTERS_BY_KIND if shown is None else shown
     heads = {item.position: item for item in items}
     ends = _find_group_ends(items)
     groups: list[PassageGroup] = []
@@ -52,7 +49,7 @@ def make_passage_groups(
     for index, item in enumerate(items):
         body = make_printable(_block_text(item.block)).strip("\n")
         if item.kind not in UNSENT_KINDS and body.strip():
-            body = _shorten_middle(body, longest.get(item.kind, len(body)))
+            body = _shorten_middle(body, MAX_CHARACTERS_BY_KIND.get(item.kind, len(body)))
             current.append(Passage(item.position, _make_head(item, heads), body))
         reached = max(reached, ends[item.position])
         if reached == index and current:
