@@ -33,8 +33,7 @@ def test_the_weightiest_reason_counts() -> None:
     ]
     for changed, state in rows:
         boundaries = {name: changed.pop(name, False) for name in ("is_prepared", "is_served")}
-        row = SessionRow(
-            1, "stream", "default", "s", **({"due_at": NOW, "utilisation": 0.7} | changed)
-        )
+        columns: dict[str, Any] = {"due_at": NOW, "utilisation": 0.7} | changed
+        row = SessionRow(1, "stream", "default", "s", **columns)
         found = row.find_idle_state(NOW, RULES, **boundaries)
         assert found == state, changed
