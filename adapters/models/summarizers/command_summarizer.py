@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -211,20 +212,23 @@ class ProgramRun(asyncio.SubprocessProtocol):
 class CommandSummarizer:
     """A program with its arguments; docs/summarizers.md describes its input and output."""
 
-    argv: tuple[str, ...]
+    argv: tuple[str, ...] | str
+    """As a tuple, or as one text that is split as a shell would split it."""
     from_originals: bool = False
     """Send the originals of everything that the text replaces, instead of the earlier summary."""
     cwd: str | None = None
     name: str = "command"
 
     def __post_init__(self) -> None:
-        argv: Sequence[str] = self.argv
-        if isinstance(argv, str) or not argv or not all(isinstance(word, str) for word in argv):
+        try:
+            argv = tuple(shlex.split(self.argv) if isinstance(self.argv, str) else self.argv)
+        except ValueError:
+            argv = ()  # a quote is never closed
+        if not argv or not all(isinstance(word, str) for word in argv):
             raise InvalidSettingError(
-                f"command: argv cannot be {argv!r}; it takes a program and its arguments, "
-                "as a list of texts"
+                f"command: argv cannot be {self.argv!r}; it takes a program and its arguments"
             )
-        object.__setattr__(self, "argv", tuple(argv))
+        object.__setattr__(self, "argv", argv)
 
     async def summarize(self, material: Material) -> Draft:
         """Return the program's draft; on cancellation, kill the program and its children.
