@@ -52,7 +52,7 @@ class _Call(NamedTuple):
     def from_row(cls, row: tuple[Any, ...]) -> Self:
         counts = dict(zip(_COUNTS, row[6:11], strict=True))
         listed = None if row[11] is None else CallCost(*row[11:])
-        return cls(*row[:6], Usage(**counts), listed)
+        return cls._make((*row[:6], Usage(**counts), listed))
 
     @property
     def is_complete(self) -> bool:
