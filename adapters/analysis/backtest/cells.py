@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....domain.backtest.billing import PricedCall, compute_bill
 from ....domain.backtest.cell import Cell, ControlResult, MissedFact, Setup
@@ -34,6 +34,27 @@ from ....projections.replay.replay import (
 from ...settings.settings import Settings
 from ..replaying.deciders import SIZED_SUMMARIZER, SummaryOptions, make_decider
 from .session_log import MeasuredSession, describe_log, read_recorded_calls
+
+
+class ControlItem(NamedTuple):
+    """The controls of a session at one limit."""
+
+    limit: int
+    budgets: tuple[int, ...]
+
+
+class BenchTerms(NamedTuple):
+    """What all setups of a session share besides the session itself."""
+
+    settings: Settings
+    """Settings of the compactions, as in an agent's loop."""
+    facts: Mapping[str, ModelFacts | None]
+    """Prices and limits of each recorded model, for setups that name no model."""
+
+
+TaskItem = Setup | ControlItem
+"""A unit of measurement: one setup, or the controls at one limit."""
+ItemResult = Cell | tuple[ControlResult, ...]
 
 BOUND_CONTROL = "bound"
 TOO_LARGE = "it never compacted, and {} prompts were too large for the model"
@@ -98,13 +119,15 @@ class CellBench:
     """One session, read once, on which setups are measured."""
 
     log: MeasuredSession
-    settings: Settings = field(default_factory=Settings)
-    """Settings of the compactions, as in an agent's loop."""
-    facts: Mapping[str, ModelFacts | None] = field(default_factory=dict)
-    """Prices and limits of each recorded model, for setups that name no model."""
+    terms: BenchTerms
     _measures: dict[int, FidelityMeasure] = field(default_factory=dict, init=False)
     _extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer, init=False)
     """One for all setups, since it remembers what it read in the session's blocks."""
+
+    def measure(self, item: TaskItem, facts: ModelFacts | None) -> ItemResult:
+        if isinstance(item, Setup):
+            return self.measure_cell(item, facts)
+        return self.measure_controls(*item)
 
     def measure_cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
         """Measure one setup; `facts` are the prices and limits of its model, if known.
@@ -129,7 +152,7 @@ class CellBench:
                 "setup": setup,
                 **count_run(self._recorded_calls, served),
                 **more,
-                "bill": compute_bill(calls, facts, others={} if setup.model else self.facts),
+                "bill": compute_bill(calls, facts, others={} if setup.model else self.terms.facts),
                 "seconds": process_time() - began,
             }
         )
@@ -210,7 +233,7 @@ class CellBench:
             setup.policy,
             self.log.recording,
             self.log.decisions,
-            self.settings,
+            self.terms.settings,
             # Only cached summaries of a model are used: `replay --allow-llm` writes missing ones.
             SummaryOptions(setup.summarizer, setup.budget),
             settings=setup.settings,

@@ -56,7 +56,6 @@ def backtest(
     ),
     report: Path | None = option("--report DIR", "Also write a page, tables and JSON there."),
     jobs: int | None = option("--jobs -j N", "Processes; else one for each core.", min=1, max=256),
-    cluster: str | None = option("--cluster ADDRESS", "A Dask scheduler, as tcp://HOST:8786."),
     cache: Path | None = option("--cache FILE", "What was measured; else in the cache folder."),
     no_cache: bool = flag("--no-cache", "Measure all, and keep nothing."),
     timeout: float = option("--timeout S", "Seconds that one cell may take.", _DEFAULT_TIMEOUT_S),
@@ -71,7 +70,7 @@ def backtest(
     Nothing is written to the database. What is measured is kept, so that the same backtest begun
     again goes on where it stopped.
     """
-    from ...analysis.backtest.fingerprint import find_default_cache  # noqa: PLC0415 - its libraries take their time
+    from ...analysis.backtest.result_cache import find_default_cache  # noqa: PLC0415 - its libraries take their time
 
     if no_cache and cache is not None:
         raise InvalidSettingError("--no-cache takes no --cache")
@@ -101,7 +100,6 @@ def backtest(
             model=model,
             jobs=jobs,
             timeout_s=timeout,
-            cluster=cluster,
             cache=None if no_cache else cache or find_default_cache(),
             progress=progress,
             remark=print_note,
@@ -145,7 +143,7 @@ def _open_sessions(
     """Open the sessions to measure; also yield the errors of unreadable files, by path."""
     path = Path(target)
     if target != _ALL_SESSIONS and path.exists():
-        from ...analysis.backtest.imported_transcripts import find_unread, import_temporarily  # noqa: PLC0415 - all formats come along
+        from ...analysis.backtest.measured_sessions import find_unread, import_temporarily  # noqa: PLC0415 - all formats come along
 
         with (
             show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
