@@ -54,7 +54,7 @@ def backtest(
     model: str | None = option(
         "--model NAME", "The model whose prices count; default: the recorded one."
     ),
-    report: Path | None = option("--report DIR", "Also write a page, tables and JSON there."),
+    report: Path | None = option("--report DIR", "Also write a page and JSON there."),
     jobs: int | None = option("--jobs -j N", "Processes; else one for each core.", min=1, max=256),
     cache: Path | None = option("--cache FILE", "What was measured; else in the cache folder."),
     no_cache: bool = flag("--no-cache", "Measure all, and keep nothing."),

@@ -95,7 +95,7 @@ def test_an_answer_is_said_though_its_report_cannot_be_written_or_rows_failed(
     run: Run, tmp_path: Path
 ) -> None:
     report = tmp_path / "report"
-    (report / "cells.parquet").mkdir(parents=True)
+    (report / "measured.json").mkdir(parents=True)
 
     answer = run("backtest", "long", *POLICIES, "--report", report)
     as_json = run("backtest", "long", *POLICIES, "--report", report, "--json")

@@ -32,9 +32,8 @@ from ..backtest_text import (
     make_recall_command,
     select_differences,
 )
-from . import figures
 from .curves import make_curves
-from .figures import FIGURE_LABELS
+from .figures import FIGURE_LABELS, assign_styles, draw_cost_and_fidelity, draw_differences
 
 _MAX_FACTS = 15
 
@@ -72,8 +71,8 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
     }
     controls = compute_control_totals(measured)
     differences = select_differences(measured)
-    styles = figures.assign_styles(measured.setups)
-    front, is_priced = figures.draw_cost_and_fidelity(scored, styles)
+    styles = assign_styles(measured.setups)
+    front, is_priced = draw_cost_and_fidelity(scored, styles)
     with_texts = [one for each in scored.values() for one in each]
     failed = [cell for cell in measured.cells if cell.outcome is not CellOutcome.DONE]
     return render_page(
@@ -103,13 +102,10 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
             for limit in by_limit
             if (here := [one for one in differences if one.setup.limit == limit])
         ],
-        differences_drawing=figures.draw_differences(differences, styles),
+        differences_drawing=draw_differences(differences, styles),
         curves=make_curves(measured, styles),
-        lost_drawing=figures.draw_lost_kinds(scored),
         lost_kinds=_count_lost_kinds([one for one in with_texts if one.cells]),
         lost_facts=[(_name_setup(one), table) for one in with_texts if (table := _list_lost(one))],
-        has_budgets=any(setup.budget is not None for setup in measured.setups),
-        budgets_drawing=figures.draw_budgets(scored, controls, styles),
         trouble=_tabulate("What would have gone wrong", _TROUBLE, totals),
         failed=_tabulate("Failed", _FAILED, failed),
         remarks=_group_remarks(measured),
@@ -156,7 +152,7 @@ def _make_headlines(totals: Sequence[SetupTotal]) -> Iterator[Table]:
 
 
 def _count_lost_kinds(totals: Sequence[SetupTotal]) -> Table:
-    counts = [figures.count_lost_kinds(one) for one in totals]
+    counts = [Counter(lost.kind for cell in one.cells for lost in cell.lost) for one in totals]
     kinds = sorted({kind for lost in counts for kind in lost})
     rows: list[Sequence[Value]] = [
         (
