@@ -1,7 +1,7 @@
 """Measures one session under any number of setups, which share one read of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import process_time
@@ -62,17 +62,17 @@ UNMEASURED_FIELDS: dict[str, Any] = {"broken": 0, "orphaned": 0, "repairs": {}}
 """Fields of a cell about plans that are not shown for summaries without text."""
 
 
-def count_run(recorded: Sequence[PricedCall], served: Sequence[ReplayedCall]) -> dict[str, Any]:
+def count_run(served: Sequence[ReplayedCall]) -> dict[str, Any]:
     """Return the fields of a cell that count its calls and compactions, apart from fidelity."""
     compactions = [compacted for one in served for compacted in one.compactions]
     refused = sum(one.is_refused for one in served)
     repairs = (str(repair.rule) for compacted in compactions for repair in compacted.repairs)
-    context = tuple(_count_prompt(*pair) for pair in zip(recorded, served, strict=True))
+    context = tuple(one.tokens for one in served)
     return {
         "calls": len(served),
         "compactions": len(compactions),
         "by_trigger": _count_sorted(str(one.boundary.trigger) for one in compactions),
-        "futile": sum(len(one.futile_compactions) for one in served),
+        "futile": sum(len(one.futile) for one in served),
         "refused": refused,
         "broken": sum(bool(one.orphaned_calls) for one in compactions),
         "orphaned": sum(len(one.orphaned_calls) for one in compactions),
@@ -85,30 +85,16 @@ def count_run(recorded: Sequence[PricedCall], served: Sequence[ReplayedCall]) ->
     }
 
 
-def _collect_calls(
-    replayed: Iterable[ReplayedCall], served: list[ReplayedCall]
-) -> Iterator[ReplayedCall]:
-    for one in replayed:
-        served.append(one)
-        yield one
-
-
 def _count_sorted(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _count_prompt(recorded: PricedCall, served: ReplayedCall) -> int:
-    """Return the tokens of a prompt; one that was recorded empty is empty under any setup."""
-    return 0 if recorded.cache is not None and recorded.cache.is_empty else served.tokens
-
-
 def _price_call(recorded: PricedCall, served: ReplayedCall) -> PricedCall:
-    prompt = _count_prompt(recorded, served)
     by_model = [one for one in served.compactions if one.summary_input_tokens]
     return replace(
         recorded,
-        prompt=prompt,
-        unchanged=min(prompt, served.unchanged),
+        prompt=served.tokens,
+        unchanged=served.unchanged,
         summary_input=sum(one.summary_input_tokens for one in by_model),
         summary_output=sum(one.summary.tokens for one in by_model if one.summary),
     )
@@ -139,18 +125,18 @@ class CellBench:
         began = process_time()
         decider = self._make_decider(setup, facts)
         replayed = replay_recording(self.log.recording, decider, limit=setup.limit)
-        served: list[ReplayedCall] = []
         if measure is not None:
-            segments = collect_segments(_collect_calls(replayed, served))
+            served, segments = collect_segments(replayed)
             more = self._measure_fidelity(measure, segments)
         else:
-            served = self._whole_history if self._never_compacts(decider) else [*replayed]
+            is_whole = self._never_compacts(decider)
+            served = self._whole_history if is_whole else [one for one, _ in replayed]
             more = UNMEASURED_FIELDS
         calls = map(_price_call, self._recorded_calls, served)
         return self._blank_cell.model_copy(
             update={
                 "setup": setup,
-                **count_run(self._recorded_calls, served),
+                **count_run(served),
                 **more,
                 "bill": compute_bill(calls, facts, others={} if setup.model else self.terms.facts),
                 "seconds": process_time() - began,
@@ -214,7 +200,7 @@ class CellBench:
     @cached_property
     def _whole_history(self) -> list[ReplayedCall]:
         """The calls of a replay that never compacts."""
-        return [*replay_recording(self.log.recording, NeverDecider())]
+        return [one for one, _ in replay_recording(self.log.recording, NeverDecider())]
 
     def _never_compacts(self, decider: Decider) -> bool:
         """Check whether every prompt is so small that the policy does nothing.
@@ -225,7 +211,7 @@ class CellBench:
             return False
         terms = decider.terms
         quiet = quiet_below(terms.policy, terms.limit)
-        largest = max((one.tokens for one in self._whole_history), default=0)
+        largest = max((one.view_tokens for one in self._whole_history), default=0)
         return quiet is not None and largest <= min(quiet, terms.limit)
 
     def _make_decider(self, setup: Setup, facts: ModelFacts | None) -> Decider:

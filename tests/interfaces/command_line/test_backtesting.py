@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from claude_code_talk import Talk, text
 
-from cutbank.adapters.analysis.replaying.run_replay import Replay, ReplayCallResult
+from cutbank.adapters.analysis.replaying.run_replay import Replay
 from cutbank.adapters.interfaces.commands.replay import print_replay
 from cutbank.domain.backtest.cell import BacktestResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import LimitSource
-from cutbank.projections.replay.replay import FutileCompaction
+from cutbank.projections.replay.recording import RecordedCall
+from cutbank.projections.replay.replay import FutileCompaction, ReplayedCall
 
 from .conftest import PROGRAM, Refusals, Run, answered_wrongly
 
@@ -168,9 +169,10 @@ def test_each_compaction_has_its_lines_and_nothing_is_left_behind(
 def test_calls_in_a_row_that_came_to_the_same_share_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def sent(call: int, reason: str) -> ReplayCallResult:
+    def sent(number: int, reason: str) -> ReplayedCall:
         futile = (FutileCompaction(Trigger.OVERFLOW, reason),)
-        return ReplayCallResult(call, 3 * call, 9_000, 0, futile=futile, is_refused=True)
+        call = RecordedCall(number, 3 * number)
+        return ReplayedCall(call, 9_000, 0, 9_000, futile=futile, is_refused=True)
 
     calls = [sent(n, f"no room: {9_000 + n:,} tokens; the largest is #{n}") for n in range(2, 9)]
     calls.append(sent(9, "nobody answers (after 3 s)"))
