@@ -9,7 +9,6 @@ import typer
 from ....domain.backtest.cell import BacktestResult, CellOutcome
 from ....domain.errors import ExportError, InvalidSettingError, NotFoundError
 from ...analysis.backtest.backtest import backtest as run_backtest
-from ...analysis.backtest.backtest_text import make_backtest_command
 from ...analysis.backtest.grid import DEFAULT_GRID_LIMIT
 from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
 from ...runtime.sessions.session_store import SessionStore
@@ -105,14 +104,12 @@ def backtest(
             remark=print_note,
         )
     measured = measured.model_copy(update={"skipped": {**unread, **measured.skipped}})
-    _print_answer(call, measured, report, make_backtest_command(measured, target, call.named))
+    _print_answer(call, measured, report)
     if unread or any(cell.outcome is not CellOutcome.DONE for cell in measured.cells):
         raise typer.Exit(1)
 
 
-def _print_answer(
-    call: Invocation, measured: BacktestResult, report: Path | None, command: str
-) -> None:
+def _print_answer(call: Invocation, measured: BacktestResult, report: Path | None) -> None:
     """Print the answer first: it may have taken hours, and writing its report may fail."""
     from .backtest_tables import print_backtest  # noqa: PLC0415 - rich takes its time
 
@@ -122,7 +119,7 @@ def _print_answer(
         from ...analysis.backtest.report.report_files import write_report  # noqa: PLC0415 - the extra `backtest`
 
         try:
-            written = write_report(measured, report, command)
+            written = write_report(measured, report)
         except ExportError as error:
             why = str(error)
     if call.as_json:

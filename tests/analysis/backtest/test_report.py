@@ -27,11 +27,11 @@ def read(found: BacktestResult) -> Page:
     """The page without the program that draws, which is not ours."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report_page, "get_plotlyjs", str)
-        return Page(report_page.render_report_page(found, "cutbank backtest all"))
+        return Page(report_page.render_report_page(found))
 
 
 def test_the_page_is_whole_and_asks_no_network() -> None:
-    html = report_page.render_report_page(told_apart(), "cutbank backtest all")
+    html = report_page.render_report_page(told_apart())
 
     found = Page(html)
 

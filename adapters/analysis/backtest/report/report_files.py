@@ -8,7 +8,6 @@ from pathlib import Path
 from .....domain.backtest.cell import BacktestResult
 from .....domain.errors import ExportError
 from ....storage.private_files import make_folder, open_new
-from ..backtest_text import make_backtest_command
 
 _PLOTLY_MISSING = "--report needs plotly, which is not installed: pip install 'cutbank[backtest]'"
 
@@ -26,12 +25,11 @@ def check_report(folder: Path) -> None:
         raise ExportError(f"{folder}: cannot be written: nothing may be made in {nearest}")
 
 
-def write_report(measured: BacktestResult, folder: Path, command: str | None = None) -> list[Path]:
+def write_report(measured: BacktestResult, folder: Path) -> list[Path]:
     """Write `report.html` and `measured.json`, which hold no times: equal results, equal bytes.
 
-    `command` is the command that the page shows; without it, one is made from the setups. Existing
-    files are replaced. Returns the paths. Raises ExportError if a file cannot be written, or if
-    plotly is not installed.
+    Existing files are replaced. Returns the paths. Raises ExportError if a file cannot be written,
+    or if plotly is not installed.
     """
     try:
         from .report_page import render_report_page  # noqa: PLC0415 - the extra `backtest`
@@ -41,7 +39,7 @@ def write_report(measured: BacktestResult, folder: Path, command: str | None = N
         raise ExportError(_PLOTLY_MISSING) from None
     cells = tuple(cell.model_copy(update={"seconds": 0.0}) for cell in measured.cells)
     timeless = measured.model_copy(update={"cells": cells})
-    page = render_report_page(timeless, command or make_backtest_command(timeless))
+    page = render_report_page(timeless)
     tables = json.dumps(timeless.model_dump(mode="json"), ensure_ascii=True, indent=1)
     contents = {"report.html": page.encode(), "measured.json": f"{tables}\n".encode()}
     try:

@@ -26,7 +26,6 @@ from ..backtest_text import (
     describe_calibration,
     format_cell_session,
     format_difference,
-    format_mean_difference,
     format_part,
     has_texts,
     make_recall_command,
@@ -58,7 +57,7 @@ class MissedOften(NamedTuple):
     """The number of boundary intervals in which it was missed."""
 
 
-def render_report_page(measured: BacktestResult, command: str) -> str:
+def render_report_page(measured: BacktestResult) -> str:
     totals = compute_totals(measured)
     by_limit = {
         limit: [one for one in totals if one.setup.limit == limit]
@@ -79,7 +78,6 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
         "backtest.html",
         title="Backtest of compaction policies",
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - the program that draws, from its package
-        command=command,
         sizes=_measure_run(measured),
         formats=_count_formats(measured),
         calibration=describe_calibration(measured),
@@ -289,8 +287,6 @@ _DIFFERENCES: _Columns[SetupDifference] = {
     "all sessions together [95 %]": format_difference,
     "verdict": attrgetter("verdict.value"),
     "sessions it bears on": attrgetter("sessions"),
-    "mean over sessions [95 %]": format_mean_difference,
-    "sessions in the mean": attrgetter("session_mean_count"),
 }
 _LOST_FACTS: _Columns[MissedOften] = {
     "fact": attrgetter("first.key"),
