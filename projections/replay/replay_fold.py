@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
+from ...domain.blocks import UNSENT_KINDS
 from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.item import Item, MessageRuns, get_place, order_for_view
@@ -212,6 +213,16 @@ class ReplayFold:
 
     def add_boundary(self, boundary: CompactBoundary, summary: Summary | None) -> None:
         self._drawn[boundary.originator_version] = boundary, summary
+
+    def find_leaving(self, boundary: CompactBoundary) -> Ranges:
+        """Return the blocks of the view that are not in it from `boundary` on."""
+        entries = self.history.entries.values()
+        stood = Ranges.of(
+            one.position
+            for one in entries
+            if one.position <= boundary.after and one.tokens and one.block.kind not in UNSENT_KINDS
+        )
+        return stood - boundary.kept
 
     def serve(self, boundary: int, version: int) -> int:
         """Begin the view at a boundary, or at the start of the log for 0.

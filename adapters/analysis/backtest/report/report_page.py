@@ -26,15 +26,13 @@ from ..backtest_text import (
     describe_calibration,
     format_cell_session,
     format_difference,
-    format_mean_difference,
     format_part,
     has_texts,
     make_recall_command,
     select_differences,
 )
-from . import figures
 from .curves import make_curves
-from .figures import FIGURE_LABELS
+from .figures import FIGURE_LABELS, assign_styles, draw_cost_and_fidelity, draw_differences
 
 _MAX_FACTS = 15
 
@@ -59,7 +57,7 @@ class MissedOften(NamedTuple):
     """The number of boundary intervals in which it was missed."""
 
 
-def render_report_page(measured: BacktestResult, command: str) -> str:
+def render_report_page(measured: BacktestResult) -> str:
     totals = compute_totals(measured)
     by_limit = {
         limit: [one for one in totals if one.setup.limit == limit]
@@ -72,24 +70,18 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
     }
     controls = compute_control_totals(measured)
     differences = select_differences(measured)
-    styles = figures.assign_styles(measured.setups)
-    front, is_priced = figures.draw_cost_and_fidelity(scored, styles)
+    styles = assign_styles(measured.setups)
+    front, is_priced = draw_cost_and_fidelity(scored, styles)
     with_texts = [one for each in scored.values() for one in each]
     failed = [cell for cell in measured.cells if cell.outcome is not CellOutcome.DONE]
     return render_page(
         "backtest.html",
         title="Backtest of compaction policies",
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - the program that draws, from its package
-        command=command,
         sizes=_measure_run(measured),
-        formats=_count_formats(measured),
         calibration=describe_calibration(measured),
         no_texts="" if scored == by_limit else NO_TEXTS,
         headlines=[table for each in by_limit.values() for table in _make_headlines(each)],
-        own_boundaries=[
-            _tabulate(f"On their own boundaries, limit {limit:,}", _OWN_BOUNDARIES, each)
-            for limit, each in scored.items()
-        ],
         controls=_tabulate(
             "Controls: what texts score that no policy would write, and the most that any could",
             _CONTROLS,
@@ -103,16 +95,12 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
             for limit in by_limit
             if (here := [one for one in differences if one.setup.limit == limit])
         ],
-        differences_drawing=figures.draw_differences(differences, styles),
+        differences_drawing=draw_differences(differences, styles),
         curves=make_curves(measured, styles),
-        lost_drawing=figures.draw_lost_kinds(scored),
         lost_kinds=_count_lost_kinds([one for one in with_texts if one.cells]),
         lost_facts=[(_name_setup(one), table) for one in with_texts if (table := _list_lost(one))],
-        has_budgets=any(setup.budget is not None for setup in measured.setups),
-        budgets_drawing=figures.draw_budgets(scored, controls, styles),
         trouble=_tabulate("What would have gone wrong", _TROUBLE, totals),
         failed=_tabulate("Failed", _FAILED, failed),
-        remarks=_group_remarks(measured),
         skipped=Table("Sessions left out", ("session", "why"), list(measured.skipped.items())),
     )
 
@@ -137,16 +125,6 @@ def _measure_run(measured: BacktestResult) -> Table:
     return Table("In all", ("", "number"), list(rows.items()))
 
 
-def _count_formats(measured: BacktestResult) -> str:
-    sources = {(cell.namespace, cell.session): cell.source for cell in measured.cells}
-    return ", ".join(
-        f"{source or 'written by agents themselves'} {number:,}"
-        for source, number in sorted(
-            Counter(sources.values()).items(), key=lambda one: (-one[1], one[0] or "")
-        )
-    )
-
-
 def _make_headlines(totals: Sequence[SetupTotal]) -> Iterator[Table]:
     """Yield one limit's cost, and its fidelity on the boundaries that all setups share."""
     limit = f"limit {totals[0].setup.limit:,} tokens"
@@ -156,7 +134,7 @@ def _make_headlines(totals: Sequence[SetupTotal]) -> Iterator[Table]:
 
 
 def _count_lost_kinds(totals: Sequence[SetupTotal]) -> Table:
-    counts = [figures.count_lost_kinds(one) for one in totals]
+    counts = [Counter(lost.kind for cell in one.cells for lost in cell.lost) for one in totals]
     kinds = sorted({kind for lost in counts for kind in lost})
     rows: list[Sequence[Value]] = [
         (
@@ -186,40 +164,11 @@ def _name_setup(total: SetupTotal) -> str:
     return f"{total.setup.label}, limit {total.setup.limit:,}"
 
 
-def _group_remarks(measured: BacktestResult) -> Table:
-    """Return by setup how many sessions have a remark, and the first one."""
-    by_setup: dict[tuple[str, int], list[Cell]] = {}
-    for cell in measured.cells:
-        if cell.outcome is CellOutcome.DONE and cell.why:
-            by_setup.setdefault((cell.setup.label, cell.setup.limit), []).append(cell)
-    rows = [
-        (label, limit, len(found), format_cell_session(found[0]), found[0].why)
-        for (label, limit), found in by_setup.items()
-    ]
-    return Table("Remarks", ("policy", "limit", "sessions", "as", "remark"), rows)
-
-
 def _format_cost(total: SetupTotal) -> str:
+    if total.usd is None:
+        return NOT_KNOWN
     priced = len(total.priced_cells)
-    return _format_dollars(total.usd) + (f" of {priced:,}" if 0 < priced < len(total.cells) else "")
-
-
-def _format_known(total: SetupTotal, name: str) -> str:
-    cells = total.priced_cells
-    return _format_dollars(
-        sum(getattr(cell.bill, name) or 0.0 for cell in cells) if cells else None
-    )
-
-
-def _format_dollars(amount: float | None) -> str:
-    return NOT_KNOWN if amount is None else format_dollars(amount)
-
-
-def _format_repairs(total: SetupTotal) -> str:
-    found: Counter[str] = Counter()
-    for cell in total.cells:
-        found.update(cell.repairs)
-    return ", ".join(f"{rule} {number:,}" for rule, number in sorted(found.items())) or NOT_KNOWN
+    return format_dollars(total.usd) + (f" of {priced:,}" if priced < len(total.cells) else "")
 
 
 def _sum(name: str, *, needs_texts: bool = False) -> Callable[[SetupTotal], Value]:
@@ -254,8 +203,6 @@ _COSTS: _Columns[SetupTotal] = {
     ),
     "prompt tokens": attrgetter("bill.prompt_tokens"),
     "cost": _format_cost,
-    "prompts without cache": lambda one: _format_known(one, "uncached_usd"),
-    "cost of summaries": lambda one: _format_known(one, "summaries_usd"),
     "tokens written again": attrgetter("bill.rewritten_tokens"),
     "prompts refused": _sum("refused"),
 }
@@ -271,14 +218,6 @@ _FIDELITY: _Columns[SetupTotal] = {
     "facts invented": attrgetter("canonical.novel"),
     "facts that were needed": _part("canonical.precision"),
 }
-_OWN_BOUNDARIES: _Columns[SetupTotal] = {
-    "policy": attrgetter("setup.label"),
-    "boundaries": attrgetter("own.boundaries"),
-    "facts at stake": attrgetter("own.stakes"),
-    FIGURE_LABELS["R"]: _part("own.recall"),
-    "most that could be kept": _part("own_bound"),
-    **_score_columns("own"),
-}
 _CONTROLS: _Columns[ControlTotal] = {
     "control": attrgetter("name"),
     "limit": attrgetter("limit"),
@@ -293,8 +232,6 @@ _DIFFERENCES: _Columns[SetupDifference] = {
     "all sessions together [95 %]": format_difference,
     "verdict": attrgetter("verdict.value"),
     "sessions it bears on": attrgetter("sessions"),
-    "mean over sessions [95 %]": format_mean_difference,
-    "sessions in the mean": attrgetter("session_mean_count"),
 }
 _LOST_FACTS: _Columns[MissedOften] = {
     "fact": attrgetter("first.key"),
@@ -314,7 +251,6 @@ _TROUBLE: _Columns[SetupTotal] = {
     "came to nothing": _sum("futile"),
     "plans that part calls from results": _sum("broken", needs_texts=True),
     "calls and results parted": _sum("orphaned", needs_texts=True),
-    "repairs": lambda one: _format_repairs(one) if has_texts(one.setup) else NOT_KNOWN,
     "summaries by a stand-in": _sum("stood_in", needs_texts=True),
     "largest prompt": lambda one: max((cell.peak_tokens for cell in one.cells), default=0),
 }
