@@ -50,8 +50,6 @@ class AttemptResult:
     """Whether to leave the session alone until it changes."""
     pause: timedelta | None = None
     """How long to put it behind other sessions, if it is still due."""
-    has_met_others: bool = False
-    """Whether another process had the session."""
     error: Exception | None = None
     """An error that would affect other sessions too."""
 
@@ -78,11 +76,7 @@ class IdleAttempt:
                 return _make_result(self._compact(cancellation))
         except (NothingToCompactError, NotFoundError) as error:
             return AttemptResult(passed_over, _describe(error), is_for_good=True)
-        except (LeaseHeldError, StalePlanError) as error:
-            return AttemptResult(
-                passed_over, _describe(error), pause=BUSY_PAUSE, has_met_others=True
-            )
-        except CompactionCancelledError as error:
+        except (LeaseHeldError, StalePlanError, CompactionCancelledError) as error:
             return AttemptResult(passed_over, _describe(error), pause=BUSY_PAUSE)
         except LeaseLostError as error:
             return AttemptResult(NoticeKind.LOST, _describe(error))
@@ -130,6 +124,10 @@ class IdleAttempt:
         session = self.store.session(due.key, namespace=due.namespace, create=False)
         if session.position != due.position:
             raise StalePlanError("the session had new activity meanwhile")
+        if self.store.events.clock() - due.last_activity < timedelta(
+            seconds=self.rules.idle_time_s
+        ):
+            raise StalePlanError("it was found due by the rules of another worker")
         return session.log.compactor().compact(self.make_request(), cancellation)
 
     def _make_failure(self, error: Exception) -> AttemptResult:

@@ -1,9 +1,9 @@
 """Runs a worker under APScheduler: one job looks for due sessions and schedules its next run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from datetime import UTC, datetime
+from typing import Literal
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
@@ -21,36 +21,6 @@ from .idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from .notices import NoticeKind, NoticeListener
 
 JOB_NAME = "look for due sessions"
-MAX_CLOCK_JUMP = timedelta(seconds=5)
-"""The smallest backward jump of the clock that is reported."""
-
-
-class _SteadyScheduler(BaseScheduler):  # type: ignore[misc]  # APScheduler says nothing of types
-    """Runs its job on time even if the machine's clock is set back.
-
-    APScheduler waits for wall clock times, so a clock set back by an hour delays a job by an hour.
-    Here, a job that is further away than the longest interval runs now.
-    """
-
-    def __init__(self, on_jump: Callable[[], None], **options: Any) -> None:
-        super().__init__(**options)
-        self._on_jump = on_jump
-
-    def _process_jobs(self) -> Any:
-        now = datetime.now(UTC)
-        for job in self.get_jobs():
-            if job.next_run_time > now + MAX_LOOK_INTERVAL + MAX_CLOCK_JUMP:
-                self._on_jump()
-                job.modify(next_run_time=now)
-        return super()._process_jobs()
-
-
-class _SteadyBackgroundScheduler(_SteadyScheduler, BackgroundScheduler):  # type: ignore[misc]  # as above
-    """Runs in its own thread."""
-
-
-class _SteadyAsyncioScheduler(_SteadyScheduler, AsyncIOScheduler):  # type: ignore[misc]  # as above
-    """Runs in the event loop in which it is started."""
 
 
 class IdleScheduler:
@@ -79,9 +49,8 @@ class IdleScheduler:
         self.looked_at: datetime | None = None
         self.next_look: datetime | None = None
         """The latest time of the next look, by the workers' clock."""
-        scheduler = _SteadyBackgroundScheduler if kind == "background" else _SteadyAsyncioScheduler
-        self._scheduler: _SteadyScheduler = scheduler(
-            on_jump=lambda: self.worker.notify(NoticeKind.CLOCK_JUMPED),
+        scheduler = BackgroundScheduler if kind == "background" else AsyncIOScheduler
+        self._scheduler: BaseScheduler = scheduler(
             # UTC has no skipped or repeated hours.
             timezone=UTC,
             jobstores={"default": MemoryJobStore()},
