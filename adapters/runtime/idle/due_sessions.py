@@ -58,10 +58,11 @@ class DueSessionIndex:
 
     def pass_over(self, due: DueSession) -> None:
         """Ignore the session until something happens in it."""
-        self.models.file.execute(
-            "UPDATE sessions SET due_at = NULL WHERE id = ? AND position = ?",
-            (due.id, due.position),
-        )
+        with self.models.file.transaction() as db:
+            db.execute(
+                "UPDATE sessions SET due_at = NULL WHERE id = ? AND position = ?",
+                (due.id, due.position),
+            )
 
     def find_model(self, due: DueSession) -> str | None:
         found = self.models.file.fetch_rows(

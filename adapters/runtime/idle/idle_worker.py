@@ -211,7 +211,7 @@ class IdleWorker:
     def _keep_own_rules(self) -> None:
         """List due sessions by this worker's rules again, if another one has changed them."""
         models = self.store.read_models
-        if models.file.current_settings == self._row_settings:
+        if models.file.read_settings() == self._row_settings:
             return
         models.change_settings(**asdict(self._row_settings))
         if not self._has_reported_rules:

@@ -58,7 +58,7 @@ class SharedPool:
 
     def stop(self) -> None:
         if not all(future.done() for future in self.futures):
-            self.pool.stop()
+            self.pool.stop()  # type: ignore[no-untyped-call]
 
     def join(self) -> None:
         if self.pool.active:
@@ -71,7 +71,7 @@ class SharedPool:
 def _pools() -> Iterator[None]:
     yield
     for pool in POOLS:
-        pool.stop()
+        pool.stop()  # type: ignore[no-untyped-call]
         pool.join()
 
 
