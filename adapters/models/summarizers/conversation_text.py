@@ -172,17 +172,24 @@ def _split_group(group: PassageGroup, room: int, count: CountTokens) -> Iterator
     """Yield a group whole if it fits, or else its passages, those too long in halves of halves."""
     if measure_passages(group, count) <= room:
         yield group
-    elif len(group) > 1:
-        for passage in group:
+        return
+    for passage in group:
+        if len(group) > 1:
             yield from _split_group((passage,), room, count)
-    elif len(body := group[0].body) > 1:
-        # Between lines if possible.
-        end = body.rfind("\n", len(body) // 4, len(body) * 3 // 4) + 1 or len(body) // 2
-        rest = group[0].head.removesuffix(_CONTINUED) + _CONTINUED
-        yield from _split_group((replace(group[0], body=body[:end]),), room, count)
-        yield from _split_group((replace(group[0], head=rest, body=body[end:]),), room, count)
-    else:
-        yield group
+        else:
+            yield from _split_passage(passage, room, count)
+
+
+def _split_passage(passage: Passage, room: int, count: CountTokens) -> Iterator[PassageGroup]:
+    body = passage.body
+    if len(body) <= 1:
+        yield (passage,)
+        return
+    # Between lines if possible.
+    end = body.rfind("\n", len(body) // 4, len(body) * 3 // 4) + 1 or len(body) // 2
+    rest = passage.head.removesuffix(_CONTINUED) + _CONTINUED
+    yield from _split_group((replace(passage, body=body[:end]),), room, count)
+    yield from _split_group((replace(passage, head=rest, body=body[end:]),), room, count)
 
 
 class Fence:

@@ -34,18 +34,16 @@ NOTICE_TEXTS = {
     NoticeKind.STOPPING: "stopping; {running} running",
     NoticeKind.STOPPED: "stopped; {running} still running",
 }
-_LEVELS = dict.fromkeys(
-    (NoticeKind.LOOKED, NoticeKind.BEGAN, NoticeKind.PASSED_OVER), logging.DEBUG
-) | dict.fromkeys(
-    (
-        NoticeKind.FAILED,
-        NoticeKind.LOST,
-        NoticeKind.CHORE_FAILED,
-        NoticeKind.DATABASE_AWAY,
-        NoticeKind.SETTINGS_DIFFER,
-    ),
-    logging.WARNING,
-)
+_QUIET = {NoticeKind.LOOKED, NoticeKind.BEGAN, NoticeKind.PASSED_OVER}
+_WARNINGS = {
+    NoticeKind.FAILED,
+    NoticeKind.LOST,
+    NoticeKind.CHORE_FAILED,
+    NoticeKind.DATABASE_AWAY,
+    NoticeKind.SETTINGS_DIFFER,
+}
+_LEVELS: dict[NoticeKind, int] = dict.fromkeys(_QUIET, logging.DEBUG)
+_LEVELS |= dict.fromkeys(_WARNINGS, logging.WARNING)
 """The log level by kind of notice; INFO for others."""
 
 
