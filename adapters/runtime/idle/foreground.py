@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Final
 
-from ..maintenance.maintenance import make_maintenance
+from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
 from .health import BEAT_INTERVAL_S, Health, notify_service_manager
 from .idle_scheduler import IdleScheduler, start_scheduler
@@ -130,7 +130,7 @@ def run_once(
     When a signal stops it, cancel what runs and wait for it for the grace time.
     """
     counts, signals = NoticeCounts(), StopSignals()
-    worker = IdleWorker(store, listeners=[counts, *listeners], maintenance=make_maintenance(store))
+    worker = IdleWorker(store, listeners=[counts, *listeners], maintenance=Maintenance(store))
     worker.on_free = signals.wake
     with signals.listen():
         is_whole = False

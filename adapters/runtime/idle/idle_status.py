@@ -10,7 +10,7 @@ from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.read_models.read_models import ReadModels
-from ..maintenance.maintenance import make_maintenance
+from ..maintenance.maintenance import Maintenance
 from ..maintenance.maintenance_task import TaskStatus
 from ..sessions.session_store import SessionStore
 from .due_sessions import DueSessionIndex
@@ -127,7 +127,7 @@ def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
     with translate_storage_errors(store.name):
         now = read_store_time(store.events)
     store.read_models.catch_up(search=False)
-    chores = tuple(make_maintenance(store).read_status())
+    chores = tuple(Maintenance(store).read_status())
     return read_idle_status(store.read_models, store.settings.idle.make_rules(), now, last, chores)
 
 

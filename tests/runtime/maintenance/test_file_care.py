@@ -165,7 +165,7 @@ def test_what_begins_like_a_frame_and_what_is_compressed_already_are_packed_agai
         clock.advance(days=8)
 
         settings = MaintenanceSettings(rest=0.0, level=19)
-        (report, *_) = Maintenance(store, settings, clock).run_due(clock.now)
+        (report, *_) = Maintenance(store, settings).run_due(clock.now)
 
         assert report.saved > 0
         assert sizes(store)[1] < before[1]
@@ -238,7 +238,7 @@ def test_a_store_that_did_chores_leaves_one_file_behind(
 ) -> None:
     with cutbank.open(database, clock=clock) as store:
         tell(store, 0, 3)
-        Maintenance(store, MaintenanceSettings(rest=0.0), clock).run_due(clock.advance(days=8))
+        Maintenance(store, MaintenanceSettings(rest=0.0)).run_due(clock.advance(days=8))
 
     left = sorted(file.name for file in tmp_path.iterdir())
     assert left == ["test.db", "test.db-chores"]
@@ -344,7 +344,7 @@ def test_read_models_are_written_anew_when_much_of_them_is_free(
 def test_where_there_are_no_read_models_none_are_made(database: str, clock: StillClock) -> None:
     with cutbank.open(database, clock=clock) as store:
         store.session("a session").append(Block.user("words"))
-        chores = Maintenance(store, MaintenanceSettings(rest=0.0), clock)
+        chores = Maintenance(store, MaintenanceSettings(rest=0.0))
 
         reports = chores.run_due(clock.now)
 
@@ -365,6 +365,6 @@ def test_a_file_that_holds_no_read_models_is_left_alone(
         path.write_bytes(content)
         with cutbank.open(database, clock=clock) as store:
             tell(store, 0, 1)
-            Maintenance(store, MaintenanceSettings(rest=0.0), clock).run_due(clock.advance(days=1))
+            Maintenance(store, MaintenanceSettings(rest=0.0)).run_due(clock.advance(days=1))
 
         assert path.read_bytes() == content
