@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from ....domain.errors import CutbankError
 from ...settings.idle_settings import MaintenanceSettings
@@ -22,7 +23,6 @@ from .maintenance_task import (
     TaskRecord,
     TaskReport,
     TaskResult,
-    TaskStatus,
 )
 from .read_model_maintenance import ReadModelFile
 from .recompression import TASK_NAME, Recompression
@@ -79,13 +79,24 @@ class Maintenance:
                 reports.append(report)
         return reports
 
-    def read_status(self) -> list[TaskStatus]:
+    def read_status(self) -> list[dict[str, Any]]:
+        """Return what `idle --status` says of each task; one that never ran has no `next_at`."""
         now = self.store.events.clock()
         found = []
         for task in self._list_tasks():
             record = self._read_record(task)
             due = self._find_time(task, record, now)
-            found.append(record.make_status(task.name, None if due == DUE_NOW else due))
+            status = {
+                "chore": task.name,
+                "last_run": record.began_at,
+                "outcome": record.outcome,
+                "reason": record.reason,
+                "saved": record.saved,
+                "saved_in_all": record.saved_in_all,
+                "failures": record.failures,
+                "next_at": None if due == DUE_NOW else due,
+            }
+            found.append(status)
         return found
 
     def _list_tasks(self) -> list[MaintenanceTask]:

@@ -31,21 +31,6 @@ class TaskResult:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskStatus:
-    """One task as `idle --status` shows it."""
-
-    chore: str
-    last_run: datetime | None
-    outcome: TaskOutcome | None
-    reason: str | None
-    saved: int
-    saved_in_all: int
-    failures: int
-    next_at: datetime | None
-    """None if it never ran and is due now."""
-
-
-@dataclass(frozen=True, slots=True)
 class TaskRecord:
     """The state of one task; empty if it never ran."""
 
@@ -87,18 +72,6 @@ class TaskRecord:
             saved=result.saved,
             saved_in_all=self.saved_in_all + result.saved,
             position=result.position or self.position,
-        )
-
-    def make_status(self, name: str, next_at: datetime | None) -> TaskStatus:
-        return TaskStatus(
-            chore=name,
-            last_run=self.began_at,
-            outcome=self.outcome,
-            reason=self.reason,
-            saved=self.saved,
-            saved_in_all=self.saved_in_all,
-            failures=self.failures,
-            next_at=next_at,
         )
 
 

@@ -19,7 +19,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.attempt import MISCONFIGURED_PAUSE
-from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, Backoff, IdleWorker
+from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 from cutbank.domain.compaction_events import (
@@ -67,17 +67,6 @@ def test_without_permission_to_write_nothing_is_done_and_nobody_is_pestered(
     meanwhile = 1_800 / MAX_LOOK_INTERVAL.total_seconds()
     assert len(tried) <= 2 + meanwhile + 6
     assert looks <= 2 * (meanwhile + 6)
-
-
-def test_what_fails_again_and_again_is_left_alone_ever_longer(clock: Clock) -> None:
-    trouble = Backoff()
-    pauses = []
-    for _ in range(7):
-        is_new, until = trouble.note_failure(clock.now)
-        pauses.append((is_new, (until - clock.now).total_seconds()))
-        clock.now = until
-
-    assert pauses == [(True, 1), *((False, pause) for pause in (2, 4, 8, 16, 30, 30))]
 
 
 def test_a_file_that_fails_for_a_while_is_waited_for(

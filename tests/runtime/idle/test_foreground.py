@@ -98,7 +98,7 @@ def test_a_signal_cancels_what_runs_and_gives_its_lease_up(waiting: str, held: H
         assert len(status(waiting).running) == 1
         stopped(worker, signal.SIGINT)
 
-    assert (status(waiting).running, status(waiting).failing) == ((), 0)
+    assert (status(waiting).running, status(waiting).failing) == ([], 0)
 
 
 @pytest.mark.parametrize(

@@ -51,15 +51,17 @@ def test_what_was_done_and_what_it_saved_is_known_to_every_process(
 ) -> None:
     site.tell(0, 3)
     made = site.make()
-    assert {(status.last_run, status.next_at) for status in made.read_status()} == {(None, None)}
+    assert {(status["last_run"], status["next_at"]) for status in made.read_status()} == {
+        (None, None)
+    }
     (report, *_) = made.run_due(site.clock.advance(days=8))
     site.clock.advance(hours=2)
 
     (status, *_) = made.read_status()
-    assert (status.chore, status.outcome, status.failures) == ("bodies", DONE, 0)
-    assert status.last_run == START + timedelta(days=8)
-    assert status.next_at == report.next_at == START + timedelta(days=9)
-    assert status.saved == status.saved_in_all == report.saved > 0
+    assert (status["chore"], status["outcome"], status["failures"]) == ("bodies", DONE, 0)
+    assert status["last_run"] == START + timedelta(days=8)
+    assert status["next_at"] == report.next_at == START + timedelta(days=9)
+    assert status["saved"] == status["saved_in_all"] == report.saved > 0
     with cutbank.open(database, clock=site.clock) as other:
         others = Maintenance(other, MaintenanceSettings(rest=0.0))
         assert others.find_next_time() == made.find_next_time()
@@ -245,7 +247,7 @@ def test_a_failure_is_one_line_and_is_tried_again_ever_later(
     folder.mkdir()
     site.clock.advance(hours=6)
     assert outcomes(chores.run_due(site.clock.now))["backup"] is DONE
-    assert [one.failures for one in chores.read_status()] == [0] * 4
+    assert [one["failures"] for one in chores.read_status()] == [0] * 4
 
 
 def test_a_log_that_cannot_grow_is_told_and_nothing_is_lost(site: Site) -> None:

@@ -349,7 +349,7 @@ def test_where_there_are_no_read_models_none_are_made(database: str, clock: Stil
         reports = chores.run_due(clock.now)
 
         assert "read-models" not in {report.chore for report in reports}
-        assert "read-models" not in {status.chore for status in chores.read_status()}
+        assert "read-models" not in {status["chore"] for status in chores.read_status()}
         next_at = chores.find_next_time()
         assert next_at
         assert next_at > clock.now

@@ -91,7 +91,7 @@ class Ground:
             assert max(sizes(store)) < self.large / 10
             settings = self.settings.model_copy(update={"cold_after": 7.0})
             status = Maintenance(store, settings).read_status()
-            assert [one.outcome for one in status] == [TaskOutcome.DONE] * 4
+            assert [one["outcome"] for one in status] == [TaskOutcome.DONE] * 4
             assert len(store.search("says", limit=99)) == 12
             session = store.session("session")
             assert session.append(Block.user("goes on")).last == session.position
