@@ -13,7 +13,6 @@ from typing import Literal
 import typer
 
 from ....domain.errors import InvalidSettingError
-from ....projections.read_models.idle_state import IdleState
 from ...runtime.idle.idle_status import IdleStatus, get_idle_status
 from ...runtime.idle.notices import WorkerRun, fill_template
 from ..command_line.printing import clip_text, format_count, print_json, print_text
@@ -29,21 +28,6 @@ RUN_COUNTS = {
     "left_running": "still running",
     "chores_done": "chores done",
 }
-LEFT_REASONS = {
-    IdleState.SMALL: "too little of their context is in use (idle.least_utilization)",
-    IdleState.RESTING: "the last activity was too recent (idle.time)",
-    IdleState.COMPACTED: "no activity since the last compaction",
-    IdleState.NO_GAIN: "a compaction would not make them smaller",
-    IdleState.SUB_AGENT: "they work for another session",
-    IdleState.WAITING: "a tool's result is still to come",
-    IdleState.ASLEEP: "their agent goes on by itself later",
-    IdleState.PREPARED: "a compaction is prepared, and waits for the threshold",
-    IdleState.GIVEN_UP: "all attempts failed; waits for new activity",
-    IdleState.RUNNING: "another worker compacts them now",
-    IdleState.CLOSED: "they are closed",
-    IdleState.DUE: "they are due, and could not be done now",
-}
-"""Reasons why a run did not compact a session, the most common first."""
 SESSION_LINES = {
     "due_sessions": "{in_use} tokens, since {due_at}; attempts left: {attempts_left}",
     "running": "since {since}, until {until}|, by {worker}",
@@ -133,9 +117,9 @@ def _print_run(call: Invocation, ended: WorkerRun, left_alone: Mapping[str, int]
     done = [f"{counts[name]:,} {what}" for name, what in RUN_COUNTS.items() if counts[name]]
     trouble = f"; {ended.trouble}" if ended.trouble else ""
     print_text(f"{', '.join(done) or 'nothing was to be done'}{trouble}")
-    for state, why in LEFT_REASONS.items():
-        if count := left_alone.get(state):
-            print_text(f"  {format_count(count, 'session')}: {why}")
+    if left_alone:
+        left = (f"{count:,} {state}" for state, count in sorted(left_alone.items()))
+        print_text(f"sessions left alone: {', '.join(left)}")
 
 
 def _count_session_states(call: Invocation) -> dict[str, int]:
