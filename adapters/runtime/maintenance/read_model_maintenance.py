@@ -79,8 +79,15 @@ class ReadModelFile:
         with self.open() as connection:
             if connection is None:
                 return TaskResult(note="there are none any more")
-            if not _merge_words(connection, go_on):
-                return TaskResult(is_whole=False)
+            merged = 2
+            while merged >= 2:  # SQLite counts at least two changes if it merged anything
+                if not go_on():
+                    return TaskResult(is_whole=False)
+                before = connection.total_changes
+                connection.execute(
+                    "INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,)
+                )
+                merged = connection.total_changes - before
             connection.execute(f"PRAGMA analysis_limit = {ANALYSIS_LIMIT}")
             connection.execute("ANALYZE")
             truncate_wal(connection, self.file)
@@ -90,16 +97,3 @@ class ReadModelFile:
 def open_read_models(file: Path) -> sqlite3.Connection:
     uri = f"{file.resolve().as_uri()}?mode=rw"
     return sqlite3.connect(uri, _LOCK_TIMEOUT_S, isolation_level=None, uri=True)
-
-
-def _merge_words(connection: sqlite3.Connection, go_on: ShouldContinue) -> bool:
-    """Merge the word index's segments; return False if stopped."""
-    while go_on():
-        before = connection.total_changes
-        connection.execute(
-            "INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,)
-        )
-        # SQLite counts at least two changes if it merged anything.
-        if connection.total_changes - before < 2:
-            return True
-    return False
