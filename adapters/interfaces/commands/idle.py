@@ -6,7 +6,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -15,17 +14,8 @@ import typer
 
 from ....domain.errors import InvalidSettingError
 from ....projections.read_models.session_row import IdleState
-from ...runtime.idle.idle_status import (
-    DoneStatus,
-    DueStatus,
-    FailedStatus,
-    IdleStatus,
-    PreparedStatus,
-    RunningStatus,
-    get_idle_status,
-)
+from ...runtime.idle.idle_status import IdleStatus, get_idle_status
 from ...runtime.idle.notices import WorkerRun, fill_template
-from ...runtime.maintenance.maintenance_task import TaskStatus
 from ..command_line.printing import clip_text, format_count, print_json, print_text
 from ..command_line.sessions import list_all, open_call_store
 from ..command_line.verbs import Invocation, flag, option
@@ -54,17 +44,20 @@ LEFT_REASONS = {
     IdleState.DUE: "they are due, and could not be done now",
 }
 """Reasons why a run did not compact a session, the most common first."""
-STATUS_LINES = {
-    DueStatus: "{in_use} tokens, since {due_at}; attempts left: {attempts_left}",
-    RunningStatus: "since {since}, until {until}|, by {worker}",
-    PreparedStatus: "boundary {boundary} of {prepared_at}, {pre_tokens} -> {post_tokens} tokens",
-    DoneStatus: "{done_at}, {pre_tokens} -> {post_tokens} tokens| by {summarizer}|, ${cost_usd}"
-    "|, in {took_s} s",
-    FailedStatus: "{failed_at}, {reason}|; again at {next_at}, attempts left: {attempts_left}",
-    TaskStatus: "{saved_in_all} bytes saved in all|; {outcome} at {last_run}|, {reason}"
-    "|; again at {next_at}",
+SESSION_LINES = {
+    "due_sessions": "{in_use} tokens, since {due_at}; attempts left: {attempts_left}",
+    "running": "since {since}, until {until}|, by {worker}",
+    "prepared_boundaries": "boundary {boundary} of {prepared_at},"
+    " {pre_tokens} -> {post_tokens} tokens",
+    "done_lately": "{done_at}, {pre_tokens} -> {post_tokens} tokens| by {summariser}"
+    "|, ${cost_usd}|, in {took_s} s",
+    "failed_lately": "{failed_at}, {reason}|; again at {next_at}, attempts left: {attempts_left}",
 }
-"""How one item of a status is written; a part with an unknown value is left out."""
+"""How a session is listed, by the status's field; a part with an unknown value is left out."""
+CHORE_LINE = (
+    "{chore}: {saved_in_all} bytes saved in all|; {outcome} at {last_run}|, {reason}"
+    "|; again at {next_at}"
+)
 
 
 def idle(
@@ -162,32 +155,34 @@ def _describe_status(status: IdleStatus) -> Iterator[tuple[str, list[str]]]:
         due += f"; nothing is begun until {until}: {status.held_back}"
     elif not status.due and status.next_due:
         due += f"; the next at {_format_value(status.next_due)}"
-    yield "due", [due, *map(_format_item, status.due_sessions)]
+    yield "due", [due, *_list_sessions(status, "due_sessions")]
     running = format_count(len(status.running), "session")
-    yield "running", [running, *map(_format_item, status.running)]
+    yield "running", [running, *_list_sessions(status, "running")]
     prepared = f"{status.prepared:,} wait for the threshold"
-    yield "prepared", [prepared, *map(_format_item, status.prepared_boundaries)]
+    yield "prepared", [prepared, *_list_sessions(status, "prepared_boundaries")]
     done = f"{status.done:,}, of which {status.done_in_day:,} in 24 hours"
-    yield "done", [done, *map(_format_item, status.done_lately)]
+    yield "done", [done, *_list_sessions(status, "done_lately")]
     failed = f"{status.failing:,}, of which {status.given_up:,} wait for new activity"
-    yield "failed", [failed, *map(_format_item, status.failed_lately)]
+    yield "failed", [failed, *_list_sessions(status, "failed_lately")]
     allowed = f" of ${status.spend_per_hour:,.2f}" if status.spend_per_hour is not None else ""
     spent = f"${status.spent_in_hour:,.4f}{allowed} in this hour; ${status.spent:,.4f} in all"
     yield "spend", [spent]
-    chores = [_format_item(chore) for chore in status.chores]
+    chores = [_fill_in(CHORE_LINE, chore) for chore in status.chores]
     yield "chores", chores or ["none: they are turned off, or the log is in memory"]
 
 
-def _format_item(
-    item: DueStatus | RunningStatus | PreparedStatus | DoneStatus | FailedStatus | TaskStatus,
-) -> str:
-    values = {name: _format_value(value) for name, value in asdict(item).items()}
-    line = fill_template(STATUS_LINES[type(item)], values)
-    if isinstance(item, TaskStatus):
-        return f"{item.chore}: {line}"
-    named = item.session if item.namespace == "default" else f"{item.namespace}/{item.session}"
-    lineage = values.get("lineage", "main")
-    return f"{named}: {line}" if lineage == "main" else f"{named} on {lineage}: {line}"
+def _list_sessions(status: IdleStatus, field: str) -> Iterator[str]:
+    for row in getattr(status, field):
+        named = row["session"]
+        if row["namespace"] != "default":
+            named = f"{row['namespace']}/{named}"
+        if row.get("lineage", "main") != "main":
+            named += f" on {row['lineage']}"
+        yield f"{named}: {_fill_in(SESSION_LINES[field], row)}"
+
+
+def _fill_in(line: str, row: Mapping[str, object]) -> str:
+    return fill_template(line, {name: _format_value(value) for name, value in row.items()})
 
 
 def _format_value(value: object) -> object:

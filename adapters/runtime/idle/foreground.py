@@ -4,13 +4,13 @@ import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Final
 
-from ..maintenance.maintenance import make_maintenance
+from ....domain.errors import StorageError
+from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
 from .health import BEAT_INTERVAL_S, Health, notify_service_manager
 from .idle_scheduler import IdleScheduler, start_scheduler
@@ -73,14 +73,19 @@ def run_until_stopped(
     """
     counts, signals = NoticeCounts(), StopSignals()
     with signals.listen():
-        report = Health(
-            health,
-            {"database": store.name},
-            lambda: (scheduler.looks, store.read_models.positions["index"]),
-        )
+        report = Health(health, store.name)
         scheduler = start_scheduler(store, listeners=[counts, *listeners])
+        is_ready, is_well = False, True
         try:
-            _beat_until_signal(scheduler, counts, report, signals)
+            while not signals.wait(BEAT_INTERVAL_S if is_ready else BEAT_INTERVAL_S / 10):
+                if not is_ready and scheduler.looks:
+                    notify_service_manager("READY=1")
+                    is_ready = True
+                was_well = is_well
+                progress = (scheduler.looks, _find_position(store))
+                is_well = report.beat(progress, _describe_state(scheduler, counts))
+                if was_well and not is_well:
+                    logger.error("the worker is stuck: it has not looked for a long time")
         finally:
             # Also after an unforeseen error.
             notify_service_manager("STOPPING=1")
@@ -89,37 +94,29 @@ def run_until_stopped(
     return counts.make_run(scheduler.worker.name, len(scheduler.worker.running_attempts))
 
 
-def _beat_until_signal(
-    scheduler: IdleScheduler, counts: NoticeCounts, health: Health, signals: StopSignals
-) -> None:
-    is_ready, is_well = False, True
-    while True:
-        if not is_ready and scheduler.looks:
-            notify_service_manager("READY=1")
-            is_ready = True
-        was_well, is_well = is_well, health.beat(_describe_state(scheduler, counts))
-        if was_well and not is_well:
-            logger.error("the worker is stuck: it has not looked for a long time")
-        if signals.wait(BEAT_INTERVAL_S if is_ready else BEAT_INTERVAL_S / 10):
-            return
+def _find_position(store: SessionStore) -> int | None:
+    """Return how far the index has come, which the first look at a long log takes long for."""
+    try:
+        return store.read_models.positions["index"]
+    except StorageError:
+        return None
 
 
 def _describe_state(scheduler: IdleScheduler, counts: NoticeCounts) -> dict[str, Any]:
     running = scheduler.worker.running_attempts
+    times = {
+        "looked_at": scheduler.looked_at,
+        "next_look": scheduler.next_look,
+        "oldest_began": min((one.began for one in running), default=None),
+    }
     return {
         "worker": scheduler.worker.name,
-        "looked_at": _format_time(scheduler.looked_at),
-        "next_look": _format_time(scheduler.next_look),
+        **{name: at and at.isoformat(timespec="milliseconds") for name, at in times.items()},
         "due": counts.due,
         "running": len(running),
-        "oldest_began": _format_time(min((one.began for one in running), default=None)),
         **counts.counts,
         "trouble": counts.trouble,
     }
-
-
-def _format_time(at: datetime | None) -> str | None:
-    return at.isoformat(timespec="milliseconds") if at else None
 
 
 def run_once(
@@ -130,7 +127,7 @@ def run_once(
     When a signal stops it, cancel what runs and wait for it for the grace time.
     """
     counts, signals = NoticeCounts(), StopSignals()
-    worker = IdleWorker(store, listeners=[counts, *listeners], maintenance=make_maintenance(store))
+    worker = IdleWorker(store, listeners=[counts, *listeners], maintenance=Maintenance(store))
     worker.on_free = signals.wake
     with signals.listen():
         is_whole = False

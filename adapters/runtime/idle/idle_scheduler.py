@@ -15,7 +15,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from ....domain.errors import InvalidSettingError
 from ....domain.idle_rules import IdleRules
-from ..maintenance.maintenance import make_maintenance
+from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
 from .idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from .notices import NoticeKind, NoticeListener
@@ -40,7 +40,7 @@ class IdleScheduler:
         listeners: Sequence[NoticeListener] = (),
     ) -> None:
         self.worker = IdleWorker(
-            store, rules, name=name, listeners=listeners, maintenance=make_maintenance(store)
+            store, rules, name=name, listeners=listeners, maintenance=Maintenance(store)
         )
         self.worker.on_free = self.look_now
         self._is_asked = False
@@ -61,9 +61,7 @@ class IdleScheduler:
 
     @property
     def is_running(self) -> bool:
-        # APScheduler does not notice that its event loop was closed.
-        loop = getattr(self._scheduler, "_eventloop", None)
-        return bool(self._scheduler.running) and not (loop and loop.is_closed())
+        return bool(self._scheduler.running)
 
     def start(self) -> None:
         """Start looking; an asyncio scheduler is started in its running loop."""
@@ -83,8 +81,7 @@ class IdleScheduler:
         """Begin nothing more, cancel what runs and wait; return whether all has ended in time."""
         has_ended = self.worker.stop(timeout)
         if self.is_running:
-            # A closed event loop has stopped the scheduler already.
-            with suppress(RuntimeError):
+            with suppress(RuntimeError):  # its event loop may be closed
                 self._scheduler.shutdown(wait=False)
         return has_ended
 
@@ -122,12 +119,11 @@ def start_scheduler(
     background = store.context.background
     with store.context.starting:
         for other in [one for one in background if isinstance(one, IdleScheduler)]:
-            if other.is_running:
+            if not other.worker.is_stopping:
                 raise InvalidSettingError(
                     f"the scheduler of {store.name} is running already in this process:"
                     " stop it first, or use that one"
                 )
-            other.stop()  # its event loop may have been closed during a look
             background.remove(other)
         scheduler = IdleScheduler(store, rules, kind=kind, name=name, listeners=listeners)
         background.append(scheduler)

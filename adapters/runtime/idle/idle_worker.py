@@ -32,9 +32,9 @@ from .server_clock import ServerClock
 logger = logging.getLogger("cutbank.idle")
 
 MAX_LOOK_INTERVAL = timedelta(seconds=30)
-"""The longest that a newly resting session or an expired lease stays unnoticed."""
-FIRST_PAUSE = timedelta(seconds=1)
-"""The pause after the first failure of the database; it doubles with each further one."""
+"""The longest that a newly resting session or an expired lease stays unnoticed.
+
+Also the pause after a failure of the database."""
 MAX_WAIT_S = 1.0
 """The longest single wait for what runs."""
 
@@ -98,7 +98,8 @@ class IdleWorker:
         """The newest run of the maintenance."""
         self._upkeep_has_to_wait = False
         """Whether other work is due; running maintenance then stops at its next step."""
-        self._trouble = Backoff()
+        self._away_until: datetime | None = None
+        """When to try the database again; None if it worked when last used."""
         self._pool = ThreadPoolExecutor(self.rules.concurrency, thread_name_prefix="cutbank idle")
 
     @property
@@ -118,7 +119,9 @@ class IdleWorker:
         with self._looking:
             if self.is_stopping:
                 return self.clock() + MAX_LOOK_INTERVAL
-            if until := self._trouble.find_pause_end(self.clock()):
+            until, now = self._away_until, self.clock()
+            # If the end is further away than any pause, the clock was set back.
+            if until and now < until <= now + MAX_LOOK_INTERVAL:
                 return until
             try:
                 with translate_storage_errors(self.store.name):
@@ -185,7 +188,7 @@ class IdleWorker:
             free = self.rules.concurrency - len(self._running)
             if self.is_stopping or free <= 0:
                 return latest
-            if self._trouble.is_failing:
+            if self._away_until:
                 free = 1  # a single attempt shows whether it is over
             running = set(self._running)
             self._aside = {due: until for due, until in self._aside.items() if until > now}
@@ -231,13 +234,14 @@ class IdleWorker:
         return until
 
     def _handle_database_away(self, error: Exception) -> datetime:
-        is_new, until = self._trouble.note_failure(self.clock())
-        if is_new:
+        before, self._away_until = self._away_until, self.clock() + MAX_LOOK_INTERVAL
+        if before is None:
             self.notify(NoticeKind.DATABASE_AWAY, reason=str(error))
-        return until
+        return self._away_until
 
     def _handle_recovery(self) -> None:
-        if self._trouble.note_success():
+        before, self._away_until = self._away_until, None
+        if before is not None:
             self.notify(NoticeKind.DATABASE_BACK)
 
     def _begin_maintenance(self, now: datetime) -> datetime | None:
@@ -309,34 +313,3 @@ class IdleWorker:
             with self._changing:
                 del self._running[due.id]
             self.on_free()
-
-
-class Backoff:
-    """The pause after repeated failures; it doubles with each, up to MAX_LOOK_INTERVAL."""
-
-    def __init__(self) -> None:
-        self._pause = timedelta()
-        self._until: datetime | None = None
-
-    @property
-    def is_failing(self) -> bool:
-        return bool(self._pause)
-
-    def note_failure(self, now: datetime) -> tuple[bool, datetime]:
-        """Note a failure; return whether it is the first, and until when to wait."""
-        is_new = not self._pause
-        self._pause = min(max(2 * self._pause, FIRST_PAUSE), MAX_LOOK_INTERVAL)
-        self._until = now + self._pause
-        return is_new, self._until
-
-    def find_pause_end(self, now: datetime) -> datetime | None:
-        """Return until when to wait; None if it may be tried again."""
-        # If the end is further away than any pause, the clock was set back.
-        if self._until is None or not now < self._until <= now + MAX_LOOK_INTERVAL:
-            return None
-        return self._until
-
-    def note_success(self) -> bool:
-        """Note a success; return whether there was a failure before."""
-        was, self._pause, self._until = bool(self._pause), timedelta(), None
-        return was

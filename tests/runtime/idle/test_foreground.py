@@ -24,7 +24,7 @@ from resting import WORDS, recorded, talk
 import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.idle import foreground
+from cutbank.adapters.runtime.idle import foreground, idle_worker
 from cutbank.adapters.runtime.idle.health import STUCK_AFTER_S, Health
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus
 from cutbank.adapters.runtime.idle.notices import NoticeKind
@@ -98,7 +98,7 @@ def test_a_signal_cancels_what_runs_and_gives_its_lease_up(waiting: str, held: H
         assert len(status(waiting).running) == 1
         stopped(worker, signal.SIGINT)
 
-    assert (status(waiting).running, status(waiting).failing) == ((), 0)
+    assert (status(waiting).running, status(waiting).failing) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_the_health_file_says_what_the_worker_does_and_what_trouble_there_is(
     with cutbank.open(waiting) as store:
         catch_up = store.read_models.catch_up
 
-        def beat_and_read(health: Health, state: dict[str, Any]) -> bool:
+        def beat_and_read(health: Health, progress: object, state: dict[str, Any]) -> bool:
             assert monotonic() < deadline, read[-1]
-            assert beat(health, state)
+            assert beat(health, progress, state)
             read.append(json.loads(file.read_text()))
             if read[-1]["trouble"] == "the disk is full":
                 monkeypatch.setattr(store.read_models, "catch_up", catch_up)
@@ -144,6 +144,7 @@ def test_the_health_file_says_what_the_worker_does_and_what_trouble_there_is(
             raise StorageError("the disk is full")
 
         monkeypatch.setattr(Health, "beat", beat_and_read)
+        monkeypatch.setattr(idle_worker, "MAX_LOOK_INTERVAL", timedelta(seconds=1))
         monkeypatch.setattr(store.read_models, "catch_up", fails)
         ended = foreground.run_until_stopped(store, health=file)
 
@@ -155,17 +156,16 @@ def test_the_health_file_says_what_the_worker_does_and_what_trouble_there_is(
 
 
 def test_a_worker_that_makes_no_progress_lets_its_health_file_grow_old(tmp_path: Path) -> None:
-    now, progress = [0.0], [1]
-    health = Health(tmp_path / "h", {}, lambda: progress[0], lambda: now[0])
+    now = [0.0]
+    health = Health(tmp_path / "h", "a database", lambda: now[0])
 
-    assert health.beat({})
+    assert health.beat(1, {})
     now[0] += STUCK_AFTER_S
-    assert health.beat({})
+    assert health.beat(1, {})
     now[0] += 1
-    assert not health.beat({"late": True})
+    assert not health.beat(1, {"late": True})
     assert "late" not in json.loads((tmp_path / "h").read_text())
-    progress[0] += 1
-    assert health.beat({"late": True})
+    assert health.beat(2, {"late": True})
 
 
 @pytest.mark.slow
