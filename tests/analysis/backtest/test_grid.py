@@ -13,7 +13,6 @@ from cutbank.adapters.analysis.backtest.backtest_text import (
     select_differences,
 )
 from cutbank.adapters.analysis.backtest.grid import FIXED_DECIDERS, Grid
-from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.backtest.comparison import Metric
 from cutbank.domain.errors import InvalidSettingError
 
@@ -52,14 +51,6 @@ def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named
     assert settings["none"] == settings["preserve-zone"] == [{}]
     assert settings["pi"] == [{"keep_tokens": 4000}]
     assert settings["reserve-headroom"] == [{"keep_tokens": 8000}, {"keep_tokens": 16000}]
-
-
-def test_a_setup_makes_the_policy_that_it_names() -> None:
-    (made,) = Grid(["klaude-code@as_shipped"], settings={"keep_tokens": ["900"]}).make_setups()
-
-    policy = get_policy(made.policy, **made.settings)
-
-    assert policy == get_policy("klaude-code@as_shipped", keep_tokens=900)
 
 
 @pytest.mark.parametrize(
