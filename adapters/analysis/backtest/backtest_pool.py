@@ -1,5 +1,6 @@
 """Measures sessions in several processes; a cell that ends one or hangs costs one row."""
 
+import pickle
 import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -128,9 +129,10 @@ class BacktestPool:
             return
         order = self.choose_items(task, result)
         items = list(order.items)
+        terms = pickle.dumps(order.terms)  # once: a session may have many items
         for place, (number, facts) in enumerate(items, start=1):
             next_step = _Step(pool, task, number, is_last=place == len(items))
-            self._schedule(next_step, measure_item, task.items[number], facts, order.terms)
+            self._schedule(next_step, measure_item, task.items[number], facts, terms)
         if not items:
             self._begin_task(pool)
 

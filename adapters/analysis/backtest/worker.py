@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import pickle
 from multiprocessing import parent_process
 from threading import Thread
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from ....domain.errors import CutbankError, PolicyFailedError
 from ....domain.models import ModelFacts
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...storage.event_log.storage_errors import translate_storage_errors
-from .cells import BenchTerms, CellBench, ItemResult, TaskItem
+from .cells import CellBench, ItemResult, TaskItem
 from .session_log import MeasuredSession, SessionRead, describe_log
 
 COLLECT_AFTER_BLOCKS = 100_000
@@ -55,13 +56,13 @@ class _Worker:
         gc.freeze()  # a session holds many objects, which the collector would walk in vain
         return self.log
 
-    def open_bench(self, location: SessionLocation, terms: BenchTerms) -> CellBench:
+    def open_bench(self, location: SessionLocation, terms: bytes) -> CellBench:
         """Return the bench of a session, which is read again if another process had it."""
         log = self.log if self.location == location else None
         if log is None:
             log = self.read(location)
         if self.bench is None:
-            self.bench = CellBench(log, terms)
+            self.bench = CellBench(log, pickle.loads(terms))  # noqa: S301 - by our pool
         return self.bench
 
 
@@ -87,9 +88,9 @@ def read_session(location: SessionLocation) -> SessionRead | MeasurementFailure:
 
 
 def measure_item(
-    location: SessionLocation, item: TaskItem, facts: ModelFacts | None, terms: BenchTerms
+    location: SessionLocation, item: TaskItem, facts: ModelFacts | None, terms: bytes
 ) -> ItemResult | MeasurementFailure:
-    """Measure one setup, or the controls at one limit."""
+    """Measure one setup, or the controls at one limit; `terms` are pickled BenchTerms."""
     try:
         return _worker.open_bench(location, terms).measure(item, facts)
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on

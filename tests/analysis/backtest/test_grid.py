@@ -13,7 +13,6 @@ from cutbank.adapters.analysis.backtest.backtest_text import (
     select_differences,
 )
 from cutbank.adapters.analysis.backtest.grid import FIXED_DECIDERS, Grid
-from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.backtest.comparison import Metric
 from cutbank.domain.errors import InvalidSettingError
 
@@ -54,14 +53,6 @@ def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named
     assert settings["reserve-headroom"] == [{"keep_tokens": 8000}, {"keep_tokens": 16000}]
 
 
-def test_a_setup_makes_the_policy_that_it_names() -> None:
-    (made,) = Grid(["klaude-code@as_shipped"], settings={"keep_tokens": ["900"]}).make_setups()
-
-    policy = get_policy(made.policy, **made.settings)
-
-    assert policy == get_policy("klaude-code@as_shipped", keep_tokens=900)
-
-
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
@@ -73,10 +64,10 @@ def test_a_setup_makes_the_policy_that_it_names() -> None:
         ({"limits": [0]}, "a limit is 1 token or more, not 0"),
         ({"limits": [-4]}, "not -4"),
         ({"budgets": [0]}, "a budget is 1 token or more"),
-        ({"summarizer": "poet"}, "there is no summarizer 'poet'"),
+        ({"summarizer": "poet"}, "no summarizer 'poet'"),
         ({"settings": {"silt": [1]}}, "no policy of this backtest has a setting 'silt'"),
         ({"settings": {"pi.silt": [1]}}, "no policy of this backtest has a setting 'pi.silt'"),
-        ({"settings": {"qbit.keep": [1]}}, "qbit is not in this backtest"),
+        ({"settings": {"qbit.keep": [1]}}, "has a setting 'qbit.keep'"),
         ({"settings": {"keep_tokens": []}}, "has no value to try"),
         ({"settings": {"keep_tokens": [1_000, "silt"]}}, "keep_tokens cannot be 'silt'"),
     ],

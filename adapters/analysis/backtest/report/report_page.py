@@ -17,7 +17,7 @@ from .....domain.backtest.totals import (
     compute_totals,
     list_limits,
 )
-from .....domain.fidelity.scores import divide
+from .....domain.fidelity.scores import Scores, divide
 from .....domain.pricing import format_dollars
 from ...pages.templates import render_page
 from ..backtest_text import (
@@ -26,7 +26,6 @@ from ..backtest_text import (
     describe_calibration,
     format_cell_session,
     format_difference,
-    format_part,
     has_texts,
     make_recall_command,
     select_differences,
@@ -177,23 +176,22 @@ def _sum(name: str, *, needs_texts: bool = False) -> Callable[[SetupTotal], Valu
     )
 
 
-def _part(path: str) -> Callable[[Any], Value]:
-    """Return what formats the ratio at a path of attributes."""
-    value = attrgetter(path)
-    return lambda one: format_part(value(one))
+def _share(part: str, whole: str) -> Callable[[Any], Value]:
+    """Return what computes the ratio of two counts of some scores."""
+    counts = attrgetter(part, whole)
+    return lambda scores: divide(*counts(scores))
 
 
-def _share(scores: str, part: str, whole: str) -> Callable[[Any], Value]:
-    """Return what formats the ratio of two counts of some scores."""
-    counts = attrgetter(f"{scores}.{part}", f"{scores}.{whole}")
-    return lambda one: format_part(divide(*counts(one)))
+def _of(path: str, columns: _Columns[Any]) -> _Columns[Any]:
+    """Return the columns of what is at a path of attributes."""
+    get = attrgetter(path)
+
+    def read(value: Callable[[Any], Value]) -> Callable[[Any], Value]:
+        return lambda one: value(get(one))
+
+    return {name: read(value) for name, value in columns.items()}
 
 
-def _score_columns(scores: str) -> _Columns[Any]:
-    return {FIGURE_LABELS[name]: _part(f"{scores}.{field}") for name, field in _SCORES.items()}
-
-
-_SCORES = {"C": "context", "P": "prose", "F3": "f3"}
 _COSTS: _Columns[SetupTotal] = {
     "policy": attrgetter("setup.label"),
     "sessions": lambda one: f"{len(one.cells)}/{one.sessions}",
@@ -206,25 +204,31 @@ _COSTS: _Columns[SetupTotal] = {
     "tokens written again": attrgetter("bill.rewritten_tokens"),
     "prompts refused": _sum("refused"),
 }
+_SCORES: _Columns[Scores] = {
+    FIGURE_LABELS["C"]: attrgetter("context"),
+    FIGURE_LABELS["P"]: attrgetter("prose"),
+    FIGURE_LABELS["F3"]: attrgetter("f3"),
+    FIGURE_LABELS["hard R"]: _share("hard_hits", "hard_stakes"),
+}
+_FILES_AND_FACTS: _Columns[Scores] = {
+    "modified files named": _share("modified_named", "modified"),
+    "read files named": _share("read_named", "read"),
+    "constraints kept": _share("constraints_kept", "constraints"),
+    "re-reads named": _share("rereads_named", "rereads"),
+    "facts invented": attrgetter("novel"),
+    "facts that were needed": attrgetter("precision"),
+}
 _FIDELITY: _Columns[SetupTotal] = {
     "policy": attrgetter("setup.label"),
-    FIGURE_LABELS["R"]: _part("canonical.recall"),
-    **_score_columns("canonical"),
-    FIGURE_LABELS["hard R"]: _share("canonical", "hard_hits", "hard_stakes"),
-    "modified files named": _share("canonical", "modified_named", "modified"),
-    "read files named": _share("canonical", "read_named", "read"),
-    "constraints kept": _share("canonical", "constraints_kept", "constraints"),
-    "re-reads named": _share("canonical", "rereads_named", "rereads"),
-    "facts invented": attrgetter("canonical.novel"),
-    "facts that were needed": _part("canonical.precision"),
+    FIGURE_LABELS["R"]: attrgetter("canonical.recall"),
+    **_of("canonical", {**_SCORES, **_FILES_AND_FACTS}),
 }
 _CONTROLS: _Columns[ControlTotal] = {
     "control": attrgetter("name"),
     "limit": attrgetter("limit"),
     "budget": attrgetter("budget"),
-    FIGURE_LABELS["R"]: _part("recall"),
-    **_score_columns("scores"),
-    FIGURE_LABELS["hard R"]: _share("scores", "hard_hits", "hard_stakes"),
+    FIGURE_LABELS["R"]: attrgetter("recall"),
+    **_of("scores", _SCORES),
 }
 _DIFFERENCES: _Columns[SetupDifference] = {
     "policy": attrgetter("setup.label"),
@@ -246,8 +250,6 @@ _TROUBLE: _Columns[SetupTotal] = {
     "policy": attrgetter("setup.label"),
     "limit": attrgetter("setup.limit"),
     "calls": _sum("calls"),
-    "compactions": _sum("compactions"),
-    "prompts refused": _sum("refused"),
     "came to nothing": _sum("futile"),
     "plans that part calls from results": _sum("broken", needs_texts=True),
     "calls and results parted": _sum("orphaned", needs_texts=True),
