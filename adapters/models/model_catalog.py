@@ -8,10 +8,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ...domain.context_limit import LARGER_WINDOW_TOKENS, is_larger_variant
-from ...domain.models import ModelFacts, ModelOverride, Prices, find_beta_context, find_model_limits
+from ...domain.models import (
+    CallCost,
+    ModelFacts,
+    ModelOverride,
+    Prices,
+    find_beta_context,
+    find_model_limits,
+)
 from ...domain.session_events import Usage
 from .model_names import ModelName, parse_model_name
 
@@ -54,6 +62,24 @@ def compute_call_cost(
     """Return the cost of a call in US dollars; None if it is unknown."""
     facts = look_up_facts(model, overrides, at=at)
     return facts.compute_cost(usage) if facts else None
+
+
+class PriceLookup:
+    """Prices calls, looking each model up once for each half hour, in which prices are the same."""
+
+    def __init__(self, overrides: Mapping[str, ModelOverride] = _NO_OVERRIDES) -> None:
+        self._look_up = lru_cache(maxsize=1_000)(
+            lambda model, at: look_up_facts(model, overrides, at=at)
+        )
+
+    def price_call(self, model: str | None, usage: Usage | None, at: datetime) -> CallCost | None:
+        """Return the parts of a call's cost; None if its price or its tokens are unknown."""
+        if model is None or usage is None:
+            return None
+        facts = self._look_up(
+            model, at.replace(minute=at.minute // 30 * 30, second=0, microsecond=0)
+        )
+        return facts.compute_cost_parts(usage) if facts else None
 
 
 def _look_up(model: str, at: datetime) -> ModelFacts | None:

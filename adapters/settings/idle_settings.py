@@ -105,9 +105,6 @@ class MaintenanceSettings(Section):
         unit="seconds",
         least=0,
     )
-    patience: float = section_setting(
-        24.0, "how long a chore waits for that; then it is done", unit="hours", least=0
-    )
     cold_after: float | None = section_setting(
         7.0, "when content is recompressed; none is never", unit="days", least=0
     )

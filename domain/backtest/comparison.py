@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import shake_256
 from math import inf, sqrt
 from operator import itemgetter
-from statistics import NormalDist, fmean
+from statistics import NormalDist
 from struct import unpack
 
 from ..fidelity.scores import Scores, divide
@@ -20,11 +20,11 @@ SEED = b"resamples"
 _CONFIDENCE = 0.95
 
 Interval = tuple[float, float]
+_Figure = Callable[[Sequence[float]], float | None]
+"""Returns a figure of sums over sessions; None if it is undefined."""
 
 
-def bootstrap_interval(
-    columns: Sequence[Sequence[float]], figure: Callable[[Sequence[float]], float | None]
-) -> Interval | None:
+def bootstrap_interval(columns: Sequence[Sequence[float]], figure: _Figure) -> Interval | None:
     """Return the 95 percent interval of `figure`: resampled percentiles, widened for few sessions.
 
     Each column holds one number per session, in the same order. `figure` gets the columns' sums
@@ -93,8 +93,6 @@ def _draw_resamples(sessions: int) -> tuple[Callable[[Sequence[float]], tuple[fl
 MIN_SESSIONS = 6
 """The fewest sessions for a verdict: even five that agree are no evidence at 95 percent, two-sided.
 """
-_MIN_STAKES = 5
-"""The fewest stakes of a session whose own ratio counts in a mean over sessions."""
 
 
 class ComparisonVerdict(StrEnum):
@@ -120,7 +118,7 @@ class Metric(StrEnum):
     @property
     def is_amount(self) -> bool:
         """Whether it is an amount, where less is better; the others are ratios."""
-        return self in _AMOUNT_METRICS
+        return self in _AMOUNTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +134,6 @@ class SetupDifference:
     """From sums over all sessions: an amount's relative change, a ratio's difference in points."""
     interval: Interval | None
     """The interval of `overall`, at 95 percent."""
-    session_mean: float | None
-    """The mean of the sessions' own differences, equally weighted."""
-    session_mean_interval: Interval | None
-    session_mean_count: int
-    """For a ratio, the sessions with at least five stakes."""
 
     @property
     def verdict(self) -> ComparisonVerdict:
@@ -171,71 +164,30 @@ def compare_cells(
 ) -> SetupDifference:
     """Return how the first cells differ from the second, ignoring sessions that only one has.
 
-    Each argument holds the cells of one setup, and at least one cell.
+    Each argument holds the cells of one setup, and at least one cell. Sessions do not count whose
+    amount is not known under both setups, or that have nothing at stake.
     """
     pairs = _pair_cells(cells, against)
-    compared = _compare_amounts if metric.is_amount else _compare_ratios
-    overall, interval, sessions, each = compared(metric, pairs)
+    rows: list[tuple[float, ...]]
+    figure: _Figure
+    if metric.is_amount:
+        amount = _AMOUNTS[metric]
+        found = [(amount(cell), amount(its)) for cell, its in pairs]
+        rows = [(one, other) for one, other in found if one is not None and other is not None]
+        figure = _compute_relative_change
+    else:
+        names, ratio = RATIOS[metric]
+        both = [(*_get_counts(cell, names), *_get_counts(its, names)) for cell, its in pairs]
+        rows, figure = [row for row in both if any(row)], partial(_subtract_ratios, ratio)
+    overall = _compute_figure(rows, figure)
     return SetupDifference(
         metric=metric,
         setup=cells[0].setup,
         against=against[0].setup,
-        sessions=sessions,
-        overall=overall,
-        interval=interval,
-        session_mean=fmean(each) if each else None,
-        session_mean_interval=bootstrap_interval([each], lambda sums: sums[0] / len(each)),
-        session_mean_count=len(each),
+        sessions=len(rows),
+        overall=None if overall is None or overall.value == inf else overall.value,
+        interval=None if overall is None or overall.value == inf else overall.interval,
     )
-
-
-_Comparison = tuple[float | None, Interval | None, int, list[float]]
-
-
-def _compare_amounts(metric: Metric, pairs: Sequence[tuple[Cell, Cell]]) -> _Comparison:
-    """Return the relative change, overall and of each session."""
-    known = [
-        (one, other)
-        for cell, its in pairs
-        if (one := _AMOUNT_METRICS[metric](cell)) is not None
-        and (other := _AMOUNT_METRICS[metric](its)) is not None
-    ]
-    ours, theirs = [one for one, _ in known], [other for _, other in known]
-    changed = _relative_change([sum(ours), sum(theirs)])
-    each = [(one - other) / other for one, other in known if other]
-    if not known or changed == inf:
-        return None, None, len(known), each
-    return changed, bootstrap_interval([ours, theirs], _relative_change), len(known), each
-
-
-def _relative_change(sums: Sequence[float]) -> float:
-    """Return the relative change; infinite from zero, which a resample may be too."""
-    ours, theirs = sums
-    if theirs:
-        return (ours - theirs) / theirs
-    return inf if ours else 0.0
-
-
-def _compare_ratios(metric: Metric, pairs: Sequence[tuple[Cell, Cell]]) -> _Comparison:
-    """Return the difference in points, ignoring sessions without anything at stake."""
-    counts, figure = RATIO_METRICS[metric]
-    pairs = [pair for pair in pairs if any(counts(pair[0]) + counts(pair[1]))]
-    rows = [(*counts(cell), *counts(its)) for cell, its in pairs]
-    width = len(rows[0]) // 2 if rows else 0
-
-    def apart(sums: Sequence[float]) -> float | None:
-        ours, theirs = figure(sums[:width]), figure(sums[width:])
-        return None if ours is None or theirs is None else ours - theirs
-
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    each = [
-        points
-        for (cell, its), row in zip(pairs, rows, strict=True)
-        if min(cell.canonical.stakes, its.canonical.stakes) >= _MIN_STAKES
-        and (points := apart(row)) is not None
-    ]
-    overall = apart([sum(column) for column in columns]) if columns else None
-    return overall, bootstrap_interval(columns, apart), len(pairs), each
 
 
 def _pair_cells(cells: Sequence[Cell], against: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
@@ -248,8 +200,63 @@ def _pair_cells(cells: Sequence[Cell], against: Sequence[Cell]) -> list[tuple[Ce
     ]
 
 
-_Formula = Callable[[Sequence[float]], float | None]
-_CellCounts = Callable[[Cell], tuple[int, ...]]
+# Figures
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalEstimate:
+    """A figure of the sums over all sessions."""
+
+    value: float
+    interval: Interval | None
+    """At 95 percent; None for a single session."""
+
+
+def estimate_metric(total: SetupTotal, metric: Metric) -> IntervalEstimate | None:
+    """Return a ratio of one setup; None if nothing was at stake. Does not accept amounts."""
+    names, figure = RATIOS[metric]
+    rows = [_get_counts(cell, names) for cell in total.cells]
+    return _compute_figure([row for row in rows if any(row)], figure)
+
+
+def estimate_usd_per_call(total: SetupTotal) -> IntervalEstimate | None:
+    """Return the cost per call over the sessions with known prices."""
+    rows = [(cell.bill.usd or 0.0, cell.calls) for cell in total.priced_cells]
+    return _compute_figure(rows, _divide)
+
+
+def estimate_tokens_per_call(total: SetupTotal) -> IntervalEstimate | None:
+    rows = [(cell.bill.prompt_tokens, cell.calls) for cell in total.cells]
+    return _compute_figure(rows, _divide)
+
+
+def _compute_figure(rows: Sequence[Sequence[float]], figure: _Figure) -> IntervalEstimate | None:
+    """Return the figure of the sums of the rows, one a session; None if it is undefined."""
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    value = figure([sum(column) for column in columns]) if columns else None
+    return None if value is None else IntervalEstimate(value, bootstrap_interval(columns, figure))
+
+
+def _get_counts(cell: Cell, names: Sequence[str]) -> tuple[int, ...]:
+    return tuple(getattr(cell.canonical, name) for name in names)
+
+
+def _compute_relative_change(sums: Sequence[float]) -> float:
+    """Return the relative change; infinite from zero, which a resample may be too."""
+    ours, theirs = sums
+    if theirs:
+        return (ours - theirs) / theirs
+    return inf if ours else 0.0
+
+
+def _subtract_ratios(ratio: _Figure, sums: Sequence[float]) -> float | None:
+    width = len(sums) // 2
+    ours, theirs = ratio(sums[:width]), ratio(sums[width:])
+    return None if ours is None or theirs is None else ours - theirs
+
+
+def _divide(counts: Sequence[float]) -> float | None:
+    return divide(*counts)
 
 
 def _compute_f3(counts: Sequence[float]) -> float | None:
@@ -260,59 +267,17 @@ def _compute_f3(counts: Sequence[float]) -> float | None:
     return scores.f3
 
 
-def _share(counts: Sequence[float]) -> float | None:
-    return divide(*counts)
-
-
-def _count_fields(*names: str) -> _CellCounts:
-    return lambda cell: tuple(getattr(cell.canonical, name) for name in names)
-
-
-_AMOUNT_METRICS: dict[Metric, Callable[[Cell], float | None]] = {
+_AMOUNTS: dict[Metric, Callable[[Cell], float | None]] = {
     Metric.COST: lambda cell: cell.bill.usd,
     Metric.TOKENS: lambda cell: cell.bill.prompt_tokens,
     Metric.WRITTEN: lambda cell: cell.bill.rewritten_tokens,
     Metric.REFUSED: lambda cell: cell.refused,
 }
-RATIO_METRICS: dict[Metric, tuple[_CellCounts, _Formula]] = {
-    Metric.RECALL: (_count_fields("hits", "stakes"), _share),
-    Metric.CONTEXT: (_count_fields("context_hits", "stakes"), _share),
-    Metric.PROSE: (_count_fields("pair_hits", "pairs"), _share),
-    Metric.F3: (_count_fields("stakes", "hits", "context_hits", "pairs", "pair_hits"), _compute_f3),
-    Metric.HARD: (_count_fields("hard_hits", "hard_stakes"), _share),
+RATIOS: dict[Metric, tuple[Sequence[str], _Figure]] = {
+    Metric.RECALL: (("hits", "stakes"), _divide),
+    Metric.CONTEXT: (("context_hits", "stakes"), _divide),
+    Metric.PROSE: (("pair_hits", "pairs"), _divide),
+    Metric.F3: (("stakes", "hits", "context_hits", "pairs", "pair_hits"), _compute_f3),
+    Metric.HARD: (("hard_hits", "hard_stakes"), _divide),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalEstimate:
-    """A ratio of the sums over all sessions."""
-
-    value: float
-    interval: Interval | None
-    """At 95 percent; None for a single session."""
-
-
-def estimate_metric(total: SetupTotal, metric: Metric) -> IntervalEstimate | None:
-    """Return a ratio of one setup; None if nothing was at stake. Does not accept amounts."""
-    counts, figure = RATIO_METRICS[metric]
-    rows = [counts(cell) for cell in total.cells]
-    return _estimate([row for row in rows if any(row)], figure)
-
-
-def estimate_usd_per_call(total: SetupTotal) -> IntervalEstimate | None:
-    """Return the cost per call over the sessions with known prices."""
-    rows = [(cell.bill.usd or 0.0, cell.calls) for cell in total.priced_cells]
-    return _estimate(rows, _share)
-
-
-def estimate_tokens_per_call(total: SetupTotal) -> IntervalEstimate | None:
-    rows = [(cell.bill.prompt_tokens, cell.calls) for cell in total.cells]
-    return _estimate(rows, _share)
-
-
-def _estimate(
-    rows: Sequence[Sequence[float]], figure: Callable[[Sequence[float]], float | None]
-) -> IntervalEstimate | None:
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    value = figure([sum(column) for column in columns]) if columns else None
-    return None if value is None else IntervalEstimate(value, bootstrap_interval(columns, figure))
+"""The counts of a cell's scores, and the figure of their sums."""

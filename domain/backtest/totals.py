@@ -30,10 +30,6 @@ class SetupTotal:
     def canonical(self) -> Scores:
         return add_scores(cell.canonical for cell in self.cells)
 
-    @cached_property
-    def own(self) -> Scores:
-        return add_scores(cell.own for cell in self.cells)
-
     def sum_field(self, name: str) -> int:
         """Return the sum of a count that every cell has: `calls`, `compactions`, `refused`, ..."""
         return sum(getattr(cell, name) for cell in self.cells)
@@ -55,11 +51,6 @@ class SetupTotal:
         """The cost of the sessions with known prices; None if there are none."""
         priced = self.priced_cells
         return sum(cell.bill.usd or 0.0 for cell in priced) if priced else None
-
-    @property
-    def own_bound(self) -> float | None:
-        """The highest R that texts of its summaries' sizes could reach, on its own boundaries."""
-        return divide(sum(cell.own_bound for cell in self.cells), self.own.stakes)
 
     @property
     def seconds(self) -> float:

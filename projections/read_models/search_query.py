@@ -103,33 +103,22 @@ class Snippet:
 
 def make_snippet(text: str, query: SearchQuery) -> Snippet:
     """Return the text around the first match; without a match, its beginning."""
+    plain = _strip_accents(text)  # as the index ignores them
     pattern = re.compile("|".join(map(_make_pattern, query.required_terms)), re.IGNORECASE)
-    found = pattern.search(text)
+    found = pattern.search(plain)
     if found is None:
-        # The index ignores accents.
-        plain = "".join(map(_strip_accent, text))
-        pattern = re.compile(
-            "|".join(_make_pattern(term, plainly=True) for term in query.required_terms),
-            re.IGNORECASE,
-        )
-        found = pattern.search(plain)
-        if found is None:
-            return _make_first_line(text[: 4 * SNIPPET_CHARS])
-        return _cut_around(text, plain, found.start(), pattern)
-    return _cut_around(text, text, found.start(), pattern)
-
-
-def _cut_around(text: str, plain: str, at: int, pattern: re.Pattern[str]) -> Snippet:
-    start = max(0, at - _CHARS_AHEAD)
+        line = " ".join(text[: 4 * SNIPPET_CHARS].split())
+        return Snippet(line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1] + "…")
+    start = max(0, found.start() - _CHARS_AHEAD)
     end = start + 2 * SNIPPET_CHARS
-    line, origins = _collapse_blanks(text[start:end], plain[start:end])
-    cut = len(line) > SNIPPET_CHARS or end < len(text)
-    line, plainly = line[:SNIPPET_CHARS], origins[:SNIPPET_CHARS]
-    head, tail = "…" if start else "", "…" if cut else ""
+    line, plain_line = _collapse_blanks(text[start:end], plain[start:end])
+    head = "…" if start else ""
+    tail = "…" if len(line) > SNIPPET_CHARS or end < len(text) else ""
     marks = tuple(
-        (found.start() + len(head), found.end() + len(head)) for found in pattern.finditer(plainly)
+        (match.start() + len(head), match.end() + len(head))
+        for match in pattern.finditer(plain_line[:SNIPPET_CHARS])
     )
-    return Snippet(head + line + tail, marks)
+    return Snippet(head + line[:SNIPPET_CHARS] + tail, marks)
 
 
 def _collapse_blanks(text: str, plain: str) -> tuple[str, str]:
@@ -143,18 +132,17 @@ def _collapse_blanks(text: str, plain: str) -> tuple[str, str]:
     return line, "".join(" " if text[at].isspace() else plain[at] for at in kept)
 
 
-def _make_first_line(text: str) -> Snippet:
-    line = " ".join(text.split())
-    return Snippet(line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1] + "…")
-
-
-def _make_pattern(term: SearchTerm, *, plainly: bool = False) -> str:
+def _make_pattern(term: SearchTerm) -> str:
     """Return a pattern of a term's adjacent words, whole and with any separators."""
-    words = _WORDS.findall("".join(map(_strip_accent, term.text)) if plainly else term.text)
-    side_by_side = r"[\W_]+".join(map(re.escape, words))
+    side_by_side = r"[\W_]+".join(map(re.escape, _WORDS.findall(_strip_accents(term.text))))
     return rf"(?<![^\W_]){side_by_side}" + ("" if term.is_prefix else r"(?![^\W_])")
 
 
-def _strip_accent(character: str) -> str:
-    """Return a letter without its accent, always one character."""
-    return unicodedata.normalize("NFD", character)[0] if character > "\x7f" else character
+def _strip_accents(text: str) -> str:
+    """Return the text without accents, character by character."""
+    if text.isascii():
+        return text
+    return "".join(
+        unicodedata.normalize("NFD", character)[0] if character > "\x7f" else character
+        for character in text
+    )

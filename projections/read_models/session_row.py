@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, fields
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Self
 
-from ...domain.blocks import UNSENT_KINDS
+from ...domain.blocks import UNSENT_KINDS, Kind
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ...domain.compaction_events import (
     BoundaryActivated,
@@ -30,6 +31,33 @@ from .timestamps import add_seconds, format_timestamp
 
 _PROMPT_CHARS = 200
 """How many characters of the first prompt are kept."""
+
+
+class IdleState(StrEnum):
+    """Whether a session is due for idle compaction, or why not, in order of precedence."""
+
+    CLOSED = "closed"
+    SUB_AGENT = "sub-agent"
+    """It works for another session, which waits for it."""
+    RUNNING = "running"
+    """A worker is compacting it."""
+    WAITING = "waiting"
+    """A tool call is open."""
+    ASLEEP = "asleep"
+    """The agent resumes by itself at a scheduled time."""
+    PREPARED = "prepared"
+    """A prepared boundary waits for the threshold."""
+    COMPACTED = "compacted"
+    """Nothing was added since its compaction."""
+    GIVEN_UP = "given-up"
+    """All attempts failed; a new block starts them again."""
+    SMALL = "small"
+    """It fills too little of its context."""
+    NO_GAIN = "no-gain"
+    """A compaction would not make it smaller."""
+    DUE = "due"
+    RESTING = "resting"
+    """It will be due if nothing is added until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +176,8 @@ class SessionRow:
         self.name = self.title or self.key
         return {name: getattr(self, name) for name in SESSION_COLUMNS}
 
-    def apply(self, event: Event, tokens: int) -> int:
-        """Advance by one of the session's own events, and return its view's growth in tokens."""
+    def apply(self, event: Event, tokens: int) -> None:
+        """Advance by one of the session's own events, whose block has that many tokens."""
         match event:
             case SessionTitled(title=title):
                 self.title = title
@@ -160,34 +188,35 @@ class SessionRow:
             case SystemPromptSet(text=text):
                 self.steady_from = event.originator_version
                 before, self.system_tokens = self.system_tokens, estimate_text(text)
-                self.grow(self.system_tokens - before)
+                self._grow(self.system_tokens - before)
             case ToolsSet(tools=tools):
                 self.steady_from = event.originator_version
                 before = self.tools_tokens
                 self.tools_tokens = estimate_text(str(tools)) if tools else 0
-                self.grow(self.tools_tokens - before)
+                self._grow(self.tools_tokens - before)
             case BlocksRetracted():
                 self.steady_from = event.originator_version
                 self.view_tokens = None
             case BlockAppended(block=block) if block.kind in UNSENT_KINDS:
                 pass
+            case BlockAppended(block=block) if block.kind is Kind.USER and not self.first_prompt:
+                self._record_prompt(block.text)
+                self._grow(tokens)
             case _:
-                return self.grow(tokens)
-        return 0
+                self._grow(tokens)
 
-    def record_prompt(self, text: str) -> None:
-        """Record a user's first prompt; text that an agent inserted begins with a tag."""
-        if self.first_prompt is None and not text.lstrip().startswith("<"):
+    def _record_prompt(self, text: str) -> None:
+        # Text that an agent inserted begins with a tag.
+        if not text.lstrip().startswith("<"):
             self.first_prompt = " ".join(text[: 4 * _PROMPT_CHARS].split())[:_PROMPT_CHARS] or None
 
     def reset_attempts(self) -> None:
         """Forget earlier decisions and failures, which did not include the new event."""
         self.settled, self.attempts, self.failed_at = 0, 0, None
 
-    def grow(self, tokens: int) -> int:
+    def _grow(self, tokens: int) -> None:
         if self.view_tokens is not None:
             self.view_tokens += tokens
-        return tokens
 
     def is_served(self, lineage: str) -> bool:
         """Check whether views follow the lineage: `main`, or until it begins the recorded one."""
@@ -260,6 +289,34 @@ class SessionRow:
             pause = settings.backoff_seconds * 2 ** (self.attempts - 1)
             moments.append(add_seconds(self.failed_at, pause))
         return max(moments)
+
+    def _count_attempts(self, now: str) -> int:
+        """Count failed attempts; a lease that has ended at `now` is one, as its worker died."""
+        return self.attempts + (self.leased_until is not None and self.leased_until <= now)
+
+    def find_idle_state(
+        self, now: str, settings: SessionRowSettings, *, is_prepared: bool, is_served: bool
+    ) -> IdleState:
+        """Return the state at `now`, by the rules with which `due_at` was computed.
+
+        The session may have a boundary that is prepared, and one that is served.
+        """
+        states = (
+            (self.closed, IdleState.CLOSED),
+            (self.parent_key is not None, IdleState.SUB_AGENT),
+            (self.leased_until is not None and self.leased_until > now, IdleState.RUNNING),
+            (self.open_calls > 0, IdleState.WAITING),
+            (self.wake_at is not None and self.wake_at > now, IdleState.ASLEEP),
+            (is_prepared, IdleState.PREPARED),
+            (self.settled and is_served, IdleState.COMPACTED),
+            (self.settled, IdleState.NO_GAIN),
+            (self._count_attempts(now) >= settings.attempts, IdleState.GIVEN_UP),
+            (self.utilisation < settings.least_share, IdleState.SMALL),
+            # It was examined in this state and skipped.
+            (self.due_at is None, IdleState.NO_GAIN),
+            (self.due_at is not None and self.due_at <= now, IdleState.DUE),
+        )
+        return next((state for holds, state in states if holds), IdleState.RESTING)
 
 
 SESSION_COLUMNS = tuple(field.name for field in fields(SessionRow))

@@ -1,7 +1,7 @@
 """Numbers the calls of a model: each answer is a call, and so is each record without an answer."""
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 MessageKey = tuple[int, str]
@@ -22,16 +22,6 @@ class CallRecord(Protocol):
 _CallRecordT = TypeVar("_CallRecordT", bound=CallRecord)
 
 
-class AnswerJoins(NamedTuple):
-    """Which of the answers so far the next blocks may belong to."""
-
-    messages: Mapping[MessageKey, int]
-    is_newest_named: bool
-    """Whether the newest answer has a message id."""
-    is_uninterrupted: bool
-    """Whether there was no other block since."""
-
-
 class ModelAnswers:
     """Groups the model's blocks into answers, by position, in the order of the log.
 
@@ -48,23 +38,6 @@ class ModelAnswers:
         self._count = 0
         self._is_newest_named = False
         self._goes_on = False
-
-    @classmethod
-    def resume(cls, found: Iterable[Sequence[int]], joins: AnswerJoins) -> "ModelAnswers":
-        """Return the answers as they were with these positions and joins."""
-        answers = cls()
-        for answer, positions in enumerate(found):
-            answers._positions.extend(positions)
-            answers._answers.extend([answer] * len(positions))
-            answers._count = answer + 1
-        answers._by_message = dict(joins.messages)
-        answers._is_newest_named, answers._goes_on = joins.is_newest_named, joins.is_uninterrupted
-        return answers
-
-    @property
-    def open_joins(self) -> AnswerJoins:
-        """Which answers the next blocks may belong to."""
-        return AnswerJoins(self._by_message, self._is_newest_named, self._goes_on)
 
     @property
     def positions(self) -> list[list[int]]:

@@ -129,6 +129,7 @@ class PolicyDecider:
         self.events += news
         boundary = next(event for event in news if isinstance(event, CompactBoundary))
         summary = next((event for event in news if isinstance(event, Summary)), None)
+        left = fold.find_leaving(boundary)
         fold.add_boundary(boundary, summary)
         bought = 0
         if draft.model is not None:
@@ -136,6 +137,7 @@ class PolicyDecider:
         return ReplayCompaction(
             boundary,
             summary,
+            left,
             unchanged=fold.serve(number, lineage.version),
             summary_input_tokens=bought,
             orphaned_calls=_find_orphaned_calls(found),

@@ -34,12 +34,8 @@ def calibrate_recording(
         return recording
     gauge = HistoryFold(sees=lambda _: False).apply_all(recording.log).reckoning.find_calibration()
     scaled = replace(recording, log=list(_scale_events(recording.log, gauge)))
-    overheads: list[int | None] = []
-    fold, decider = ReplayFold(scaled, lineage), RecordedDecider(decisions, lineage)
-    for call in scaled.calls:
-        fold.advance(call.last_seen_position)
-        decider.decide(fold, call)
-        overheads.append(_count_overhead(fold, call))
+    replayed = replay_recording(scaled, RecordedDecider(decisions, lineage))
+    overheads = [_count_overhead(fold, served.call) for served, fold in replayed]
     known = [tokens for tokens in overheads if tokens is not None]
     if not known:
         return recording
@@ -50,10 +46,10 @@ def calibrate_recording(
         cache_reports=tuple(map(_make_cache_report, scaled.calls)),
     )
     measured = replace(scaled, calibration=calibration)
-    sent = replay_recording(measured, RecordedDecider(decisions, lineage))
+    replayed = replay_recording(measured, RecordedDecider(decisions, lineage))
     cached = tuple(
         report and replace(report, unchanged=served.unchanged)
-        for report, served in zip(calibration.cache_reports, sent, strict=True)
+        for report, (served, _) in zip(calibration.cache_reports, replayed, strict=True)
     )
     return replace(measured, calibration=replace(calibration, cache_reports=cached))
 

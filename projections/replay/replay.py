@@ -1,11 +1,10 @@
 """Replays a recorded session: what each call of its model would have been sent, and why."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
-from ...domain.blocks import UNSENT_KINDS
 from ...domain.compaction_events import (
     BoundaryActivated,
     CompactBoundary,
@@ -17,7 +16,7 @@ from ...domain.compaction_events import (
 from ...domain.event import Event
 from ...domain.fidelity.rows import ViewSegment
 from ...domain.ranges import Ranges
-from ...domain.session_events import BlockAppended, BlocksRetracted, ModelCalled
+from ...domain.session_events import ModelCalled
 from ..history_view import HistoryView
 from .recording import RecordedCall, Recording
 from .replay_fold import ReplayFold
@@ -29,6 +28,8 @@ class ReplayCompaction:
 
     boundary: CompactBoundary
     summary: Summary | None
+    left: Ranges
+    """The blocks that were in the view before, and are not in it any more."""
     unchanged: int
     """Tokens at the beginning of the prompt that are unchanged."""
     summary_input_tokens: int = 0
@@ -56,23 +57,23 @@ ReplayDecision = ReplayCompaction | FutileCompaction
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCall:
-    """One call, as it would have been served."""
+    """One call of the recorded model, as it would have been served."""
 
     call: RecordedCall
     tokens: int
-    """Tokens of the whole prompt."""
+    """Tokens of the prompt; 0 if it was no model call, or failed before a model read it."""
     unchanged: int
     """Tokens at its beginning that the prompt before had too, so that a cache may hold them."""
-    compactions: tuple[ReplayCompaction, ...]
+    view_tokens: int
+    """Tokens of the prompt if a model had read it."""
+    compactions: tuple[ReplayCompaction, ...] = ()
     """The compactions right before it, in order."""
-    futile_compactions: tuple[FutileCompaction, ...]
-    boundary: CompactBoundary | None
+    futile: tuple[FutileCompaction, ...] = ()
+    boundary: CompactBoundary | None = None
     """The boundary at which the view begins."""
-    summary: Summary | None
-    is_refused: bool
+    summary: Summary | None = None
+    is_refused: bool = False
     """Whether the prompt is too large for the model after all compaction."""
-    make_view: Callable[[], HistoryView] = field(compare=False, repr=False)
-    """Returns what the model would have been sent; call it before the replay goes on."""
 
 
 class Decider(Protocol):
@@ -86,32 +87,40 @@ class Decider(Protocol):
         ...
 
 
+ReplayRun = Iterator[tuple[ReplayedCall, ReplayFold]]
+"""The calls of a replay, one after another, each with the fold that has its view."""
+
+
 def replay_recording(
     recording: Recording, decider: Decider, *, limit: int = 0, lineage: str = "replay"
-) -> Iterator[ReplayedCall]:
+) -> ReplayRun:
     """Yield each call in the order of the log, decided by `decider`; a limit of 0 is no limit.
 
-    A pure function of the log, without I/O or a clock. Raises PolicyFailedError if a policy raises
-    or returns something other than a plan.
+    The fold, which is always the same, has the view that the call is sent until the next one is
+    requested. A pure function of the log, without I/O or a clock. Raises PolicyFailedError if a
+    policy raises or returns something other than a plan.
     """
     fold = ReplayFold(recording, lineage)
+    calibration = recording.calibration
     for call in recording.calls:
         # A call that is recorded late saw less than the call before it, but gets the later view.
         fold.advance(call.last_seen_position)
         fold.measure_overhead(call)
         decided = decider.decide(fold, call)
         tokens = fold.tokens
-        yield ReplayedCall(
+        prompt = 0 if calibration and calibration.is_empty_call(call) else tokens
+        served = ReplayedCall(
             call=call,
-            tokens=tokens,
-            unchanged=min(fold.unchanged, tokens),
+            tokens=prompt,
+            unchanged=min(fold.unchanged, prompt),
+            view_tokens=tokens,
             compactions=tuple(one for one in decided if isinstance(one, ReplayCompaction)),
-            futile_compactions=tuple(one for one in decided if isinstance(one, FutileCompaction)),
+            futile=tuple(one for one in decided if isinstance(one, FutileCompaction)),
             boundary=fold.history.boundary,
             summary=fold.history.summary,
             is_refused=0 < limit < tokens,
-            make_view=fold.make_view,
         )
+        yield served, fold
         fold.record_sent()
 
 
@@ -166,11 +175,12 @@ class RecordedDecider:
             return []
         active = switch.boundary if isinstance(switch, BoundaryActivated) else switch.to or 0
         self._remember(fold, active)
+        boundary = self._boundaries[active] if active else None
+        left = fold.find_leaving(boundary) if boundary else Ranges()
         unchanged = fold.serve(active, switch.originator_version)
-        if not active:
+        if boundary is None:
             return []
-        boundary, summary = self._boundaries[active], self._summaries.get(active)
-        return [ReplayCompaction(boundary, summary, unchanged)]
+        return [ReplayCompaction(boundary, self._summaries.get(active), left, unchanged)]
 
     def _remember(self, fold: ReplayFold, number: int | None) -> None:
         """Add the boundary and all beneath it, because a rewind may return to any of them."""
@@ -198,26 +208,25 @@ def is_switch_known(switch: _Switch, reported: ModelCalled | None, lineage: str)
 # What a replay shows
 
 
-def collect_segments(served: Iterable[ReplayedCall]) -> tuple[ViewSegment, ...]:
-    """Return the views of a whole replay, one for each boundary; empty if there were no calls.
+def collect_segments(replayed: ReplayRun) -> tuple[list[ReplayedCall], tuple[ViewSegment, ...]]:
+    """Return the calls of a whole replay and its views, one for each boundary.
 
-    Reads calls one by one without keeping their views. If a rewind has undone a boundary, a new
-    segment begins that equals an earlier one.
+    If a rewind has undone a boundary, a new segment begins that equals an earlier one.
     """
+    calls: list[ReplayedCall] = []
     segments: list[ViewSegment] = []
-    before: CompactBoundary | None = None
-    for one in served:
-        if not segments or one.boundary is not before:
-            segments.append(_make_segment(one))
-        before = one.boundary
-    return tuple(segments)
+    for one, fold in replayed:
+        if not calls or one.boundary is not calls[-1].boundary:
+            segments.append(_make_segment(one, fold.make_view()))
+        calls.append(one)
+    return calls, tuple(segments)
 
 
-def _make_segment(served: ReplayedCall) -> ViewSegment:
+def _make_segment(served: ReplayedCall, view: HistoryView) -> ViewSegment:
     boundary, summary = served.boundary, served.summary
     if boundary is None:
         return ViewSegment(call=served.call.number, after=0, kept=Ranges())
-    decided = [entry for entry in served.make_view().entries if entry.position <= boundary.after]
+    decided = [entry for entry in view.entries if entry.position <= boundary.after]
     return ViewSegment(
         call=served.call.number,
         after=boundary.after,
@@ -227,29 +236,3 @@ def _make_segment(served: ReplayedCall) -> ViewSegment:
         tokens=summary.tokens if summary else 0,
         first_kept=boundary.first_kept,
     )
-
-
-class DepartedBlocks:
-    """Finds what a view contained before a boundary and not after it."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._blocks = Ranges.of(
-            one.position
-            for one in recording.log
-            if one.tokens
-            and not (isinstance(one.event, BlockAppended) and one.event.block.kind in UNSENT_KINDS)
-        )
-        self._retracted = [
-            (one.position, one.event.positions)
-            for one in recording.log
-            if isinstance(one.event, BlocksRetracted)
-        ]
-
-    def find_departed(self, before: CompactBoundary | None, boundary: CompactBoundary) -> Ranges:
-        """Return the blocks that leave with `boundary` from a view that began at `before`."""
-        stood = Ranges.span(before.after + 1 if before else 1, boundary.after)
-        left = (stood | before.kept if before else stood) - boundary.kept
-        for at, positions in self._retracted:
-            if at <= boundary.after:
-                left -= positions
-        return left & self._blocks

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
+from ...domain.blocks import UNSENT_KINDS
 from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
-from ...domain.item import Item, MessageRuns, get_place, order_for_view
+from ...domain.item import Item, MessageRuns
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
     BlockPinned,
@@ -48,26 +49,23 @@ class ViewItems:
     def update(
         self, history: HistoryFold, recalled: Callable[[], tuple[ViewEntry, ...]]
     ) -> tuple[Item, ...]:
-        if history is self._history and history.position == self._position:
-            return self._shown
-        if history.broken_off:
-            # Rare; later blocks may then complete earlier ones.
-            self.forget()
+        if history is not self._history:
             entries = tuple(history.entries.values())
-            items = make_items(
+            self._made = make_items(
                 entries,
                 recalled(),
                 sizes=lambda: (entry.tokens for entry in entries),
-                open_calls=frozenset(history.open_calls),
+                open_calls=frozenset(),
                 pinned=history.pinned,
                 broken_off=history.broken_off,
             )
-            return tuple(items)
-        if history is self._history:
-            self._made += self._iter_new_items(history)
+        elif history.position == self._position:
+            return self._shown
         else:
-            self._made = self._rebuild(history, recalled())
-        self._history, self._position = history, history.position
+            self._made += self._iter_new_items(history)
+        # Later blocks may complete earlier ones that were broken off; this is rare.
+        self._history = None if history.broken_off else history
+        self._position = history.position
         self._shown = self._mark_open_calls(history)
         return self._shown
 
@@ -81,19 +79,6 @@ class ViewItems:
                 item = make_item(entry)
                 yield replace(item, is_pinned=True) if position in history.pinned else item
 
-    def _rebuild(self, history: HistoryFold, recalled: tuple[ViewEntry, ...]) -> list[Item]:
-        known = {item.position: item for item in self._made}
-        pinned = frozenset(history.pinned)
-        made: list[Item] = []
-        for entry in (*recalled, *history.entries.values()):
-            item = known.get(entry.position)
-            if item is None or not _is_same(item, entry):
-                item = make_item(entry)
-            if item.is_pinned != (entry.position in pinned):
-                item = replace(item, is_pinned=not item.is_pinned)
-            made.append(item)
-        return order_for_view(sorted(made, key=get_place) if recalled else made)
-
     def _mark_open_calls(self, history: HistoryFold) -> tuple[Item, ...]:
         waiting = history.open_calls
         if not waiting:
@@ -101,17 +86,6 @@ class ViewItems:
         return tuple(
             replace(item, is_open=True) if item.position in waiting else item for item in self._made
         )
-
-
-def _is_same(item: Item, entry: ViewEntry) -> bool:
-    """Check whether a block shows whole, and did when the item was made."""
-    return (
-        item.block is entry.block
-        and item.tokens == entry.tokens
-        and item.behind is None
-        and item.length is None
-        and entry.shown is None
-    )
 
 
 _REQUEST_EVENTS = (SystemPromptSet, ToolsSet, RequestSettingsSet)
@@ -212,6 +186,16 @@ class ReplayFold:
 
     def add_boundary(self, boundary: CompactBoundary, summary: Summary | None) -> None:
         self._drawn[boundary.originator_version] = boundary, summary
+
+    def find_leaving(self, boundary: CompactBoundary) -> Ranges:
+        """Return the blocks of the view that are not in it from `boundary` on."""
+        entries = self.history.entries.values()
+        stood = Ranges.of(
+            one.position
+            for one in entries
+            if one.position <= boundary.after and one.tokens and one.block.kind not in UNSENT_KINDS
+        )
+        return stood - boundary.kept
 
     def serve(self, boundary: int, version: int) -> int:
         """Begin the view at a boundary, or at the start of the log for 0.

@@ -68,9 +68,8 @@ def speed(what: str, rows: SessionRows, seconds: float) -> Figure:
 def sent(recording: Recording) -> tuple[ViewSegment, ...]:
     """What a policy would have sent, with summaries by rules."""
     terms = CompactionTerms(get_policy(POLICY), limit=LIMIT, pins=PinRules())
-    return collect_segments(
-        replay_recording(recording, PolicyDecider(terms, recording, ReplayWriters()), limit=LIMIT)
-    )
+    decider = PolicyDecider(terms, recording, ReplayWriters())
+    return collect_segments(replay_recording(recording, decider, limit=LIMIT))[1]
 
 
 def cell(measure: FidelityMeasure, spells: Sequence[ViewSegment]) -> None:

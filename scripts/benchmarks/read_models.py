@@ -81,7 +81,7 @@ def live(store: SessionStore, ops: int) -> Iterator[Figure]:
     models, lags = store.read_models, list[float]()
     session = store.session("live")
     with store.follow_log():
-        models.wait_for(store.events.recorder.max_notification_id(), timeout=600)
+        models.catch_up()
         for number in range(ops):
             session.append(Block.user(f"What about file {number}?"))
             newest = store.events.recorder.max_notification_id()

@@ -75,4 +75,4 @@ def told(store: SessionStore, blocks: int) -> StoredSession:
 def in_full(recording: Recording, name: str, writers: ReplayWriters) -> None:
     terms = CompactionTerms(get_policy(name), limit=LIMIT, pins=PinRules())
     decider = PolicyDecider(terms, recording, writers)
-    assert sum(served.tokens > 0 for served in replay_recording(recording, decider, limit=LIMIT))
+    assert sum(one.tokens > 0 for one, _ in replay_recording(recording, decider, limit=LIMIT))

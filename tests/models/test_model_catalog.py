@@ -14,6 +14,7 @@ from genai_prices.data_snapshot import get_snapshot
 import cutbank
 from cutbank.adapters.models.model_catalog import (
     CHEAP_MODELS,
+    PriceLookup,
     compute_call_cost,
     find_cheaper_model,
     look_up_facts,
@@ -122,6 +123,18 @@ def test_prices_are_those_of_the_provider_and_of_the_time() -> None:
     assert {said: known(said, at=THEN).prices for said in prices} == prices
     assert known("o3", at=datetime(2025, 5, 1, tzinfo=UTC)).prices[0].input == 10
     assert known("o3", at=datetime(2025, 7, 1, tzinfo=UTC)).prices[0].input == 2
+
+
+def test_a_call_is_priced_at_its_own_half_hour() -> None:
+    prices, usage = PriceLookup(), Usage(input=1_000, output=500)
+    costs = set()
+    for hour, minute in ((0, 10), (0, 29), (0, 30), (0, 59), (16, 29), (16, 30)):
+        at = datetime(2025, 6, 1, hour, minute, 59, tzinfo=UTC)
+        cost = prices.price_call("deepseek:deepseek-chat", usage, at)
+        assert cost is not None
+        assert sum(cost) == compute_call_cost("deepseek:deepseek-chat", usage, at=at), at
+        costs.add(sum(cost))
+    assert len(costs) == 2
 
 
 # Of each of these, all models that are paid for by tokens alone.

@@ -1,23 +1,12 @@
 """What idle work makes of a session is one word, and the weightiest reason gives it."""
 
-from dataclasses import replace
 from typing import Any
 
-from cutbank.projections.read_models.idle_state import IdleFacts
+from cutbank.projections.read_models.session_row import SessionRow, SessionRowSettings
 
 BEFORE, NOW, AFTER = (f"2026-01-01T{hour:02}:00:00.000Z" for hour in (8, 9, 10))
-DUE = IdleFacts(
-    closed=False,
-    is_sub_agent=False,
-    leased_until=None,
-    open_calls=0,
-    wake_at=None,
-    is_prepared=False,
-    is_served=False,
-    settled=False,
-    attempts=0,
-    utilization=0.7,
-    due_at=NOW,
+RULES = SessionRowSettings(
+    idle_seconds=300, context_limit=0, least_share=0.5, attempts=3, backoff_seconds=60
 )
 
 
@@ -26,7 +15,7 @@ def test_the_weightiest_reason_counts() -> None:
         ({}, "due"),
         ({"due_at": AFTER}, "resting"),
         ({"due_at": None}, "no-gain"),
-        ({"utilization": 0.4, "due_at": None}, "small"),
+        ({"utilisation": 0.4, "due_at": None}, "small"),
         ({"attempts": 3, "due_at": None}, "given-up"),
         ({"attempts": 2}, "due"),
         ({"attempts": 2, "leased_until": BEFORE, "due_at": None}, "given-up"),
@@ -39,9 +28,12 @@ def test_the_weightiest_reason_counts() -> None:
         ({"wake_at": AFTER, "due_at": AFTER}, "asleep"),
         ({"wake_at": BEFORE}, "due"),
         ({"open_calls": 1, "due_at": None}, "waiting"),
-        ({"is_sub_agent": True, "due_at": None}, "sub-agent"),
+        ({"parent_key": "lead", "due_at": None}, "sub-agent"),
         ({"closed": True, "leased_until": AFTER}, "closed"),
     ]
     for changed, state in rows:
-        found = replace(DUE, **changed).find_state(NOW, attempts=3, least_share=0.5)
+        boundaries = {name: changed.pop(name, False) for name in ("is_prepared", "is_served")}
+        columns: dict[str, Any] = {"due_at": NOW, "utilisation": 0.7} | changed
+        row = SessionRow(1, "stream", "default", "s", **columns)
+        found = row.find_idle_state(NOW, RULES, **boundaries)
         assert found == state, changed

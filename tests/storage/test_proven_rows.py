@@ -10,7 +10,7 @@ from faulty import closing
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cutbank.adapters.analysis.backtest.fingerprint import open_result_cache
+from cutbank.adapters.analysis.backtest.result_cache import open_result_cache
 from cutbank.adapters.analysis.replaying.cached_summaries import open_summary_cache
 from cutbank.domain.backtest.cell import Cell, ControlResult, Setup
 from cutbank.domain.errors import CacheFileError

@@ -4,8 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -29,34 +29,18 @@ class IdleProcess:
         self.process = process
         self.log: list[dict[str, Any]] = []
 
-    def until(self, *abouts: NoticeKind) -> dict[str, Any]:
-        return self.until_said(lambda said: said.get("about") in abouts)
-
-    def until_said(self, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    def until(self, about: NoticeKind) -> dict[str, Any]:
         assert self.process.stderr
         for line in self.process.stderr:
             self.log.append(json.loads(line))
-            if is_wanted(self.log[-1]):
+            if self.log[-1].get("about") == about:
                 return self.log[-1]
         raise AssertionError(f"it ended without a word of that: {self.log}")
-
-    def until_file(self, path: Path, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        while self.process.poll() is None:
-            with suppress(FileNotFoundError):
-                said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-                if is_wanted(said):
-                    return said
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(0.02)
-        raise AssertionError(f"it ended before {path} said so: {self.log}")
 
     def ended(self) -> tuple[int, dict[str, Any] | None]:
         out, err = self.process.communicate()
         self.log += map(json.loads, err.splitlines())
         return self.process.returncode, json.loads(out) if out else None
-
-    def abouts(self) -> list[str]:
-        return [said["about"] for said in self.log if "about" in said]
 
 
 @contextmanager

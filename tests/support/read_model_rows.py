@@ -32,4 +32,4 @@ def words_of(models: ReadModels) -> list[tuple[Any, ...]]:
 
 def table(models: ReadModels, name: str, where: str = "1") -> list[dict[str, Any]]:
     query = f"SELECT * FROM {name} WHERE {where} ORDER BY id"  # noqa: S608 - our names
-    return list(models.file.reader.query(query))
+    return list(models.file.db.query(query))

@@ -1,16 +1,15 @@
-"""Hours and days of agents' lives on a clock that is told the time, with workers beside them."""
+"""Hours of agents' lives on a clock that is told the time, with workers that look at them."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, Self
 
 import pytest
 from clock import StillClock
-from resting import Told
+from resting import Told, pass_time
 
 import cutbank
 from cutbank import Block, ToolCall, ToolResult
@@ -20,14 +19,12 @@ from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings
-from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.idle_rules import SPEND_WINDOW, IdleRules
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 
-LIMIT = 4_000
 TURN = "the clay under the river bank slid in the night " * 31
 """About 370 tokens: six of them are more than half of what fits, and worth leaving."""
 FULL = 6
@@ -35,7 +32,7 @@ PRICE = 0.3
 RULES = IdleRules(idle_time_s=300, least_utilization=0.5, concurrency=2, hourly_usd=None)
 SETTINGS = Settings(
     pins=PinSettings(first_prompt=False, kinds=()),
-    compaction=CompactionSettings(limit=LIMIT, settings={"keep_tokens": "600"}),
+    compaction=CompactionSettings(limit=4_000, settings={"keep_tokens": "600"}),
     summary=SummarySettings(chain=("llm", "extractive"), model="paid", retries=0),
 )
 
@@ -60,14 +57,14 @@ class Paid:
     clock: StillClock
     failures: dict[str, int]
     name: str = "llm"
-    spent: list[tuple[datetime, float]] = field(default_factory=list)
+    spent: list[datetime] = field(default_factory=list)
 
     def summarize(self, material: Material, /) -> Draft:
         key = material.removed_items[0].block.text.partition(":")[0]
         if self.failures.get(key, 0) > 0:
             self.failures[key] -= 1
             raise SummarizerFailedError("the provider is out of order")
-        self.spent.append((self.clock(), PRICE))
+        self.spent.append(self.clock())
         text = "They spoke of the clay under the river bank."
         return Draft(text, model="paid", usage=Usage(input=9, output=9), cost_usd=PRICE)
 
@@ -103,17 +100,10 @@ class Simulation:
     """
 
     def __init__(
-        self,
-        rules: IdleRules = RULES,
-        *,
-        workers: int = 1,
-        own_files: bool = False,
-        failures: dict[str, int] | None = None,
+        self, rules: IdleRules = RULES, *, workers: int = 1, failures: dict[str, int] | None = None
     ) -> None:
         self._stack = ExitStack()
-        self.database = f"{self._stack.enter_context(TemporaryDirectory())}/log.db"
         self.rules = rules
-        self.own_files = own_files
         self.clock = StillClock()
         self.known: dict[str, Known] = {}
         self.told = Told()
@@ -122,18 +112,28 @@ class Simulation:
         self.looks: list[datetime] = [self.clock.now] * workers
         self.late: Callable[[], float] = lambda: 0.0
         """By how many seconds each look comes too late, or too early (then at most halfway)."""
-        self.done: list[tuple[str, datetime, str | None]] = []
-        self._freed = False
 
     def __enter__(self) -> Self:
         patch = self._stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(from_settings, "_make_summarizer", self._summarizer)
-        self._open()
+        database = f"{self._stack.enter_context(TemporaryDirectory())}/log.db"
+        opened = cutbank.open(database, clock=self.clock, settings=SETTINGS, synchronous="NORMAL")
+        self.store = self._stack.enter_context(opened)
+        for number in range(len(self.workers)):
+            self.restart(number)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        for worker in self.workers:
+            worker.stop()
         self._stack.close()
+
+    def restart(self, number: int) -> None:
+        """Let a new worker take this one's place."""
+        if self.workers[number]:
+            self.workers[number].stop()
+        self.workers[number] = IdleWorker(self.store, self.rules, listeners=[self.told])
+        self.looks[number] = self.clock.now
 
     def run(self, *actions: Action) -> None:
         for action in actions:
@@ -151,20 +151,17 @@ class Simulation:
 
     def jump(self, seconds: float) -> None:
         """The clock is put forward or back; who waits, waits as long as before."""
-        by = timedelta(seconds=seconds)
-        self.clock.now += by
-        self.looks = [at + by for at in self.looks]
+        pass_time(self.clock, seconds)
+        self.looks = [at + timedelta(seconds=seconds) for at in self.looks]
 
     def look(self, number: int = 0) -> None:
-        """One worker looks, and again whenever somebody is done with."""
-        worker = self.workers[number]
-        while True:
-            self._freed = False
+        """One worker looks, until it begins nothing more."""
+        worker, begun = self.workers[number], -1
+        while worker.begun > begun:
+            begun = worker.begun
             next_at = worker.look()
             assert worker.wait(60)
             self._hear()
-            if not self._freed:
-                break
         now = self.clock.now
         assert next_at > now
         # A look that comes too early has to get there all the same, in the end.
@@ -180,54 +177,34 @@ class Simulation:
             if due_at is not None and due_at <= self.clock.now:
                 assert known.turns < FULL, f"{key} rests, and was never compacted"
 
-    def restart(self, how: str) -> None:
-        """A new `worker`; or new read models as well: `rebuild`, or `delete` the files."""
-        if how == "rebuild":
-            self.stores[0].read_models.rebuild()
-        for number, worker in enumerate(self.workers):
-            worker.stop()
-            self.looks[number] = self.clock.now
-        if how == "delete":
-            files = [Path(store.read_models.name) for store in self.stores]
-            self._close()
-            for file in files:
-                for end in ("", "-wal", "-shm"):
-                    file.with_name(file.name + end).unlink(missing_ok=True)
-            self._open()
-        else:
-            self._start_workers()
-
     def _act(self, action: Action) -> None:
-        key, session = action.key, self.stores[0].session(action.key)
+        key, session = action.key, self.store.session(action.key)
         known = self.known.setdefault(key, Known(self.clock.now))
-        if known.closed:
-            return
         match action.what:
+            case _ if known.closed:
+                return
             case "say" | "close" if known.calls:
                 return  # it waits for its tool, as agents do
             case "say":
-                begin = session.position
-                turns = range(begin, begin + action.much)
+                turns = range(session.position, session.position + action.much)
                 session.append(*(Block.user(f"{key}: {position} {TURN}") for position in turns))
                 known.turns += action.much
             case "call":
                 known.calls.append(str(session.position))
                 session.append(ToolCall(tool_call_id=known.calls[-1], name="x", arguments="{}"))
-            case "answer":
-                if not known.calls:
-                    return
+            case "answer" if known.calls:
                 session.append(ToolResult(tool_call_id=known.calls.pop(), content="done"))
             case "wake":
                 known.wake = self.clock.now + timedelta(minutes=action.much)
                 session.schedule_wake(known.wake)
-            case "stay":
-                if known.wake is None:
-                    return
+            case "stay" if known.wake:
                 known.wake = None
                 session.schedule_wake(None)
             case "close":
                 session.close()
                 known.closed = True
+            case _:
+                return
         known.last = self.clock.now
         known.handled, known.compacted, known.begun = False, 0, []
 
@@ -246,7 +223,6 @@ class Simulation:
                     known.handled, known.turns = True, 0
                     known.compacted += 1
                     assert known.compacted == 1, f"compacted twice in one rest: {notice}"
-                    self.done.append((notice.session, notice.at, notice.summarizer))
                 case NoticeKind.PASSED_OVER | NoticeKind.LOST:
                     # Of two workers on one session one is told that it is too late.
                     assert known.turns < FULL or len(self.workers) > 1, notice
@@ -270,7 +246,7 @@ class Simulation:
     def _check_nobody_waits(self) -> None:
         now, hourly = self.clock.now, self.rules.hourly_usd
         if hourly is not None:
-            spent = sum(cost for at, cost in self.summarizer.spent if at > now - SPEND_WINDOW)
+            spent = PRICE * sum(at > now - SPEND_WINDOW for at in self.summarizer.spent)
             running = self.rules.concurrency * len(self.workers) * PRICE
             assert spent < hourly + running, f"{spent} in an hour"
         if hourly is not None or self.rules.find_resume_time(now) is not None:
@@ -280,32 +256,6 @@ class Simulation:
             if due_at is None or due_at > now or known.turns < FULL or known.begun:
                 continue
             assert known.handled, f"{key} is due since {due_at}, and at {now} nobody has begun"
-
-    def _open(self) -> None:
-        count = len(self.workers) if self.own_files else 1
-        self.stores = [
-            cutbank.open(self.database, clock=self.clock, settings=SETTINGS, synchronous="NORMAL")
-            for _ in range(count)
-        ]
-        for number, store in enumerate(self.stores[1:], 1):
-            name = f"{self.stores[0].read_models.name}-{number}"
-            store.context._read_models = ReadModels(store.events, name, log=store.name)
-        self._start_workers()
-
-    def _start_workers(self) -> None:
-        for number in range(len(self.workers)):
-            store = self.stores[number % len(self.stores)]
-            self.workers[number] = IdleWorker(store, self.rules, listeners=[self.told])
-            self.workers[number].on_free = self._note_free
-
-    def _note_free(self) -> None:
-        self._freed = True
-
-    def _close(self) -> None:
-        for worker in self.workers:
-            worker.stop()
-        for store in self.stores:
-            store.close()
 
     def _summarizer(self, name: str, *_: object) -> Summarizer:
         return ExtractiveSummarizer() if name == "extractive" else self.summarizer

@@ -172,7 +172,7 @@ def does_chores(store: cutbank.SessionStore, backups: Path) -> None:
     settings = MaintenanceSettings(rest=0.0, backup_folder=str(backups), backup_keep=2)
     store.events.clock = lambda: now
     recompression.MAX_BATCH_BYTES = 1  # each body by itself
-    for report in Maintenance(store, settings, lambda: now).run_due(now):
+    for report in Maintenance(store, settings).run_due(now):
         say("chore", report.chore, report.outcome, report.saved)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ....domain.blocks import ASSISTANT_KINDS
@@ -16,16 +16,12 @@ from ....projections.replay.call_numbers import (
     sort_call_records,
 )
 from ...runtime.sessions.stored_session import StoredSession
-from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_mapper import load_json
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.stored_row import StoredRow
 from ...storage.process_forks import reopen_in_children
-from .call_table import CallRecordRow, CallTable, SavedCount, load_count, save_count
 
 _PAGE_ROWS = 2_000
-MIN_CALLS_TO_SAVE = 10_000
-"""The number of events above which loading a saved count is faster than counting."""
 _ASSISTANT_KINDS = frozenset(map(str, ASSISTANT_KINDS))
 _ID_FIELDS = frozenset({"call_id", "message_id"})
 """The fields that tell calls apart; their text may be long enough to be stored separately."""
@@ -39,24 +35,30 @@ def find_calls(session: StoredSession) -> "CallIndex":
     return _indexes.setdefault(session, CallIndex(session))
 
 
+class CallRecordRow(NamedTuple):
+    """The record of a call, without what it reports."""
+
+    call_id: str
+    position: int
+    """The newest position that the call saw."""
+    originator_version: int
+    """The position of the record."""
+
+
 class CallIndex:
     """The calls of one session, in order.
 
     Only the content of two blocks tells whether they are one answer, so no table of the log can
-    count calls. The log is read once, then only its new events; the count of a long session is
-    saved among the read models.
+    count calls. The log is read once, then only its new events.
     """
 
     def __init__(self, session: StoredSession) -> None:
         self.store = session.log.events
         self.namespace, self.key = session.namespace, session.key
-        self._log = session.log
-        self._saved_upto = 0
-        self._position = 0
-        self._calls = CallTable()
-        self._tally: _CallCounter | SavedCount = _CallCounter()
         self._advancing = Lock()
         """Threads may share a session."""
+        self._counter, self._position = _CallCounter(), 0
+        self._calls: Sequence[NumberedCall] = ()
         reopen_in_children(self)
 
     FORK_RANK = 0
@@ -78,50 +80,23 @@ class CallIndex:
             head = self.store.read_head(chain)[0]
             if head < self._position:  # the log was replaced
                 self._restart()
-            if not self._position and head >= MIN_CALLS_TO_SAVE:
-                self._resume(chain, head)
-            if head != self._position:
-                self._read_new(chain, head)
+            if head == self._position:
+                return self._calls
+            counter, seen = self._counter, self._position
+            self._restart()  # after a failed read, the state is incomplete
+            for segment in chain.segments:
+                last = head if segment.last is None else min(head, segment.last)
+                for begin in range(max(segment.first, seen + 1), last + 1, _PAGE_ROWS):
+                    for row in self.store.recorder.select_events(
+                        segment.originator_id, gt=begin - 1, lte=min(last, begin + _PAGE_ROWS - 1)
+                    ):
+                        counter.add_row(row, self.store)
+            self._calls = counter.number_calls()
+            self._counter, self._position = counter, head
             return self._calls
 
     def _restart(self) -> None:
-        self._tally, self._calls = _CallCounter(), CallTable()
-        self._position = self._saved_upto = 0
-
-    def _resume(self, chain: Chain, head: int) -> None:
-        """Start from the saved count if it was made from this log."""
-        kept = load_count(self._log)
-        if kept and kept.position <= head and kept.digest == self._digest(chain, kept.position):
-            self._tally, self._calls = kept, kept.calls
-            self._position = self._saved_upto = kept.position
-
-    def _read_new(self, chain: Chain, head: int) -> None:
-        tally = (
-            self._tally
-            if isinstance(self._tally, _CallCounter)
-            else _CallCounter.from_saved(self._tally)
-        )
-        seen, saved_upto = self._position, self._saved_upto
-        self._restart()  # after a failed read, the state is incomplete
-        for segment in chain.segments:
-            last = head if segment.last is None else min(head, segment.last)
-            for begin in range(max(segment.first, seen + 1), last + 1, _PAGE_ROWS):
-                for row in self.store.recorder.select_events(
-                    segment.originator_id, gt=begin - 1, lte=min(last, begin + _PAGE_ROWS - 1)
-                ):
-                    tally.add_row(row, self.store)
-        self._tally, self._calls, self._position = tally, tally.make_table(), head
-        if head - saved_upto >= MIN_CALLS_TO_SAVE:
-            save_count(
-                self._log, head, self._digest(chain, head), self._calls, tally.answers.open_joins
-            )
-            saved_upto = head
-        self._saved_upto = saved_upto
-
-    def _digest(self, chain: Chain, position: int) -> bytes:
-        stream = chain.find_stream(position)
-        (row,) = self.store.recorder.select_events(stream, gt=position - 1, lte=position)
-        return row.digest
+        self._counter, self._position, self._calls = _CallCounter(), 0, ()
 
 
 @dataclass
@@ -130,16 +105,8 @@ class _CallCounter:
     records: dict[str, CallRecordRow] = field(default_factory=dict)
     """The newest record of each call."""
 
-    @classmethod
-    def from_saved(cls, kept: SavedCount) -> "_CallCounter":
-        calls = kept.calls
-        records = {record.call_id: record for record in calls.iter_records()}
-        return cls(ModelAnswers.resume(calls.iter_answers(), kept.joins), records)
-
-    def make_table(self) -> CallTable:
-        return CallTable(
-            number_calls(self.answers.positions, sort_call_records(self.records.values()))
-        )
+    def number_calls(self) -> list[NumberedCall]:
+        return number_calls(self.answers.positions, sort_call_records(self.records.values()))
 
     def add_row(self, row: StoredRow, store: EventStore) -> None:
         if row.topic == ModelCalled.TOPIC:

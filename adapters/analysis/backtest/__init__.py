@@ -1,1 +1,1 @@
-"""Runs many policies over many sessions, in local processes or on a cluster."""
+"""Runs many policies over many sessions."""

@@ -3,39 +3,28 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from ....domain.backtest.cell import BacktestResult, Cell, ControlResult, Setup
+from ....domain.backtest.cell import BacktestResult, Cell, Setup
 from ....domain.errors import BacktestError, CacheFileError
 from ....domain.hooks import Progress
 from ....domain.models import ModelFacts
 from ...models.context_limits import find_facts
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
-from ...storage.event_log.addresses import is_postgres
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.sqlite.database_file import is_in_memory
 from ..replaying.deciders import SIZED_SUMMARIZER
-from .backtest_pool import DEFAULT_TIMEOUT_S, BacktestPool
+from .backtest_pool import DEFAULT_TIMEOUT_S, BacktestPool, ItemAnswer, ItemOrder, SessionTask
 from .backtest_text import format_session_name
-from .cluster import Cluster
-from .fingerprint import Cache, fingerprint_item, open_result_cache
+from .cells import BenchTerms, ControlItem, ItemResult, TaskItem
 from .grid import Grid
-from .worker_messages import (
-    ControlItem,
-    ItemAnswer,
-    ItemOrder,
-    ItemResult,
-    SessionLocation,
-    SessionRead,
-    SessionTask,
-    TaskItem,
-)
+from .measured_sessions import share_database
+from .result_cache import ResultCache, fingerprint_item, open_result_cache
+from .session_log import SessionRead
+from .worker import MeasurementFailure, SessionLocation
 
 CONTROL_BUDGETS = (500, 2_000)
 """Default budgets of the controls' texts, in tokens."""
@@ -56,7 +45,6 @@ def backtest(
     model: str | None = None,
     jobs: int | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
-    cluster: str | None = None,
     cache: str | Path | None = None,
     progress: Progress | None = None,
     remark: Callable[[str], None] | None = None,
@@ -68,14 +56,14 @@ def backtest(
     and all `budgets` (tokens of a summary; None leaves it to the policy). Prices are those of
     `model`, else of the recorded one. This database is not changed.
 
-    `jobs` processes measure, or the workers of the Dask `cluster` at that address. A cell that
-    exceeds `timeout_s` seconds, or whose process ends, becomes a row with that error. `cache` is a
-    file that keeps results. `progress` is called with how many cells and controls are done, and of
-    how many; `remark` with each remark, one line each. The same sessions and setups give the same
-    results, except for seconds, however it is run.
+    `jobs` processes measure; a script calls this below `if __name__ == "__main__":`, because each
+    process imports it. A cell that exceeds `timeout_s` seconds, or whose process ends, becomes a
+    row with that error. `cache` is a file that keeps results. `progress` is called with how many
+    cells and controls are done, and of how many; `remark` with each remark, one line each. The same
+    sessions and setups give the same results, except for seconds, however it is run.
 
-    Raises InvalidSettingError for an invalid policy, setting or number, BacktestError for a cache
-    or cluster that cannot be used.
+    Raises InvalidSettingError for an invalid policy, setting or number, BacktestError if there is
+    nothing to measure or no process to do it, CacheFileError for a cache that cannot be used.
     """
     grid = Grid(
         policies=tuple(policies),
@@ -93,70 +81,70 @@ def backtest(
         raise BacktestError(
             f"a cell is not waited for {timeout_s:g} seconds: {MAX_TIMEOUT_S:,.0f} at most"
         )
-    if cluster is not None and summarizer == "llm":
-        raise BacktestError(
-            "what a model wrote is kept on this machine: --summarizer llm takes no --cluster"
-        )
     found = store.sessions() if sessions is None else sessions
     if not found:
         raise BacktestError(f"there are no sessions in {store.name}")
     with translate_storage_errors(store.name), ExitStack() as stack:
+        kept = None if cache is None else stack.enter_context(open_result_cache(Path(cache)))
         run = _Backtest(
-            store, found, grid, progress or (lambda *_: None), remark or (lambda _: None)
+            store,
+            found,
+            grid,
+            cache=kept,
+            progress=progress or (lambda *_: None),
+            remark=remark or (lambda _: None),
         )
-        if cache is not None:
-            run.cache = stack.enter_context(open_result_cache(Path(cache)))
-        return run.run(jobs or _count_cores(), timeout_s, cluster)
+        return run.run(jobs or _count_cores(), timeout_s)
 
 
-@dataclass
 class _Backtest:
-    store: SessionStore
-    sessions: Sequence[StoredSession]
-    grid: Grid
-    progress: Progress
-    remark: Callable[[str], None]
-    cache: Cache | None = None
-    """The results that are kept; None keeps nothing."""
-
-    def __post_init__(self) -> None:
-        self._results: dict[tuple[str, int], ItemResult] = {}
+    def __init__(
+        self,
+        store: SessionStore,
+        sessions: Sequence[StoredSession],
+        grid: Grid,
+        *,
+        cache: ResultCache | None,
+        progress: Progress,
+        remark: Callable[[str], None],
+    ) -> None:
+        self.store = store
+        self.sessions = {format_session_name(one.namespace, one.key): one for one in sessions}
+        self.setups = grid.make_setups()
+        self.cache = cache
+        """The results that are kept; None keeps nothing."""
+        self.progress = progress
+        self.remark = remark
+        self.limits = dict.fromkeys(grid.limits)
+        items: list[TaskItem] = [*self.setups]
+        if grid.summarizer != SIZED_SUMMARIZER:
+            budgets = tuple(one for one in grid.budgets if one is not None) or CONTROL_BUDGETS
+            items += (ControlItem(limit, budgets) for limit in self.limits)
+        self.items = dict(enumerate(items))
+        self.total = len(self.sessions) * len(self.items)
+        self.results: dict[tuple[str, int], ItemResult] = {}
+        self.skipped: dict[str, str] = {}
+        self.blank_cells = {
+            name: Cell(session=one.key, namespace=one.namespace, source=None, setup=self.setups[0])
+            for name, one in self.sessions.items()
+        }
+        """What is known of each session before any measurement."""
         self._keys: dict[tuple[str, int], str] = {}
-        self._find_facts = lru_cache(None)(partial(find_facts, self.store.settings))
-        self._skipped: dict[str, str] = {}
+        self._find_facts = lru_cache(None)(partial(find_facts, store.settings))
         self._done = 0
         self._cached = 0
         """The number of results in the cache, including earlier ones."""
-        self._setups = self.grid.make_setups()
-        self._sessions = {format_session_name(one.namespace, one.key): one for one in self.sessions}
-        setup = self._setups[0]
-        self._blank_cells = {
-            name: Cell(session=one.key, namespace=one.namespace, source=None, setup=setup)
-            for name, one in self._sessions.items()
-        }
-        """What is known of each session before any measurement."""
-        budgets = tuple(one for one in self.grid.budgets if one is not None) or CONTROL_BUDGETS
-        items: list[TaskItem] = [*self._setups]
-        if self.grid.summarizer != SIZED_SUMMARIZER:
-            items += (ControlItem(limit, budgets) for limit in dict.fromkeys(self.grid.limits))
-        self._items = dict(enumerate(items))
-        self._total = len(self._sessions) * len(self._items)
 
-    def run(self, processes: int, timeout_s: float, cluster: str | None) -> BacktestResult:
+    def run(self, processes: int, timeout_s: float) -> BacktestResult:
         """Run the backtest. Finished results are in the cache even if it is interrupted."""
-        with ExitStack() as stack:
-            self._report_progress(0)
-            if cluster is not None:
-                tasks = self._make_tasks("", 1)
-                pool: Cluster | BacktestPool = Cluster(
-                    cluster, self.store, tasks, self._choose_items, timeout_s
-                )
-            else:
-                tasks = self._make_tasks(self._shared_address(stack), processes)
-                pool = BacktestPool(tasks, self._choose_items, processes, timeout_s)
+        self._report_progress(0)
+        with share_database(self.store) as address:
+            tasks = self._make_tasks(address, processes)
+            pool = BacktestPool(tasks, self._choose_items, processes, timeout_s)
             try:
-                for answer in stack.enter_context(closing(pool.measure_all())):
-                    self._take_answer(answer)
+                with closing(pool.measure_all()) as answers:
+                    for answer in answers:
+                        self._take_answer(answer)
             except KeyboardInterrupt:
                 self._report_cached()
                 raise
@@ -169,55 +157,42 @@ class _Backtest:
 
     def _make_tasks(self, address: str, processes: int) -> list[SessionTask]:
         """Return tasks, the longest sessions first; sessions are split if they are few."""
-        parts = [self._items]
-        if len(self._sessions) < processes:
-            limits = dict.fromkeys(self.grid.limits)
+        parts = [self.items]
+        if len(self.sessions) < processes:
             parts = [
-                {number: item for number, item in self._items.items() if item.limit == limit}
-                for limit in limits
+                {number: item for number, item in self.items.items() if item.limit == limit}
+                for limit in self.limits
             ]
-        by_length = sorted(self._sessions.items(), key=lambda named: (-named[1].position, named[0]))
+        by_length = sorted(self.sessions.items(), key=lambda named: (-named[1].position, named[0]))
         return [
             SessionTask(name, SessionLocation(address, session.namespace, session.key), part)
             for name, session in by_length
             for part in parts
         ]
 
-    def _shared_address(self, stack: ExitStack) -> str:
-        """Return a database that other processes can open: this, or a copy if in memory."""
-        opening = self.store.context.opening
-        if opening is not None and not is_in_memory(opening.address):
-            return opening.address
-        if is_postgres(self.store.name):
-            raise BacktestError("a server's database with a clock of one's own has no copy")
-        folder = stack.enter_context(TemporaryDirectory(prefix="cutbank-backtest-"))
-        copy = Path(folder, "copy.db")
-        self.store.backup(copy)
-        return str(copy)
-
     def _choose_items(self, task: SessionTask, read: SessionRead) -> ItemOrder:
-        self._blank_cells[task.name] = read.blank_cell
-        if not read.blank_cell.calls:
-            self._skipped[task.name] = NO_CALLS_REASON
-            self._report_progress(len(task.items))
-            return ItemOrder(())
-        wanted: list[tuple[int, ModelFacts | None]] = []
+        """Return what to measure of a session: all but the results that are in the cache."""
+        self.blank_cells[task.name] = read.blank_cell
         others = {model: self._find_facts(model, at=read.last_call_time) for model in read.models}
+        terms = BenchTerms(self.store.settings, others)
+        if not read.blank_cell.calls:
+            self.skipped[task.name] = NO_CALLS_REASON
+            self._report_progress(len(task.items))
+            return ItemOrder((), terms)
+        wanted: list[tuple[int, ModelFacts | None]] = []
         for number, item in task.items.items():
             facts = self._find_item_facts(item, read)
-            key = fingerprint_item(read.digest, item, facts, self.store.settings, others)
-            if not self._is_known(task.name, number, key):
+            key = self.cache and fingerprint_item(read.digest, item, facts, terms)
+            if not key or not self._find_cached((task.name, number), key):
                 wanted.append((number, facts))
-        return ItemOrder(tuple(wanted), self.store.settings, others)
+        return ItemOrder(tuple(wanted), terms)
 
-    def _is_known(self, session: str, number: int, key: str | None) -> bool:
-        if self.cache is None or key is None:
-            return False
-        self._keys[session, number] = key
-        found = self.cache.get(key)
+    def _find_cached(self, at: tuple[str, int], key: str) -> bool:
+        self._keys[at] = key
+        found = self.cache.get(key) if self.cache else None
         if found is None:
             return False
-        self._results[session, number] = found
+        self.results[at] = found
         self._cached += 1
         self._report_progress(1)
         return True
@@ -234,16 +209,16 @@ class _Backtest:
     # Results
 
     def _take_answer(self, answer: ItemAnswer) -> None:
-        at = (answer.session, answer.number)
-        item = self._items[answer.number]
-        if answer.result is not None:
-            self._results[at] = answer.result
-            self._save_result(at, answer.result)
+        at, result = (answer.session, answer.number), answer.result
+        item = self.items[answer.number]
+        if not isinstance(result, MeasurementFailure):
+            self.results[at] = result
+            self._save_result(at, result)
         elif isinstance(item, Setup):
-            row = {"setup": item, "outcome": answer.outcome, "why": answer.reason}
-            self._results[at] = self._blank_cells[answer.session].model_copy(update=row)
+            row = {"setup": item, "outcome": result.outcome, "why": result.reason}
+            self.results[at] = self.blank_cells[answer.session].model_copy(update=row)
         else:
-            self._skipped[f"{answer.session}: controls at {item.limit}"] = answer.reason
+            self.skipped[f"{answer.session}: controls at {item.limit}"] = result.reason
         self._report_progress(1)
 
     def _save_result(self, at: tuple[str, int], result: ItemResult) -> None:
@@ -258,31 +233,22 @@ class _Backtest:
             self.cache = None
 
     def _sort_results(self) -> BacktestResult:
-        cells: list[Cell] = []
-        controls: list[ControlResult] = []
-        by_name = sorted(self._sessions, key=lambda name: _get_place(self._sessions[name]))
-        for name, number in product(by_name, self._items):
-            match self._results.get((name, number)):
-                case Cell() as cell:
-                    cells.append(cell)
-                case tuple() as found:
-                    controls += found
-                case None:
-                    pass
+        by_name = sorted(self.sessions, key=lambda name: _get_place(self.sessions[name]))
+        found = [self.results[at] for at in product(by_name, self.items) if at in self.results]
         return BacktestResult(
-            setups=self._setups,
-            cells=tuple(cells),
-            controls=tuple(controls),
-            skipped=dict(sorted(self._skipped.items())),
+            setups=self.setups,
+            cells=tuple(one for one in found if isinstance(one, Cell)),
+            controls=tuple(one for each in found if not isinstance(each, Cell) for one in each),
+            skipped=dict(sorted(self.skipped.items())),
         )
 
     def _report_progress(self, more: int) -> None:
         self._done += more
-        self.progress(self._done, self._total)
+        self.progress(self._done, self.total)
 
     def _report_cached(self) -> None:
         if self.cache is not None:
-            kept = f"{self._cached:,} of {self._total:,} measurements are kept in {self.cache.path}"
+            kept = f"{self._cached:,} of {self.total:,} measurements are kept in {self.cache.path}"
             self.remark(f"{kept}: begin it again to go on" if self._cached else kept)
 
 

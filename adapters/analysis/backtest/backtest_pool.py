@@ -1,169 +1,165 @@
-"""Measures sessions in several processes; one that dies or hangs costs one row.
+"""Measures sessions in several processes; a cell that ends one or hangs costs one row."""
 
-A pool of `multiprocessing` would import the caller's main program again in each process, and cannot
-start inside a worker of Dask; these processes are programs of their own.
-"""
-
-import os
+import pickle
 import signal
-import socket
-import subprocess
-import sys
 from collections import deque
-from collections.abc import Generator, Iterable
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, wait
-from time import monotonic
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from pebble import ProcessExpired, ProcessPool
 
 from ....domain.backtest.cell import CellOutcome
-from .worker_messages import ChooseItems, ItemAnswer, SessionRead, SessionTask, answer_all
-
-BACKTEST_WORKER_COMMAND = (
-    *(sys.executable, "-P", "-c"),
-    "from cutbank.adapters.analysis.backtest.worker import main; main()",
+from ....domain.errors import BacktestError
+from ....domain.models import ModelFacts
+from .cells import BenchTerms, ItemResult, TaskItem
+from .session_log import SessionRead
+from .worker import (
+    MeasurementFailure,
+    SessionLocation,
+    describe_error,
+    measure_item,
+    read_session,
+    start_worker,
 )
+
 DEFAULT_TIMEOUT_S = 300.0
-START_TIMEOUT_S = 60.0
-"""Time limit for the start of a process, which is slow on a busy machine."""
-_STOP_TIMEOUT_S = 5.0
-"""Seconds before a process that closed its connection is killed: it may be about to exit."""
+_SPAWN = get_context("spawn")
+"""A fork would share the connections to the database."""
 
 
-class BacktestWorker:
-    """One process, and the session that it measures."""
+@dataclass(frozen=True)
+class SessionTask:
+    """One session, and the items to measure."""
 
-    def __init__(self) -> None:
-        ours, its = socket.socketpair()
-        reads, self._lifeline = os.pipe()
-        """Closing the lifeline ends the process."""
-        try:
-            # In its own process group, so that Ctrl-C only reaches this process.
-            self.process = subprocess.Popen(  # noqa: S603 - it is this program
-                (*BACKTEST_WORKER_COMMAND, str(its.fileno()), str(reads)),
-                stdin=subprocess.DEVNULL,
-                pass_fds=(its.fileno(), reads),
-                process_group=0,
-            )
-        finally:
-            its.close()
-            os.close(reads)
-        self.connection = Connection(ours.detach())
-        self.task: SessionTask | None = None
-        self.remaining: deque[int] | None = None
-        """The ordered items without an answer; the process is at the first. None while it reads."""
-        self.deadline = 0.0
+    name: str
+    """The displayed name of the session."""
+    location: SessionLocation
+    items: Mapping[int, TaskItem]
+    """Items by number in the whole backtest."""
 
-    def begin(self, task: SessionTask, timeout_s: float) -> None:
-        starting_s = START_TIMEOUT_S if self.task is None else 0.0
-        self.task, self.remaining = task, None
-        self.deadline = monotonic() + starting_s + timeout_s
-        self.send(task)
 
-    def send(self, message: Any) -> None:
-        with suppress(BrokenPipeError, ConnectionResetError):  # its end is received
-            self.connection.send(message)
+class ItemOrder(NamedTuple):
+    """The numbers of the items to measure, with the facts of their models."""
 
-    def stop(self) -> int:
-        """End the process and its children, and return its exit code."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        code = self.process.wait()
-        if not self.connection.closed:
-            self.connection.close()
-            os.close(self._lifeline)
-        return code
+    items: Iterable[tuple[int, ModelFacts | None]]
+    terms: BenchTerms
+
+
+class ItemAnswer(NamedTuple):
+    """The outcome of one item of one session."""
+
+    session: str
+    number: int
+    result: ItemResult | MeasurementFailure
+
+
+ChooseItems = Callable[[SessionTask, SessionRead], ItemOrder]
+"""Chooses what to measure of a session, now that it is read."""
+
+
+class _Step(NamedTuple):
+    """What a process does now or next."""
+
+    pool: ProcessPool
+    task: SessionTask
+    number: int | None
+    """The item; None reads the session."""
+    is_last: bool
 
 
 @dataclass
 class BacktestPool:
-    """The processes of one backtest, each with one session at a time."""
+    """The processes of one backtest, each with one session at a time, so that it is read once."""
 
     tasks: Iterable[SessionTask]
     """The longest tasks come first, so that the last one does not delay the end."""
     choose_items: ChooseItems
     processes: int
     timeout_s: float = DEFAULT_TIMEOUT_S
-    shared_workers: list[BacktestWorker] | None = None
-    """Processes to reuse, and those left for the next pool; None stops them at the end."""
 
     def measure_all(self) -> Generator[ItemAnswer]:
-        """Yield the outcome of each item, in any order; always stop all processes at the end."""
+        """Yield the outcome of each item, in any order; always stop all processes at the end.
+
+        Raises BacktestError if processes cannot be started.
+        """
         self._todo = deque(self.tasks)
-        self._busy: dict[Connection, BacktestWorker] = {}
-        self._idle = [] if self.shared_workers is None else self.shared_workers
+        self._steps: dict[Future[Any], _Step] = {}
+        self._finished = SimpleQueue[Future[Any]]()
+        pools = [start_pool() for _ in range(min(self.processes, len(self._todo)))]
         try:
-            while self._todo or self._busy:
-                while self._todo and len(self._busy) < self.processes:
-                    worker = self._take_idle_worker() or BacktestWorker()
-                    self._busy[worker.connection] = worker
-                    worker.begin(self._todo.popleft(), self.timeout_s)
-                yield from self._receive()
+            for pool in pools:
+                self._begin_task(pool)
+            while self._steps:
+                future = self._finished.get()
+                yield from self._handle(
+                    self._steps.pop(future), _get_result(future, self.timeout_s)
+                )
         finally:
-            for worker in self._busy.values():
-                worker.stop()
-            while self._idle and self.shared_workers is None:
-                self._idle.pop().stop()
+            for pool in pools:
+                pool.stop()  # type: ignore[no-untyped-call]
+            for pool in pools:
+                pool.join()
 
-    def _take_idle_worker(self) -> BacktestWorker | None:
-        with suppress(IndexError):  # another thread may be faster
-            while worker := self._idle.pop():
-                if worker.process.poll() is None:
-                    return worker
-                worker.stop()
-        return None
+    def _begin_task(self, pool: ProcessPool) -> None:
+        if self._todo:
+            task = self._todo.popleft()
+            self._schedule(_Step(pool, task, None, is_last=False), read_session)
 
-    def _receive(self) -> Generator[ItemAnswer]:
-        """Wait until a process answers, ends, or exceeds its time limit."""
-        first_due = min(worker.deadline for worker in self._busy.values())
-        heard = set(wait(list(self._busy), max(0.0, first_due - monotonic())))
-        for connection, worker in list(self._busy.items()):
-            if connection not in heard:
-                if worker.deadline <= monotonic():
-                    yield from self._handle_loss(worker, is_late=True)
-                continue
-            try:
-                message = connection.recv()
-            except (EOFError, OSError):
-                yield from self._handle_loss(worker, is_late=False)
-                continue
-            worker.deadline = monotonic() + self.timeout_s
-            yield from self._handle_message(worker, message)
-            if not worker.remaining:
-                self._idle.append(self._busy.pop(connection))
+    def _schedule(self, step: _Step, function: Callable[..., Any], *arguments: Any) -> None:
+        arguments = (step.task.location, *arguments)
+        future = step.pool.schedule(function, arguments, timeout=self.timeout_s)
+        self._steps[future] = step
+        future.add_done_callback(self._finished.put)
 
-    def _handle_message(
-        self, worker: BacktestWorker, message: SessionRead | list[ItemAnswer]
-    ) -> Generator[ItemAnswer]:
-        if isinstance(message, SessionRead):
-            assert worker.task is not None
-            order = self.choose_items(worker.task, message)
-            worker.remaining = deque(number for number, _ in order.items)
-            worker.send(order)
+    def _handle(self, step: _Step, result: Any) -> Generator[ItemAnswer]:
+        task, pool = step.task, step.pool
+        if step.number is not None:
+            if step.is_last:
+                self._begin_task(pool)
+            yield ItemAnswer(task.name, step.number, result)
             return
-        if worker.remaining:
-            worker.remaining.popleft()
-        yield from message
-
-    def _handle_loss(self, worker: BacktestWorker, *, is_late: bool) -> Generator[ItemAnswer]:
-        """Fail the current item of a lost process, and give the others to another process."""
-        task = worker.task
-        assert task is not None
-        del self._busy[worker.connection]
-        if not is_late:
-            with suppress(subprocess.TimeoutExpired):
-                worker.process.wait(_STOP_TIMEOUT_S)
-        outcome, why = CellOutcome.DIED, _describe_exit(worker.stop())
-        if is_late:
-            outcome, why = CellOutcome.TIMED_OUT, f"it took more than {self.timeout_s:g} seconds"
-        if not worker.remaining:
-            yield from answer_all(task, f"{why}, while it was read", outcome)
+        if isinstance(result, MeasurementFailure):
+            yield from (ItemAnswer(task.name, number, result) for number in task.items)
+            self._begin_task(pool)
             return
-        yield ItemAnswer(task.name, worker.remaining.popleft(), None, outcome, why)
-        if worker.remaining:
-            left = {number: task.items[number] for number in worker.remaining}
-            self._todo.appendleft(replace(task, items=left))
+        order = self.choose_items(task, result)
+        items = list(order.items)
+        terms = pickle.dumps(order.terms)  # once: a session may have many items
+        for place, (number, facts) in enumerate(items, start=1):
+            next_step = _Step(pool, task, number, is_last=place == len(items))
+            self._schedule(next_step, measure_item, task.items[number], facts, terms)
+        if not items:
+            self._begin_task(pool)
+
+
+def start_pool() -> ProcessPool:
+    """Return one process with its queue; it starts with its first task."""
+    return ProcessPool(max_workers=1, initializer=start_worker, context=_SPAWN)
+
+
+def _get_result(future: Future[Any], timeout_s: float) -> Any:
+    """Return what a process answered; if it did not, the reason."""
+    error = future.exception()
+    match error:
+        case None:
+            return future.result()
+        case TimeoutError():
+            reason = f"it took more than {timeout_s:g} seconds"
+            return MeasurementFailure(CellOutcome.TIMED_OUT, reason)
+        case ProcessExpired():
+            return MeasurementFailure(CellOutcome.DIED, _describe_exit(error.exitcode))
+        case BrokenProcessPool():
+            raise BacktestError(
+                "a process of the backtest ended while it had nothing to do; in a script, call "
+                'backtest below `if __name__ == "__main__":`; begin it again to go on'
+            )
+        case _:  # a policy may exit
+            return MeasurementFailure(CellOutcome.DIED, describe_error(error))
 
 
 def _describe_exit(code: int) -> str:

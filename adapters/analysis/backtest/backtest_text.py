@@ -1,15 +1,11 @@
-"""Describes a backtest's results: numbers, differences, and the command to repeat it."""
+"""Describes a backtest's results: numbers, differences and their caveats."""
 
-import json
 import shlex
-from collections.abc import Iterable
 from math import inf
 
 from ....domain.backtest.cell import BacktestResult, Cell, Setup
-from ....domain.backtest.comparison import Interval, SetupDifference, compare_setups
-from ....domain.backtest.totals import list_limits
+from ....domain.backtest.comparison import SetupDifference, compare_setups
 from ..replaying.deciders import SIZED_SUMMARIZER
-from .grid import FIXED_DECIDERS
 
 NOT_KNOWN = "-"
 NO_TEXTS = (
@@ -33,22 +29,12 @@ def format_part(value: float | None) -> str:
 
 def format_difference(found: SetupDifference) -> str:
     """Format a difference: `-55% [-58%, -51%]`, or `-0.31 [-0.40, -0.22]` for a ratio."""
-    return _format_with_interval(found, found.overall, found.interval)
-
-
-def format_mean_difference(found: SetupDifference) -> str:
-    return _format_with_interval(found, found.session_mean, found.session_mean_interval)
-
-
-def _format_with_interval(
-    found: SetupDifference, value: float | None, interval: Interval | None
-) -> str:
-    if value is None:
+    if found.overall is None:
         return NOT_KNOWN
-    if interval is None:
-        return _format_signed(found, value)
-    low, high = (_format_signed(found, end) for end in interval)
-    return f"{_format_signed(found, value)} [{low}, {high}]"
+    if found.interval is None:
+        return _format_signed(found, found.overall)
+    low, high = (_format_signed(found, end) for end in found.interval)
+    return f"{_format_signed(found, found.overall)} [{low}, {high}]"
 
 
 def describe_calibration(measured: BacktestResult) -> str:
@@ -84,29 +70,6 @@ def format_session_name(namespace: str, key: str) -> str:
     return key if namespace == "default" else f"{namespace}/{key}"
 
 
-def make_backtest_command(
-    measured: BacktestResult, target: str = "all", namespace: str | None = None
-) -> str:
-    """Return the command that repeats the measurement, for a whole database or another target."""
-    setups = measured.setups
-    where = [] if namespace is None else ["--namespace", namespace]
-    words = ["cutbank", *where, "backtest", target]
-    words += ["--policies", ",".join(dict.fromkeys(setup.policy for setup in setups))]
-    words += ["--limits", ",".join(map(str, list_limits(measured)))]
-    # Setups without summaries have no budget.
-    budgets = dict.fromkeys(one.budget for one in setups if one.policy not in FIXED_DECIDERS)
-    if set(budgets) - {None}:
-        said = ("default" if budget is None else str(budget) for budget in budgets)
-        words += ["--budgets", ",".join(said)]
-    for name, values in _group_settings(setups):
-        words += ["--set", f"{name}={','.join(values)}"]
-    for summarizer in dict.fromkeys(setup.summarizer for setup in setups):
-        words += ["--summarizer", summarizer] if summarizer != "extractive" else []
-    for model in dict.fromkeys(setup.model for setup in setups if setup.model):
-        words += ["--model", model]
-    return shlex.join(words)
-
-
 def make_recall_command(cell: Cell, position: int) -> str:
     where = [] if cell.namespace == "default" else ["--namespace", cell.namespace]
     return shlex.join(["cutbank", *where, "recall", cell.session, f"#{position}"])
@@ -118,15 +81,3 @@ def _format_signed(found: SetupDifference, value: float) -> str:
     if found.metric.is_amount:
         return f"{value:+.0%}" if abs(value) >= 0.1 else f"{value:+.1%}"
     return f"{value:+.2f}"
-
-
-def _group_settings(setups: Iterable[Setup]) -> list[tuple[str, list[str]]]:
-    """Group the settings as `--set` accepts them."""
-    found: dict[str, list[str]] = {}
-    for setup in setups:
-        for name, value in sorted(setup.settings.items()):
-            values = found.setdefault(f"{setup.policy.partition('@')[0]}.{name}", [])
-            said = value if isinstance(value, str) else json.dumps(value)
-            if said not in values:
-                values.append(said)
-    return list(found.items())

@@ -1,11 +1,11 @@
 """Measures one session under any number of setups, which share one read of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....domain.backtest.billing import PricedCall, compute_bill
 from ....domain.backtest.cell import Cell, ControlResult, MissedFact, Setup
@@ -35,23 +35,44 @@ from ...settings.settings import Settings
 from ..replaying.deciders import SIZED_SUMMARIZER, SummaryOptions, make_decider
 from .session_log import MeasuredSession, describe_log, read_recorded_calls
 
+
+class ControlItem(NamedTuple):
+    """The controls of a session at one limit."""
+
+    limit: int
+    budgets: tuple[int, ...]
+
+
+class BenchTerms(NamedTuple):
+    """What all setups of a session share besides the session itself."""
+
+    settings: Settings
+    """Settings of the compactions, as in an agent's loop."""
+    facts: Mapping[str, ModelFacts | None]
+    """Prices and limits of each recorded model, for setups that name no model."""
+
+
+TaskItem = Setup | ControlItem
+"""A unit of measurement: one setup, or the controls at one limit."""
+ItemResult = Cell | tuple[ControlResult, ...]
+
 BOUND_CONTROL = "bound"
 TOO_LARGE = "it never compacted, and {} prompts were too large for the model"
 UNMEASURED_FIELDS: dict[str, Any] = {"broken": 0, "orphaned": 0, "repairs": {}}
 """Fields of a cell about plans that are not shown for summaries without text."""
 
 
-def count_run(recorded: Sequence[PricedCall], served: Sequence[ReplayedCall]) -> dict[str, Any]:
+def count_run(served: Sequence[ReplayedCall]) -> dict[str, Any]:
     """Return the fields of a cell that count its calls and compactions, apart from fidelity."""
     compactions = [compacted for one in served for compacted in one.compactions]
     refused = sum(one.is_refused for one in served)
     repairs = (str(repair.rule) for compacted in compactions for repair in compacted.repairs)
-    context = tuple(_count_prompt(*pair) for pair in zip(recorded, served, strict=True))
+    context = tuple(one.tokens for one in served)
     return {
         "calls": len(served),
         "compactions": len(compactions),
         "by_trigger": _count_sorted(str(one.boundary.trigger) for one in compactions),
-        "futile": sum(len(one.futile_compactions) for one in served),
+        "futile": sum(len(one.futile) for one in served),
         "refused": refused,
         "broken": sum(bool(one.orphaned_calls) for one in compactions),
         "orphaned": sum(len(one.orphaned_calls) for one in compactions),
@@ -64,30 +85,16 @@ def count_run(recorded: Sequence[PricedCall], served: Sequence[ReplayedCall]) ->
     }
 
 
-def _collect_calls(
-    replayed: Iterable[ReplayedCall], served: list[ReplayedCall]
-) -> Iterator[ReplayedCall]:
-    for one in replayed:
-        served.append(one)
-        yield one
-
-
 def _count_sorted(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _count_prompt(recorded: PricedCall, served: ReplayedCall) -> int:
-    """Return the tokens of a prompt; one that was recorded empty is empty under any setup."""
-    return 0 if recorded.cache is not None and recorded.cache.is_empty else served.tokens
-
-
 def _price_call(recorded: PricedCall, served: ReplayedCall) -> PricedCall:
-    prompt = _count_prompt(recorded, served)
     by_model = [one for one in served.compactions if one.summary_input_tokens]
     return replace(
         recorded,
-        prompt=prompt,
-        unchanged=min(prompt, served.unchanged),
+        prompt=served.tokens,
+        unchanged=served.unchanged,
         summary_input=sum(one.summary_input_tokens for one in by_model),
         summary_output=sum(one.summary.tokens for one in by_model if one.summary),
     )
@@ -98,13 +105,15 @@ class CellBench:
     """One session, read once, on which setups are measured."""
 
     log: MeasuredSession
-    settings: Settings = field(default_factory=Settings)
-    """Settings of the compactions, as in an agent's loop."""
-    facts: Mapping[str, ModelFacts | None] = field(default_factory=dict)
-    """Prices and limits of each recorded model, for setups that name no model."""
+    terms: BenchTerms
     _measures: dict[int, FidelityMeasure] = field(default_factory=dict, init=False)
     _extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer, init=False)
     """One for all setups, since it remembers what it read in the session's blocks."""
+
+    def measure(self, item: TaskItem, facts: ModelFacts | None) -> ItemResult:
+        if isinstance(item, Setup):
+            return self.measure_cell(item, facts)
+        return self.measure_controls(*item)
 
     def measure_cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
         """Measure one setup; `facts` are the prices and limits of its model, if known.
@@ -116,20 +125,20 @@ class CellBench:
         began = process_time()
         decider = self._make_decider(setup, facts)
         replayed = replay_recording(self.log.recording, decider, limit=setup.limit)
-        served: list[ReplayedCall] = []
         if measure is not None:
-            segments = collect_segments(_collect_calls(replayed, served))
+            served, segments = collect_segments(replayed)
             more = self._measure_fidelity(measure, segments)
         else:
-            served = self._whole_history if self._never_compacts(decider) else [*replayed]
+            is_whole = self._never_compacts(decider)
+            served = self._whole_history if is_whole else [one for one, _ in replayed]
             more = UNMEASURED_FIELDS
         calls = map(_price_call, self._recorded_calls, served)
         return self._blank_cell.model_copy(
             update={
                 "setup": setup,
-                **count_run(self._recorded_calls, served),
+                **count_run(served),
                 **more,
-                "bill": compute_bill(calls, facts, others={} if setup.model else self.facts),
+                "bill": compute_bill(calls, facts, others={} if setup.model else self.terms.facts),
                 "seconds": process_time() - began,
             }
         )
@@ -191,7 +200,7 @@ class CellBench:
     @cached_property
     def _whole_history(self) -> list[ReplayedCall]:
         """The calls of a replay that never compacts."""
-        return [*replay_recording(self.log.recording, NeverDecider())]
+        return [one for one, _ in replay_recording(self.log.recording, NeverDecider())]
 
     def _never_compacts(self, decider: Decider) -> bool:
         """Check whether every prompt is so small that the policy does nothing.
@@ -202,7 +211,7 @@ class CellBench:
             return False
         terms = decider.terms
         quiet = quiet_below(terms.policy, terms.limit)
-        largest = max((one.tokens for one in self._whole_history), default=0)
+        largest = max((one.view_tokens for one in self._whole_history), default=0)
         return quiet is not None and largest <= min(quiet, terms.limit)
 
     def _make_decider(self, setup: Setup, facts: ModelFacts | None) -> Decider:
@@ -210,7 +219,7 @@ class CellBench:
             setup.policy,
             self.log.recording,
             self.log.decisions,
-            self.settings,
+            self.terms.settings,
             # Only cached summaries of a model are used: `replay --allow-llm` writes missing ones.
             SummaryOptions(setup.summarizer, setup.budget),
             settings=setup.settings,

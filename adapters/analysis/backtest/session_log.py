@@ -1,7 +1,5 @@
 """Reads one session for a backtest: its log, its recorded compactions, and its answers."""
 
-import pickle
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,12 +12,9 @@ from ....domain.event import Event
 from ....domain.session_events import ModelCalled
 from ....projections.read_models.timestamps import find_event_time
 from ....projections.replay.recording import RecordedCall, Recording, SessionTime
-from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.event_mapper import dump_json
-from ...storage.event_log.storage_errors import translate_storage_errors
 from ..replaying.recordings import read_calibrated
-from .worker_messages import SessionLocation, SessionRead
 
 
 @dataclass(frozen=True)
@@ -33,11 +28,6 @@ class MeasuredSession:
     @classmethod
     def read(cls, session: StoredSession) -> "MeasuredSession":
         return cls(*read_calibrated(session))
-
-    @classmethod
-    def find(cls, store: SessionStore, place: SessionLocation) -> "MeasuredSession":
-        with translate_storage_errors(store.name):
-            return cls.read(store.session(place.key, namespace=place.namespace, create=False))
 
     @cached_property
     def digest(self) -> str:
@@ -71,16 +61,16 @@ class MeasuredSession:
         )
         return now if time.is_told else None
 
-    def pack(self) -> bytes:
-        """Serialize for another machine, which does not need the database."""
-        return zlib.compress(pickle.dumps(self, protocol=5), 1)
 
-    @classmethod
-    def unpack(cls, packed: bytes) -> "MeasuredSession":
-        """Restore what `pack` returned; never call it with untrusted bytes."""
-        found = pickle.loads(zlib.decompress(packed))  # noqa: S301 - made by `pack`
-        assert isinstance(found, cls)
-        return found
+@dataclass(frozen=True, slots=True)
+class SessionRead:
+    """The properties of a session that are known before any measurement."""
+
+    digest: str
+    model: str | None
+    last_call_time: datetime | None
+    blank_cell: Cell
+    models: tuple[str, ...]
 
 
 def describe_log(log: MeasuredSession) -> SessionRead:

@@ -1,119 +1,114 @@
-"""Runs a worker process of a backtest, which reads one session after another and measures it.
-
-Orders and answers are pickled objects over a connection from the parent process. The worker stops
-when the connection ends; an unfinished item is measured again later.
-"""
+"""Runs in a process of a backtest: reads one session after another, and measures it."""
 
 import gc
 import logging
 import os
-import sys
-from contextlib import suppress
-from functools import cache
-from multiprocessing.connection import Connection
+import pickle
+from multiprocessing import parent_process
 from threading import Thread
+from typing import NamedTuple
 
-from ....domain.backtest.cell import CellOutcome, Setup
+from ....domain.backtest.cell import CellOutcome
 from ....domain.errors import CutbankError, PolicyFailedError
 from ....domain.models import ModelFacts
 from ...runtime.sessions.session_store import SessionStore, open_store
-from .cells import CellBench
-from .session_log import MeasuredSession, describe_log
-from .worker_messages import (
-    ItemAnswer,
-    ItemOrder,
-    SessionLocation,
-    SessionTask,
-    answer_all,
-    describe_error,
-)
+from ...storage.event_log.storage_errors import translate_storage_errors
+from .cells import CellBench, ItemResult, TaskItem
+from .session_log import MeasuredSession, SessionRead, describe_log
 
 COLLECT_AFTER_BLOCKS = 100_000
 """New objects that trigger a search for cycles."""
 
 
-def main() -> None:
-    """Work until the connection ends."""
-    connection = Connection(int(sys.argv[1]))
-    # Measurements hold many objects that the collector would walk in vain.
-    gc.set_threshold(COLLECT_AFTER_BLOCKS)
-    # A policy's output must not mix with the program's.
-    os.dup2(2, 1)
-    Thread(target=_exit_with_leader, args=(int(sys.argv[2]),), daemon=True).start()
-    logging.getLogger("cutbank.storage").disabled = True  # its parent has logged it
-    leftovers = GarbageCollector()
-    # When the parent is gone or needs no more, the connection ends.
-    with suppress(EOFError, ConnectionError, KeyboardInterrupt):
-        while True:
-            leftovers.note_session(_run_task(connection.recv(), connection))
+class SessionLocation(NamedTuple):
+    """A session in a database that every process of this machine can open."""
+
+    address: str
+    namespace: str
+    key: str
 
 
-class GarbageCollector:
-    """A collector that runs once the finished sessions may have left as much garbage as the largest
-    of them: this bounds the garbage and keeps collections rare, since each walks all objects.
-    """
+class MeasurementFailure(NamedTuple):
+    outcome: CellOutcome
+    reason: str
+
+
+class _Worker:
+    """What this process has open: databases, and the session that it measures."""
 
     def __init__(self) -> None:
-        self._largest = self._left = 0
+        self.stores: dict[str, SessionStore] = {}
+        self.location: SessionLocation | None = None
+        self.log: MeasuredSession | None = None
+        self.bench: CellBench | None = None
 
-    def note_session(self, blocks: int) -> None:
-        """Record that a session of so many blocks is finished."""
-        self._largest = max(self._largest, blocks)
-        self._left += blocks
-        if self._left >= self._largest:
-            gc.collect()
-            self._left = 0
+    def read(self, location: SessionLocation) -> MeasuredSession:
+        """Read a session, and drop the one before."""
+        self.location = self.log = self.bench = None
+        gc.collect()  # what the session before has left
+        if location.address not in self.stores:
+            self.stores[location.address] = open_store(location.address)
+        store = self.stores[location.address]
+        with translate_storage_errors(store.name):
+            session = store.session(location.key, namespace=location.namespace, create=False)
+            self.log = MeasuredSession.read(session)
+        self.location = location
+        gc.freeze()  # a session holds many objects, which the collector would walk in vain
+        return self.log
+
+    def open_bench(self, location: SessionLocation, terms: bytes) -> CellBench:
+        """Return the bench of a session, which is read again if another process had it."""
+        log = self.log if self.location == location else None
+        if log is None:
+            log = self.read(location)
+        if self.bench is None:
+            self.bench = CellBench(log, pickle.loads(terms))  # noqa: S301 - by our pool
+        return self.bench
 
 
-def _run_task(task: SessionTask, connection: Connection) -> int:
-    """Measure what is asked for of one session, and return its blocks."""
+_worker = _Worker()
+"""That of this process, if it is one of a backtest."""
+
+
+def start_worker() -> None:
+    """Prepare this process: it prints nothing to the program's output, and ends with its parent."""
+    os.dup2(2, 1)
+    gc.set_threshold(COLLECT_AFTER_BLOCKS)
+    logging.getLogger("cutbank.storage").disabled = True  # its parent has logged it
+    Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def read_session(location: SessionLocation) -> SessionRead | MeasurementFailure:
+    """Return what is known of a session before any measurement."""
     try:
-        log = _read_log(task)
-        read = describe_log(log)
+        return describe_log(_worker.read(location))
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
-        connection.send([*answer_all(task, f"it cannot be read: {describe_error(error)}")])
-        return 0
-    gc.freeze()  # the session stays until all is measured, so the collector skips it
-    connection.send(read)
-    order: ItemOrder = connection.recv()
-    bench = CellBench(log, order.settings, order.facts)
-    for number, facts in order.items:
-        connection.send([_measure_item(bench, task, number, facts)])
-    gc.unfreeze()
-    return read.blank_cell.blocks
+        reason = f"it cannot be read: {describe_error(error)}"
+        return MeasurementFailure(CellOutcome.FAILED, reason)
 
 
-def _measure_item(
-    bench: CellBench, task: SessionTask, number: int, facts: ModelFacts | None
-) -> ItemAnswer:
-    item, outcome = task.items[number], CellOutcome.FAILED
+def measure_item(
+    location: SessionLocation, item: TaskItem, facts: ModelFacts | None, terms: bytes
+) -> ItemResult | MeasurementFailure:
+    """Measure one setup, or the controls at one limit; `terms` are pickled BenchTerms."""
     try:
-        if isinstance(item, Setup):
-            return ItemAnswer(task.name, number, bench.measure_cell(item, facts))
-        return ItemAnswer(task.name, number, bench.measure_controls(item.limit, item.budgets))
+        return _worker.open_bench(location, terms).measure(item, facts)
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
         why = str(error) if isinstance(error, CutbankError) else describe_error(error)
         cause = error.__cause__ if isinstance(error, PolicyFailedError) else error
         if isinstance(cause, MemoryError):
-            outcome, why = CellOutcome.DIED, f"it ran out of memory ({why})"
-        return ItemAnswer(task.name, number, None, outcome, why)
+            return MeasurementFailure(CellOutcome.DIED, f"it ran out of memory ({why})")
+        return MeasurementFailure(CellOutcome.FAILED, why)
 
 
-def _read_log(task: SessionTask) -> MeasuredSession:
-    source = task.source
-    if isinstance(source, SessionLocation):
-        return MeasuredSession.find(_open_store(source.address), source)
-    return MeasuredSession.unpack(source)
+def describe_error(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-@cache
-def _open_store(address: str) -> SessionStore:
-    """Open a database until the process ends."""
-    return open_store(address)
-
-
-def _exit_with_leader(leader: int) -> None:
+def _exit_with_parent() -> None:
     """Exit when the parent process ends, even inside a policy's loop."""
-    with open(leader, "rb", buffering=0) as pipe:
-        pipe.read()
+    parent = parent_process()
+    assert parent is not None, "a worker is started by a pool"
+    parent.join()
     os._exit(1)

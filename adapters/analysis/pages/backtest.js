@@ -17,24 +17,8 @@
         linecolor: ink("--line") };
     return made;
   };
-  const narrow = window.matchMedia("(max-width: 700px)");
-  // Panels side by side need room: on a narrow screen they stand below each other.
-  const stacked = layout => {
-    const panels = layout.annotations || [];
-    if (!narrow.matches || panels.length < 2) return layout;
-    const each = Math.max(260, layout.height / panels.length), made = { ...layout,
-      height: each * panels.length + 120, annotations: [] };
-    panels.forEach((panel, number) => {
-      const name = number ? number + 1 : "", top = 1 - number / panels.length;
-      made["xaxis" + name] = { ...made["xaxis" + name], domain: [0, 1] };
-      made["yaxis" + name] = { ...made["yaxis" + name], showticklabels: true,
-        domain: [top - 1 / panels.length + 110 / made.height, top - 10 / made.height] };
-      made.annotations.push({ ...panel, x: 1, xanchor: "right", y: top - 10 / made.height });
-    });
-    return made;
-  };
   const draw = (id, drawing) => {
-    Plotly.react(id, drawing.data, themed(stacked(drawing.layout)),
+    Plotly.react(id, drawing.data, themed(drawing.layout),
       { responsive: true, displaylogo: false, modeBarButtons: [["toImage", "resetScale2d"]] });
   };
   const figures = [...document.querySelectorAll(".drawing")].map(place => place.id)
@@ -56,6 +40,5 @@
   };
   if (pick) pick.addEventListener("change", chosen);
   dark.addEventListener("change", drawAll);
-  narrow.addEventListener("change", drawAll);
   drawAll();
 })();

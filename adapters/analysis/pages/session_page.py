@@ -25,7 +25,7 @@ from ...models.model_catalog import compute_call_cost
 from ...runtime.exporting.new_file import open_new_path
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.private_files import open_new
-from .session_chart import draw_context, draw_statuses
+from .session_chart import draw_context
 from .session_story import PageBoundary, PageCall, PageStory, read_page_story
 from .templates import format_plural, render_page
 
@@ -109,7 +109,6 @@ def render_session_page(story: PageStory, selection: PageSelection) -> str:
         facts=list(_list_facts(story)),
         used_again=_list_used_again(story),
         context=draw_context(story),
-        statuses=draw_statuses(story),
         marks=make_page_data(story, selection),
         link_ranges=link_ranges,
         find_whole=_find_whole,

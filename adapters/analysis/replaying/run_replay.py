@@ -9,19 +9,16 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
-from ....domain.compaction_events import CompactBoundary
 from ....domain.context_limit import LimitSource
 from ....domain.errors import InvalidSettingError
 from ....domain.hooks import Progress
 from ....domain.policies.policy import Policy
-from ....domain.ranges import Ranges
+from ....projections.history_view import HistoryView
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recorded_rows import render_plain_text
-from ....projections.replay.recording import Recording, RecordingCalibration
+from ....projections.replay.recording import RecordingCalibration
 from ....projections.replay.replay import (
     Decider,
-    DepartedBlocks,
-    FutileCompaction,
     ReplayCompaction,
     ReplayedCall,
     replay_recording,
@@ -36,26 +33,6 @@ from .deciders import SummaryOptions, make_decider
 from .recordings import check_new_lineage, read_calibrated, store_lineage
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayCallResult:
-    """One call of the recorded model, and the decisions right before it."""
-
-    call: int
-    """The number, from 1 on."""
-    last_seen_position: int
-    """The newest position that it could see."""
-    tokens: int
-    """Tokens of the prompt; 0 if it was no model call, or failed before a model read it."""
-    unchanged_tokens: int
-    """Tokens at the start of the prompt that the prompt before also had."""
-    compactions: tuple[ReplayCompaction, ...] = ()
-    left_ranges: tuple[Ranges, ...] = ()
-    """The blocks that each of these compactions removed."""
-    futile: tuple[FutileCompaction, ...] = ()
-    is_refused: bool = False
-    """Whether the prompt exceeds the limit even after compaction."""
-
-
 @dataclass(frozen=True)
 class Replay:
     """One session, replayed under one decider."""
@@ -67,7 +44,7 @@ class Replay:
     limit: int
     limit_source: LimitSource
     summarizer: str
-    calls: tuple[ReplayCallResult, ...]
+    calls: tuple[ReplayedCall, ...]
     lineage: str | None = None
     """The lineage where the decisions were stored, if they were."""
     damaged: int = 0
@@ -102,7 +79,7 @@ class Replay:
     @property
     def unchanged_tokens(self) -> int:
         """The tokens of all prompts that the prompt before had at its start as well."""
-        return sum(sent.unchanged_tokens for sent in self.calls)
+        return sum(sent.unchanged for sent in self.calls)
 
     @property
     def summarizer_counts(self) -> dict[str, int]:
@@ -179,15 +156,12 @@ def replay(
             # The file appears complete when the stack is left.
             part = stack.enter_context(open_new_path(Path(dump_views)))
             dump = stack.enter_context(TextIOWrapper(open_new(part), encoding="ascii"))
-        calls: list[ReplayCallResult] = []
-        departed = DepartedBlocks(recording)
-        boundary: CompactBoundary | None = None
+        calls: list[ReplayedCall] = []
         run = replay_recording(recording, decider, limit=found.tokens, lineage=lineage or "replay")
-        for served in run:
-            calls.append(_make_call_result(served, recording, departed, boundary))
-            boundary = served.boundary
+        for served, fold in run:
+            calls.append(served)
             if dump:
-                dump.write(_format_view(session.key, served))
+                dump.write(_format_view(session.key, served, fold.make_view()))
             if progress:
                 progress(served.call.number, len(recording.calls))
         if kept:
@@ -208,31 +182,6 @@ def replay(
     )
 
 
-def _make_call_result(
-    served: ReplayedCall,
-    recording: Recording,
-    departed: DepartedBlocks,
-    before: CompactBoundary | None,
-) -> ReplayCallResult:
-    """Return what is kept of a call; `before` is the boundary of the call before it."""
-    left: list[Ranges] = []
-    for compacted in served.compactions:
-        left.append(departed.find_departed(before, compacted.boundary))
-        before = compacted.boundary
-    calibration = recording.calibration
-    is_nothing = calibration is not None and calibration.is_empty_call(served.call)
-    return ReplayCallResult(
-        call=served.call.number,
-        last_seen_position=served.call.last_seen_position,
-        tokens=0 if is_nothing else served.tokens,
-        unchanged_tokens=0 if is_nothing else served.unchanged,
-        compactions=served.compactions,
-        left_ranges=tuple(left),
-        futile=served.futile_compactions,
-        is_refused=served.is_refused,
-    )
-
-
 def _find_cache(decider: Decider) -> CachedSummaries | None:
     if not isinstance(decider, PolicyDecider):
         return None
@@ -240,15 +189,15 @@ def _find_cache(decider: Decider) -> CachedSummaries | None:
     return next((one for one in writers if isinstance(one, CachedSummaries)), None)
 
 
-def _format_view(session: str, served: ReplayedCall) -> str:
+def _format_view(session: str, served: ReplayedCall, view: HistoryView) -> str:
     """Return a view as one JSON line, for programs that measure what a model was sent."""
     line = {
         "session": session,
         "call": served.call.number,
         # The view does not depend on this position or later ones.
         "position": served.call.last_seen_position + 1,
-        "tokens": served.tokens,
-        "text": render_plain_text(served.make_view()),
+        "tokens": served.view_tokens,
+        "text": render_plain_text(view),
     }
     if served.boundary is not None:
         line["first_kept"] = served.boundary.first_kept

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from ....domain.ranges import Ranges
     from ....domain.token_estimate import KindShare
 
-COLUMN_GAP_CELLS, MIN_COLUMN_CELLS = 2, 12
-"""Spaces between columns, and the minimum width of a shortened column."""
+COLUMN_GAP, MIN_COLUMN_CELLS, MIN_NAME_CELLS = "  ", 8, 20
+"""What separates columns, and the minimum width of a shortened one and of the first."""
+BAR_CELLS = 40
+LABEL_CELLS = 9
 MAX_RANGES = 8
 INDENT = "    "
 _NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|\u2013|unknown")
@@ -50,8 +52,12 @@ def print_answer(as_json: bool, document: Any, *lines: str) -> None:
     if as_json:
         print_json(document)
     else:
-        for line in lines:
-            print_text(line)
+        print_lines(lines)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_text(line)
 
 
 def pick(value: object, names: str) -> dict[str, Any]:
@@ -92,8 +98,7 @@ def _escape_match(found: re.Match[str]) -> str:
 
 def print_brief(top: str, text: str) -> None:
     """Print a heading, and as much of the text as fits into its line."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
-    print_text(f"{top}  {clip_text(text, max(20, width - len(top) - 2))}".rstrip())
+    print_text(f"{top}  {clip_text(text, max(20, get_width() - len(top) - 2))}".rstrip())
 
 
 def print_block(top: str, pieces: Iterable[str]) -> None:
@@ -112,16 +117,11 @@ def print_error(text: str) -> None:
     sys.stderr.write(f"cutbank: {' '.join(escape_controls(text).split())}\n")
 
 
-def print_table(
-    headings: Sequence[str],
-    rows: Iterable[Sequence[str | int]],
-    least: Mapping[str, int] | None = None,
-) -> None:
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
     """Print columns, numbers right-aligned; in a pipe, separate values by tabs.
 
-    On a narrow terminal, the columns in `least` are shortened, each down to its number of
-    characters; without `least`, all but numbers and the first column. If that is not enough, each
-    row becomes a paragraph with a line for each value.
+    On a narrow terminal, columns of text are shortened. If that is not enough, each row becomes a
+    paragraph with a line for each value.
     """
     cells = [
         [
@@ -131,34 +131,23 @@ def print_table(
         for row in rows
     ]
     if not sys.stdout.isatty():
-        for row in ([*headings], *cells):
-            print_text("\t".join(row))
+        print_lines("\t".join(row) for row in ([*headings], *cells))
         return
     # Only a table on a terminal needs rich, a slow import.
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - start-up time
 
-    is_number = [all(_NUMBER.fullmatch(row[at]) for row in cells) for at in range(len(headings))]
-    widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
-    if least is None:
-        named = zip(headings[1:], is_number[1:], strict=True)
-        least = {name: MIN_COLUMN_CELLS for name, is_counted in named if not is_counted}
-    spare = [
-        max(0, width - least.get(name, width)) for name, width in zip(headings, widths, strict=True)
-    ]
-    over = sum(widths) + COLUMN_GAP_CELLS * (len(widths) - 1) - shutil.get_terminal_size().columns
-    while over > 0 and max(spare) > 0:
-        # Each column loses the same share of its excess over the minimum.
-        widest = max(
-            (at for at in range(len(spare)) if spare[at] > 0),
-            key=lambda at: widths[at] / (widths[at] - spare[at]),
-        )
-        widths[widest] -= 1
-        spare[widest] -= 1
-        over -= 1
-    if over > 0:
-        _print_paragraphs(headings, cells)
-        return
-    for number, row in enumerate([list(headings), *cells]):
+    columns = list(zip(headings, *cells, strict=True))
+    widths = [max(map(cell_len, column)) for column in columns]
+    is_number = [all(map(_NUMBER.fullmatch, column[1:])) for column in columns]
+    over = sum(widths) + len(COLUMN_GAP) * (len(widths) - 1) - get_width()
+    for _ in range(over):
+        least = [MIN_COLUMN_CELLS if at else MIN_NAME_CELLS for at in range(len(widths))]
+        long = [at for at in range(len(widths)) if widths[at] > least[at] and not is_number[at]]
+        if not long:
+            _print_paragraphs(headings, cells)
+            return
+        widths[max(long, key=widths.__getitem__)] -= 1
+    for number, row in enumerate([headings, *cells]):
         fitted = []
         for text, width, right in zip(row, widths, is_number, strict=True):
             if cell_len(text) > width:
@@ -166,35 +155,41 @@ def print_table(
             else:
                 space = " " * (width - cell_len(text))
                 fitted.append(space + text if right else text + space)
-        print_text(
-            (" " * COLUMN_GAP_CELLS).join(fitted).rstrip(), **({} if number else {"bold": True})
-        )
+        print_text(COLUMN_GAP.join(fitted).rstrip(), **({} if number else {"bold": True}))
 
 
 def _print_paragraphs(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    width = shutil.get_terminal_size().columns
-    for row in rows:
-        for number, (heading, cell) in enumerate(zip(headings, row, strict=True)):
-            lead = "" if number == 0 else f"  {heading}: "
-            for line in wrap_cells(lead + cell, width, "    ") if cell else []:
-                print_text(line, **({} if number else {"bold": True}))
+    for name, *values in rows:
+        print_text()
+        print_fields([(headings[0], name), *zip(headings[1:], values, strict=True)])
 
 
-def can_print(text: str) -> bool:
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+def print_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Print labels with their values, which a terminal wraps below each other."""
+    known = list(fields)
+    cells = max([LABEL_CELLS - 1, *(len(label) for label, _ in known)]) + 1
+    for label, value in known:
+        line = f"{label:<{cells}}{value}"
+        print_lines(wrap_cells(line, get_width(), " " * cells) if sys.stdout.isatty() else [line])
 
 
-def print_wrapped(text: str, indent: str) -> None:
-    """Print a line wrapped to the terminal's width; indent the lines after the first."""
-    if sys.stdout.isatty():
-        for line in wrap_cells(text, shutil.get_terminal_size().columns, indent):
-            print_text(line)
-    else:
-        print_text(text)
+def print_list(heading: str, lines: Sequence[str], most: int | None, hint: str = "") -> None:
+    """Print a paragraph with the first lines, and the number of the others; nothing if empty."""
+    if lines:
+        print_text()
+        print_text(heading, bold=True)
+    for line in lines[:most]:
+        print_text(f"  {line}")
+    if most is not None and len(lines) > most:
+        print_text(f"  and {len(lines) - most:,} more{hint}")
+
+
+def format_bar(share: float) -> str:
+    return f"[{'#' * min(BAR_CELLS, int(share * BAR_CELLS)):.<{BAR_CELLS}}]"
+
+
+def get_width() -> int:
+    return shutil.get_terminal_size((100, 0)).columns if sys.stdout.isatty() else 100
 
 
 def wrap_cells(text: str, width: int, indent: str) -> Iterator[str]:
@@ -207,7 +202,7 @@ def wrap_cells(text: str, width: int, indent: str) -> Iterator[str]:
         if cell_len(line + word) <= width:
             line += word
             continue
-        if line:
+        if line.strip():
             yield line
         *full, last = chop_cells(word.lstrip(), room)
         yield from (indent + piece for piece in full)

@@ -9,7 +9,6 @@ import typer
 from ....domain.backtest.cell import BacktestResult, CellOutcome
 from ....domain.errors import ExportError, InvalidSettingError, NotFoundError
 from ...analysis.backtest.backtest import backtest as run_backtest
-from ...analysis.backtest.backtest_text import make_backtest_command
 from ...analysis.backtest.grid import DEFAULT_GRID_LIMIT
 from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
 from ...runtime.sessions.session_store import SessionStore
@@ -54,9 +53,8 @@ def backtest(
     model: str | None = option(
         "--model NAME", "The model whose prices count; default: the recorded one."
     ),
-    report: Path | None = option("--report DIR", "Also write a page, tables and JSON there."),
+    report: Path | None = option("--report DIR", "Also write a page and JSON there."),
     jobs: int | None = option("--jobs -j N", "Processes; else one for each core.", min=1, max=256),
-    cluster: str | None = option("--cluster ADDRESS", "A Dask scheduler, as tcp://HOST:8786."),
     cache: Path | None = option("--cache FILE", "What was measured; else in the cache folder."),
     no_cache: bool = flag("--no-cache", "Measure all, and keep nothing."),
     timeout: float = option("--timeout S", "Seconds that one cell may take.", _DEFAULT_TIMEOUT_S),
@@ -71,7 +69,7 @@ def backtest(
     Nothing is written to the database. What is measured is kept, so that the same backtest begun
     again goes on where it stopped.
     """
-    from ...analysis.backtest.fingerprint import find_default_cache  # noqa: PLC0415 - its libraries take their time
+    from ...analysis.backtest.result_cache import find_default_cache  # noqa: PLC0415 - its libraries take their time
 
     if no_cache and cache is not None:
         raise InvalidSettingError("--no-cache takes no --cache")
@@ -101,20 +99,17 @@ def backtest(
             model=model,
             jobs=jobs,
             timeout_s=timeout,
-            cluster=cluster,
             cache=None if no_cache else cache or find_default_cache(),
             progress=progress,
             remark=print_note,
         )
     measured = measured.model_copy(update={"skipped": {**unread, **measured.skipped}})
-    _print_answer(call, measured, report, make_backtest_command(measured, target, call.named))
+    _print_answer(call, measured, report)
     if unread or any(cell.outcome is not CellOutcome.DONE for cell in measured.cells):
         raise typer.Exit(1)
 
 
-def _print_answer(
-    call: Invocation, measured: BacktestResult, report: Path | None, command: str
-) -> None:
+def _print_answer(call: Invocation, measured: BacktestResult, report: Path | None) -> None:
     """Print the answer first: it may have taken hours, and writing its report may fail."""
     from .backtest_tables import print_backtest  # noqa: PLC0415 - rich takes its time
 
@@ -124,7 +119,7 @@ def _print_answer(
         from ...analysis.backtest.report.report_files import write_report  # noqa: PLC0415 - the extra `backtest`
 
         try:
-            written = write_report(measured, report, command)
+            written = write_report(measured, report)
         except ExportError as error:
             why = str(error)
     if call.as_json:
@@ -145,7 +140,7 @@ def _open_sessions(
     """Open the sessions to measure; also yield the errors of unreadable files, by path."""
     path = Path(target)
     if target != _ALL_SESSIONS and path.exists():
-        from ...analysis.backtest.imported_transcripts import find_unread, import_temporarily  # noqa: PLC0415 - all formats come along
+        from ...analysis.backtest.measured_sessions import find_unread, import_temporarily  # noqa: PLC0415 - all formats come along
 
         with (
             show_progress("importing", in_bytes=True, wanted=not quiet) as progress,

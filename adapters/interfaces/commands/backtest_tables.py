@@ -1,6 +1,5 @@
 """Prints the results of a backtest on a terminal."""
 
-import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -26,14 +25,17 @@ from ...analysis.backtest.backtest_text import (
     has_texts,
     select_differences,
 )
-from ..command_line.printing import clip_text, format_count, print_table, print_text
+from ..command_line.printing import (
+    clip_text,
+    format_count,
+    get_width,
+    print_list,
+    print_table,
+    print_text,
+)
 
 _LINE_CELLS = 160
 """Columns needed to show all figures of a setup in one line."""
-_NARROW_CELLS = 92
-"""Columns below which the costs do not fit next to a policy's name."""
-_MIN_LABEL_CELLS = 16
-"""Columns of a policy's name on a narrow terminal."""
 MAX_NAMED_ROWS = 20
 """Rows that are listed; the JSON has them all."""
 _REASON_CHARACTERS = 200
@@ -97,31 +99,30 @@ def print_backtest(measured: BacktestResult) -> None:
         _print_notes(here)
         _print_controls(measured, limit)
         _print_differences([one for one in differences if one.setup.limit == limit])
-    _print_rows("failed", _failure_lines(measured))
-    _print_rows("remarks", _remark_lines(measured))
-    _print_rows("left out", _skipped_lines(measured))
+    lists = {
+        "failed": _failure_lines(measured),
+        "remarks": _remark_lines(measured),
+        "left out": _skipped_lines(measured),
+    }
+    for heading, lines in lists.items():
+        shown = [clip_text(line, _REASON_CHARACTERS) for line in lines]
+        print_list(heading, shown, MAX_NAMED_ROWS)
     print_text()
     for caveat in IN_BRIEF:
         print_text(caveat)
 
 
 def _print_totals(totals: Sequence[SetupTotal]) -> None:
-    is_wide = not sys.stdout.isatty() or shutil.get_terminal_size().columns >= _LINE_CELLS
     # Without summary texts, these columns would hold only dashes.
     kept = {} if all(map(_is_by_tokens, totals)) else FIDELITY_COLUMNS
-    parts = (
-        [COST_COLUMNS | kept | TROUBLE_COLUMNS]
-        if is_wide
-        else [COST_COLUMNS, kept, TROUBLE_COLUMNS]
-    )
-    if not is_wide and shutil.get_terminal_size().columns < _NARROW_CELLS:
-        cost = list(COST_COLUMNS.items())
-        parts = [dict(cost[:3]), dict(cost[3:]), kept, TROUBLE_COLUMNS]
+    cost = list(COST_COLUMNS.items())
+    parts = [dict(cost[:3]), dict(cost[3:]), kept, TROUBLE_COLUMNS]
+    if not sys.stdout.isatty() or get_width() >= _LINE_CELLS:
+        parts = [COST_COLUMNS | kept | TROUBLE_COLUMNS]
     for columns in filter(None, parts):
         print_table(
             ["policy", *columns],
             ([total.setup.label, *(of(total) for of in columns.values())] for total in totals),
-            {"policy": _MIN_LABEL_CELLS},
         )
 
 
@@ -156,7 +157,7 @@ def _print_differences(differences: Sequence[SetupDifference]) -> None:
         for one in compared
     ]
     headings = ["policy", "in", "differs by", "verdict", "sessions"]
-    print_table(headings, rows, {"policy": _MIN_LABEL_CELLS})
+    print_table(headings, rows)
 
 
 def _print_notes(totals: Sequence[SetupTotal]) -> None:
@@ -174,18 +175,6 @@ def _print_notes(totals: Sequence[SetupTotal]) -> None:
 
 def _is_by_tokens(total: SetupTotal) -> bool:
     return not has_texts(total.setup)
-
-
-def _print_rows(heading: str, rows: Iterable[str]) -> None:
-    rows = list(rows)
-    if not rows:
-        return
-    print_text()
-    print_text(heading, bold=True)
-    for row in rows[:MAX_NAMED_ROWS]:
-        print_text(f"  {clip_text(row, _REASON_CHARACTERS)}")
-    if len(rows) > MAX_NAMED_ROWS:
-        print_text(f"  and {len(rows) - MAX_NAMED_ROWS:,} more")
 
 
 def _failure_lines(measured: BacktestResult) -> Iterable[str]:

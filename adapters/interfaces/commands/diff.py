@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ....domain.compaction_events import CompactBoundary, Digest, Summary
+from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.ranges import Ranges
 from ....projections.lost_facts import LostFact
 from ....projections.view_content import Coordinate
@@ -14,27 +14,26 @@ from ...analysis.auditing import diffs
 from ...analysis.auditing.diffs import REFERENCE_SYNTAX
 from ..command_line.options import FULL, HTML, LINEAGE, SESSION, write_session_page
 from ..command_line.printing import (
-    INDENT,
     clip_text,
     format_count,
     format_handles,
     format_shares,
     pick,
+    print_fields,
     print_json,
+    print_list,
     print_text,
-    print_wrapped,
 )
 from ..command_line.sessions import open_call_session
 from ..command_line.verbs import Invocation, argument, option
 from ..command_line.views import format_coordinate, read_place
 
 MAX_LISTED = 20
-_LINE_CELLS = 79
+_LINE_CELLS = 78
 _KIND_CELLS, _MIN_WORDS_CELLS = 10, 24
 """Characters of a fact's kind, and minimum characters of its text."""
 _NAME_CELLS = 36
 """Characters of a name: harnesses name attachments by full path."""
-_CONTINUATION_INDENT = " " * 9
 
 CompactionNumbers = tuple[int | None, ...]
 """The compactions that the old and the new view begin at; None for a view of all of the log."""
@@ -135,28 +134,38 @@ def _print_diff(diff: ViewDiff, number: int | None, *, most: int | None) -> None
     if diff.is_empty:
         print_text("Both views are the same.")
         return
-    print_text(f"view     {diff.sizes}")
-    print_wrapped(f"left     {format_shares(diff.shares)}", _CONTINUATION_INDENT)
-    if diff.added:
-        print_text(f"came     {format_count(len(diff.added), 'block')}")
-    for one in diff.changed[:most]:
-        print_text(f"shown    #{one.position}: {one.tokens_before:,} -> {one.tokens:,} tokens")
-    _print_remaining(diff.changed, most, "block")
-    if diff.is_request_changed:
-        print_text("request  system prompt, tools or settings are others")
-    for line in _replacement_lines(diff):
-        print_wrapped(line, _CONTINUATION_INDENT)
+    print_fields(_diff_fields(diff))
+    hint = ": --full lists all"
+    shown = [f"#{one.position}: {one.tokens_before:,} -> {one.tokens:,}" for one in diff.changed]
+    print_list("tokens shown of blocks that stay", shown, most, hint)
     _print_facts("lost", "nowhere in the new view", diff.lost_facts, most)
     _print_facts("gained", "nowhere in the old view", diff.gained_facts, most)
-    _print_blocks("left", diff.removed, most)
-    _print_blocks("came in", diff.added, most)
+    for what, blocks in (("left", diff.removed), ("came in", diff.added)):
+        heading = f"{format_count(len(blocks), 'block')} {what}"
+        print_list(heading, [_format_block(block) for block in blocks], most, hint)
     if diff.has_new_summary and diff.summary is not None:
-        print_text(f"\nthe summary, by {diff.summary.summarizer}", bold=True)
         lines = diff.summary.text.split("\n")
-        for line in lines[:most]:
-            shown = line if most is None else clip_text(line, _LINE_CELLS + 40)
-            print_text(INDENT + shown if line else "")
-        _print_remaining(lines, most, "line")
+        shown = lines if most is None else [clip_text(line, _LINE_CELLS) for line in lines]
+        print_list(f"the summary, by {diff.summary.summarizer}", shown, most, hint)
+
+
+def _diff_fields(diff: ViewDiff) -> Iterator[tuple[str, str]]:
+    yield "view", str(diff.sizes)
+    yield "left", format_shares(diff.shares)
+    if diff.is_request_changed:
+        yield "request", "system prompt, tools or settings are others"
+    if summary := diff.summary:
+        size = format_count(summary.tokens, "token")
+        same = "" if diff.has_new_summary else ", as before"
+        yield "instead", f"a summary of {size} by {summary.summarizer}{same}"
+        yield "replaces", format_handles(summary.covers)
+        files = summary.digest
+        for what, paths in (("modified", files.modified_files), ("read", files.read_files)):
+            if paths:
+                more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+                yield what, f"{', '.join(paths[:5])}{more}"
+    if diff.unmentioned_blocks:
+        yield "nothing", f"replaces {format_handles(diff.unmentioned_blocks)}"
 
 
 def _format_views(diff: ViewDiff, number: int | None) -> str:
@@ -172,48 +181,25 @@ def _format_views(diff: ViewDiff, number: int | None) -> str:
     return f"{format_coordinate(diff.before)} -> {format_coordinate(diff.after)}"
 
 
-def _replacement_lines(diff: ViewDiff) -> Iterator[str]:
-    summary = diff.summary
-    if summary is not None:
-        size = format_count(summary.tokens, "token")
-        same = "" if diff.has_new_summary else ", as before"
-        yield f"instead  a summary of {size} by {summary.summarizer}{same}"
-        yield f"         replaces {format_handles(summary.covers)}"
-        yield from _digest_lines(summary.digest)
-    if diff.unmentioned_blocks:
-        yield f"         for {format_handles(diff.unmentioned_blocks)} nothing stands"
-
-
-def _digest_lines(digest: Digest) -> Iterator[str]:
-    files = (("modified", digest.modified_files), ("read", digest.read_files))
-    for what, paths in files:
-        if paths:
-            more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
-            yield f"         files {what}: {', '.join(paths[:5])}{more}"
-
-
 def _print_facts(what: str, where: str, facts: Sequence[LostFact], most: int | None) -> None:
+    minor = sum(fact.is_minor for fact in facts) if most is not None else 0
+    shown = [fact for fact in facts if not (minor and fact.is_minor)]
     if not facts:
         return
-    minor = [fact for fact in facts if fact.is_minor and most is not None]
-    shown = [fact for fact in facts if fact not in minor] if minor else facts
-    print_text(f"\n{what}: {format_count(len(shown), 'fact')} {where}", bold=True)
-    kinds = Counter(str(fact.kind) for fact in shown)
-    if kinds:
-        counts = (format_count(number, kind) for kind, number in kinds.most_common())
-        print_wrapped(f"{INDENT}{', '.join(counts)}", INDENT)
-    for fact in shown[:most]:
-        _print_fact(fact)
-    _print_remaining(shown, most, "fact")
+    kinds = Counter(str(fact.kind) for fact in shown).most_common()
+    counts = ", ".join(format_count(number, kind) for kind, number in kinds)
+    heading = f"{what}: {format_count(len(shown), 'fact')} {where}" + f"\n  {counts}" * bool(kinds)
+    lines = [_format_fact(fact) for fact in shown]
+    print_list(heading, lines or ["none but these:"], most, ": --full lists all")
     if minor:
-        print_text(f"{INDENT}left out: {len(minor):,} unused numbers and words of tool calls")
+        print_text(f"  left out: {minor:,} unused numbers and words of tool calls")
 
 
-def _print_fact(fact: LostFact) -> None:
-    """Print one line; the text is shortened to make room for its location."""
+def _format_fact(fact: LostFact) -> str:
+    """Return one line; the text is shortened to make room for its location."""
     about = "; ".join(_fact_details(fact))
-    room = max(_MIN_WORDS_CELLS, _LINE_CELLS - len(INDENT) - _KIND_CELLS - 3 - len(about))
-    print_text(f"{INDENT}{fact.kind:<{_KIND_CELLS}} {clip_text(fact.text, room)}  {about}".rstrip())
+    room = max(_MIN_WORDS_CELLS, _LINE_CELLS - _KIND_CELLS - 5 - len(about))
+    return f"{fact.kind:<{_KIND_CELLS}} {clip_text(fact.text, room)}  {about}".rstrip()
 
 
 def _fact_details(fact: LostFact) -> Iterator[str]:
@@ -233,19 +219,7 @@ def _format_first(handles: Ranges) -> str:
     return f"#{handles.runs[0][0]}{f' +{more}' if more else ''}"
 
 
-def _print_blocks(what: str, blocks: Sequence[DiffedBlock], most: int | None) -> None:
-    if not blocks:
-        return
-    print_text(f"\n{format_count(len(blocks), 'block')} {what}", bold=True)
-    for block in blocks[:most]:
-        name = f" {clip_text(block.name, _NAME_CELLS)}" if block.name else ""
-        top = f"#{block.position} {block.kind}{name}, {format_count(block.tokens, 'token')}"
-        line = clip_text(block.line, max(20, _LINE_CELLS - len(top)))
-        print_text(f"{INDENT}{top}  {line}".rstrip())
-    _print_remaining(blocks, most, "block")
-
-
-def _print_remaining(every: Sequence[object], most: int | None, thing: str) -> None:
-    if most is not None and len(every) > most:
-        more = format_count(len(every) - most, f"more {thing}")
-        print_text(f"{INDENT}... and {more}: --full lists all")
+def _format_block(block: DiffedBlock) -> str:
+    name = f" {clip_text(block.name, _NAME_CELLS)}" if block.name else ""
+    top = f"#{block.position} {block.kind}{name}, {format_count(block.tokens, 'token')}"
+    return f"{top}  {clip_text(block.line, max(20, _LINE_CELLS - len(top)))}".rstrip()

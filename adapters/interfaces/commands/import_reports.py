@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from ...runtime.following.live_file import FileNews
 from ...runtime.importing.file_import import NOT_A_TRANSCRIPT, UNCHANGED
 from ...transcripts.reports import FileReport
-from ..command_line.printing import format_count, print_table, print_text, print_wrapped
+from ..command_line.printing import format_count, print_list, print_table, print_text
 
 MAX_PROBLEMS = 5
 
@@ -53,15 +53,9 @@ def print_file_reports(reports: list[FileReport]) -> None:
     )
     broken = [report for report in read if not report.complete and report.format]
     errors = [error for report in read for error in report.errors]
-    if errors or broken:
-        print_text()
-    for error in errors[:MAX_PROBLEMS]:
-        print_wrapped(error, "    ")
-    if len(errors) > MAX_PROBLEMS:
-        more = format_count(len(errors) - MAX_PROBLEMS, "more error")
-        print_text(f"... and {more}: -v shows all")
-    for report in broken:
-        print_wrapped(f"{report.path} was not read to its end: import it again to go on", "    ")
+    again = "was not read to its end: import it again to go on"
+    print_list("errors", errors, MAX_PROBLEMS, ": -v shows all")
+    print_list("unfinished", [f"{report.path} {again}" for report in broken], None)
 
 
 def print_total(reports: list[FileReport]) -> None:
@@ -108,10 +102,8 @@ def print_import_report(reports: Iterable[FileReport]) -> None:
             f"{name}: of unknown types, kept as notes; the first of each",
             [(f"{kind}  {first[kind]}", count) for kind, count in unknown.most_common()],
         )
-        if errors := [error for report in its for error in report.errors]:
-            print_text(f"\n{name}: errors")
-            for error in errors:
-                print_text(f"  {error}")
+        errors = [error for report in its for error in report.errors]
+        print_list(f"{name}: errors", errors, None)
         secrets = [
             (f"{kind}  {place}", count)
             for report in its
@@ -135,7 +127,4 @@ def _sum_outcomes(reports: list[FileReport]) -> list[int]:
 
 
 def _print_counts(heading: str, counts: list[tuple[str, int]]) -> None:
-    if counts:
-        print_text(f"\n{heading}")
-    for what, count in counts:
-        print_text(f"  {count:>9,}  {what}")
+    print_list(heading, [f"{count:>9,}  {what}" for what, count in counts], None)

@@ -1,7 +1,6 @@
 """Implements `lineage`: which summary replaces which blocks, as trees of boundaries."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ from ....projections.read_models.timestamps import format_timestamp
 from ...analysis.auditing.lineages import list_session_lineages, read_lineage_trees
 from ..command_line.options import FULL, HTML, SESSION, write_session_page
 from ..command_line.printing import (
-    can_print,
     clip_text,
     format_count,
     format_handles,
     pick,
     print_json,
+    print_lines,
     print_table,
     print_text,
 )
@@ -30,16 +29,7 @@ _SUMMARY_NAMES = "summariser=summarizer model cost_usd summary_tokens=tokens sum
 _SUMMARY_KEYS = ("summariser", "model", "cost_usd", "summary_tokens", "summary")
 
 
-@dataclass(frozen=True, slots=True)
-class TreeStrokes:
-    fork: str
-    last: str
-    bar: str
-    dot: str
-
-
-BOX_STROKES = TreeStrokes("├─ ", "└─ ", "│  ", "● ")
-ASCII_STROKES = TreeStrokes("|- ", "`- ", "|  ", "* ")
+FORK, LAST, BAR = "|- ", "`- ", "|  "
 
 
 def lineage(
@@ -127,15 +117,13 @@ def _print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
             rows.append([tree.lineage, len(tree.nodes), served, covers, continued])
         print_table(["lineage", "compactions", "served", "summarized", "continues"], rows)
         print_text()
-    strokes = BOX_STROKES if can_print("├└│─●") else ASCII_STROKES
     for number, tree in enumerate(trees):
         if number:
             print_text()
-        for line in format_tree(tree, strokes, full=full):
-            print_text(line)
+        print_lines(format_tree(tree, full=full))
 
 
-def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) -> Iterator[str]:
+def format_tree(tree: LineageTree, *, full: bool = False) -> Iterator[str]:
     """Yield the lines of a tree; each boundary is below the one that it builds upon."""
     served = (
         f"compaction {tree.find_compaction_number(tree.served)} is served"
@@ -144,10 +132,10 @@ def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) 
     )
     went_on = f", continues {tree.continued_lineage}" if tree.continued_lineage else ""
     count = format_count(len(tree.nodes), "compaction")
-    yield f"{strokes.dot}{tree.session} on {tree.lineage}: {count}, {served}{went_on}"
-    lead = strokes.bar if tree.nodes else "   "
+    yield f"* {tree.session} on {tree.lineage}: {count}, {served}{went_on}"
+    lead = BAR if tree.nodes else "   "
     yield from (lead + line for line in _attempt_lines(tree, 0))
-    yield from _format_branch(tree, 0, "", strokes, full=full)
+    yield from _format_branch(tree, 0, "", full=full)
     for stand in tree.list_summarized_blocks():
         left_with = tree.find_compaction_number(stand.removed_by)
         summary = tree.find_compaction_number(stand.summary)
@@ -155,22 +143,20 @@ def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) 
         yield f"{blocks}; the summary of {summary} replaces them"
 
 
-def _format_branch(
-    tree: LineageTree, number: int, indent: str, strokes: TreeStrokes, *, full: bool
-) -> Iterator[str]:
+def _format_branch(tree: LineageTree, number: int, indent: str, *, full: bool) -> Iterator[str]:
     # A chain is not indented, however long it is; only dead ends are.
     while children := tree.list_children(number):
         children = sorted(children, key=lambda child: (child.status in _IN_USE, child.number))
         main = children[-1]
         for child in children:
             is_last = child is main and not tree.list_children(main.number)
-            lead, inside = (strokes.last, "   ") if is_last else (strokes.fork, strokes.bar)
+            lead, inside = (LAST, "   ") if is_last else (FORK, BAR)
             first, *others = _node_lines(tree, child, full=full)
             yield indent + lead + first
             yield from (indent + inside + line for line in others)
             if child is not main:
-                deeper = indent + strokes.bar
-                yield from _format_branch(tree, child.number, deeper, strokes, full=full)
+                deeper = indent + BAR
+                yield from _format_branch(tree, child.number, deeper, full=full)
         number = main.number
 
 

@@ -1,7 +1,7 @@
 """Implements `sessions` and `costs`: what is stored, and the cost of recorded calls."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from operator import itemgetter
@@ -19,10 +19,10 @@ from ..command_line.printing import (
     format_usd,
     pick,
     print_answer,
+    print_fields,
     print_json,
     print_table,
     print_text,
-    print_wrapped,
     shorten_home,
 )
 from ..command_line.sessions import (
@@ -38,20 +38,11 @@ from ..command_line.verbs import Invocation, option
 _SORT_KEYS: dict[str, Callable[[SessionJson], Any]] = {
     "when": lambda one: one["said_at"] or "",
     "name": itemgetter("namespace", "session"),
-    "title": lambda one: get_listed_title(one).casefold(),
-    "project": lambda one: (one["project"] or "").casefold(),
-    "context": lambda one: one["utilisation"] or 0,
     "tokens": lambda one: one["tokens"] or 0,
     "cost": lambda one: one["cost_usd"] or 0,
 }
-"""The sortable columns. Numbers and times are descending, text ascending."""
-_ASCENDING = {"name", "title", "project"}
-_MIN_CELLS = {"id": 8, "project": 7, "title": 16, "model": 8}
-"""The minimum widths of columns that can be shortened, in characters."""
+"""The sortable columns. Numbers and times are descending, names ascending."""
 COST_HEADINGS = ("calls", "input", "cache write", "cache read", "output", "cost")
-_COLUMN_GAP = " " * 10
-_NAME_CELLS = 16
-"""The minimum width of a name in a table."""
 
 
 def sessions(
@@ -138,7 +129,7 @@ def _choose_sessions(
         if (since is None or (one["said_at"] or "") >= since)
         and (project is None or project.casefold() in (one["project"] or "").casefold())
     ]
-    return sorted(found, key=_SORT_KEYS[sort], reverse=sort not in _ASCENDING)
+    return sorted(found, key=_SORT_KEYS[sort], reverse=sort != "name")
 
 
 def _print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> None:
@@ -166,7 +157,7 @@ def _print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> 
     rows = [{name: of(one) for name, of in columns.items()} for one in listed]
     # On a terminal, leave out empty columns.
     shown = [name for name in columns if not is_shown or any(row[name] for row in rows)]
-    print_table(shown, [[str(row[name]) for name in shown] for row in rows], _MIN_CELLS)
+    print_table(shown, [[str(row[name]) for name in shown] for row in rows])
     broken = sum(bool(one["incomplete"]) for one in listed)
     if is_shown and broken:
         print_text(
@@ -196,12 +187,12 @@ def _shorten_model(name: str) -> str:
 
 def _print_costs(found: CostReport) -> None:
     rows = [[_group_name(one, found.by), *_cost_cells(one)] for one in found.rows]
-    print_table(
-        [found.by, *COST_HEADINGS],
-        [*rows, ["total", *_cost_cells(found.total)]],
-        {found.by: _NAME_CELLS},
-    )
+    print_table([found.by, *COST_HEADINGS], [*rows, ["total", *_cost_cells(found.total)]])
     print_text()
+    print_fields(_cost_fields(found))
+
+
+def _cost_fields(found: CostReport) -> Iterator[tuple[str, str]]:
     total = found.total
     parts = {
         "input": total.input_usd,
@@ -211,20 +202,17 @@ def _print_costs(found: CostReport) -> None:
         "reported by the agent": total.reported_usd,
     }
     known = ", ".join(f"{name} {format_usd(part)}" for name, part in parts.items() if part)
-    cost = f"cost      {format_usd(total.cost_usd)}"
-    print_wrapped(f"{cost}: {known}" if known else cost, _COLUMN_GAP)
+    yield "cost", f"{format_usd(total.cost_usd)}{f': {known}' if known else ''}"
+    for one in [total, *found.unpriced] if found.unpriced else ():
+        about = "in no sum" if one is total else f"of {one.model}"
+        tokens = format_short_tokens(one.unpriced_tokens)
+        calls = format_count(one.unpriced_calls, "call")
+        yield "no price", f"{calls} with {tokens} tokens {about}"
     if found.unpriced:
-        tokens = format_short_tokens(total.unpriced_tokens)
-        calls = format_count(total.unpriced_calls, "call")
-        print_text(f"no price  {calls} with {tokens} tokens are in no sum:")
-        for one in found.unpriced:
-            tokens = format_short_tokens(one.unpriced_tokens)
-            calls = format_count(one.unpriced_calls, "call")
-            print_text(f"{_COLUMN_GAP}{one.model}, {calls}, {tokens} tokens")
-        print_text(f'{_COLUMN_GAP}Give prices in the settings, under [models."NAME"].')
+        yield "", 'Give prices in the settings, under [models."NAME"].'
     if total.unreported_calls:
         calls = format_count(total.unreported_calls, "call")
-        print_text(f"no usage  {calls} without a report of tokens are in no sum")
+        yield "no usage", f"{calls} without a report of tokens are in no sum"
 
 
 def _group_name(one: CallCosts, by: str) -> str:

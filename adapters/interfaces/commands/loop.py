@@ -7,7 +7,7 @@ from ....projections.hook_payloads import stats
 from ...runtime.agent_loop import AgentLoop
 from ...runtime.sessions.context_meter import measure_context
 from ..command_line.options import LINEAGE, REQUEST_FORMAT, SESSION, STDIN_WORD, read_input_text
-from ..command_line.printing import pick, print_answer, print_json, print_text
+from ..command_line.printing import format_bar, pick, print_answer, print_json, print_text
 from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Invocation, argument, option
 from ..command_line.views import check_format, print_view, view_to_json
@@ -15,7 +15,6 @@ from ..command_line.views import check_format, print_view, view_to_json
 MODEL = option("--model NAME", "The model that is asked.")
 LIMIT = option("--limit TOKENS", "What a prompt of it may have.", min=1)
 
-_BAR_CELLS = 40
 TERMINAL_COLORS = {
     Color.GREEN: "green",
     Color.YELLOW: "yellow",
@@ -125,8 +124,10 @@ def meter(
             }
         )
         return
-    bar = ("#" * min(_BAR_CELLS, int(in_use.share * _BAR_CELLS))).ljust(_BAR_CELLS, ".")
-    print_text(f"[{bar}] {in_use.share:.1%}, {in_use.level}", fg=TERMINAL_COLORS[in_use.color])
+    print_text(
+        f"{format_bar(in_use.share)} {in_use.share:.1%}, {in_use.level}",
+        fg=TERMINAL_COLORS[in_use.color],
+    )
     phrase = read.limit.source.phrase
     print_text(f"{in_use.tokens:,} of {in_use.limit:,} tokens are in use ({phrase})")
     if read.notice:

@@ -7,11 +7,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ....domain.ranges import Ranges
-from ....projections.replay.replay import ReplayCompaction
+from ....projections.replay.replay import ReplayCompaction, ReplayedCall
 from ...analysis.replaying import run_replay
 from ...analysis.replaying.deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS
-from ...analysis.replaying.run_replay import Replay, ReplayCallResult
+from ...analysis.replaying.run_replay import Replay
 from ..command_line.completion import suggest_policies
 from ..command_line.options import POLICY_SETTINGS, SESSION, parse_settings
 from ..command_line.outcomes import describe_repair, repair_to_json
@@ -117,23 +116,20 @@ def _replay_to_json(replay: Replay) -> dict[str, Any]:
     }
 
 
-def _call_to_json(sent: ReplayCallResult) -> dict[str, Any]:
+def _call_to_json(sent: ReplayedCall) -> dict[str, Any]:
     return {
-        **pick(sent, "call position=last_seen_position"),
-        **pick(sent, "tokens unchanged=unchanged_tokens refused=is_refused"),
-        "compacted": [
-            _compaction_to_json(one, left)
-            for one, left in zip(sent.compactions, sent.left_ranges, strict=True)
-        ],
+        **pick(sent.call, "call=number position=last_seen_position"),
+        **pick(sent, "tokens unchanged refused=is_refused"),
+        "compacted": [_compaction_to_json(one) for one in sent.compactions],
         "futile": [pick(one, "trigger reason") for one in sent.futile],
     }
 
 
-def _compaction_to_json(one: ReplayCompaction, left: Ranges) -> dict[str, Any]:
+def _compaction_to_json(one: ReplayCompaction) -> dict[str, Any]:
     boundary, summary = one.boundary, one.summary
     return {
         **pick(boundary, "trigger boundary=originator_version after first_kept"),
-        "left": left,
+        "left": one.left,
         "kept": boundary.kept,
         "trimmed": [trim.position for trim in boundary.trims],
         **pick(boundary, "pre_tokens post_tokens"),
@@ -195,22 +191,22 @@ def _call_lines(replay: Replay) -> Iterator[str]:
         group = list(calls)
         if not alike:
             continue
-        first, last = group[0].call, group[-1].call
+        first, last = group[0].call.number, group[-1].call.number
         named = f"call {first:,}" if first == last else f"calls {first:,}-{last:,}"
         line, *others = _describe_call(group[0])
         yield f"{named}: {line}"
         yield from (f"{'':<{_LABEL_CELLS}}{line}" for line in others)
 
 
-def _comparison_key(sent: ReplayCallResult) -> tuple[str, ...]:
+def _comparison_key(sent: ReplayedCall) -> tuple[str, ...]:
     """Return the text about a call, without numbers that differ between futile calls."""
     said = tuple(_describe_call(sent))
     return said if sent.compactions else tuple(_NUMBER.sub("0", line) for line in said)
 
 
-def _describe_call(sent: ReplayCallResult) -> Iterator[str]:
-    for compacted, left in zip(sent.compactions, sent.left_ranges, strict=True):
-        yield from _describe_compaction(sent, compacted, left)
+def _describe_call(sent: ReplayedCall) -> Iterator[str]:
+    for compacted in sent.compactions:
+        yield from _describe_compaction(sent, compacted)
     for one in sent.futile:
         # Leave out details such as block sizes.
         reason = one.reason.partition("; ")[0].partition(" (")[0]
@@ -219,12 +215,10 @@ def _describe_call(sent: ReplayCallResult) -> Iterator[str]:
         yield "refused: the prompt is larger than the limit"
 
 
-def _describe_compaction(
-    sent: ReplayCallResult, compacted: ReplayCompaction, left: Ranges
-) -> Iterator[str]:
-    boundary, summary = compacted.boundary, compacted.summary
+def _describe_compaction(sent: ReplayedCall, compacted: ReplayCompaction) -> Iterator[str]:
+    boundary, summary, left = compacted.boundary, compacted.summary, compacted.left
     yield (
-        f"{boundary.trigger} at #{sent.last_seen_position}: {boundary.pre_tokens:,} -> "
+        f"{boundary.trigger} at #{sent.call.last_seen_position}: {boundary.pre_tokens:,} -> "
         f"{boundary.post_tokens:,} tokens, kept from #{boundary.first_kept} on"
     )
     gone = f"{format_count(len(left), 'block')}: {format_handles(left)}" if left else "no block"

@@ -8,13 +8,7 @@ import typer
 
 from ...analysis.verifier import verify as verify_log
 from ...transcripts.reports import VerificationReport
-from ..command_line.printing import (
-    format_count,
-    print_answer,
-    print_json,
-    print_text,
-    show_progress,
-)
+from ..command_line.printing import format_count, print_answer, show_progress
 from ..command_line.sessions import find_session, open_call_store
 from ..command_line.verbs import Invocation, argument, flag
 
@@ -29,10 +23,12 @@ def verify(
         one = None if session is None else find_session(store, session, call.namespace)
         with show_progress("verifying") as progress:
             verdict = verify_log(store, one, progress=progress)
-    if call.as_json:
-        print_json(verdict_to_json(verdict))
-    else:
-        _print_verdict(verdict)
+    lines = []
+    for found in verdict.violations:
+        where = found.session + (f" on {found.lineage}" if found.lineage else "")
+        at = f" #{found.position}" if found.position else ""
+        lines.append(f"{where}{at}: {found.rule}: {found.what}")
+    print_answer(call.as_json, verdict_to_json(verdict), *lines, describe_verdict(verdict))
     if not verdict.is_ok:
         raise typer.Exit(1)
 
@@ -54,16 +50,12 @@ def verdict_to_json(verdict: VerificationReport) -> dict[str, Any]:
     return {"ok": verdict.is_ok, **asdict(verdict)}
 
 
-def _print_verdict(verdict: VerificationReport) -> None:
-    for found in verdict.violations:
-        where = found.session + (f" on {found.lineage}" if found.lineage else "")
-        at = f" #{found.position}" if found.position else ""
-        print_text(f"{where}{at}: {found.rule}: {found.what}")
-    said = "all is well" if verdict.is_ok else format_count(len(verdict.violations), "violation")
-    read = (
-        format_count(verdict.sessions, "session"),
-        format_count(verdict.positions, "event"),
-        format_count(verdict.boundaries, "boundary"),
-        format_count(verdict.calls, "recorded call"),
-    )
-    print_text(f"{said}: {', '.join(read)}")
+def describe_verdict(verdict: VerificationReport) -> str:
+    outcome = "all is well" if verdict.is_ok else format_count(len(verdict.violations), "violation")
+    counts = {
+        "session": verdict.sessions,
+        "event": verdict.positions,
+        "boundary": verdict.boundaries,
+        "recorded call": verdict.calls,
+    }
+    return f"{outcome}: {', '.join(format_count(count, one) for one, count in counts.items())}"

@@ -3,16 +3,16 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import isfinite
 from os import EX_TEMPFAIL
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, PositiveInt, ValidationError, field_validator
 
 from ....domain.blocks import Media, ToolCall, ToolResult
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
@@ -45,66 +45,56 @@ def make_question(material: Material, items: Iterable[Item], previous: str | Non
     return json.dumps(document).encode()
 
 
+class _Answer(BaseModel, strict=True):
+    """What a program may add to its text."""
+
+    cites: list[PositiveInt | tuple[PositiveInt, PositiveInt]] | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    was_truncated: bool | None = None
+
+    @field_validator("cites", mode="before")
+    @classmethod
+    def _read_runs(cls, cites: Any) -> Any:
+        """Return cites such as `[3, [7, 9]]` with the runs that JSON has as lists."""
+        if not isinstance(cites, list):
+            return cites
+        return [tuple(one) if isinstance(one, list) else one for one in cites]
+
+
 def parse_answer(output: bytes, material: Material) -> Draft:
     """Return the draft from a program's output: a JSON object with a `text`, or plain text."""
-    said = output.decode("utf-8", "replace").strip()
-    document = _parse_object(said) if said.startswith("{") else {"text": said}
-    if not isinstance(document.get("text"), str):
-        raise SummarizerFailedError("answered a JSON object without a 'text'")
-    draft = parse_reply(document["text"], material.covers)
+    text = output.decode("utf-8", "replace").strip()
+    more: dict[str, Any] = {}
+    if text.startswith("{"):
+        with suppress(ValueError, RecursionError):  # else it is a text that begins with a brace
+            more = json.loads(text)
+            text = more.pop("text", None)
+    try:
+        answer = _Answer.model_validate(more)
+        cites = Ranges((one, one) if isinstance(one, int) else one for one in answer.cites or ())
+    except ValidationError as error:
+        raise _make_answer_error(error.errors()[0]["loc"][0]) from error
+    except ValueError as error:
+        raise _make_answer_error("cites") from error
+    if not isinstance(text, str):
+        raise _make_answer_error("text")
+    draft = parse_reply(text, material.covers)
     return replace(
         draft,
-        cites=draft.cites | _parse_cites(document.get("cites")),
-        model=_check_type("model", document.get("model"), str),
-        usage=_parse_usage(document.get("usage")),
-        cost_usd=_parse_cost(document.get("cost_usd")),
-        was_truncated=bool(_check_type("was_truncated", document.get("was_truncated"), bool)),
+        cites=draft.cites | cites,
+        model=answer.model,
+        usage=answer.usage,
+        cost_usd=answer.cost_usd,
+        was_truncated=bool(answer.was_truncated),
     )
 
 
-def _parse_object(said: str) -> dict[str, Any]:
-    try:
-        document = json.loads(said)
-    except (ValueError, RecursionError):
-        return {"text": said}
-    return document if isinstance(document, dict) else {"text": said}
-
-
-def _parse_cites(value: Any) -> Ranges:
-    runs: list[tuple[int, int]] = []
-    for entry in _check_type("cites", value, list) or []:
-        run = entry if isinstance(entry, list) else [entry, entry]
-        if len(run) != 2 or any(type(end) is not int for end in run) or not 1 <= run[0] <= run[1]:
-            raise SummarizerFailedError(
-                f"answered cites that hold {json.dumps(entry)[:40]}; it takes [3, [7, 9]]"
-            )
-        runs.append((run[0], run[1]))
-    return Ranges(runs)
-
-
-def _parse_usage(value: Any) -> Usage | None:
-    if value is None:
-        return None
-    try:
-        return Usage.model_validate(value)
-    except ValidationError as error:
-        names = ", ".join(Usage.model_fields)
-        raise SummarizerFailedError(
-            f"answered a usage that cannot be read; it takes whole numbers: {names}"
-        ) from error
-
-
-def _parse_cost(value: Any) -> float | None:
-    cost = _check_type("cost_usd", value, float)
-    if cost is not None and not (isfinite(cost) and cost >= 0):
-        raise SummarizerFailedError(f"answered a cost_usd that cannot be: {cost}")
-    return None if cost is None else float(cost)
-
-
-def _check_type(name: str, value: Any, kind: type) -> Any:
-    if value is None or type(value) is kind or (kind is float and type(value) is int):
-        return value
-    raise SummarizerFailedError(f"answered a {name} that is no {kind.__name__}")
+def _make_answer_error(field: object) -> SummarizerFailedError:
+    return SummarizerFailedError(
+        f"answered JSON whose `{field}` is missing or cannot be read; see docs/summarizers.md"
+    )
 
 
 def _block_to_json(item: Item) -> dict[str, Any]:
@@ -222,20 +212,23 @@ class ProgramRun(asyncio.SubprocessProtocol):
 class CommandSummarizer:
     """A program with its arguments; docs/summarizers.md describes its input and output."""
 
-    argv: tuple[str, ...]
+    argv: tuple[str, ...] | str
+    """As a tuple, or as one text that is split as a shell would split it."""
     from_originals: bool = False
     """Send the originals of everything that the text replaces, instead of the earlier summary."""
     cwd: str | None = None
     name: str = "command"
 
     def __post_init__(self) -> None:
-        argv: Sequence[str] = self.argv
-        if isinstance(argv, str) or not argv or not all(isinstance(word, str) for word in argv):
+        try:
+            argv = tuple(shlex.split(self.argv) if isinstance(self.argv, str) else self.argv)
+        except ValueError:
+            argv = ()  # a quote is never closed
+        if not argv or not all(isinstance(word, str) for word in argv):
             raise InvalidSettingError(
-                f"command: argv cannot be {argv!r}; it takes a program and its arguments, "
-                "as a list of texts"
+                f"command: argv cannot be {self.argv!r}; it takes a program and its arguments"
             )
-        object.__setattr__(self, "argv", tuple(argv))
+        object.__setattr__(self, "argv", argv)
 
     async def summarize(self, material: Material) -> Draft:
         """Return the program's draft; on cancellation, kill the program and its children.

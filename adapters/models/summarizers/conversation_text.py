@@ -28,22 +28,15 @@ class Passage:
     head: str
     body: str
 
-    def split(self, most: int) -> Iterator["Passage"]:
-        """Yield pieces of at most that many characters, cut between lines if possible."""
-        bodies = list(_cut_text(self.body, most))
-        for number, body in enumerate(bodies, 1):
-            yield replace(self, head=f"{self.head}, part {number} of {len(bodies)}", body=body)
 
-
+_CONTINUED = ", continued"
+"""Ends the heads of all pieces of a passage but the first."""
 PassageGroup = tuple[Passage, ...]
 """Passages that belong together: the pieces of one message, a call and its result."""
 
 
-def make_passage_groups(
-    items: Sequence[Item], shown: dict[Kind, int] | None = None
-) -> list[PassageGroup]:
+def make_passage_groups(items: Sequence[Item]) -> list[PassageGroup]:
     """Return the blocks as passages, in order, in groups that should not be split."""
-    longest = MAX_CHARACTERS_BY_KIND if shown is None else shown
     heads = {item.position: item for item in items}
     ends = _find_group_ends(items)
     groups: list[PassageGroup] = []
@@ -52,7 +45,7 @@ def make_passage_groups(
     for index, item in enumerate(items):
         body = make_printable(_block_text(item.block)).strip("\n")
         if item.kind not in UNSENT_KINDS and body.strip():
-            body = _shorten_middle(body, longest.get(item.kind, len(body)))
+            body = _shorten_middle(body, MAX_CHARACTERS_BY_KIND.get(item.kind, len(body)))
             current.append(Passage(item.position, _make_head(item, heads), body))
         reached = max(reached, ends[item.position])
         if reached == index and current:
@@ -120,15 +113,6 @@ def _shorten_middle(text: str, most: int) -> str:
     return f"{text[:head]}\n[... {left_out:,} characters are not shown here ...]\n{text[-tail:]}"
 
 
-def _cut_text(text: str, most: int) -> Iterator[str]:
-    while len(text) > most:
-        line = text.rfind("\n", most // 2, most)
-        end = line + 1 if line >= 0 else most
-        yield text[:end]
-        text = text[end:]
-    yield text
-
-
 async def read_source(
     material: Material, *, from_originals: bool
 ) -> tuple[Sequence[Item], str | None]:
@@ -165,7 +149,7 @@ def make_chunks(
 
     Only groups and passages larger than `room` are split.
     """
-    parts = _split_groups(groups, room, count)
+    parts = chain.from_iterable(_split_group(group, room, count) for group in groups)
     packed = pack(parts, room, lambda part: measure_passages(part, count))
     return [tuple(chain.from_iterable(chunk)) for chunk in packed]
 
@@ -184,30 +168,28 @@ def pack(parts: Iterable[_T], room: int, measure: Callable[[_T], int]) -> list[l
     return packed
 
 
-def _split_groups(
-    groups: Sequence[PassageGroup], room: int, count: CountTokens
-) -> Iterator[PassageGroup]:
-    """Yield the groups; those larger than the room are split into passages or pieces."""
-    for group in groups:
-        if measure_passages(group, count) <= room:
-            yield group
-            continue
-        for passage in group:
-            if measure_passages([passage], count) <= room:
-                yield (passage,)
-            else:
-                yield from ((piece,) for piece in _split_passage(passage, room, count))
+def _split_group(group: PassageGroup, room: int, count: CountTokens) -> Iterator[PassageGroup]:
+    """Yield a group whole if it fits, or else its passages, those too long in halves of halves."""
+    if measure_passages(group, count) <= room:
+        yield group
+        return
+    for passage in group:
+        if len(group) > 1:
+            yield from _split_group((passage,), room, count)
+        else:
+            yield from _split_passage(passage, room, count)
 
 
-def _split_passage(passage: Passage, room: int, count: CountTokens) -> Iterator[Passage]:
-    tokens = max(count(passage.body), 1)
-    most = max(len(passage.body) * max(room - PASSAGE_FRAME_TOKENS, 1) // tokens, 1)
-    pieces = list(passage.split(most))
-    # Dense text may be in one place, so halve until every piece fits.
-    while most > 1 and any(measure_passages([piece], count) > room for piece in pieces):
-        most = max(most // 2, 1)
-        pieces = list(passage.split(most))
-    yield from pieces
+def _split_passage(passage: Passage, room: int, count: CountTokens) -> Iterator[PassageGroup]:
+    body = passage.body
+    if len(body) <= 1:
+        yield (passage,)
+        return
+    # Between lines if possible.
+    end = body.rfind("\n", len(body) // 4, len(body) * 3 // 4) + 1 or len(body) // 2
+    rest = passage.head.removesuffix(_CONTINUED) + _CONTINUED
+    yield from _split_group((replace(passage, body=body[:end]),), room, count)
+    yield from _split_group((replace(passage, head=rest, body=body[end:]),), room, count)
 
 
 class Fence:

@@ -68,7 +68,7 @@ class LlmSummarizer:
     count: CountTokens = count_cautiously
     """Counts the tokens that go into the window; must not count fewer than the model."""
     priced: "PriceCall | None" = None
-    """Returns a call's cost; by default, genai-prices does."""
+    """Returns a call's cost; by default, from list prices."""
     name: str = "llm"
 
     def __post_init__(self) -> None:

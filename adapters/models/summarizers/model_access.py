@@ -132,8 +132,30 @@ _CONNECTION_ERRORS = frozenset(
     {"ConnectError", "ConnectionError", "ReadError", "RemoteProtocolError"}
 )
 _BUSY = frozenset({408, 409, 429})
-_LATE = "did not answer in time"
-_UNREACHED = "could not be reached, or the connection was lost"
+_LATE = ("did not answer in time", True)
+_UNREACHED = ("could not be reached, or the connection was lost", True)
+_ITS_FAULT = ("failed on its side{code}", True)
+_REJECTED = ("rejected the request{code}; check the model's settings", False)
+_FAILURES: dict[Any, tuple[str, bool]] = {
+    failed.ModelAuthenticationError: ("refused the key{code}; set {keys} to a valid one", False),
+    failed.ModelQuotaExceededError: ("has no quota or credit left{code}; see the account", False),
+    failed.ModelNotFoundError: ("does not exist there{code}; check name and base URL", False),
+    failed.ModelRateLimitError: ("is rate limited{code}", True),
+    failed.ModelOverloadedError: ("is overloaded{code}", True),
+    failed.ModelUnavailableError | failed.ModelServerError: _ITS_FAULT,
+    failed.ModelRequestTimeout | failed.ModelTimeoutError | TimeoutError: _LATE,
+    failed.ModelConnectionError | OSError: _UNREACHED,
+    failed.ModelRequestRejectedError | failed.ModelHTTPError: _REJECTED,
+    failed.ModelAPIError: ("broke off{code}", True),
+    failed.ContentFilterError: ("answered nothing: its content filter stepped in", False),
+    # Clients trust the provider's format, and fail in various ways if it is wrong.
+    failed.UnexpectedModelBehavior | AttributeError | LookupError | ValueError: (
+        "answered in a form that cannot be read",
+        True,
+    ),
+    failed.UserError | TypeError: ("cannot be asked so; check the model's settings", False),
+}
+"""What happened by the error's class, and whether a retry may succeed; the first one counts."""
 
 
 def translate_model_error(error: Exception, model: str, keys: str) -> Exception:
@@ -148,56 +170,30 @@ def translate_model_error(error: Exception, model: str, keys: str) -> Exception:
         is_http and recognize_overflow(error)
     ):
         return TooLongError()
-    text, is_transient = _describe_error(error, keys)
+    text, is_transient = _describe_error(error)
+    text = text.format(code=_find_code(error), keys=keys)
     retry_after_s = getattr(error, "retry_after", None) if is_transient else None
     return SummarizerFailedError(
         f"{model} {text}", is_transient=is_transient, retry_after_s=retry_after_s
     )
 
 
-def _describe_error(error: Exception, keys: str) -> tuple[str, bool]:
+def _describe_error(error: Exception) -> tuple[str, bool]:
     """Return what happened, and whether a retry may succeed."""
-    code = _find_code(error)
-    match error:
-        case failed.ModelAuthenticationError():
-            return f"refused the key{code}; set {keys} to one that is valid", False
-        case failed.ModelQuotaExceededError():
-            return f"has no quota or credit left{code}; see the account", False
-        case failed.ModelNotFoundError():
-            meant = getattr(error, "suggested_model_id", None)
-            hint = f"did you mean {meant}?" if meant else "check its name and the base URL"
-            return f"does not exist there{code}; {hint}", False
-        case failed.ModelRateLimitError():
-            return f"is rate limited{code}", True
-        case failed.ModelOverloadedError():
-            return f"is overloaded{code}", True
-        case failed.ModelUnavailableError() | failed.ModelServerError():
-            return f"failed on its side{code}", True
-        case failed.ModelRequestTimeout() | failed.ModelTimeoutError() | TimeoutError():
-            return _LATE, True
-        case failed.ModelConnectionError() | OSError():
-            return _UNREACHED, True
-        case failed.ModelHTTPError(status_code=status) if status >= 500 or status in _BUSY:
-            return f"failed on its side{code}", True
-        case failed.ModelRequestRejectedError() | failed.ModelHTTPError():
-            return f"rejected the request{code}; check the model's settings", False
-        case failed.ModelAPIError():
-            return f"broke off{code}", True
-        case failed.ContentFilterError():
-            return "answered nothing: its content filter stepped in", False
-        case failed.UnexpectedModelBehavior() | AttributeError() | LookupError() | ValueError():
-            # Clients trust the provider's format, and fail in various ways if it is wrong.
-            return "answered in a form that cannot be read", True
-        case failed.UserError() | TypeError():
-            return "cannot be asked in this way; check the model's settings", False
+    found = next((said for kinds, said in _FAILURES.items() if isinstance(error, kinds)), None)
+    if found is _REJECTED:
+        status = getattr(error, "status_code", 0)
+        return _ITS_FAULT if status >= 500 or status in _BUSY else _REJECTED
+    if found is not None:
+        return found
     # Errors of optional libraries are known by the names of their classes.
     names = {kind.__name__ for kind in type(error).__mro__}
     if names & _NO_CREDENTIALS:
-        return f"has no key; set {keys}", False
+        return "has no key; set {keys}", False
     if any("Timeout" in name for name in names):
-        return _LATE, True
+        return _LATE
     if names & _CONNECTION_ERRORS or any(name.endswith("TransportError") for name in names):
-        return _UNREACHED, True
+        return _UNREACHED
     return f"failed with a {type(error).__name__}", False
 
 

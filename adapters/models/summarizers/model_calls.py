@@ -1,6 +1,7 @@
 """Sends requests to a model one by one, and adds up their costs."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from pydantic_ai.settings import ModelSettings
 
 from ....domain.errors import SummarizerFailedError
 from ....domain.session_events import Usage
+from ..model_catalog import compute_call_cost
 from . import prompts
 from .model_access import translate_model_error
 
@@ -144,19 +146,8 @@ class ModelCalls:
             raise SummarizerFailedError(f"{self.name} {did}", is_transient=True)
         usage = _read_usage(response)
         model = response.model_name or self.model.model_name
-        return ModelReply(
-            text, model, usage, self._find_cost(response, model, usage), was_truncated
-        )
-
-    def _find_cost(self, response: ModelResponse, model: str, usage: Usage | None) -> float | None:
-        if usage is None:
-            return None
-        if self.priced is not None:
-            return self.priced(model, usage)
-        try:
-            return float(response.cost().total_price)
-        except (LookupError, ValueError):
-            return None  # its price is unknown
+        cost_usd = None if usage is None else (self.priced or compute_call_cost)(model, usage)
+        return ModelReply(text, model, usage, cost_usd, was_truncated)
 
 
 def _count_characters(event: ModelResponseStreamEvent) -> int:
@@ -198,11 +189,7 @@ def _read_usage(response: ModelResponse) -> Usage | None:
 
 
 def _add_usages(usages: Sequence[Usage]) -> Usage:
-    fields = {name: [getattr(usage, name) for usage in usages] for name in Usage.model_fields}
-    return Usage(
-        **{
-            name: sum(value for value in values if value is not None)
-            for name, values in fields.items()
-            if any(value is not None for value in values)
-        }
-    )
+    counts = Counter[str]()
+    for usage in usages:
+        counts.update(usage.model_dump(exclude_none=True))
+    return Usage(**counts)

@@ -1,12 +1,9 @@
 """Makes summarizers by name: the built-in ones, and those of installed packages."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from ....domain.errors import InvalidSettingError
 from ....domain.summaries.extractive import ExtractiveSummarizer
@@ -23,26 +20,17 @@ _BUILT_IN: dict[str, type[Any]] = {
     "command": CommandSummarizer,
 }
 """Dataclasses, whose fields are the options."""
-_FLAGS = ("from_originals", "from_served_prefix", "by_form", "names_facts", "is_streamed")
-_WHOLE = (int, "a whole number")
-_PARSED_OPTIONS: Mapping[str, tuple[type, str]] = {
-    **dict.fromkeys(_FLAGS, (bool, "yes or no")),
-    "window": _WHOLE,
-    "at_once": _WHOLE,
-    "temperature": (float, "a number"),
-    "argv": (tuple, "a program and its arguments"),
-}
-"""The options that may be given as text: their types, and these in words."""
 _REQUIRED_OPTIONS = {"llm": "model", "command": "argv"}
 
 
 def get_summarizer(name: str, **options: Any) -> Summarizer:
-    """Return the summarizer of that name; option values may be text or typed.
+    """Return the summarizer of that name.
 
     Raises InvalidSettingError with the known names or options.
     """
     if name in _BUILT_IN:
-        made: Summarizer = _BUILT_IN[name](**_check_options(name, options))
+        _check_options(name, options)
+        made: Summarizer = _BUILT_IN[name](**options)
         return made
     found = _list_installed().get(name)
     if found is None:
@@ -78,7 +66,7 @@ def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
     return made
 
 
-def _check_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
     known = [one.name for one in fields(_BUILT_IN[name]) if one.init and one.name != "name"]
     for option in options:
         if option not in known:
@@ -87,18 +75,3 @@ def _check_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     needed = _REQUIRED_OPTIONS.get(name)
     if needed and options.get(needed) is None:
         raise InvalidSettingError(f"{name}: {needed} is missing")
-    return {option: _parse_option(name, option, value) for option, value in options.items()}
-
-
-def _parse_option(name: str, option: str, value: Any) -> Any:
-    """Parse a text value; other values are returned unchanged."""
-    if value is None or option not in _PARSED_OPTIONS:
-        return value
-    kind, words = _PARSED_OPTIONS[option]
-    try:
-        if kind is tuple:
-            return tuple(shlex.split(value)) if isinstance(value, str) else value
-        return TypeAdapter(kind).validate_python(value)
-    except ValueError as error:  # including pydantic's ValidationError
-        wrong = f"{name}: {option} cannot be {value!r}; it takes {words}"
-        raise InvalidSettingError(wrong) from error

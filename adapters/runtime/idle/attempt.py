@@ -50,8 +50,6 @@ class AttemptResult:
     """Whether to leave the session alone until it changes."""
     pause: timedelta | None = None
     """How long to put it behind other sessions, if it is still due."""
-    has_met_others: bool = False
-    """Whether another process had the session."""
     error: Exception | None = None
     """An error that would affect other sessions too."""
 
@@ -72,32 +70,11 @@ class IdleAttempt:
 
     def run(self, cancellation: Cancellation) -> AttemptResult:
         """Compact the session unless it has changed; never raises."""
-        passed_over, failed = NoticeKind.PASSED_OVER, NoticeKind.FAILED
         try:
             with translate_storage_errors(self.store.name):
                 return _make_result(self._compact(cancellation))
-        except (NothingToCompactError, NotFoundError) as error:
-            return AttemptResult(passed_over, _describe(error), is_for_good=True)
-        except (LeaseHeldError, StalePlanError) as error:
-            return AttemptResult(
-                passed_over, _describe(error), pause=BUSY_PAUSE, has_met_others=True
-            )
-        except CompactionCancelledError as error:
-            return AttemptResult(passed_over, _describe(error), pause=BUSY_PAUSE)
-        except LeaseLostError as error:
-            return AttemptResult(NoticeKind.LOST, _describe(error))
-        except (StorageError, PersistenceError) as error:
-            # Not the session's fault, so no attempt is counted: all work has to wait.
-            return AttemptResult(failed, _describe(error), pause=BUSY_PAUSE, error=error)
-        except InvalidSettingError as error:
-            # Not the session's fault either; but other sessions may have a known model.
-            return AttemptResult(failed, _describe(error), pause=MISCONFIGURED_PAUSE)
-        except CutbankError as error:
-            return self._make_failure(error)
-        except Exception as error:
-            # Policies and summarizers may be users' own and raise anything.
-            logger.exception("compacting %r of %r failed", self.due.key, self.due.namespace)
-            return self._make_failure(error)
+        except Exception as error:  # noqa: BLE001 - policies and summarizers may be users' own
+            return self._explain(error)
 
     def make_request(self) -> CompactionRequest:
         """Return the request. Raises NothingToCompactError if the view is too small."""
@@ -130,35 +107,41 @@ class IdleAttempt:
         session = self.store.session(due.key, namespace=due.namespace, create=False)
         if session.position != due.position:
             raise StalePlanError("the session had new activity meanwhile")
+        if self.store.events.clock() - due.last_activity < timedelta(
+            seconds=self.rules.idle_time_s
+        ):
+            raise StalePlanError("it was found due by the rules of another worker")
         return session.log.compactor().compact(self.make_request(), cancellation)
 
-    def _make_failure(self, error: Exception) -> AttemptResult:
-        again = None
+    def _explain(self, error: Exception) -> AttemptResult:
+        about: dict[str, Any] = {"reason": str(error) or type(error).__name__}
+        match error:
+            case NothingToCompactError() | NotFoundError():
+                return AttemptResult(NoticeKind.PASSED_OVER, about, is_for_good=True)
+            case LeaseHeldError() | StalePlanError() | CompactionCancelledError():
+                return AttemptResult(NoticeKind.PASSED_OVER, about, pause=BUSY_PAUSE)
+            case LeaseLostError():
+                return AttemptResult(NoticeKind.LOST, about)
+            case StorageError() | PersistenceError():
+                # Not the session's fault, so no attempt is counted: all work has to wait.
+                return AttemptResult(NoticeKind.FAILED, about, pause=BUSY_PAUSE, error=error)
+            case InvalidSettingError():
+                # Not the session's fault either; but other sessions may have a known model.
+                return AttemptResult(NoticeKind.FAILED, about, pause=MISCONFIGURED_PAUSE)
+        if not isinstance(error, CutbankError):
+            key, namespace = self.due.key, self.due.namespace
+            logger.error("compacting %r of %r failed", key, namespace, exc_info=error)
+        about["attempt"] = self.number
         if not self.rules.is_last(self.number):
             pause = timedelta(seconds=self.rules.backoff_s * 2 ** (self.number - 1))
-            again = self.store.events.clock() + pause
-        details = {**_describe(error), "attempt": self.number, "next_at": again}
-        return AttemptResult(NoticeKind.FAILED, details)
+            about["next_at"] = self.store.events.clock() + pause
+        return AttemptResult(NoticeKind.FAILED, about)
 
 
 def _make_result(outcome: CompactionOutcome) -> AttemptResult:
     if not outcome.compacted:
         is_for_good = outcome.boundary is None
-        return AttemptResult(
-            NoticeKind.PASSED_OVER,
-            {"reason": outcome.reason},
-            is_for_good=is_for_good,
-            pause=None if is_for_good else BUSY_PAUSE,
-        )
-    done = {
-        "boundary": outcome.boundary,
-        "pre_tokens": outcome.pre_tokens,
-        "post_tokens": outcome.post_tokens,
-        "summarizer": outcome.summarizer,
-        "reason": outcome.reason,
-    }
-    return AttemptResult(NoticeKind.DONE, done)
-
-
-def _describe(error: Exception) -> dict[str, Any]:
-    return {"reason": str(error) or type(error).__name__}
+        pause = None if is_for_good else BUSY_PAUSE
+        return AttemptResult(NoticeKind.PASSED_OVER, {"reason": outcome.reason}, is_for_good, pause)
+    names = ("boundary", "pre_tokens", "post_tokens", "summarizer", "reason")
+    return AttemptResult(NoticeKind.DONE, {name: getattr(outcome, name) for name in names})

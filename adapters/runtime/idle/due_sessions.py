@@ -4,14 +4,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ....domain.idle_rules import SPEND_WINDOW
-from ....projections.read_models.session_row import SESSION_COLUMNS, SessionRow, SessionRowSettings
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.read_models.read_models import ReadModels
-
-CANDIDATE_CONDITION = (
-    "closed = 0 AND open_calls = 0 AND settled = 0 AND parent_key IS NULL AND in_use >= ?"
-)
-"""The conditions that no rules change; the rest is computed row by row."""
 
 
 class DueSession(NamedTuple):
@@ -31,68 +25,39 @@ class DueSession(NamedTuple):
 
 
 class DueSessionIndex:
-    """Queries the index; each answer is as of its last catch-up with the log.
+    """Queries the index; each answer is as of its last catch-up with the log."""
 
-    One file serves all workers of a machine and has one `due_at` per session, by the rules of the
-    worker that started last. A worker with other rules, its `own`, computes what is due by passing
-    over all sessions; `find_due` decides which way is used until its next call.
-    """
-
-    def __init__(
-        self,
-        models: ReadModels,
-        namespaces: tuple[str, ...] = (),
-        own: SessionRowSettings | None = None,
-    ) -> None:
+    def __init__(self, models: ReadModels, namespaces: tuple[str, ...] = ()) -> None:
         self.models = models
         self.namespaces = namespaces
-        self.own = own
-        self._computed: list[DueSession] | None = None
-        """All that is due now or later by its own rules, if the file uses others."""
-        self._passed_over: dict[int, int] = {}
-        """The positions where sessions were passed over, if the file uses other rules."""
-
-    @property
-    def has_other_rules(self) -> bool:
-        """Whether the file used other rules at the last look."""
-        return self._computed is not None
 
     def find_due(self, now: datetime, limit: int) -> list[DueSession]:
-        """Return up to `limit` sessions that are due at `now`, longest waiting first.
-
-        The time is O(found), or O(sessions) if the file uses other rules.
-        """
-        if self.own is not None and self.models.file.current_settings != self.own:
-            self._computed = self._compute_due()
-            return [due for due in self._computed if due.due_at <= now][:limit]
-        self._computed = None
+        """Return up to `limit` sessions that are due at `now`, longest waiting first."""
         rows = self._fetch_by_namespace(
             "due_at, id, namespace, key, position, served_version,"
             " attempts + (leased_until IS NOT NULL), last_activity, in_use",
             "due_at <= ? ORDER BY due_at LIMIT ?",
             (format_timestamp(now), limit),
         )
-        return [_make_due(row) for row in sorted(rows)[:limit]]
+        return [
+            DueSession._make(
+                (datetime.fromisoformat(due_at), *known, datetime.fromisoformat(last), in_use)
+            )
+            for due_at, *known, last, in_use in sorted(rows)[:limit]
+        ]
 
     def count_due(self, now: datetime) -> int:
-        if self._computed is not None:
-            return sum(due.due_at <= now for due in self._computed)
         rows = self._fetch_by_namespace("count(*)", "due_at <= ?", (format_timestamp(now),))
         return sum(count for (count,) in rows)
 
     def find_next_due(self, now: datetime) -> datetime | None:
         """Return when the next session is due after `now`; None if none is scheduled."""
-        if self._computed is not None:
-            return next((due.due_at for due in self._computed if due.due_at > now), None)
         rows = self._fetch_by_namespace("min(due_at)", "due_at > ?", (format_timestamp(now),))
         found = [due_at for (due_at,) in rows if due_at]
         return datetime.fromisoformat(min(found)) if found else None
 
     def pass_over(self, due: DueSession) -> None:
         """Ignore the session until something happens in it."""
-        if self._computed is not None:
-            self._passed_over[due.id] = due.position
-            return
         with self.models.file.transaction() as db:
             db.execute(
                 "UPDATE sessions SET due_at = NULL WHERE id = ? AND position = ?",
@@ -155,28 +120,3 @@ class DueSessionIndex:
                 f"{query} namespace = ? AND {condition}", (name, *parameters)
             )
         ]
-
-    def _compute_due(self) -> list[DueSession]:
-        """Return all that is due now or later by its own rules, longest waiting first."""
-        assert self.own is not None
-        least = int(self.own.least_share * self.own.context_limit)
-        found: list[DueSession] = []
-        for row in self._fetch_by_namespace(
-            ", ".join(SESSION_COLUMNS), CANDIDATE_CONDITION, (least,)
-        ):
-            one = SessionRow(**dict(zip(SESSION_COLUMNS, row, strict=True)))
-            one.measure(self.own)
-            if one.due_at and self._passed_over.get(one.id) != one.position:
-                name = (one.id, one.namespace, one.key, one.position, one.served_version)
-                attempts = one.attempts + (one.leased_until is not None)
-                found.append(
-                    _make_due((one.due_at, *name, attempts, one.last_activity, one.in_use))
-                )
-        return sorted(found)
-
-
-def _make_due(row: tuple[Any, ...]) -> DueSession:
-    """Return the session of a row, whose columns are the fields in their order."""
-    due_at, *known, last_activity, in_use = row
-    times = datetime.fromisoformat(due_at), datetime.fromisoformat(last_activity)
-    return DueSession._make((times[0], *known, times[1], in_use))

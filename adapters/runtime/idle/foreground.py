@@ -2,70 +2,51 @@
 
 import os
 import signal
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from ..maintenance.maintenance import make_maintenance
+from ....domain.errors import StorageError
+from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
 from .health import BEAT_INTERVAL_S, Health, notify_service_manager
 from .idle_scheduler import IdleScheduler, start_scheduler
 from .idle_worker import IdleWorker
-from .notices import NoticeCounts, NoticeKind, NoticeListener, WorkerRun
+from .notices import NoticeCounts, NoticeListener, WorkerRun
 from .worker_log import logger
 
-STOP_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT})
-RESTART_SIGNALS: Final = frozenset(one for one in signal.Signals if one.name == "SIGHUP")
-"""The signals that have a worker start again, with its settings as they are then."""
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LOOK_INTERVAL_S = 60.0
 """The longest time between two looks of a single run while summaries are written."""
 _MAINTENANCE_PAUSE_S = 0.2
-MAX_PASSED_OVER = 3
-"""How often one session may be passed over in a single run before it may end without it."""
 
 
-class SignalQueue:
-    """A queue of signals, in the order of their arrival.
+class StopSignals:
+    """Waits for a signal to stop; a second signal exits the process at once, and loses nothing."""
 
-    The first signal to stop is queued like others; the second exits the process immediately.
-    Nothing stored is lost.
-    """
-
-    def __init__(self, before_exit: Callable[[], None] = lambda: None) -> None:
+    def __init__(self) -> None:
         # Signals arrive at any moment, and SimpleQueue is the queue whose `put` is reentrant.
         self._queue: SimpleQueue[int | None] = SimpleQueue()
-        self._before_exit = before_exit
-        self._is_ending = False
-        self._is_restarting = False
+        self._is_stopping = False
 
-    @property
-    def is_to_restart(self) -> bool:
-        """Whether the process is to start again, and was not told to stop meanwhile."""
-        return self._is_restarting and not self._is_ending
-
-    def is_told_to_end(self, timeout: float) -> bool:
-        """Wait for the next signal or `wake`; return whether it is a signal to stop or restart."""
+    def wait(self, timeout: float) -> bool:
+        """Wait for a signal, or for `wake`; return whether it is a signal."""
         try:
-            number = self._queue.get(timeout=max(timeout, 0))
+            return self._queue.get(timeout=timeout) is not None
         except Empty:
             return False
-        self._is_restarting = number in RESTART_SIGNALS
-        return number in STOP_SIGNALS | RESTART_SIGNALS
 
     def wake(self) -> None:
         """Wake the waiting thread; callable from any thread."""
         self._queue.put(None)
 
     @contextmanager
-    def listen(self, *others: signal.Signals) -> Iterator[None]:
-        """Receive the signals to stop and `others`; restore the old handlers afterwards."""
-        wanted = {*STOP_SIGNALS, *others}
-        before = {number: signal.signal(number, self._receive) for number in wanted}
+    def listen(self) -> Iterator[None]:
+        """Receive the signals to stop; restore the old handlers afterwards."""
+        before = {number: signal.signal(number, self._receive) for number in STOP_SIGNALS}
         try:
             yield
         finally:
@@ -73,11 +54,9 @@ class SignalQueue:
                 signal.signal(number, handler)
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        if number in STOP_SIGNALS:
-            if self._is_ending:
-                self._before_exit()
-                os._exit(128 + number)
-            self._is_ending = True
+        if self._is_stopping:
+            os._exit(128 + number)
+        self._is_stopping = True
         self._queue.put(number)
 
 
@@ -87,72 +66,57 @@ def run_until_stopped(
     listeners: Sequence[NoticeListener] = (),
     health: Path | None = None,
     grace_s: float = 30.0,
-    parent: int | None = None,
 ) -> WorkerRun:
-    """Run the store's scheduler until a signal ends it, or the process `parent` is gone.
+    """Run the store's scheduler until a signal ends it.
 
     Then cancel what runs, and wait for it for the grace time.
     """
-    counts, signals = NoticeCounts(), SignalQueue()
-    with signals.listen(*RESTART_SIGNALS):
-        report = Health(
-            health,
-            {"database": store.name},
-            lambda: (scheduler.looks, store.read_models.positions["index"]),
-        )
+    counts, signals = NoticeCounts(), StopSignals()
+    with signals.listen():
+        report = Health(health, store.name)
         scheduler = start_scheduler(store, listeners=[counts, *listeners])
-        worker = scheduler.worker
+        is_ready, is_well = False, True
         try:
-            _beat_until_told_to_end(scheduler, counts, report, signals, parent)
+            while not signals.wait(BEAT_INTERVAL_S if is_ready else BEAT_INTERVAL_S / 10):
+                if not is_ready and scheduler.looks:
+                    notify_service_manager("READY=1")
+                    is_ready = True
+                was_well = is_well
+                progress = (scheduler.looks, _find_position(store))
+                is_well = report.beat(progress, _describe_state(scheduler, counts))
+                if was_well and not is_well:
+                    logger.error("the worker is stuck: it has not looked for a long time")
         finally:
             # Also after an unforeseen error.
             notify_service_manager("STOPPING=1")
-            has_ended = scheduler.stop(grace_s)
+            scheduler.stop(grace_s)
             report.end()
-    left = 0 if has_ended else len(worker.running_attempts)
-    return WorkerRun(worker.name, counts.counts, counts.trouble, left, signals.is_to_restart)
+    return counts.make_run(scheduler.worker.name, len(scheduler.worker.running_attempts))
 
 
-def _beat_until_told_to_end(
-    scheduler: IdleScheduler,
-    counts: NoticeCounts,
-    health: Health,
-    signals: SignalQueue,
-    parent: int | None,
-) -> None:
-    is_ready, is_well = False, True
-    while parent is None or os.getppid() == parent:
-        if not is_ready and scheduler.looks:
-            notify_service_manager("READY=1")
-            is_ready = True
-        was_well, is_well = is_well, health.beat(_describe_state(scheduler, counts))
-        if was_well and not is_well:
-            logger.error("the worker is stuck: it has not looked for a long time")
-        if signals.is_told_to_end(BEAT_INTERVAL_S if is_ready else BEAT_INTERVAL_S / 10):
-            return
-    logger.warning("the process that started this worker has ended: it stops as well")
+def _find_position(store: SessionStore) -> int | None:
+    """Return how far the index has come, which the first look at a long log takes long for."""
+    try:
+        return store.read_models.positions["index"]
+    except StorageError:
+        return None
 
 
 def _describe_state(scheduler: IdleScheduler, counts: NoticeCounts) -> dict[str, Any]:
     running = scheduler.worker.running_attempts
+    times = {
+        "looked_at": scheduler.looked_at,
+        "next_look": scheduler.next_look,
+        "oldest_began": min((one.began for one in running), default=None),
+    }
     return {
         "worker": scheduler.worker.name,
-        "looked_at": _format_time(scheduler.looked_at),
-        "next_look": _format_time(scheduler.next_look),
+        **{name: at and at.isoformat(timespec="milliseconds") for name, at in times.items()},
         "due": counts.due,
         "running": len(running),
-        "oldest_began": _format_time(min((one.began for one in running), default=None)),
         **counts.counts,
         "trouble": counts.trouble,
     }
-
-
-def _format_time(at: datetime | None) -> str | None:
-    return at.isoformat(timespec="milliseconds") if at else None
-
-
-def restart_program() -> NoReturn:
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - no shell needed
 
 
 def run_once(
@@ -162,39 +126,29 @@ def run_once(
 
     When a signal stops it, cancel what runs and wait for it for the grace time.
     """
-    counts, signals = NoticeCounts(), SignalQueue()
-    worker = IdleWorker(store, listeners=[counts, *listeners], maintenance=make_maintenance(store))
+    counts, signals = NoticeCounts(), StopSignals()
+    worker = IdleWorker(store, listeners=[counts, *listeners], maintenance=Maintenance(store))
     worker.on_free = signals.wake
     with signals.listen():
         is_whole = False
         try:
-            is_whole = _run_due(worker, counts, signals)
+            is_whole = _run_due(worker, signals)
         finally:
-            has_ended = worker.stop(grace_s)
-    trouble = counts.trouble or (None if is_whole else "it was told to stop")
-    left = 0 if has_ended else len(worker.running_attempts)
-    return WorkerRun(worker.name, counts.counts, trouble, left)
+            worker.stop(grace_s)
+    if not is_whole:
+        counts.trouble = counts.trouble or "it was told to stop"
+    return counts.make_run(worker.name, len(worker.running_attempts))
 
 
-def _run_due(worker: IdleWorker, counts: NoticeCounts, signals: SignalQueue) -> bool:
+def _run_due(worker: IdleWorker, signals: StopSignals) -> bool:
     """Do what is due; return False if a signal interrupted it."""
-    while True:
-        counts.newest_look = None
+    begun = -1
+    while worker.running_attempts or worker.begun > begun:
+        begun = worker.begun
         worker.look()
-        if worker.running_attempts:
-            if signals.is_told_to_end(_LOOK_INTERVAL_S):
-                return False
-        elif not _is_work_left(counts):
-            break
+        if worker.running_attempts and signals.wait(_LOOK_INTERVAL_S):
+            return False
     while not worker.wait(_MAINTENANCE_PAUSE_S):
-        if signals.is_told_to_end(0):
+        if signals.wait(0):
             return False
     return True
-
-
-def _is_work_left(counts: NoticeCounts) -> bool:
-    # Without an answer, or while all work has to wait, nothing can be done now.
-    look = counts.newest_look
-    if look is None or look.about is not NoticeKind.LOOKED or not look.due:
-        return False
-    return max(counts.passed_over.values(), default=0) < MAX_PASSED_OVER

@@ -26,19 +26,11 @@ class Health:
     """
 
     def __init__(
-        self,
-        path: Path | None,
-        known: dict[str, Any],
-        progress: Callable[[], object],
-        clock: Callable[[], float] = monotonic,
+        self, path: Path | None, database: str, clock: Callable[[], float] = monotonic
     ) -> None:
-        """`progress` returns another value after each progress.
-
-        Raises StorageError if the file cannot be written.
-        """
+        """Raises StorageError if the file cannot be written."""
         self.path = path
-        self.known = {"pid": os.getpid(), **known, "started_at": _format_now()}
-        self._progress = progress
+        self._known = {"pid": os.getpid(), "database": database, "started_at": _format_now()}
         self._clock = clock
         self._seen: object = None
         self._since = clock()
@@ -51,13 +43,19 @@ class Health:
                     f"{path} cannot be written ({error.strerror}): name another health file"
                 ) from None
 
-    def beat(self, state: dict[str, Any]) -> bool:
-        """Report the state unless the worker is stuck; return whether it is well."""
-        still = self._measure_stall()
+    def beat(self, progress: object, state: dict[str, Any]) -> bool:
+        """Report the state unless the worker is stuck; return whether it is well.
+
+        `progress` is another value after each progress.
+        """
+        now = self._clock()
+        if progress != self._seen:
+            self._seen, self._since = progress, now
+        still = now - self._since
         if still > STUCK_AFTER_S:
             return False
         if self.path is not None:
-            document = {**self.known, "at": _format_now(), "still_s": round(still, 1), **state}
+            document = {**self._known, "at": _format_now(), "still_s": round(still, 1), **state}
             with suppress(OSError):  # on a full disk the old file stays
                 self._next.unlink(missing_ok=True)
                 with open_new(self._next) as file:
@@ -71,14 +69,6 @@ class Health:
         for path in (self._next, self.path) if self.path else ():
             with suppress(OSError):
                 path.unlink(missing_ok=True)
-
-    def _measure_stall(self) -> float:
-        """Return the seconds since progress was last seen."""
-        with suppress(StorageError):  # no answer means no progress
-            seen = self._progress()
-            if seen != self._seen:
-                self._seen, self._since = seen, self._clock()
-        return self._clock() - self._since
 
 
 def notify_service_manager(message: str) -> None:

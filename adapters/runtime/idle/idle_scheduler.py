@@ -1,9 +1,9 @@
 """Runs a worker under APScheduler: one job looks for due sessions and schedules its next run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from datetime import UTC, datetime
+from typing import Literal
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
@@ -15,42 +15,12 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from ....domain.errors import InvalidSettingError
 from ....domain.idle_rules import IdleRules
-from ..maintenance.maintenance import make_maintenance
+from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
 from .idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from .notices import NoticeKind, NoticeListener
 
 JOB_NAME = "look for due sessions"
-MAX_CLOCK_JUMP = timedelta(seconds=5)
-"""The smallest backward jump of the clock that is reported."""
-
-
-class _SteadyScheduler(BaseScheduler):  # type: ignore[misc]  # APScheduler says nothing of types
-    """Runs its job on time even if the machine's clock is set back.
-
-    APScheduler waits for wall clock times, so a clock set back by an hour delays a job by an hour.
-    Here, a job that is further away than the longest interval runs now.
-    """
-
-    def __init__(self, on_jump: Callable[[], None], **options: Any) -> None:
-        super().__init__(**options)
-        self._on_jump = on_jump
-
-    def _process_jobs(self) -> Any:
-        now = datetime.now(UTC)
-        for job in self.get_jobs():
-            if job.next_run_time > now + MAX_LOOK_INTERVAL + MAX_CLOCK_JUMP:
-                self._on_jump()
-                job.modify(next_run_time=now)
-        return super()._process_jobs()
-
-
-class _SteadyBackgroundScheduler(_SteadyScheduler, BackgroundScheduler):  # type: ignore[misc]  # as above
-    """Runs in its own thread."""
-
-
-class _SteadyAsyncioScheduler(_SteadyScheduler, AsyncIOScheduler):  # type: ignore[misc]  # as above
-    """Runs in the event loop in which it is started."""
 
 
 class IdleScheduler:
@@ -70,7 +40,7 @@ class IdleScheduler:
         listeners: Sequence[NoticeListener] = (),
     ) -> None:
         self.worker = IdleWorker(
-            store, rules, name=name, listeners=listeners, maintenance=make_maintenance(store)
+            store, rules, name=name, listeners=listeners, maintenance=Maintenance(store)
         )
         self.worker.on_free = self.look_now
         self._is_asked = False
@@ -79,9 +49,8 @@ class IdleScheduler:
         self.looked_at: datetime | None = None
         self.next_look: datetime | None = None
         """The latest time of the next look, by the workers' clock."""
-        scheduler = _SteadyBackgroundScheduler if kind == "background" else _SteadyAsyncioScheduler
-        self._scheduler: _SteadyScheduler = scheduler(
-            on_jump=lambda: self.worker.notify(NoticeKind.CLOCK_JUMPED),
+        scheduler = BackgroundScheduler if kind == "background" else AsyncIOScheduler
+        self._scheduler: BaseScheduler = scheduler(
             # UTC has no skipped or repeated hours.
             timezone=UTC,
             jobstores={"default": MemoryJobStore()},
@@ -92,9 +61,7 @@ class IdleScheduler:
 
     @property
     def is_running(self) -> bool:
-        # APScheduler does not notice that its event loop was closed.
-        loop = getattr(self._scheduler, "_eventloop", None)
-        return bool(self._scheduler.running) and not (loop and loop.is_closed())
+        return bool(self._scheduler.running)
 
     def start(self) -> None:
         """Start looking; an asyncio scheduler is started in its running loop."""
@@ -114,8 +81,7 @@ class IdleScheduler:
         """Begin nothing more, cancel what runs and wait; return whether all has ended in time."""
         has_ended = self.worker.stop(timeout)
         if self.is_running:
-            # A closed event loop has stopped the scheduler already.
-            with suppress(RuntimeError):
+            with suppress(RuntimeError):  # its event loop may be closed
                 self._scheduler.shutdown(wait=False)
         return has_ended
 
@@ -153,12 +119,11 @@ def start_scheduler(
     background = store.context.background
     with store.context.starting:
         for other in [one for one in background if isinstance(one, IdleScheduler)]:
-            if other.is_running:
+            if not other.worker.is_stopping:
                 raise InvalidSettingError(
                     f"the scheduler of {store.name} is running already in this process:"
                     " stop it first, or use that one"
                 )
-            other.stop()  # its event loop may have been closed during a look
             background.remove(other)
         scheduler = IdleScheduler(store, rules, kind=kind, name=name, listeners=listeners)
         background.append(scheduler)

@@ -1,82 +1,22 @@
 """Reads the status of idle work from the read models, over all processes."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from ....domain.hooks import JSON_NAMES
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.read_models.read_models import ReadModels
-from ..maintenance.maintenance import make_maintenance
-from ..maintenance.maintenance_task import TaskStatus
+from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
 from .due_sessions import DueSessionIndex
 from .server_clock import read_store_time
 
 DAY = timedelta(days=1)
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class DueStatus:
-    session: str
-    namespace: str
-    due_at: datetime
-    in_use: int
-    attempts: int
-    attempts_left: int
-
-
-@dataclass(frozen=True, slots=True)
-class RunningStatus:
-    session: str
-    namespace: str
-    lineage: str
-    worker: str | None
-    """None if it is not an idle worker."""
-    since: datetime
-    until: datetime
-    """The end of the lease, after which others may take over."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedStatus:
-    session: str
-    namespace: str
-    lineage: str
-    boundary: int
-    pre_tokens: int
-    post_tokens: int
-    prepared_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class DoneStatus:
-    session: str
-    namespace: str
-    worker: str | None
-    boundary: int
-    pre_tokens: int
-    post_tokens: int
-    summarizer: str | None
-    cost_usd: float | None
-    took_s: float | None
-    done_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class FailedStatus:
-    session: str
-    namespace: str
-    worker: str | None
-    reason: str
-    failed_at: datetime
-    attempts_left: int
-    next_at: datetime | None
-    """When the next attempt is due; None if there is none."""
+Row = dict[str, Any]
+"""One session or chore, as in JSON but for its times, which are datetimes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +25,24 @@ class IdleStatus:
 
     at: datetime
     due: int
-    due_sessions: tuple[DueStatus, ...]
+    due_sessions: list[Row]
     next_due: datetime | None
     """When the next session becomes due."""
     held_back: str | None
     """Why nothing would begin now, even if due."""
     held_back_until: datetime | None
-    running: tuple[RunningStatus, ...]
+    running: list[Row]
+    """Under a lease until `until`; `worker` is None if it is not an idle worker."""
     prepared: int
-    prepared_boundaries: tuple[PreparedStatus, ...]
+    prepared_boundaries: list[Row]
     done: int
     done_in_day: int
-    done_lately: tuple[DoneStatus, ...]
+    done_lately: list[Row]
     failing: int
     """The number of sessions whose newest attempt failed."""
     given_up: int
     """The number of those that are not retried until they change."""
-    failed_lately: tuple[FailedStatus, ...]
+    failed_lately: list[Row]
     spent_in_hour: float
     """In dollars, like the two fields below."""
     spend_per_hour: float | None
@@ -110,12 +51,13 @@ class IdleStatus:
     read_models: str
     position: int
     """The newest notification of the log that the status includes."""
-    chores: tuple[TaskStatus, ...] = ()
+    chores: list[Row]
+    """The maintenance tasks; one that never ran has no `next_at`, and is due now."""
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, with times as ISO 8601 in UTC."""
         document = json.dumps(asdict(self), default=datetime.isoformat)
-        return cast("dict[str, Any]", json.loads(document, object_hook=_rename_fields))
+        return cast("dict[str, Any]", json.loads(document))
 
 
 def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
@@ -127,21 +69,17 @@ def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
     with translate_storage_errors(store.name):
         now = read_store_time(store.events)
     store.read_models.catch_up(search=False)
-    chores = tuple(make_maintenance(store).read_status())
+    chores = Maintenance(store).read_status()
     return read_idle_status(store.read_models, store.settings.idle.make_rules(), now, last, chores)
 
 
 def read_idle_status(
-    models: ReadModels,
-    rules: IdleRules,
-    now: datetime,
-    last: int,
-    chores: tuple[TaskStatus, ...] = (),
+    models: ReadModels, rules: IdleRules, now: datetime, last: int, chores: list[Row]
 ) -> IdleStatus:
     """Return the status as of the read models; `last` limits how many of each kind are listed."""
     index = DueSessionIndex(models, rules.namespaces)
     # The due times follow the rules of the worker that began last, so the attempts left do too.
-    attempts = models.file.current_settings.attempts
+    attempts = models.file.read_settings().attempts
     known = {
         "now": format_timestamp(now),
         "day_ago": format_timestamp(now - DAY),
@@ -150,8 +88,9 @@ def read_idle_status(
         "namespaces": json.dumps(rules.namespaces) if rules.namespaces else None,
     }
 
-    def read_all(kind: type[_T], query: str) -> tuple[_T, ...]:
-        return tuple(_make_status(kind, row) for row in models.file.fetch_rows(query, known))
+    def read_rows(names: str, query: str) -> list[Row]:
+        rows = models.file.fetch_rows(query, known)
+        return [_make_row(names.split(), row) for row in rows]
 
     held_back, until = "quiet hours", rules.find_resume_time(now)
     if until is None:
@@ -163,29 +102,29 @@ def read_idle_status(
     return IdleStatus(
         at=now,
         due=index.count_due(now),
-        due_sessions=tuple(
-            DueStatus(
-                due.key,
-                due.namespace,
-                due.due_at,
-                due.in_use,
-                due.attempts,
-                attempts_left=max(attempts - due.attempts, 0),
-            )
+        due_sessions=[
+            {
+                "session": due.key,
+                "namespace": due.namespace,
+                "due_at": due.due_at,
+                "in_use": due.in_use,
+                "attempts": due.attempts,
+                "attempts_left": max(attempts - due.attempts, 0),
+            }
             for due in index.find_due(now, last)
-        ),
+        ],
         next_due=index.find_next_due(now),
         held_back=held_back if until else None,
         held_back_until=until,
-        running=read_all(RunningStatus, _RUNNING),
+        running=read_rows(*_RUNNING),
         prepared=prepared,
-        prepared_boundaries=read_all(PreparedStatus, _PREPARED),
+        prepared_boundaries=read_rows(*_PREPARED),
         done=done,
         done_in_day=done_in_day,
-        done_lately=read_all(DoneStatus, _DONE),
+        done_lately=read_rows(*_DONE),
         failing=failing,
         given_up=given_up,
-        failed_lately=read_all(FailedStatus, _FAILED),
+        failed_lately=read_rows(*_FAILED),
         spent_in_hour=sum((cost for _, cost in index.list_spend_since(now - SPEND_WINDOW)), 0.0),
         spend_per_hour=rules.hourly_usd,
         spent=float(spent),
@@ -195,20 +134,14 @@ def read_idle_status(
     )
 
 
-def _make_status(kind: type[_T], row: tuple[Any, ...]) -> _T:
-    """Return the status of a row, whose columns are the fields in their order."""
-    values = [
-        datetime.fromisoformat(value) if value and field.type in _TIMES else value
-        for field, value in zip(fields(kind), row, strict=True)  # type: ignore[arg-type]  # a dataclass
-    ]
-    return kind(*values)
+def _make_row(names: list[str], row: tuple[Any, ...]) -> Row:
+    return {
+        name: datetime.fromisoformat(value) if name in _TIMES and value else value
+        for name, value in zip(names, row, strict=True)
+    }
 
 
-def _rename_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    return {JSON_NAMES.get(name, name): value for name, value in fields.items()}
-
-
-_TIMES = (datetime, datetime | None)
+_TIMES = {"since", "until", "prepared_at", "done_at", "failed_at", "next_at"}
 _OURS = """(:namespaces IS NULL
     OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))"""
 """The condition on namespaces; `:namespaces` is a JSON list."""
@@ -230,26 +163,37 @@ _BOUNDARIES = f"""
     JOIN compactions ON lineage_id = lineages.id AND compactions.version = prepared
     WHERE prepared IS NOT NULL AND {_OURS}
 """
-_RUNNING = f"""
+_RUNNING = (
+    "session namespace lineage worker since until",
+    f"""
     SELECT sessions.key, sessions.namespace, lineages.name, worker, requested_at,
         compaction_requests.leased_until
     {_REQUESTS} AND ended_at IS NULL AND compaction_requests.leased_until > :now
     ORDER BY requested_at
-"""
-_PREPARED = f"""
+""",
+)
+_PREPARED = (
+    "session namespace lineage boundary pre_tokens post_tokens prepared_at",
+    f"""
     SELECT sessions.key, sessions.namespace, lineages.name, prepared, pre_tokens, post_tokens,
         recorded_at
     {_BOUNDARIES}
     ORDER BY recorded_at DESC LIMIT :last
-"""
-_DONE = f"""
+""",
+)
+_DONE = (
+    "session namespace worker boundary pre_tokens post_tokens summariser cost_usd took_s done_at",
+    f"""
     SELECT sessions.key, sessions.namespace, worker, compactions.boundary, pre_tokens, post_tokens,
         summariser, cost_usd,
         round((julianday(recorded_at) - julianday(requested_at)) * 86400, 3), recorded_at
     {_RESULTS} AND compactions.outcome = 'boundary' AND worker IS NOT NULL
     ORDER BY recorded_at DESC LIMIT :last
-"""
-_FAILED = f"""
+""",
+)
+_FAILED = (
+    "session namespace worker reason failed_at attempts_left next_at",
+    f"""
     SELECT sessions.key, sessions.namespace, worker, reason, recorded_at,
         max(:attempts - sessions.attempts, 0),
         -- A block since then resets the attempts; of several failures, only the newest has a next.
@@ -257,7 +201,8 @@ _FAILED = f"""
     {_RESULTS} AND compactions.outcome = 'failed' AND stood_in IS NULL AND rule IS NULL
         AND (request_id IS NULL OR worker IS NOT NULL)
     ORDER BY recorded_at DESC LIMIT :last
-"""
+""",
+)
 _TOTALS = f"""
     SELECT (SELECT count(*) {_BOUNDARIES}), done.*, failing.*,
         (SELECT coalesce(sum(compactions.cost_usd), 0)

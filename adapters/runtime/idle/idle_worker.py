@@ -5,10 +5,9 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from math import inf
-from random import shuffle
 from threading import RLock
 from time import monotonic
 from typing import Any
@@ -25,7 +24,7 @@ from ..maintenance.maintenance import Maintenance
 from ..maintenance.maintenance_task import TaskOutcome
 from ..sessions.session_store import SessionStore
 from ..telemetry.activation import record_notice
-from .attempt import AttemptResult, IdleAttempt
+from .attempt import IdleAttempt
 from .due_sessions import DueSession, DueSessionIndex
 from .notices import NoticeKind, NoticeListener, WorkerNotice
 from .server_clock import ServerClock
@@ -33,13 +32,11 @@ from .server_clock import ServerClock
 logger = logging.getLogger("cutbank.idle")
 
 MAX_LOOK_INTERVAL = timedelta(seconds=30)
-"""The longest that a newly resting session or an expired lease stays unnoticed."""
-FIRST_PAUSE = timedelta(seconds=1)
-"""The pause after the first failure of the database; it doubles with each further one."""
+"""The longest that a newly resting session or an expired lease stays unnoticed.
+
+Also the pause after a failure of the database."""
 MAX_WAIT_S = 1.0
 """The longest single wait for what runs."""
-_CONTENTION_FACTOR = 16
-"""After meeting another worker at a session, start with a random one of so many due sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +76,30 @@ class IdleWorker:
         if store.events.clock is get_utc_now:
             # Workers on other machines read its timestamps, so they share one clock.
             store.events.set_clock(self._server_clock)
-        own = SessionRowSettings(
+        self._row_settings = SessionRowSettings(
             idle_seconds=self.rules.idle_time_s,
             least_share=self.rules.least_utilization,
             attempts=self.rules.attempts,
             context_limit=store.settings.compaction.limit or 0,
             backoff_seconds=self.rules.backoff_s,
         )
-        store.read_models.change_settings(**asdict(own))
-        self.due = DueSessionIndex(store.read_models, self.rules.namespaces, own)
+        store.read_models.change_settings(**asdict(self._row_settings))
+        self.due = DueSessionIndex(store.read_models, self.rules.namespaces)
+        self.begun = 0
+        """The number of attempts that this worker has begun."""
         self._running: dict[int, RunningAttempt] = {}
-        self._aside: dict[int, tuple[DueSession, datetime]] = {}
+        self._aside: dict[DueSession, datetime] = {}
         """Sessions that could not be compacted, with the time until which they are left alone."""
         self._changing = RLock()
         self._looking = RLock()
         self.is_stopping = False
-        self._has_met_others = False
-        self._has_other_rules = False
+        self._has_reported_rules = False
         self._upkeep: Future[None] | None = None
         """The newest run of the maintenance."""
         self._upkeep_has_to_wait = False
         """Whether other work is due; running maintenance then stops at its next step."""
-        self._trouble = Backoff()
+        self._away_until: datetime | None = None
+        """When to try the database again; None if it worked when last used."""
         self._pool = ThreadPoolExecutor(self.rules.concurrency, thread_name_prefix="cutbank idle")
 
     @property
@@ -120,7 +119,9 @@ class IdleWorker:
         with self._looking:
             if self.is_stopping:
                 return self.clock() + MAX_LOOK_INTERVAL
-            if until := self._trouble.find_pause_end(self.clock()):
+            until, now = self._away_until, self.clock()
+            # If the end is further away than any pause, the clock was set back.
+            if until and now < until <= now + MAX_LOOK_INTERVAL:
                 return until
             try:
                 with translate_storage_errors(self.store.name):
@@ -182,47 +183,44 @@ class IdleWorker:
         now = self.clock()
         latest = now + MAX_LOOK_INTERVAL
         self.store.read_models.catch_up(search=False, until=lambda: self.is_stopping)
+        self._keep_own_rules()
         with self._changing:
             free = self.rules.concurrency - len(self._running)
             if self.is_stopping or free <= 0:
                 return latest
-            if self._trouble.is_failing:
+            if self._away_until:
                 free = 1  # a single attempt shows whether it is over
-            known = set(self._running)
-            self._aside = {id: left for id, left in self._aside.items() if left[1] > now}
-            aside = {due for due, _ in self._aside.values()}
-        among = free * (_CONTENTION_FACTOR if self._has_met_others else 1)
-        found = self.due.find_due(now, among + len(known) + len(aside))
-        self._report_other_rules()
-        found = [due for due in found if due.id not in known and due not in aside]
+            running = set(self._running)
+            self._aside = {due: until for due, until in self._aside.items() if until > now}
+            aside = set(self._aside)
+        found = [
+            due
+            for due in self.due.find_due(now, free + len(running) + len(aside))
+            if due.id not in running and due not in aside
+        ]
         next_at = self.due.find_next_due(now)
         if not found and not aside:
             self._handle_recovery()
-            self._has_met_others = False
         if found and (later := self._find_delay(now)):
             return min(later, latest)
-        if self._has_met_others:
-            shuffle(found)
         for due in found[:free]:
             self._begin_attempt(due, now)
-        running = len(self.running_attempts)
-        self.notify(
-            NoticeKind.LOOKED, due=self.due.count_due(now), running=running, next_at=next_at
-        )
-        self._upkeep_has_to_wait = bool(running)
-        upkeep_at = None if running else self._begin_maintenance(now)
+        count = len(self.running_attempts)
+        self.notify(NoticeKind.LOOKED, due=self.due.count_due(now), running=count, next_at=next_at)
+        self._upkeep_has_to_wait = bool(count)
+        upkeep_at = None if count else self._begin_maintenance(now)
         return min(filter(None, (latest, next_at, upkeep_at)))
 
-    def _report_other_rules(self) -> None:
-        """Report once that the read models use another worker's rules."""
-        before, self._has_other_rules = self._has_other_rules, self.due.has_other_rules
-        if self._has_other_rules and not before:
-            self.notify(
-                NoticeKind.SETTINGS_DIFFER,
-                reason=f"{self.store.read_models.name} lists due sessions by the settings of"
-                " another worker, so this worker looks through all sessions each time: give"
-                " both the same settings",
-            )
+    def _keep_own_rules(self) -> None:
+        """List due sessions by this worker's rules again, if another one has changed them."""
+        models = self.store.read_models
+        if models.file.read_settings() == self._row_settings:
+            return
+        models.change_settings(**asdict(self._row_settings))
+        if not self._has_reported_rules:
+            self._has_reported_rules = True
+            reason = f"each look changes {models.name}: give all workers the same settings"
+            self.notify(NoticeKind.SETTINGS_DIFFER, reason=reason)
 
     def _find_delay(self, now: datetime) -> datetime | None:
         """Return until when due work has to wait; None if it may begin."""
@@ -236,13 +234,14 @@ class IdleWorker:
         return until
 
     def _handle_database_away(self, error: Exception) -> datetime:
-        is_new, until = self._trouble.note_failure(self.clock())
-        if is_new:
+        before, self._away_until = self._away_until, self.clock() + MAX_LOOK_INTERVAL
+        if before is None:
             self.notify(NoticeKind.DATABASE_AWAY, reason=str(error))
-        return until
+        return self._away_until
 
     def _handle_recovery(self) -> None:
-        if self._trouble.note_success():
+        before, self._away_until = self._away_until, None
+        if before is not None:
             self.notify(NoticeKind.DATABASE_BACK)
 
     def _begin_maintenance(self, now: datetime) -> datetime | None:
@@ -284,6 +283,7 @@ class IdleWorker:
             attempt = IdleAttempt(self.store, self.due, due, self.rules, self.name)
             work = self._pool.submit(self._run_attempt, attempt, now, cancellation)
             self._running[due.id] = RunningAttempt(due, now, cancellation, work)
+            self.begun += 1
 
     def _run_attempt(
         self, attempt: IdleAttempt, began: datetime, cancellation: Cancellation
@@ -293,60 +293,23 @@ class IdleWorker:
         try:
             self.notify(NoticeKind.BEGAN, attempt=attempt.number, **about)
             result = attempt.run(cancellation)
-            try:
-                with translate_storage_errors(self.store.read_models.name):
-                    self._finish_attempt(due, result)
-            except (StorageError, PersistenceError) as error:
-                # It would be found due immediately, again and again.
-                result = replace(result, error=error)
+            error = result.error
+            if result.pause is not None:
+                with self._changing:
+                    self._aside[due] = self.clock() + result.pause
             if result.notice_kind is NoticeKind.DONE:
+                self._handle_recovery()
                 about["took_s"] = (self.clock() - began).total_seconds()
+            if result.is_for_good:
+                try:
+                    with translate_storage_errors(self.store.read_models.name):
+                        self.due.pass_over(due)
+                except (StorageError, PersistenceError) as failure:
+                    error = failure  # it would be found due immediately, again and again
             self.notify(result.notice_kind, **about, **result.details)
-            if result.error is not None:
-                self._handle_database_away(result.error)
+            if error is not None:
+                self._handle_database_away(error)
         finally:
             with self._changing:
                 del self._running[due.id]
             self.on_free()
-
-    def _finish_attempt(self, due: DueSession, result: AttemptResult) -> None:
-        """Make sure that a session is not begun again without need."""
-        self._has_met_others |= result.has_met_others
-        if result.notice_kind is NoticeKind.DONE:
-            self._handle_recovery()
-        if result.is_for_good:
-            self.due.pass_over(due)
-        if result.pause is not None:
-            with self._changing:
-                self._aside[due.id] = (due, self.clock() + result.pause)
-
-
-class Backoff:
-    """The pause after repeated failures; it doubles with each, up to MAX_LOOK_INTERVAL."""
-
-    def __init__(self) -> None:
-        self._pause = timedelta()
-        self._until: datetime | None = None
-
-    @property
-    def is_failing(self) -> bool:
-        return bool(self._pause)
-
-    def note_failure(self, now: datetime) -> tuple[bool, datetime]:
-        """Note a failure; return whether it is the first, and until when to wait."""
-        is_new = not self._pause
-        self._pause = min(max(2 * self._pause, FIRST_PAUSE), MAX_LOOK_INTERVAL)
-        self._until = now + self._pause
-        return is_new, self._until
-
-    def find_pause_end(self, now: datetime) -> datetime | None:
-        """Return until when to wait; None if it may be tried again."""
-        # If the end is further away than any pause, the clock was set back.
-        if self._until is None or not now < self._until <= now + MAX_LOOK_INTERVAL:
-            return None
-        return self._until
-
-    def note_success(self) -> bool:
-        """Note a success; return whether there was a failure before."""
-        was, self._pause, self._until = bool(self._pause), timedelta(), None
-        return was

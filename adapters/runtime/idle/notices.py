@@ -1,7 +1,7 @@
 """Defines the notices that a worker sends to logs, health files and metrics, and counts them."""
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -33,7 +33,6 @@ class NoticeKind(StrEnum):
     DATABASE_BACK = "database_back"
     SETTINGS_DIFFER = "settings_differ"
     """Another worker on the same read models uses other rules."""
-    CLOCK_JUMPED = "clock_jumped"
     STOPPING = "stopping"
     STOPPED = "stopped"
 
@@ -81,7 +80,34 @@ COUNT_NAMES = {
     NoticeKind.CHORE_DONE: "chores_done",
     NoticeKind.CHORE_FAILED: "chores_failed",
 }
-LOOK_RESULTS = {NoticeKind.LOOKED, NoticeKind.WAITING, NoticeKind.DATABASE_AWAY}
+
+
+def fill_template(template: str, values: Mapping[str, object]) -> str:
+    """Fill in a template; `|` separates its parts, and a part with a missing value is left out."""
+    known = {name: _format_value(value) for name, value in values.items() if value is not None}
+    filled = ""
+    for part in template.split("|"):
+        with suppress(KeyError):
+            filled += part.format_map(known)
+    return filled
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRun:
+    worker: str
+    counts: dict[str, int]
+    trouble: str | None
+    left_running: int = 0
+
+    @property
+    def has_succeeded(self) -> bool:
+        return not (self.counts["failed"] or self.counts["chores_failed"] or self.trouble)
 
 
 class NoticeCounts:
@@ -91,9 +117,6 @@ class NoticeCounts:
         self.counts = dict.fromkeys(COUNT_NAMES.values(), 0)
         self.due: int | None = None
         self.trouble: str | None = None
-        self.newest_look: WorkerNotice | None = None
-        self.passed_over: Counter[tuple[str | None, str | None]] = Counter()
-        """How often each session was passed over, by namespace and key."""
         self._counting = Lock()
 
     def __call__(self, notice: WorkerNotice) -> None:
@@ -103,24 +126,10 @@ class NoticeCounts:
             match notice.about:
                 case NoticeKind.LOOKED:
                     self.due = notice.due
-                case NoticeKind.PASSED_OVER:
-                    self.passed_over[notice.namespace, notice.session] += 1
                 case NoticeKind.DATABASE_AWAY:
                     self.trouble = notice.reason
                 case NoticeKind.DATABASE_BACK:
                     self.trouble = None
-            if notice.about in LOOK_RESULTS:
-                self.newest_look = notice
 
-
-@dataclass(frozen=True, slots=True)
-class WorkerRun:
-    worker: str
-    counts: dict[str, int]
-    trouble: str | None
-    left_running: int = 0
-    is_to_restart: bool = False
-
-    @property
-    def has_succeeded(self) -> bool:
-        return not (self.counts["failed"] or self.counts["chores_failed"] or self.trouble)
+    def make_run(self, worker: str, left_running: int) -> WorkerRun:
+        return WorkerRun(worker, self.counts, self.trouble, left_running)

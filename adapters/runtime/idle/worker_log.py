@@ -5,37 +5,46 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Literal
 
-from .notices import NoticeKind, WorkerNotice
+from .notices import NoticeKind, WorkerNotice, fill_template
 
 logger = logging.getLogger("cutbank.idle")
 
 LogFormat = Literal["text", "json"]
 
-NOTICE_LOGS = {
-    NoticeKind.STARTED: (logging.INFO, "started"),
-    NoticeKind.LOOKED: (logging.DEBUG, "{notice.due} due, {notice.running} running{next_due}"),
-    NoticeKind.WAITING: (logging.INFO, "begins nothing until {next_time}{reason}"),
-    NoticeKind.BEGAN: (logging.DEBUG, "begins {session}, attempt {notice.attempt}"),
-    NoticeKind.DONE: (logging.INFO, "compacted {session}: {gain}{took}"),
-    NoticeKind.PASSED_OVER: (logging.DEBUG, "leaves {session} as it is{reason}"),
-    NoticeKind.FAILED: (logging.WARNING, "could not compact {session}{attempt}{reason}{again}"),
-    NoticeKind.LOST: (logging.WARNING, "did not use what was written for {session}{reason}"),
-    NoticeKind.CHORE_DONE: (logging.INFO, "did the chore {notice.chore}{took}{reason}"),
-    NoticeKind.CHORE_FAILED: (
-        logging.WARNING,
-        "could not do the chore {notice.chore}{reason}{again}",
-    ),
-    NoticeKind.DATABASE_AWAY: (logging.WARNING, "the database cannot be used{reason}"),
-    NoticeKind.DATABASE_BACK: (logging.INFO, "the database is back"),
-    NoticeKind.SETTINGS_DIFFER: (logging.WARNING, "other workers have other settings{reason}"),
-    NoticeKind.CLOCK_JUMPED: (logging.WARNING, "the clock was set back; looking now"),
-    NoticeKind.STOPPING: (logging.INFO, "stopping; {running_or_none} running"),
-    NoticeKind.STOPPED: (logging.INFO, "stopped{still_running}"),
+NOTICE_TEXTS = {
+    NoticeKind.STARTED: "started",
+    NoticeKind.LOOKED: "{due} due, {running} running|; the next is due at {next_at}",
+    NoticeKind.WAITING: "begins nothing until {next_at}|: {reason}",
+    NoticeKind.BEGAN: "begins {session}, attempt {attempt}",
+    NoticeKind.DONE: "compacted {session}: {pre_tokens} -> {post_tokens} tokens"
+    "|, by {summarizer}|, for ${cost_usd}|, in {took_s} s",
+    NoticeKind.PASSED_OVER: "leaves {session} as it is|: {reason}",
+    NoticeKind.FAILED: "could not compact {session}|, attempt {attempt}|: {reason}"
+    "|; again at {next_at}",
+    NoticeKind.LOST: "did not use what was written for {session}|: {reason}",
+    NoticeKind.CHORE_DONE: "did the chore {chore}|, in {took_s} s|: {reason}",
+    NoticeKind.CHORE_FAILED: "could not do the chore {chore}|: {reason}|; again at {next_at}",
+    NoticeKind.DATABASE_AWAY: "the database cannot be used|: {reason}",
+    NoticeKind.DATABASE_BACK: "the database is back",
+    NoticeKind.SETTINGS_DIFFER: "other workers have other settings|: {reason}",
+    NoticeKind.STOPPING: "stopping; {running} running",
+    NoticeKind.STOPPED: "stopped; {running} still running",
 }
-"""The log level and the text by kind of notice."""
+_QUIET = {NoticeKind.LOOKED, NoticeKind.BEGAN, NoticeKind.PASSED_OVER}
+_WARNINGS = {
+    NoticeKind.FAILED,
+    NoticeKind.LOST,
+    NoticeKind.CHORE_FAILED,
+    NoticeKind.DATABASE_AWAY,
+    NoticeKind.SETTINGS_DIFFER,
+}
+_LEVELS: dict[NoticeKind, int] = dict.fromkeys(_QUIET, logging.DEBUG)
+_LEVELS |= dict.fromkeys(_WARNINGS, logging.WARNING)
+"""The log level by kind of notice; INFO for others."""
 
 
 class WorkerLog:
@@ -43,7 +52,7 @@ class WorkerLog:
         self._waits: tuple[str | None, datetime | None] | None = None
 
     def __call__(self, notice: WorkerNotice) -> None:
-        level, _ = NOTICE_LOGS[notice.about]
+        level = _LEVELS.get(notice.about, logging.INFO)
         if notice.about is NoticeKind.WAITING:
             # Each look repeats this notice, so only a changed one is logged.
             waits = (notice.reason, notice.next_at)
@@ -52,6 +61,16 @@ class WorkerLog:
         elif notice.about is NoticeKind.BEGAN:
             self._waits = None
         logger.log(level, "%s", format_notice(notice), extra={"notice": notice})
+
+
+def format_notice(notice: WorkerNotice) -> str:
+    """Return e.g. `compacted ours/talk: 36,000 -> 8,000 tokens, by extractive, in 0.4 s`."""
+    values = asdict(notice)
+    if notice.namespace not in {None, "default"}:
+        values["session"] = f"{notice.namespace}/{notice.session}"
+    if notice.next_at is not None:
+        values["next_at"] = _format_time(notice.next_at)
+    return fill_template(NOTICE_TEXTS[notice.about], values)
 
 
 @contextmanager
@@ -76,8 +95,8 @@ class _LineFormatter(logging.Formatter):
         notice: WorkerNotice | None = getattr(record, "notice", None)
         at = notice.at if notice else datetime.fromtimestamp(record.created, UTC)
         who = notice.worker if notice else record.name
-        stamp = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        line = f"{stamp} {record.levelname} {who} {' '.join(record.getMessage().split())}"
+        message = " ".join(record.getMessage().split())
+        line = f"{_format_time(at)} {record.levelname} {who} {message}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
@@ -95,27 +114,5 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps({"at": at, "logger": record.name, **said})
 
 
-def format_notice(notice: WorkerNotice) -> str:
-    """Return e.g. `compacted ours/talk: 36,000 -> 8,000 tokens, by extractive, in 0.4 s`."""
-    space = "" if notice.namespace in {None, "default"} else f"{notice.namespace}/"
-    gain = f"{notice.pre_tokens or 0:,} -> {notice.post_tokens or 0:,} tokens"
-    gain += f", by {notice.summarizer}" if notice.summarizer else ""
-    gain += f", for ${notice.cost_usd:.4f}" if notice.cost_usd else ""
-    next_time, next_due = "it is said", ""
-    again = "; not again until there is new activity in it" if notice.attempt else ""
-    if notice.next_at is not None:
-        next_time = notice.next_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        next_due, again = f"; the next is due at {next_time}", f"; again at {next_time}"
-    return NOTICE_LOGS[notice.about][1].format(
-        notice=notice,
-        session=f"{space}{notice.session}",
-        attempt=f" (attempt {notice.attempt})" if notice.attempt else "",
-        gain=gain,
-        reason=f": {notice.reason}" if notice.reason else "",
-        took=f", in {notice.took_s:.1f} s" if notice.took_s is not None else "",
-        next_time=next_time,
-        next_due=next_due,
-        again=again,
-        running_or_none=notice.running or "none",
-        still_running=f" with {notice.running} still running" if notice.running else "",
-    )
+def _format_time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -5,8 +5,7 @@ import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,116 +15,74 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.sqlite import sqlite_schema
 from ...storage.sqlite.database_file import find_database_path
 from ..sessions.session_store import SessionStore
-from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
+from .maintenance_task import TaskResult
 
 UNFINISHED = ".unfinished"
-_FILE_SUFFIXES = ("", "-journal", "-wal", "-shm")
-"""The endings of the files that SQLite writes next to a database."""
 _MOMENT = "%Y%m%dT%H%M%SZ"
 _NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class BackupNames:
-    """The names of one log's backups, such as `sessions-1f2e3d4c-20260101T000000Z.db`.
+def rotate_backups(store: SessionStore, folder: Path, keep: int) -> TaskResult:
+    """Make a backup, and remove the oldest; also what a killed process left unfinished."""
+    newest = store.events.recorder.max_notification_id()
+    if not newest:
+        return TaskResult(note="the log is empty")
+    try:
+        prefix = _make_prefix(store)
+        for name in find_own_files(_list_files(folder), prefix, is_unfinished=True):
+            (folder / name).unlink(missing_ok=True)
+        made = _make_backup(store, folder, prefix, newest)
+        for name in list_superfluous(_list_files(folder), prefix, made.name, keep):
+            (folder / name).unlink(missing_ok=True)
+        return TaskResult(note=f"{made.name}, {made.stat().st_size:,} bytes")
+    except OSError as error:
+        raise StorageError(
+            f"no backup can be kept in {folder}: {error.strerror or error}; "
+            "check the folder, or set maintenance.backup_folder"
+        ) from error
 
-    The letters in the middle identify the log, so that logs may share a folder.
+
+def find_own_files(names: Iterable[str], prefix: str, *, is_unfinished: bool = False) -> list[str]:
+    """Return the names of one log's backups, oldest first, or of files that are not finished."""
+    ending = rf"{re.escape(UNFINISHED)}(-journal|-wal|-shm)?" if is_unfinished else ""
+    own = re.compile(rf"{re.escape(prefix)}[0-9]{{8}}T[0-9]{{6}}Z\.db{ending}")
+    return sorted(name for name in names if own.fullmatch(name))
+
+
+def list_superfluous(names: Iterable[str], prefix: str, made: str, keep: int) -> list[str]:
+    """Return the oldest backups beyond `keep`; never the one just made, whatever the clock says."""
+    others = [name for name in find_own_files(names, prefix) if name != made]
+    return others[: max(0, len(others) - (keep - 1))]
+
+
+def _make_prefix(store: SessionStore) -> str:
+    """Return a prefix such as `sessions-1f2e3d4c-`, so that several logs may share a folder.
+
+    It is made from the log's place and first event, so that copies have their own.
     """
-
-    log: str
-    mark: str
-
-    def make_name(self, moment: datetime) -> str:
-        return f"{self.log}-{self.mark}-{moment.astimezone(UTC).strftime(_MOMENT)}.db"
-
-    def parse_moment(self, name: str) -> datetime | None:
-        moment = name.removeprefix(f"{self.log}-{self.mark}-").removesuffix(".db")
-        try:
-            parsed = datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC)
-        except ValueError:
-            return None
-        # Other names, and other spellings of the moment, can be parsed too.
-        return parsed if self.make_name(parsed) == name else None
-
-    def is_unfinished(self, name: str) -> bool:
-        made, unfinished, ending = name.partition(UNFINISHED)
-        return bool(unfinished and ending in _FILE_SUFFIXES and self.parse_moment(made))
-
-    def list_superfluous(self, names: Iterable[str], newest: str, keep: int) -> list[str]:
-        """Return the oldest backups beyond `keep`; never `newest`, nor files with other names.
-
-        `newest` was just made, even if a clock that was set back says otherwise.
-        """
-        found = {name: moment for name in names if (moment := self.parse_moment(name))}
-        found.pop(newest, None)
-        by_age = sorted(found, key=lambda name: found[name], reverse=True)
-        return by_age[max(0, keep - 1) :]
+    address = store.name
+    path = None if is_postgres(address) else find_database_path(address)
+    (first,) = store.events.recorder.select_notifications(1, 1)
+    mark = blake2b(f"{path or address}\n".encode(), digest_size=4)
+    mark.update(f"{first.originator_id}\n".encode() + first.state)
+    called = path.stem if path else address.partition("?")[0].rpartition("/")[2]
+    return f"{_NOT_FOR_NAMES.sub('_', called)[:80] or 'log'}-{mark.hexdigest()}-"
 
 
-@dataclass
-class BackupRotation:
-    """Makes and rotates backups; the next run removes what a killed process left unfinished."""
-
-    store: SessionStore
-    folder: Path
-    kept_backups: int
-
-    def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-        del record, go_on  # a backup is a single read of the log that cannot stop halfway
-        newest = self.store.events.recorder.max_notification_id()
-        if not newest:
-            return TaskResult(note="the log is empty")
-        try:
-            names = self._make_names()
-            self._sweep(names)
-            made = self._make_backup(names, newest)
-            self._rotate(names, made)
-            size = made.stat().st_size
-        except OSError as error:
-            raise StorageError(
-                f"no backup can be kept in {self.folder}: {error.strerror or error}; "
-                "check the folder, or set maintenance.backup_folder"
-            ) from error
-        return TaskResult(note=f"{made.name}, {size:,} bytes")
-
-    def _make_backup(self, names: BackupNames, newest: int) -> Path:
-        target = self._find_free_path(names, self.store.events.clock())
-        unfinished = Path(f"{target}{UNFINISHED}")
-        try:
-            self.store.backup(unfinished)
-            _check_backup(unfinished, newest)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
-        unfinished.rename(target)
-        _sync_folder(self.folder)
-        return target
-
-    def _rotate(self, names: BackupNames, made: Path) -> None:
-        there = [found.name for found in self.folder.iterdir() if _is_file(found)]
-        for name in names.list_superfluous(there, made.name, self.kept_backups):
-            (self.folder / name).unlink(missing_ok=True)
-
-    def _sweep(self, names: BackupNames) -> None:
-        """Remove unfinished backups: only this process makes any now."""
-        for found in list(self.folder.iterdir()):
-            if names.is_unfinished(found.name) and _is_file(found):
-                found.unlink(missing_ok=True)
-
-    def _find_free_path(self, names: BackupNames, moment: datetime) -> Path:
-        while (path := self.folder / names.make_name(moment)).exists():
-            moment += timedelta(seconds=1)
-        return path
-
-    def _make_names(self) -> BackupNames:
-        """Return names made from the log's place and first event, so that copies have their own."""
-        address = self.store.name
-        path = None if is_postgres(address) else find_database_path(address)
-        (first,) = self.store.events.recorder.select_notifications(1, 1)
-        mark = blake2b(f"{path or address}\n".encode(), digest_size=4)
-        mark.update(f"{first.originator_id}\n".encode() + first.state)
-        called = path.stem if path else address.partition("?")[0].rpartition("/")[2]
-        return BackupNames(_NOT_FOR_NAMES.sub("_", called)[:80] or "log", mark.hexdigest())
+def _make_backup(store: SessionStore, folder: Path, prefix: str, newest: int) -> Path:
+    moment = store.events.clock().astimezone(UTC)
+    while (target := folder / f"{prefix}{moment.strftime(_MOMENT)}.db").exists():
+        moment += timedelta(seconds=1)
+    unfinished = Path(f"{target}{UNFINISHED}")
+    try:
+        store.backup(unfinished)
+        _check_backup(unfinished, newest)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    unfinished.rename(target)
+    _sync_folder(folder)
+    return target
 
 
 def _check_backup(backup: Path, newest: int) -> None:
@@ -144,8 +101,8 @@ def _check_backup(backup: Path, newest: int) -> None:
         raise StorageError(f"{backup} is not whole ({why}): check the disk that it is on")
 
 
-def _is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
+def _list_files(folder: Path) -> list[str]:
+    return [found.name for found in folder.iterdir() if found.is_file() and not found.is_symlink()]
 
 
 def _sync_folder(folder: Path) -> None:

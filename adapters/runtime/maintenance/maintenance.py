@@ -1,20 +1,21 @@
 """Runs due maintenance of the storage while no process writes, one process at a time."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from ....domain.errors import CutbankError
 from ...settings.idle_settings import MaintenanceSettings
 from ...storage.event_log.event_mapper import load_json
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.read_models.location import find_read_models
+from ...storage.event_log.storage_tasks import Storage
+from ...storage.read_models.read_model_file import find_read_models
 from ..sessions.session_store import SessionStore
-from .backups import BackupRotation
+from .backups import rotate_backups
 from .maintenance_task import (
     MaintenanceTask,
     ShouldContinue,
@@ -22,7 +23,6 @@ from .maintenance_task import (
     TaskRecord,
     TaskReport,
     TaskResult,
-    TaskStatus,
 )
 from .read_model_maintenance import ReadModelFile
 from .recompression import TASK_NAME, Recompression
@@ -42,27 +42,24 @@ class Maintenance:
     which is harmless.
     """
 
-    def __init__(
-        self, store: SessionStore, settings: MaintenanceSettings, clock: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, store: SessionStore, settings: MaintenanceSettings | None = None) -> None:
+        """Without `settings`, those of the store hold."""
         self.store = store
-        self.settings = settings
-        self.clock = clock
-        self._patience = timedelta(hours=settings.patience)
+        self.settings = settings or store.settings.maintenance
+        self._began = store.events.clock()
         self._not_before: dict[str, datetime] = {}
         """Tasks that this process put off; others decide for themselves."""
-        self._waiting_since: dict[str, datetime] = {}
 
     def find_next_time(self) -> datetime | None:
         """Return when the earliest task is due, possibly in the past; None if there are none.
 
         Raises StorageError if the database cannot be read.
         """
-        now = self.clock()
-        due = (
-            self._find_due_time(task, self._read_record(task), now) for task in self._list_tasks()
+        now = self.store.events.clock()
+        tasks = self._list_tasks()
+        return min(
+            (self._find_time(one, self._read_record(one), now) for one in tasks), default=None
         )
-        return min(due, default=None)
 
     def run_due(self, now: datetime, go_on: ShouldContinue = lambda: True) -> list[TaskReport]:
         """Run what is due; failures are reported, and tried again later.
@@ -75,30 +72,30 @@ class Maintenance:
             if not go_on():
                 break
             record = self._read_record(task)
-            if _find_usual_time(task, record, now) > now:
-                self._waiting_since.pop(task.name, None)  # another process has done it
-            elif self._find_due_time(task, record, now) > now:
-                pass  # it was put off
-            elif report := self._run(task, now, go_on):
+            if self._find_time(task, record, now) > now:
+                continue
+            due_at = find_due_time(task, record, now)
+            if report := self._run(task, due_at, now, go_on):
                 reports.append(report)
         return reports
 
-    def read_status(self) -> list[TaskStatus]:
-        now = self.clock()
+    def read_status(self) -> list[dict[str, Any]]:
+        """Return what `idle --status` says of each task; one that never ran has no `next_at`."""
+        now = self.store.events.clock()
         found = []
         for task in self._list_tasks():
             record = self._read_record(task)
-            due = self._find_due_time(task, record, now)
-            status = TaskStatus(
-                chore=task.name,
-                last_run=record.began_at,
-                outcome=record.outcome,
-                reason=record.reason,
-                saved=record.saved,
-                saved_in_all=record.saved_in_all,
-                failures=record.failures,
-                next_at=None if due == DUE_NOW else due,
-            )
+            due = self._find_time(task, record, now)
+            status = {
+                "chore": task.name,
+                "last_run": record.began_at,
+                "outcome": record.outcome,
+                "reason": record.reason,
+                "saved": record.saved,
+                "saved_in_all": record.saved_in_all,
+                "failures": record.failures,
+                "next_at": None if due == DUE_NOW else due,
+            }
             found.append(status)
         return found
 
@@ -113,69 +110,79 @@ class Maintenance:
             if place is None or not settings.enabled:
                 return []
             every = timedelta(hours=settings.every)
-            tasks: list[MaintenanceTask] = []
+            tasks = []
             if settings.cold_after is not None:
-                cold_after = timedelta(days=settings.cold_after)
-                bodies = Recompression(store.events, place, cold_after, settings.level)
-                tasks.append(MaintenanceTask(TASK_NAME, every, place, bodies.run))
+                tasks.append(MaintenanceTask(TASK_NAME, every, place, self._recompress))
             file = ReadModelFile(Path(find_read_models(store.name)))
             if file.is_there():
                 tasks.append(MaintenanceTask("read-models", every, file, file.maintain))
             if settings.backup_folder is not None:
-                folder = Path(settings.backup_folder).expanduser()
                 often = timedelta(hours=settings.backup_every)
-                backups = BackupRotation(store, folder, settings.backup_keep)
-                tasks.append(MaintenanceTask("backup", often, place, backups.run))
+                tasks.append(MaintenanceTask("backup", often, place, self._back_up))
             # The checkpoint comes last, since the tasks before it fill the write-ahead log.
             is_checkpoint = place.task_name == "checkpoint"
             often = timedelta(hours=settings.checkpoint_every) if is_checkpoint else every
-
-            def run_database_task(record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-                del record, go_on  # it is short and independent of the last run
-                saved, note = place.run_database_task()
-                return TaskResult(saved, note=note)
-
-            tasks.append(MaintenanceTask(place.task_name, often, place, run_database_task))
+            tasks.append(MaintenanceTask(place.task_name, often, place, self._tend_database))
             return tasks
+
+    def _recompress(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
+        cold_after = timedelta(days=self.settings.cold_after or 0)
+        storage = self._get_storage()
+        run = Recompression(self.store.events, storage, cold_after, self.settings.level)
+        return run.run(record, go_on)
+
+    def _back_up(self, _record: TaskRecord, _go_on: ShouldContinue) -> TaskResult:
+        # A backup is a single read of the log that cannot stop halfway.
+        folder = Path(self.settings.backup_folder or "").expanduser()
+        return rotate_backups(self.store, folder, self.settings.backup_keep)
+
+    def _tend_database(self, _record: TaskRecord, _go_on: ShouldContinue) -> TaskResult:
+        saved, note = self._get_storage().run_database_task()
+        return TaskResult(saved, note=note)
+
+    def _get_storage(self) -> Storage:
+        storage = self.store.events.recorder.get_storage()
+        assert storage is not None  # else there are no tasks
+        return storage
 
     def _read_record(self, task: MaintenanceTask) -> TaskRecord:
         with translate_storage_errors(self.store.name):
             return TaskRecord.parse(task.task_store.read_records().get(task.name))
 
-    def _find_due_time(self, task: MaintenanceTask, record: TaskRecord, now: datetime) -> datetime:
-        due = _find_usual_time(task, record, now)
+    def _find_time(self, task: MaintenanceTask, record: TaskRecord, now: datetime) -> datetime:
+        """Return when a task is due for this process."""
+        due = find_due_time(task, record, now)
         return max(due, self._not_before.get(task.name, due))
 
     def _run(
-        self, task: MaintenanceTask, now: datetime, go_on: ShouldContinue
+        self, task: MaintenanceTask, due_at: datetime, now: datetime, go_on: ShouldContinue
     ) -> TaskReport | None:
         """Run a task; return None if it is put off or another process has it."""
-        since = self._waiting_since.setdefault(task.name, now)
-        waits = now - since < self._patience
-        rest = timedelta(seconds=self.settings.rest)
-        if waits and (rested := _find_quiet_time(self.store.events, rest, now)) > now:
-            self._not_before[task.name] = rested
-            return None
+        # Writers come first, but not for longer than the task's interval.
+        if now < max(due_at, self._began) + task.interval:
+            rest = timedelta(seconds=self.settings.rest)
+            if (rested := _find_quiet_time(self.store.events, rest, now)) > now:
+                self._not_before[task.name] = rested
+                return None
+            go_on = self._stop_at_writes(go_on)
         began = monotonic()
         try:
             with translate_storage_errors(self.store.name), task.task_store.try_lock() as is_alone:
                 record = self._read_record(task)  # another process may have done it just now
-                if not is_alone or _find_usual_time(task, record, now) > now:
+                if not is_alone or find_due_time(task, record, now) > now:
                     self._not_before[task.name] = now + BUSY_PAUSE_TIME
                     return None
-                result = task.run(record, self._stop_at_writes(go_on) if waits else go_on)
-                done = self._make_record(record, result, now)
+                result = task.run(record, go_on)
+                done = record.note_result(result, now, self.store.events.clock())
                 task.task_store.save_record(task.name, done.to_json())
         except Exception as error:  # noqa: BLE001 - the other tasks must run, whatever the error
             done = self._record_failure(task, error, now)
         self._not_before.pop(task.name, None)
         if done.outcome is TaskOutcome.STOPPED:
             self._not_before[task.name] = now + BUSY_PAUSE_TIME
-        else:
-            self._waiting_since.pop(task.name)
-        if done.outcome is TaskOutcome.FAILED:
+        elif done.outcome is TaskOutcome.FAILED:
             # The record may not have been stored.
-            self._not_before[task.name] = _find_usual_time(task, done, now)
+            self._not_before[task.name] = find_due_time(task, done, now)
         return TaskReport(
             chore=task.name,
             outcome=done.outcome or TaskOutcome.DONE,
@@ -183,25 +190,13 @@ class Maintenance:
             took_s=monotonic() - began,
             saved=done.saved,
             reason=done.reason,
-            next_at=self._find_due_time(task, done, now),
+            next_at=self._find_time(task, done, now),
         )
 
     def _stop_at_writes(self, go_on: ShouldContinue) -> ShouldContinue:
         recorder = self.store.events.recorder
         newest = recorder.max_notification_id()
         return lambda: go_on() and recorder.max_notification_id() == newest
-
-    def _make_record(self, record: TaskRecord, result: TaskResult, now: datetime) -> TaskRecord:
-        stopped = "stopped for something better; it goes on later"
-        return TaskRecord(
-            began_at=now,
-            ended_at=self.clock(),
-            outcome=TaskOutcome.DONE if result.is_whole else TaskOutcome.STOPPED,
-            reason=result.note if result.is_whole else stopped,
-            saved=result.saved,
-            saved_in_all=record.saved_in_all + result.saved,
-            position=result.position or record.position,
-        )
 
     def _record_failure(self, task: MaintenanceTask, error: Exception, now: datetime) -> TaskRecord:
         reason = str(error) if isinstance(error, CutbankError) else repr(error)
@@ -212,7 +207,7 @@ class Maintenance:
         failed = replace(
             known,
             began_at=now,
-            ended_at=self.clock(),
+            ended_at=self.store.events.clock(),
             outcome=TaskOutcome.FAILED,
             reason=" ".join(reason.split()),
             saved=0,
@@ -223,7 +218,7 @@ class Maintenance:
         return failed
 
 
-def _find_usual_time(task: MaintenanceTask, record: TaskRecord, now: datetime) -> datetime:
+def find_due_time(task: MaintenanceTask, record: TaskRecord, now: datetime) -> datetime:
     """Return when a task is due by its record alone."""
     if record.began_at is None or record.ended_at is None:
         return DUE_NOW
@@ -256,19 +251,9 @@ def _find_quiet_time(events: EventStore, rest: timedelta, now: datetime) -> date
     return now
 
 
-def make_maintenance(store: SessionStore) -> Maintenance:
-    """Return the maintenance that a store's settings ask for."""
-
-    def clock() -> datetime:
-        # A worker may replace the store's clock when it begins.
-        return store.events.clock()
-
-    return Maintenance(store, store.settings.maintenance, clock)
-
-
 def run_maintenance(store: SessionStore) -> list[TaskReport]:
     """Run the maintenance tasks that are due, and return a report for each.
 
     The settings, section `maintenance`, say which tasks there are and how often each is due.
     """
-    return make_maintenance(store).run_due(store.events.clock())
+    return Maintenance(store).run_due(store.events.clock())

@@ -22,6 +22,15 @@ class TaskOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TaskResult:
+    saved: int = 0
+    is_whole: bool = True
+    """Whether nothing is left to do for now."""
+    note: str | None = None
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TaskRecord:
     """The state of one task; empty if it never ran."""
 
@@ -50,18 +59,24 @@ class TaskRecord:
         except ValidationError:
             return cls()
 
+    def note_result(
+        self, result: TaskResult, began_at: datetime, ended_at: datetime
+    ) -> "TaskRecord":
+        """Return the record after a run that did not fail."""
+        stopped = "stopped for something better; it goes on later"
+        return TaskRecord(
+            began_at=began_at,
+            ended_at=ended_at,
+            outcome=TaskOutcome.DONE if result.is_whole else TaskOutcome.STOPPED,
+            reason=result.note if result.is_whole else stopped,
+            saved=result.saved,
+            saved_in_all=self.saved_in_all + result.saved,
+            position=result.position or self.position,
+        )
+
 
 _RECORD = TypeAdapter(TaskRecord)
 """Ignores the fields that a newer version may have written."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskResult:
-    saved: int = 0
-    is_whole: bool = True
-    """Whether nothing is left to do for now."""
-    note: str | None = None
-    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +102,3 @@ class TaskReport:
     """In bytes."""
     reason: str | None = None
     """One line: for a failure the thing, the fault and the remedy."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskStatus:
-    """One task as `idle --status` shows it."""
-
-    chore: str
-    last_run: datetime | None
-    outcome: TaskOutcome | None
-    reason: str | None
-    saved: int
-    saved_in_all: int
-    failures: int
-    next_at: datetime | None
-    """None if it never ran and is due now."""

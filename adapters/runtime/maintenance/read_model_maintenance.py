@@ -1,4 +1,4 @@
-"""Keeps the read models fast and small: statistics, merged word index, free pages returned."""
+"""Keeps the read models fast: merges the word index, and refreshes statistics."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -23,12 +23,6 @@ MERGE_PAGES = 200
 """The pages of the index that are merged in one transaction."""
 ANALYSIS_LIMIT = 1_000
 """The rows of an index that are sampled."""
-MIN_FREE_SHARE = 0.25
-"""The share of free pages above which the file is rewritten."""
-_MIN_FREE_BYTES = 1_000_000
-"""The free bytes above which the file is rewritten."""
-MAX_REWRITTEN_FILE_BYTES = 1_000_000_000
-"""The largest file that is rewritten, since other users must wait."""
 
 
 @dataclass
@@ -66,9 +60,7 @@ class ReadModelFile:
     def open(self) -> Iterator[sqlite3.Connection | None]:
         """Open a separate connection; yield None if there are no read models.
 
-        ReadModelDatabase's connection will not do: it keeps temporary files in memory, and
-        rewriting makes one. A separate connection also spares threads of this process the wait for
-        a Python lock.
+        That spares threads of this process the wait for the lock of ReadModelDatabase.
         """
         if not self.file.exists():
             yield None
@@ -87,44 +79,21 @@ class ReadModelFile:
         with self.open() as connection:
             if connection is None:
                 return TaskResult(note="there are none any more")
-            if not _merge_words(connection, go_on):
-                return TaskResult(is_whole=False)
+            merged = 2
+            while merged >= 2:  # SQLite counts at least two changes if it merged anything
+                if not go_on():
+                    return TaskResult(is_whole=False)
+                before = connection.total_changes
+                connection.execute(
+                    "INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,)
+                )
+                merged = connection.total_changes - before
             connection.execute(f"PRAGMA analysis_limit = {ANALYSIS_LIMIT}")
             connection.execute("ANALYZE")
-            if not go_on():
-                return TaskResult(is_whole=False)
-            saved, note = _return_free_pages(connection)
             truncate_wal(connection, self.file)
-            return TaskResult(saved, note=note)
+            return TaskResult()
 
 
 def open_read_models(file: Path) -> sqlite3.Connection:
     uri = f"{file.resolve().as_uri()}?mode=rw"
     return sqlite3.connect(uri, _LOCK_TIMEOUT_S, isolation_level=None, uri=True)
-
-
-def _merge_words(connection: sqlite3.Connection, go_on: ShouldContinue) -> bool:
-    """Merge the word index's segments; return False if stopped."""
-    while go_on():
-        before = connection.total_changes
-        connection.execute(
-            "INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,)
-        )
-        # SQLite counts at least two changes if it merged anything.
-        if connection.total_changes - before < 2:
-            return True
-    return False
-
-
-def _return_free_pages(connection: sqlite3.Connection) -> tuple[int, str | None]:
-    """Rewrite the file without its free pages, if there are many; return the bytes saved."""
-    pages, free, size = connection.execute(
-        "SELECT page_count, freelist_count, page_size"
-        " FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
-    ).fetchone()
-    if free * size < _MIN_FREE_BYTES or free < pages * MIN_FREE_SHARE:
-        return 0, None
-    if (pages - free) * size > MAX_REWRITTEN_FILE_BYTES:
-        return 0, f"{free * size:,} bytes of it are free: they are used as it grows"
-    connection.execute("VACUUM")
-    return (pages - connection.execute("PRAGMA page_count").fetchone()[0]) * size, None

@@ -141,7 +141,7 @@ class StoreContext:
         # Under the lock, so that no process is forked in the middle of the import.
         with self._opening:
             # A store that never asks does not load them.
-            from ...storage.read_models.location import find_read_models  # noqa: PLC0415 - start-up time
+            from ...storage.read_models.read_model_file import find_read_models  # noqa: PLC0415 - start-up time
             from ...storage.read_models.read_models import ReadModels  # noqa: PLC0415 - start-up time
 
             if self._read_models is None:

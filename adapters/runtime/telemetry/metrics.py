@@ -31,7 +31,6 @@ TASK_RESULTS = {
     NoticeKind.LOST: "lost",
 }
 MAINTENANCE_RESULTS = {NoticeKind.CHORE_DONE: "done", NoticeKind.CHORE_FAILED: "failed"}
-INCIDENT_NOTICES = frozenset({NoticeKind.DATABASE_AWAY, NoticeKind.CLOCK_JUMPED})
 
 _DURATIONS = {
     "compaction.duration": "How long compactions took, their summaries included",
@@ -156,5 +155,5 @@ def record_worker_metrics(notice: WorkerNotice) -> None:
             chore = notice.chore or "unknown"
             which: Attributes = {"cutbank.idle.outcome": result, "cutbank.idle.chore": chore}
             meters.count("idle.chores", 1, which)
-        if about in INCIDENT_NOTICES:
+        if about is NoticeKind.DATABASE_AWAY:
             meters.count("idle.incidents", 1, {"cutbank.idle.incident": about.value})

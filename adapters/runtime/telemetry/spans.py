@@ -1,6 +1,5 @@
 """Traces a compaction as a span, with a child span for each summarizer and the costs of drafts."""
 
-from collections import Counter
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -65,33 +64,28 @@ class TimedSpan:
             self.span.end()
 
 
-class SummarySpan:
+class SummarySpan(TimedSpan):
     """The span from a summarizer's first request to the end of its turn."""
 
     def __init__(self, summarizer: str | None) -> None:
         self._who: Attributes = {"cutbank.summariser": summarizer}
-        self._span = TimedSpan("cutbank.summarise", self._who)
+        super().__init__("cutbank.summarise", self._who)
         self._outcome = "cancelled"
         self._error: str | None = None
-        self._cost = 0.0
-        self._tokens = Counter[str]()
+        self._paid: dict[str, float] = {}
+        """The tokens and the cost of all drafts, by attribute: each is paid for."""
 
     def note_draft(self, event: CompactionEvent) -> None:
-        """Note a draft that was accepted or failed the gate, or a summarizer that failed.
-
-        What a draft took is added up: each is paid for, accepted or not.
-        """
-        instruments = self._span.instruments
-        model: Attributes = {"gen_ai.response.model": event.model}
-        self._span.add(model)
+        """Note a draft that was accepted or failed the gate, or a summarizer that failed."""
+        who = self._who | {"gen_ai.response.model": event.model}
+        self.add(who)
         if event.cost_usd is not None:
-            self._cost += event.cost_usd
-            instruments.count("summary.cost", event.cost_usd, self._who | model)
+            self._pay("cutbank.cost", event.cost_usd)
+            self.instruments.count("summary.cost", event.cost_usd, who)
         for name, tokens in _list_usage(event.usage).items():
-            self._tokens[name] += tokens
+            self._pay(name, tokens)
             if kind := USAGE_TOKEN_KINDS.get(name):
-                which = self._who | model | {"gen_ai.token.type": kind}
-                instruments.count("summary.tokens", tokens, which)
+                self.instruments.count("summary.tokens", tokens, who | {"gen_ai.token.type": kind})
         if event.moment is CompactionEventKind.SUMMARIZED:
             self._outcome, self._error = "accepted", None
         elif event.rule is None:
@@ -100,15 +94,18 @@ class SummarySpan:
             self._outcome, self._error = "rejected", event.rule
             rule: Attributes = {"cutbank.rule": event.rule}
             about = drop_missing(rule | {"cutbank.cost": event.cost_usd})
-            self._span.span.add_event("cutbank.draft_rejected", about)
-            instruments.count("summary.drafts_rejected", 1, self._who | rule)
+            self.span.add_event("cutbank.draft_rejected", about)
+            self.instruments.count("summary.drafts_rejected", 1, self._who | rule)
 
-    def end(self, *, is_cancelled: bool = False) -> None:
+    def _pay(self, name: str, amount: float) -> None:
+        self._paid[name] = self._paid.get(name, 0) + amount
+
+    def finish(self, *, is_cancelled: bool) -> None:
         if is_cancelled:
             self._outcome, self._error = "cancelled", None
         outcome: Attributes = {"cutbank.summary.outcome": self._outcome}
-        self._span.add(outcome | dict(self._tokens) | {"cutbank.cost": self._cost or None})
-        self._span.end("summary.duration", self._who | outcome, self._error)
+        self.add(outcome | dict(self._paid))
+        self.end("summary.duration", self._who | outcome, self._error)
 
 
 def _list_usage(usage: Usage | None) -> dict[str, int]:
@@ -222,7 +219,7 @@ class CompactionTelemetry:
         if (summary := self._summary) is not None:
             self._summary = None
             with log_errors("a summarizer"):
-                summary.end(is_cancelled=is_cancelled)
+                summary.finish(is_cancelled=is_cancelled)
 
 
 def _find_result(kind: type[BaseException]) -> str:

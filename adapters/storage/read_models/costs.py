@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ....domain.errors import InvalidSettingError
-from ....domain.models import CallCost, ModelFacts, ModelOverride
+from ....domain.models import CallCost, ModelOverride
 from ....domain.session_events import Usage
 from ....projections.read_models.timestamps import format_timestamp
-from ...models.model_catalog import look_up_facts
+from ...models.model_catalog import PriceLookup
 from .read_models import ReadModels
 
 COST_GROUPS: dict[str, Callable[["_Call"], dict[str, Any]]] = {
@@ -34,6 +34,7 @@ _CALLS_QUERY = """
         AND (:since IS NULL OR model_calls.called_at >= :since)
     ORDER BY model_calls.id
 """
+_COUNTS = ("input", "cache_read", "cache_write", "cache_write_1h", "output")
 
 
 class _Call(NamedTuple):
@@ -43,27 +44,23 @@ class _Call(NamedTuple):
     model: str | None
     called_at: str
     reported_usd: float | None
-    input: int | None
-    cache_read: int | None
-    cache_write: int | None
-    cache_write_1h: int | None
-    output: int | None
-    parts: CallCost | None
+    usage: Usage
+    listed: CallCost | None
+    """Its costs at list prices."""
+
+    @classmethod
+    def from_row(cls, row: tuple[Any, ...]) -> Self:
+        counts = dict(zip(_COUNTS, row[6:11], strict=True))
+        listed = None if row[11] is None else CallCost(*row[11:])
+        return cls._make((*row[:6], Usage(**counts), listed))
 
     @property
-    def usage(self) -> Usage:
-        return Usage(
-            input=self.input,
-            cache_read=self.cache_read,
-            cache_write=self.cache_write,
-            cache_write_1h=self.cache_write_1h,
-            output=self.output,
-        )
+    def is_complete(self) -> bool:
+        return self.usage.context is not None and self.usage.output is not None
 
     @property
     def tokens(self) -> int:
-        parts = (self.input, self.cache_read, self.cache_write, self.output)
-        return sum(part or 0 for part in parts)
+        return (self.usage.context or 0) + (self.usage.output or 0)
 
 
 @dataclass(slots=True)
@@ -101,11 +98,11 @@ class CallCosts:
     def add_call(self, call: _Call, parts: CallCost | None) -> None:
         """Add a call; `parts` are its costs in dollars, if its price is known."""
         self.calls += 1
-        self.input_tokens += call.input or 0
-        self.cache_write_tokens += call.cache_write or 0
-        self.cache_write_1h_tokens += call.cache_write_1h or 0
-        self.cache_read_tokens += call.cache_read or 0
-        self.output_tokens += call.output or 0
+        self.input_tokens += call.usage.input or 0
+        self.cache_write_tokens += call.usage.cache_write or 0
+        self.cache_write_1h_tokens += call.usage.cache_write_1h or 0
+        self.cache_read_tokens += call.usage.cache_read or 0
+        self.output_tokens += call.usage.output or 0
         if call.reported_usd:
             self.reported_usd += call.reported_usd
             self.cost_usd += call.reported_usd
@@ -115,7 +112,7 @@ class CallCosts:
             self.cache_read_usd += parts.cache_read
             self.output_usd += parts.output
             self.cost_usd += sum(parts)
-        elif _is_complete(call):
+        elif call.is_complete:
             # A call without tokens is free at any price.
             self.unpriced_calls += call.tokens > 0
             self.unpriced_tokens += call.tokens
@@ -151,17 +148,20 @@ def sum_costs(
     if by not in COST_GROUPS:
         raise InvalidSettingError(f"costs cannot be summed by {by!r}: use {', '.join(COST_GROUPS)}")
     start = format_timestamp(since) if since else None
-    prices = _PriceLookup(overrides)
+    prices = PriceLookup(overrides)
     groups: dict[tuple[str | None, ...], CallCosts] = {}
     unpriced: dict[str, CallCosts] = {}
     total = CallCosts()
     for row in models.file.fetch_rows(_CALLS_QUERY, {"namespace": namespace, "since": start}):
-        plain, listed = row[:-4], row[-4:]
-        call = _Call._make((*plain, None if listed[0] is None else CallCost._make(listed)))
-        parts = prices.price_call(call)
+        call = _Call.from_row(row)
+        # Without the user's own prices, those in the index are the same.
+        parts = call.listed
+        if overrides:
+            called_at = datetime.fromisoformat(call.called_at)
+            parts = prices.price_call(call.model, call.usage, called_at)
         group = COST_GROUPS[by](call)
         counted = [groups.setdefault(tuple(group.values()), CallCosts(**group)), total]
-        if not call.reported_usd and parts is None and _is_complete(call) and call.tokens:
+        if not call.reported_usd and parts is None and call.is_complete and call.tokens:
             name = call.model or "unknown"
             counted.append(unpriced.setdefault(name, CallCosts(model=name)))
         for cost in counted:
@@ -170,26 +170,6 @@ def sum_costs(
     rows.sort(key=attrgetter("day") if by == "day" else lambda cost: -cost.cost_usd)
     by_tokens = sorted(unpriced.values(), key=lambda cost: -cost.unpriced_tokens)
     return CostReport(by, start, rows, total, by_tokens)
-
-
-class _PriceLookup:
-    def __init__(self, overrides: Mapping[str, ModelOverride]) -> None:
-        self._overrides = overrides
-        self._facts: dict[tuple[str, date], ModelFacts | None] = {}
-
-    def price_call(self, call: _Call) -> CallCost | None:
-        if call.model is None or (call.parts is not None and not self._overrides):
-            return call.parts
-        time = datetime.fromisoformat(call.called_at)
-        named = (call.model, time.date())
-        if named not in self._facts:
-            self._facts[named] = look_up_facts(call.model, self._overrides, at=time)
-        facts = self._facts[named]
-        return facts.compute_cost_parts(call.usage) if facts else None
-
-
-def _is_complete(call: _Call) -> bool:
-    return call.usage.context is not None and call.output is not None
 
 
 def to_local_day(written: str) -> str:

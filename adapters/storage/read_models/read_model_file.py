@@ -1,30 +1,34 @@
-"""Opens the file of the read models, feeds the log into it, and rebuilds an unfit file."""
+"""Locates, opens and replaces the file of the read models, and keeps their position in the log."""
 
+import os
 import sqlite3
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
-from typing import Any, Protocol
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
+from platformdirs import user_state_path
 from sqlite_utils import Database
 
 from ....domain.errors import StorageError
 from ....projections.read_models.session_row import SessionRow, SessionRowSettings
+from ..event_log.addresses import hide_passwords, is_postgres
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import LogNotification
-from ..private_files import make_file
+from ..private_files import make_file, make_folder
 from ..process_forks import reopen_in_children
-from ..sqlite.database_file import immediate_transaction
+from ..sqlite.database_file import immediate_transaction, is_in_memory, make_sqlite_address
 from ..sqlite.wal_mode import enable_wal
 from . import schema
 
 _LOCK_TIMEOUT_S = 30.0
 """How long to wait for another process's batch."""
-DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-DEFAULT_INDEX_SETTINGS = SessionRowSettings(
+_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DEFAULT_SETTINGS = SessionRowSettings(
     idle_seconds=300.0, context_limit=0, least_share=0.5, attempts=3, backoff_seconds=60.0
 )
 """The default settings for computing rows."""
@@ -39,8 +43,46 @@ class FeedPosition:
     fingerprint: str = ""
 
 
+_inherited: list[Database] = []
+"""Connections of a parent process, which its child must neither use nor close."""
+
+
+def find_read_models(address: str) -> str:
+    """Return the SQLite address of the read models for the log at `address`.
+
+    A log in memory has read models in memory. For a log on a server, or in a read-only folder, they
+    are in the user's state folder.
+    """
+    if is_postgres(address):
+        # The password does not change which log it is.
+        return str(_state_folder_path(hide_passwords(address)))
+    if is_in_memory(address):
+        return make_sqlite_address(address)
+    path, said = Path(address), dict[str, list[str]]()
+    if address.startswith("file:"):
+        uri = urlsplit(address)
+        path, said = Path(unquote(uri.path)), parse_qs(uri.query)
+    path = path.resolve()
+    is_read_only = said.get("mode") == ["ro"] or "immutable" in said
+    if is_read_only or not os.access(path.parent, os.W_OK):
+        return str(_state_folder_path(str(path)))
+    return str(path.with_name(f"{path.stem}.read{path.suffix or '.db'}"))
+
+
+def _state_folder_path(name: str) -> Path:
+    folder = user_state_path("cutbank", appauthor=False)
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise StorageError(
+            f"{folder}, where read models are kept, cannot be made ({error.strerror}):"
+            " set XDG_STATE_HOME to a folder that can be written"
+        ) from None
+    return folder / f"{blake2b(name.encode('utf-8', 'replace'), digest_size=16).hexdigest()}.db"
+
+
 class ReadModelDatabase:
-    """One file with a writing and a reading connection, which threads may share.
+    """One file with one connection, which threads share.
 
     With WAL and `synchronous=NORMAL`, a power cut may lose the newest batches, rows and position
     together; they are then read from the log again. Writing never waits for the disk.
@@ -50,23 +92,22 @@ class ReadModelDatabase:
         """`asked` are fields of SessionRowSettings; for others, those stored in the file apply."""
         self.name = name
         self.file = None if name.startswith("file:") else Path(name)
-        self.writing = RLock()
-        self.reading = RLock() if self.file else self.writing
-        self.made_anew: str | None = None
+        self.lock = RLock()
+        self.rebuild_reason: str | None = None
         """Why the file was rebuilt, if it was."""
-        self._connections: list[sqlite3.Connection] = []
         self._asked = dict(asked or {})
         self._is_left = False
         reopen_in_children(self)
         self._open()
 
-    def read_settings(self, db: Database) -> SessionRowSettings:
-        return _make_settings(db.execute(_SETTINGS_QUERY).fetchall())
-
-    @property
-    def current_settings(self) -> SessionRowSettings:
-        """The settings by which rows are computed now."""
-        return _make_settings(self.fetch_rows(_SETTINGS_QUERY))
+    def read_settings(self) -> SessionRowSettings:
+        """Return the settings by which rows are computed now."""
+        whole = {"context_limit", "attempts"}
+        rows = self.fetch_rows("SELECT name, value FROM settings")
+        known: dict[str, Any] = {
+            name: int(value) if name in whole else value for name, value in rows
+        }
+        return replace(_DEFAULT_SETTINGS, **known)
 
     def change_settings(self, asked: Mapping[str, float]) -> None:
         """Apply these fields of SessionRowSettings from now on, also to existing rows."""
@@ -77,33 +118,24 @@ class ReadModelDatabase:
     @contextmanager
     def transaction(self) -> Iterator[Database]:
         """Run one batch, which is stored whole or not at all, excluding other processes."""
-        with self.writing:
+        with self.lock:
             self._reopen_after_fork()
-            with immediate_transaction(self.writer.conn):
-                yield self.writer
-
-    def execute(self, statement: str, parameters: Sequence[Any]) -> None:
-        """Run one statement as a batch."""
-        with self.transaction() as db:
-            db.execute(statement, parameters)
-
-    def empty(self) -> None:
-        with self.transaction() as db:
-            self.clear(db, None)
+            with immediate_transaction(self.db.conn):
+                yield self.db
 
     def fetch_rows(self, query: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
-        with self.reading:
+        with self.lock:
             self._reopen_after_fork()
-            return self.reader.execute(query, parameters).fetchall()
+            return self.db.execute(query, parameters).fetchall()
 
-    def read_position(self, feed: str, db: Database | None = None) -> FeedPosition:
+    def read_position(self, feed: str) -> FeedPosition:
         query = "SELECT position, fingerprint FROM feeds WHERE name = ?"
-        found = db.execute(query, (feed,)).fetchall() if db else self.fetch_rows(query, (feed,))
+        found = self.fetch_rows(query, (feed,))
         return FeedPosition(*found[0]) if found else FeedPosition()
 
-    def save_position(self, db: Database, feed: str, newest: LogNotification) -> None:
+    def save_position(self, feed: str, newest: LogNotification) -> None:
         """Store a feed's newest event in the batch's own transaction."""
-        db.execute(
+        self.fetch_rows(
             "INSERT OR REPLACE INTO feeds (name, position, fingerprint) VALUES (?, ?, ?)",
             (feed, newest.id, fingerprint_event(newest)),
         )
@@ -113,7 +145,7 @@ class ReadModelDatabase:
         schema.drop_tables(db)
         schema.create_tables(db)
         self._save_settings(db)
-        self.made_anew = reason or self.made_anew
+        self.rebuild_reason = reason or self.rebuild_reason
 
     def is_damaged(self, error: sqlite3.Error) -> bool:
         """Return whether an error about damage concerns this file."""
@@ -125,8 +157,8 @@ class ReadModelDatabase:
             return True
 
     def replace(self, reason: str) -> None:
-        with self.writing, self.reading:
-            damaged = self.seen
+        with self.lock:
+            damaged = self._opened
             self.close()
             if self.file is None:
                 raise StorageError(f"{self.name}: {reason}")
@@ -141,65 +173,65 @@ class ReadModelDatabase:
                 if self._file_id() == damaged:
                     for end in ("", "-wal", "-shm"):
                         self.file.with_name(self.file.name + end).unlink(missing_ok=True)
-                self.made_anew = reason
+                self.rebuild_reason = reason
                 self._open()
 
     def reopen_replaced(self) -> None:
         """Open the present file if another process has replaced it."""
-        if self.file is not None and self._file_id() != self.seen:
-            with self.writing, self.reading:
+        with self.lock:
+            self._reopen_after_fork()
+            if self.file is not None and self._file_id() != self._opened:
                 self.close()
                 self._open()
 
     def close(self) -> None:
-        for connection in self._connections:
-            connection.close()
-        self._connections.clear()
+        if not self._is_left:
+            self.db.conn.close()
 
     FORK_RANK = 1
 
     def locks(self) -> list[Any]:
-        """Return the locks that exclude all reading and writing. Called by `process_forks`."""
-        return [self.writing, self.reading]
+        """Return the lock that excludes all reading and writing. Called by `process_forks`."""
+        return [self.lock]
 
     def leave_in_child(self, held: Container[Any]) -> None:
-        """Close what was inherited, like the log's own connections."""
-        is_still = self.writing in held and self.reading in held
-        self.writing = RLock()
-        self.reading = RLock() if self.file else self.writing
+        """Let the next call open the file again; a log in memory is the child's own copy."""
+        del held
+        self.lock = RLock()
         if self.file is not None and not self._is_left:
-            self._is_left = bool(self._connections)
-            if is_still and not self.writer.conn.in_transaction:
-                self.close()
-            else:
-                _left_open.extend(self._connections)
-                self._connections.clear()
+            _inherited.append(self.db)
+            self._is_left = True
 
     def _reopen_after_fork(self) -> None:
-        """Open the file again in a forked process."""
         if self._is_left:
             self._is_left = False
             self._open()
 
     def _open(self) -> None:
-        self.seen = self._file_id()
+        self._opened = self._file_id()
+        self.db = self._connect()
         try:
-            self.writer = self._connect()
-            self._prepare()
-            # In memory, one connection does both: a second one would wait for the first.
-            self.reader = self._connect() if self.file else self.writer
+            self._prepare(self.db)
         except sqlite3.DatabaseError as error:
             self.close()
-            if not is_damage_error(error) or self.made_anew is not None:
+            if not is_damage_error(error) or self.rebuild_reason is not None:
                 raise
             self.replace(f"{self.name} was damaged")
         except BaseException:
             self.close()
             raise
-        self.seen = self._file_id()
+        self._opened = self._file_id()
 
-    def _prepare(self) -> None:
-        db = self.writer
+    def _prepare(self, db: Database) -> None:
+        for pragma in (
+            "synchronous = NORMAL",
+            "foreign_keys = ON",
+            "temp_store = MEMORY",
+            "cache_size = -65536",
+            # With mapped memory, a failing disk would kill the process.
+            "mmap_size = 0",
+        ):
+            db.execute(f"PRAGMA {pragma}")
         application, tables = db.execute(
             "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
         ).fetchone()
@@ -209,21 +241,21 @@ class ReadModelDatabase:
                 " move it away"
             )
         enable_wal(db.conn, _LOCK_TIMEOUT_S)
-        if not schema.is_current(db):
-            with self.transaction() as db:
-                # Another process may have been faster.
-                if not schema.is_current(db):
-                    self.clear(db, f"{self.name} was of another version" if tables else None)
-        elif self._asked:
-            with self.transaction() as db:
+        if schema.is_current(db) and not self._asked:
+            return
+        with self.transaction():
+            # Under the lock, as another process may have been faster.
+            if schema.is_current(db):
                 self._save_settings(db)
+            else:
+                self.clear(db, f"{self.name} was of another version" if tables else None)
 
     def _save_settings(self, db: Database) -> None:
         """Store the requested settings, and compute the affected rows again."""
-        before = self.read_settings(db)
+        before = self.read_settings()
         rows = [(name, float(value)) for name, value in self._asked.items()]
         db.conn.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
-        after = self.read_settings(db)
+        after = self.read_settings()
         if after == before:
             return
         changed = []
@@ -255,44 +287,13 @@ class ReadModelDatabase:
             timeout=_LOCK_TIMEOUT_S,
             uri=self.name.startswith("file:"),
         )
-        self._connections.append(connection)
-        for pragma in (
-            "synchronous = NORMAL",
-            "foreign_keys = ON",
-            "temp_store = MEMORY",
-            "cache_size = -65536",
-            # With mapped memory, a failing disk would kill the process.
-            "mmap_size = 0",
-        ):
-            connection.execute(f"PRAGMA {pragma}")
         return Database(connection)
-
-
-_left_open: list[sqlite3.Connection] = []
-
-
-def _make_settings(rows: Iterable[tuple[str, float]]) -> SessionRowSettings:
-    whole = {"context_limit", "attempts"}
-    known: dict[str, Any] = {name: int(value) if name in whole else value for name, value in rows}
-    return replace(DEFAULT_INDEX_SETTINGS, **known)
 
 
 def is_damage_error(error: sqlite3.Error) -> bool:
     """Return whether the error means damaged pages."""
     # Errors that Python code raises have no code.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE_CODES
-
-
-class Feed(Protocol):
-    """One part of the read models, with its own position."""
-
-    name: str
-    page: int
-    """The number of events read at a time."""
-
-    def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
-        """Write the rows of the events; return how many were taken, at least one."""
-        ...
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES
 
 
 class WrongLogError(Exception):

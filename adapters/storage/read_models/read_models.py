@@ -2,8 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from threading import Condition, Event, Thread
-from time import monotonic
+from threading import Event, Thread
 from typing import ParamSpec, Self, TypeVar
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
@@ -18,24 +17,13 @@ from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogSubscription
 from ..event_log.storage_errors import translate_storage_errors
 from .index_feed import IndexFeed
-from .read_model_file import (
-    Feed,
-    ReadModelDatabase,
-    WrongLogError,
-    is_damage_error,
-    read_new_events,
-)
-from .search import SearchFeed, SearchHit, SearchIndex
+from .read_model_file import ReadModelDatabase, WrongLogError, is_damage_error, read_new_events
+from .search import SearchFeed, SearchHit, find_blocks
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
-_POLL_SECONDS = 0.005
 MAX_REBUILDS = 3
 """How often an unfit file is rebuilt in one call before the error reaches the caller."""
-SAVE_CALLS = (
-    "REPLACE INTO counted_calls (stream, position, digest, format, calls, joins)"
-    " VALUES (?, ?, ?, ?, ?, ?)"
-)
 
 
 class ReadModels:
@@ -66,8 +54,6 @@ class ReadModels:
         self._user_settings = user_settings
         self._index = IndexFeed(store, self.file, self._resolve_limit)
         self._words = SearchFeed(store)
-        self._search = SearchIndex(store, self.file)
-        self._advanced = Condition()
 
     @property
     def position(self) -> int:
@@ -84,25 +70,7 @@ class ReadModels:
     @property
     def rebuild_reason(self) -> str | None:
         """Why the file was rebuilt since it was opened here, if it was."""
-        return self.file.made_anew
-
-    def wait_for(self, position: int, timeout: float = 10.0) -> None:
-        """Wait until the log is stored up to a notification, storing it here if need be.
-
-        Raises TimeoutError.
-        """
-        deadline = monotonic() + timeout
-        while self.position < position:
-            if not self.catch_up():
-                # The event is not in the log yet, or not visible yet.
-                left = deadline - monotonic()
-                if left <= 0:
-                    raise TimeoutError(
-                        f"{self.name} is at {self.position} and did not reach {position}"
-                        f" within {timeout:g} s"
-                    )
-                with self._advanced:
-                    self._advanced.wait(min(_POLL_SECONDS, left))
+        return self.file.rebuild_reason
 
     def search(
         self,
@@ -126,16 +94,14 @@ class ReadModels:
             chain = self.store.find_session_chain(namespace or "default", session)
             streams = [(str(part.originator_id), part.last) for part in chain.segments]
         return self._run_on_fit_file(
-            self._search.find,
+            find_blocks,
+            self.store,
+            self.file,
             wanted,
             streams=streams,
             namespace=None if session else namespace,
             limit=limit,
         )
-
-    def save_calls(self, row: tuple[str, int, bytes, str, bytes, bytes]) -> None:
-        """Save a row of `counted_calls`, replacing the stream's earlier one."""
-        self._run_on_fit_file(self.file.execute, SAVE_CALLS, row)
 
     def catch_up(
         self,
@@ -153,7 +119,7 @@ class ReadModels:
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Empty the file and read the whole log again; return the number of events."""
-        self._run_on_fit_file(self.file.empty)
+        self._run_on_fit_file(self._empty)
         return self.catch_up(progress)
 
     def change_settings(self, **settings: float) -> None:
@@ -175,7 +141,8 @@ class ReadModels:
     ) -> int:
         self.file.reopen_replaced()
         total = self.store.recorder.max_notification_id() if progress else 0
-        feeds: list[Feed] = [self._index, self._words] if search else [self._index]
+        feeds: list[IndexFeed | SearchFeed] = [self._index]
+        feeds += [self._words] if search else []
         taken = 0
         while not until():
             more = self._advance(self._index)
@@ -191,22 +158,24 @@ class ReadModels:
                 progress(done, max(done, len(feeds) * total))
         return taken
 
-    def _advance(self, feed: Feed, stop: int | None = None) -> int:
+    def _advance(self, feed: IndexFeed | SearchFeed, stop: int | None = None) -> int:
         """Take in one batch; return how many events it had, 0 if there were none."""
         # Check without a lock first.
         if not read_new_events(self.store, self.file.read_position(feed.name), 1, stop):
             return 0
         with self.file.transaction() as db:
             # Read again under the lock: another process may have taken the same events.
-            place = self.file.read_position(feed.name, db)
+            place = self.file.read_position(feed.name)
             events = read_new_events(self.store, place, feed.page, stop)
             if not events:
                 return 0
             taken = feed.apply(db, events)
-            self.file.save_position(db, feed.name, events[taken - 1])
-        with self._advanced:
-            self._advanced.notify_all()
+            self.file.save_position(feed.name, events[taken - 1])
         return taken
+
+    def _empty(self) -> None:
+        with self.file.transaction() as db:
+            self.file.clear(db, None)
 
     def _run_on_fit_file(self, work: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
         """Run the work on a file that fits the log, rebuilding the file if it does not."""
@@ -234,7 +203,7 @@ class ReadModels:
         with self.file.transaction() as db:
             try:
                 for feed in (self._index, self._words):
-                    read_new_events(self.store, self.file.read_position(feed.name, db), 1)
+                    read_new_events(self.store, self.file.read_position(feed.name), 1)
             except WrongLogError:
                 self.file.clear(db, f"{self.name} was made of another state of the log")
 

@@ -1,22 +1,31 @@
 """Writes the rows of one batch, and holds the sessions and lineages that it changes."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from sqlite_utils import Database
 
+from ....domain.context_limit import ContextLimit, LoggedContext
+from ....domain.event import Event
 from ....domain.record import MAX_COUNT
-from ....projections.read_models.session_row import SessionRow
+from ....projections.read_models.session_row import SessionRow, SessionRowSettings
 from ....projections.rendering.sendable import replace_half_characters
+from ...models.model_catalog import PriceLookup
+from ..event_log.event_store import EventStore
 from ..event_log.stored_row import LogNotification
+from ..view_reader import ViewReader
 
+ResolveLimit = Callable[[LoggedContext], ContextLimit]
+"""Returns how many tokens a prompt may have."""
+OpenReader = Callable[[str, str], ViewReader]
+"""Returns a session's reader on `main`; the last one is cached, as events come in runs."""
 _LINEAGE_QUERY = (
     "SELECT lineages.id, lineages.name, sessions.stream FROM lineages"
     " JOIN sessions ON sessions.id = session_id WHERE lineages.stream = ?"
 )
-
 _UNREPORTED_QUERY = (
     "SELECT lineages.stream, max(compactions.version) FROM compactions"
     " JOIN lineages ON lineages.id = compactions.lineage_id"
@@ -30,13 +39,9 @@ class TouchedSession:
     row: SessionRow
     unreported: list[tuple[str, int]] = field(default_factory=list)
     """The newest boundary of each lineage, if its first call may still be in this batch."""
-    newest: LogNotification | None = None
-    last_said_at: str | None = None
-    """The time of the newest block in the batch, as written."""
-    first: int = 0
-    """The first position in the batch."""
-    growth: list[tuple[int, int]] = field(default_factory=list)
-    """The view's growth, in tokens, by each block of the batch with its position."""
+    newest: tuple[LogNotification, Event] | None = None
+    newest_block: Event | None = None
+    """The newest event of the batch with a block whose time is known."""
 
 
 @dataclass(slots=True)
@@ -52,7 +57,23 @@ class RowBatch:
     Sessions and lineages are read once; sessions are written as they are in the end.
     """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        db: Database,
+        settings: SessionRowSettings,
+        *,
+        limit_of: ResolveLimit,
+        open_reader: OpenReader,
+        prices: PriceLookup,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.limit_of = limit_of
+        self.open_reader = open_reader
+        self.prices = prices
+        self.activated: list[tuple[UUID, int]] = []
+        """The boundaries that were activated, by lineage."""
         self._db = db
         self._sessions: dict[UUID, TouchedSession | None] = {}
         self._lineages: dict[UUID, TouchedLineage | None] = {}
@@ -117,11 +138,11 @@ class RowBatch:
 
 def _to_sqlite(value: Any) -> Any:
     """Return a value for SQLite: text without lone surrogates, and trees as JSON."""
+    if isinstance(value, list | dict):
+        value = json.dumps(value, ensure_ascii=False)
     if isinstance(value, str):
         return replace_half_characters(value)
     if isinstance(value, int):
         # The log may hold any number; one that SQLite cannot store would stop all reading.
         return max(-MAX_COUNT, min(value, MAX_COUNT))
-    if isinstance(value, list | dict):
-        return replace_half_characters(json.dumps(value, ensure_ascii=False))
     return value

@@ -7,7 +7,7 @@ from ..sqlite.sqlite_schema import run_script
 
 APPLICATION_ID = 0x63757472
 """`cutr`, in the file's header; only a file with this id or without any is replaced."""
-FORMAT = 13
+FORMAT = 14
 """The version of the tables; a file of another version is rebuilt."""
 
 # Not in the header: older versions, which do not know the table, drop it with all others.
@@ -77,12 +77,11 @@ CREATE TABLE compactions (
     lineage_id INTEGER REFERENCES lineages (id),
     request_id INTEGER REFERENCES compaction_requests (id),
     version INTEGER, outcome TEXT, boundary INTEGER, trigger TEXT, policy TEXT,
-    after INTEGER, first_kept INTEGER, pre_tokens INTEGER, post_tokens INTEGER,
+    after INTEGER, pre_tokens INTEGER, post_tokens INTEGER,
     tokens_basis TEXT, -- of both: reported or estimated
-    kept_positions INTEGER, kept TEXT, pinned TEXT, hidden TEXT, trims INTEGER, repairs TEXT,
-    split_turn INTEGER, previous INTEGER, summariser TEXT, model TEXT,
+    kept_positions INTEGER, previous INTEGER, summariser TEXT, model TEXT,
     input_tokens INTEGER, output_tokens INTEGER, cost_usd REAL, latency_s REAL,
-    summary_tokens INTEGER, covers TEXT, cites TEXT, reason TEXT, rule TEXT, tried TEXT,
+    summary_tokens INTEGER, reason TEXT, rule TEXT, tried TEXT,
     stood_in TEXT, effective_from INTEGER,
     activated_at TEXT, reverted_at TEXT, dropped_at TEXT, recorded_at TEXT
 ) STRICT;
@@ -104,12 +103,6 @@ CREATE TABLE model_calls (
 CREATE INDEX idx_model_calls_session_id_call_id ON model_calls (session_id, call_id);
 CREATE INDEX idx_model_calls_call_id ON model_calls (call_id);
 
-CREATE TABLE context_overflows (
-    id INTEGER PRIMARY KEY, session_id INTEGER REFERENCES sessions (id), position INTEGER,
-    model TEXT, message TEXT, recorded_at TEXT
-) STRICT;
-CREATE INDEX idx_context_overflows_session_id ON context_overflows (session_id);
-
 CREATE TABLE digest_entries (
     id INTEGER PRIMARY KEY, session_id INTEGER REFERENCES sessions (id), position INTEGER,
     turn INTEGER, kind TEXT, what TEXT, tool TEXT, outcome TEXT, retracted INTEGER
@@ -129,12 +122,6 @@ CREATE VIRTUAL TABLE blocks_fts USING fts5 (
 -- Larger segments, merged later, as the index is written in batches.
 INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('hashsize', 16777216);
 INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('automerge', 16);
-
--- The calls of long sessions, filled on demand. The digest is that of the event at the position,
--- to detect a restored log.
-CREATE TABLE counted_calls (
-    stream TEXT PRIMARY KEY, position INTEGER, digest BLOB, format TEXT, calls BLOB, joins BLOB
-) STRICT;
 
 CREATE VIEW sessions_with_compactions AS
 SELECT sessions.id, sessions.namespace, sessions.key, sessions.title, sessions.blocks,

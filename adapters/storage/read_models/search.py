@@ -11,7 +11,7 @@ from sqlite_utils import Database
 from ....domain.compaction_events import Summary
 from ....domain.errors import StorageError
 from ....domain.record import MAX_COUNT
-from ....projections.read_models.search_query import SearchQuery, SearchTerm, Snippet, make_snippet
+from ....projections.read_models.search_query import SearchQuery, Snippet, make_snippet
 from ....projections.read_models.searchable_text import (
     SEARCHABLE_EVENTS,
     make_excerpt,
@@ -23,19 +23,17 @@ from ..event_log.stored_row import LogNotification
 from .read_model_file import ReadModelDatabase
 
 _TEXT_TOPICS = {event.TOPIC for event in SEARCHABLE_EVENTS}
-SessionPart = tuple[int, int | None]
-"""A session, and the position up to which a fork shares it; None for all of it."""
 _BATCH_CHARACTERS = 4_000_000
 """The approximate text indexed in one transaction."""
-INSERT_BLOCKS = (
+_INSERT_BLOCKS = (
     "INSERT INTO blocks (id, session_id, position, turn, kind, name, lineage_id, boundary, tokens,"
     " said_at, excerpt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-INSERT_WORDS = "INSERT INTO blocks_fts (rowid, excerpt, session_id) VALUES (?, ?, ?)"
+_INSERT_WORDS = "INSERT INTO blocks_fts (rowid, excerpt, session_id) VALUES (?, ?, ?)"
 MAX_RANKED = 2_000
 """The most matches that are ranked; with more, the newest come first."""
 
-HITS_QUERY = (
+_HITS_QUERY = (
     "SELECT blocks.id, sessions.namespace, sessions.key, blocks.position, blocks.turn,"
     " blocks.kind, blocks.name, lineages.name, blocks.boundary, blocks.tokens, blocks.said_at"
     " FROM blocks_fts CROSS JOIN blocks ON blocks.id = blocks_fts.rowid"
@@ -44,9 +42,9 @@ HITS_QUERY = (
     " WHERE blocks_fts MATCH ?"
 )
 """The fields of SearchHit, but for its snippet."""
-RANK_ORDER = " ORDER BY bm25(blocks_fts, 1.0, 0.0), blocks_fts.rowid DESC LIMIT ?"
-NEWEST_ORDER = " ORDER BY blocks_fts.rowid DESC LIMIT ?"
-COUNT_QUERY = "SELECT count(*) FROM (SELECT 1 FROM blocks_fts WHERE blocks_fts MATCH ? LIMIT ?)"
+_RANK_ORDER = " ORDER BY bm25(blocks_fts, 1.0, 0.0), blocks_fts.rowid DESC LIMIT ?"
+_NEWEST_ORDER = " ORDER BY blocks_fts.rowid DESC LIMIT ?"
+_COUNT_QUERY = "SELECT count(*) FROM (SELECT 1 FROM blocks_fts WHERE blocks_fts MATCH ? LIMIT ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,67 +69,65 @@ class SearchHit:
         return None if self.position is None else f"#{self.position}"
 
 
-class SearchIndex:
-    """Searches the index, and shows matches with the log's text."""
+def find_blocks(
+    store: EventStore,
+    file: ReadModelDatabase,
+    query: SearchQuery,
+    *,
+    streams: Sequence[tuple[str, int | None]],
+    namespace: str | None,
+    limit: int,
+) -> list[SearchHit]:
+    """Return the matches, best first, or newest first if there are very many.
 
-    def __init__(self, store: EventStore, file: ReadModelDatabase) -> None:
-        self.store = store
-        self.file = file
+    `streams` restrict the search to these sessions, each up to a position.
+    """
+    parts = [
+        (session, last)
+        for stream, last in streams
+        for (session,) in file.fetch_rows("SELECT id FROM sessions WHERE stream = ?", (stream,))
+    ]
+    expression = f"{{excerpt}} : {query.expression}"
+    order = _RANK_ORDER if _is_rare(file, query) else _NEWEST_ORDER
+    if parts and order is _NEWEST_ORDER:
+        # The index itself restricts the search to a session, fast even for frequent words.
+        words = " OR ".join(_make_session_word(session) for session, _ in parts)
+        expression += f" AND {{session_id}} : ({words})"
+    where, parameters = _restrict_parts(parts, namespace)
+    found = file.fetch_rows(
+        _HITS_QUERY + where + order, (expression, *parameters, min(limit, MAX_COUNT))
+    )
+    return [_make_hit(store, row, query) for row in found]
 
-    def find(
-        self,
-        query: SearchQuery,
-        *,
-        streams: list[tuple[str, int | None]],
-        namespace: str | None,
-        limit: int,
-    ) -> list[SearchHit]:
-        """Return the matches, best first, or newest first if there are very many.
 
-        `streams` restrict the search to these sessions, each up to a position.
-        """
-        parts = self._find_parts(streams)
-        expression = f"{{excerpt}} : {query.expression}"
-        order = RANK_ORDER if self._is_rare(query) else NEWEST_ORDER
-        if parts and order is NEWEST_ORDER:
-            # The index itself restricts the search to a session, fast even for frequent words.
-            words = " OR ".join(make_session_word(session) for session, _ in parts)
-            expression += f" AND {{session_id}} : ({words})"
-        where, parameters = _restrict_parts(parts, namespace)
-        found = self.file.fetch_rows(
-            HITS_QUERY + where + order, (expression, *parameters, min(limit, MAX_COUNT))
-        )
-        return [self._make_hit(row, query) for row in found]
+def _make_hit(store: EventStore, row: tuple[Any, ...], query: SearchQuery) -> SearchHit:
+    *values, said_at = row
+    values += [datetime.fromisoformat(said_at), make_snippet(_read_text(store, row[0]), query)]
+    return SearchHit(*values)
 
-    def _find_parts(self, streams: list[tuple[str, int | None]]) -> list[SessionPart]:
-        query = "SELECT id FROM sessions WHERE stream = ?"
-        found = [(self.file.fetch_rows(query, (stream,)), last) for stream, last in streams]
-        return [(rows[0][0], last) for rows, last in found if rows]
 
-    def _is_rare(self, query: SearchQuery) -> bool:
-        return all(self._count(term) <= MAX_RANKED for term in query.required_terms)
-
-    def _count(self, term: SearchTerm) -> int:
+def _is_rare(file: ReadModelDatabase, query: SearchQuery) -> bool:
+    for term in query.required_terms:
         if term.is_prefix:
-            return MAX_RANKED + 1  # counting them would mean finding them all
+            return False  # counting them would mean finding them all
         expression = f"{{excerpt}} : {term.expression}"
-        return int(self.file.fetch_rows(COUNT_QUERY, (expression, MAX_RANKED + 1))[0][0])
-
-    def _make_hit(self, row: tuple[Any, ...], query: SearchQuery) -> SearchHit:
-        *values, said_at = row
-        snippet = make_snippet(self._read_text(row[0]), query)
-        values += [datetime.fromisoformat(said_at), snippet]
-        return SearchHit(*values)
-
-    def _read_text(self, number: int) -> str:
-        events = self.store.recorder.select_notifications(number, 1)
-        if not events or events[0].id != number:
-            raise StorageError(f"event {number} of the log is gone: run `cutbank rebuild`")
-        said = read_searchable_text(self.store.mapper.to_domain_event(events[0]))
-        return said.text if said else ""
+        if file.fetch_rows(_COUNT_QUERY, (expression, MAX_RANKED + 1))[0][0] > MAX_RANKED:
+            return False
+    return True
 
 
-def _restrict_parts(parts: list[SessionPart], namespace: str | None) -> tuple[str, list[str | int]]:
+def _read_text(store: EventStore, number: int) -> str:
+    events = store.recorder.select_notifications(number, 1)
+    if not events or events[0].id != number:
+        raise StorageError(f"event {number} of the log is gone: run `cutbank rebuild`")
+    said = read_searchable_text(store.mapper.to_domain_event(events[0]))
+    return said.text if said else ""
+
+
+def _restrict_parts(
+    parts: Sequence[tuple[int, int | None]], namespace: str | None
+) -> tuple[str, list[str | int]]:
+    """Return a condition for sessions, each up to a position, with its parameters."""
     where = ""
     parameters: list[str | int] = []
     if namespace is not None:
@@ -180,16 +176,16 @@ class SearchFeed:
             said_at, excerpt = format_timestamp(find_event_time(event)), make_excerpt(said.text)
             place = (row.id, session, position, said.turn, said.kind, said.name)
             blocks.append((*place, lineage, boundary, tokens, said_at, excerpt))
-            words.append((row.id, said.text, make_session_word(session)))
+            words.append((row.id, said.text, _make_session_word(session)))
             characters += len(said.text)
             if characters >= _BATCH_CHARACTERS:
                 break
-        db.conn.executemany(INSERT_BLOCKS, blocks)
-        db.conn.executemany(INSERT_WORDS, words)
+        db.conn.executemany(_INSERT_BLOCKS, blocks)
+        db.conn.executemany(_INSERT_WORDS, words)
         return taken
 
 
-def make_session_word(session: int) -> str:
+def _make_session_word(session: int) -> str:
     """Return the artificial word that finds a session's blocks in the index."""
     return f"sessionnumber{session}"
 

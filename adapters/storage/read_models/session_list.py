@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
 from ....domain.context_limit import LimitSource
-from ....projections.read_models.idle_state import IdleFacts, IdleState
+from ....projections.read_models.session_row import SESSION_COLUMNS, IdleState, SessionRow
 from ....projections.read_models.timestamps import format_timestamp
 from .read_models import ReadModels
 
@@ -27,10 +27,7 @@ _SESSIONS_QUERY = """
             AND activated_at IS NOT NULL AND reverted_at IS NULL) AS compactions,
         sessions.in_use, sessions.utilisation, sessions.context_limit AS "limit",
         sessions.limit_source,
-        sessions.closed, sessions.parent_key IS NOT NULL, sessions.leased_until,
-        sessions.open_calls, sessions.wake_at, served.prepared IS NOT NULL,
-        served.boundary IS NOT NULL, sessions.settled, sessions.attempts, sessions.utilisation,
-        sessions.due_at
+        served.prepared IS NOT NULL, served.boundary IS NOT NULL, sessions.*
     FROM sessions
     LEFT JOIN sessions AS origin ON origin.id = sessions.forked_from_id
     LEFT JOIN lineages AS served ON served.session_id = sessions.id
@@ -38,8 +35,8 @@ _SESSIONS_QUERY = """
     WHERE :namespace IS NULL OR sessions.namespace = :namespace
     ORDER BY sessions.namespace, sessions.key
 """
-"""First the fields of ListedSession but for its idle state, then those of IdleFacts."""
-_FACTS = len(fields(IdleFacts))
+"""First the fields of ListedSession but for its idle state; last those of SessionRow."""
+_ROW = -len(SESSION_COLUMNS)
 
 
 @dataclass(slots=True)
@@ -85,19 +82,20 @@ def list_sessions(
     models: ReadModels, namespace: str | None, now: datetime
 ) -> Iterator[ListedSession]:
     """Yield the sessions by namespace and key, as of the read models' position."""
-    settings = models.file.current_settings
-    for row in models.file.fetch_rows(_SESSIONS_QUERY, {"namespace": namespace}):
-        listed, facts = ListedSession(*row[:-_FACTS]), IdleFacts(*row[-_FACTS:])
+    settings = models.file.read_settings()
+    for found in models.file.fetch_rows(_SESSIONS_QUERY, {"namespace": namespace}):
+        *listed_fields, is_prepared, is_served = found[:_ROW]
+        listed, row = ListedSession(*listed_fields), SessionRow(*found[_ROW:])
         listed.closed, listed.lineages = bool(listed.closed), json.loads(cast(str, listed.lineages))
         if settings.context_limit:
             listed.limit, listed.limit_source = settings.context_limit, LimitSource.SETTINGS.value
-        listed.idle = facts.find_state(
-            format_timestamp(now), attempts=settings.attempts, least_share=settings.least_share
+        listed.idle = row.find_idle_state(
+            format_timestamp(now), settings, is_prepared=is_prepared, is_served=is_served
         )
         ends = {
-            IdleState.RUNNING: facts.leased_until,
-            IdleState.ASLEEP: facts.wake_at,
-            IdleState.RESTING: facts.due_at,
+            IdleState.RUNNING: row.leased_until,
+            IdleState.ASLEEP: row.wake_at,
+            IdleState.RESTING: row.due_at,
         }.get(listed.idle)
         listed.idle_until = datetime.fromisoformat(ends) if ends else None
         yield listed

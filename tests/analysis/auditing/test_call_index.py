@@ -1,9 +1,5 @@
-"""Calls are counted once for all who ask, and a count of another log is never taken for ours."""
+"""Calls are counted once for a session, and then only what is new."""
 
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +15,6 @@ from cutbank.adapters.analysis.auditing.call_index import find_calls
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 
 Call = tuple[int, tuple[int, ...], tuple[str, int, int] | None]
-
-
-@pytest.fixture(autouse=True)
-def _keeping_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions of a test are short, and its read models are not the user's."""
-    monkeypatch.setattr(call_index, "MIN_CALLS_TO_SAVE", 1)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 def talk(session: StoredSession, turns: int) -> None:
@@ -57,12 +46,12 @@ def _plain(last_seen: int, answer: tuple[int, ...], told: Any) -> Call:
     return last_seen, answer, record
 
 
-def test_a_count_goes_on_where_it_was_kept(
+def test_a_count_goes_on_where_it_was(
     session: StoredSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(session, 4)
     check_counts(session)
-    kept = session.position
+    counted = session.position
     talk(session, 2)
     looked_at: list[int] = []
     plain = call_index._read_content
@@ -73,19 +62,15 @@ def test_a_count_goes_on_where_it_was_kept(
 
     monkeypatch.setattr(call_index, "_read_content", noted)
 
+    find_calls(session).read_calls()
+    assert min(looked_at) > counted
     check_counts(session)
-
-    assert min(looked_at) > kept
 
 
 @settings(max_examples=20)
-@given(st.lists(acts, min_size=1, max_size=4), st.integers(1, 30))
-def test_whatever_was_kept_and_when_calls_are_counted_as_the_log_tells_them(
-    lives: list[list[Act]], worth_keeping: int
-) -> None:
-    with pytest.MonkeyPatch.context() as patch, cutbank.open(":memory:") as store:
-        patch.setattr(call_index, "MIN_CALLS_TO_SAVE", worth_keeping)
-        store.read_models.catch_up()  # in memory they are there while somebody has them open
+@given(st.lists(acts, min_size=1, max_size=4))
+def test_whenever_they_are_counted_calls_are_as_the_log_tells_them(lives: list[list[Act]]) -> None:
+    with cutbank.open(":memory:") as store:
         session = store.session("s")
         for number, what in enumerate(lives):
             live(session, what)
@@ -108,31 +93,6 @@ def said(session: StoredSession, what: list[Act]) -> None:
             session.append(
                 Block.assistant("!", message_id=names[n % 5]) if answers else Block.user("?")
             )
-
-
-@pytest.mark.parametrize("what", ["another log", "rebuilt", "damaged", "gone", "theirs"])
-def test_what_was_kept_is_never_needed(session: StoredSession, what: str) -> None:
-    talk(session, 3)
-    check_counts(session)
-    models = session.log.context.read_models
-
-    def of_another_program() -> None:
-        Path(models.name).unlink()
-        with closing(sqlite3.connect(models.name)) as another_program:
-            another_program.execute("CREATE TABLE theirs (one)")
-
-    changes: dict[str, Callable[[], object]] = {
-        "another log": lambda: models.file.writer.execute(
-            "UPDATE counted_calls SET digest = x'00', calls = x'00', joins = x'00'"
-        ),
-        "rebuilt": models.rebuild,
-        "damaged": lambda: Path(models.name).write_bytes(b"silt" * 5_000),
-        "gone": Path(models.name).unlink,
-        "theirs": of_another_program,
-    }
-    changes[what]()
-
-    check_counts(session)
 
 
 def test_an_event_that_cannot_be_read_once_is_not_counted_twice_later(

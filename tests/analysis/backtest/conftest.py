@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
+from pebble import ProcessFuture, ProcessPool
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
-from cutbank.adapters.analysis.backtest import backtest as running
-from cutbank.adapters.analysis.backtest.backtest_pool import BacktestPool, BacktestWorker
-from cutbank.adapters.analysis.backtest.fingerprint import _hash_policy_code
+from cutbank.adapters.analysis.backtest import backtest_pool
+from cutbank.adapters.analysis.backtest.backtest_pool import start_pool
+from cutbank.adapters.analysis.backtest.result_cache import _hash_policy_code
 from cutbank.adapters.settings import policy_catalog
 
 POLICY = '''
@@ -40,22 +41,45 @@ POLICY = '''
 '''
 
 Bring = Callable[[str, str], None]
-WORKERS: list[BacktestWorker] = []
-"""Those that no backtest needs now."""
+POOLS: list[ProcessPool] = []
+"""Those that no backtest needs now: a process takes longer to start than most tests."""
+
+
+class SharedPool:
+    """A pool that another backtest goes on with, unless this one left it something to do."""
+
+    def __init__(self) -> None:
+        self.pool = POOLS.pop() if POOLS else start_pool()
+        self.futures: list[ProcessFuture[Any]] = []
+
+    def schedule(self, *args: Any, **how: Any) -> ProcessFuture[Any]:
+        self.futures.append(self.pool.schedule(*args, **how))
+        return self.futures[-1]
+
+    def stop(self) -> None:
+        if not all(future.done() for future in self.futures):
+            self.pool.stop()  # type: ignore[no-untyped-call]
+
+    def join(self) -> None:
+        if self.pool.active:
+            POOLS.append(self.pool)
+        else:
+            self.pool.join()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _workers() -> Iterator[None]:
+def _pools() -> Iterator[None]:
     yield
-    while WORKERS:
-        WORKERS.pop().stop()
+    for pool in POOLS:
+        pool.stop()  # type: ignore[no-untyped-call]
+        pool.join()
 
 
 @pytest.fixture(autouse=True)
-def _shared_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Backtests share processes, whose start takes longer than most tests, where they may."""
+def _shared_pools(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backtests share processes where they may: one that is running finds no new package."""
     if "bring" not in request.fixturenames:
-        monkeypatch.setattr(running, "BacktestPool", partial(BacktestPool, shared_workers=WORKERS))
+        monkeypatch.setattr(backtest_pool, "start_pool", SharedPool)
 
 
 @pytest.fixture

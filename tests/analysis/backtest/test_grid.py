@@ -1,7 +1,6 @@
 """A backtest measures each setup that was requested once, and describes it in words."""
 
-import shlex
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,13 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.adapters.analysis.backtest.backtest_text import (
-    make_backtest_command,
     make_recall_command,
     select_differences,
 )
 from cutbank.adapters.analysis.backtest.grid import FIXED_DECIDERS, Grid
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.backtest.cell import BacktestResult
 from cutbank.domain.backtest.comparison import Metric
 from cutbank.domain.errors import InvalidSettingError
 
@@ -57,14 +53,6 @@ def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named
     assert settings["reserve-headroom"] == [{"keep_tokens": 8000}, {"keep_tokens": 16000}]
 
 
-def test_a_setup_makes_the_policy_that_it_names() -> None:
-    (made,) = Grid(["klaude-code@as_shipped"], settings={"keep_tokens": ["900"]}).make_setups()
-
-    policy = get_policy(made.policy, **made.settings)
-
-    assert policy == get_policy("klaude-code@as_shipped", keep_tokens=900)
-
-
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
@@ -76,10 +64,10 @@ def test_a_setup_makes_the_policy_that_it_names() -> None:
         ({"limits": [0]}, "a limit is 1 token or more, not 0"),
         ({"limits": [-4]}, "not -4"),
         ({"budgets": [0]}, "a budget is 1 token or more"),
-        ({"summarizer": "poet"}, "there is no summarizer 'poet'"),
+        ({"summarizer": "poet"}, "no summarizer 'poet'"),
         ({"settings": {"silt": [1]}}, "no policy of this backtest has a setting 'silt'"),
         ({"settings": {"pi.silt": [1]}}, "no policy of this backtest has a setting 'pi.silt'"),
-        ({"settings": {"qbit.keep": [1]}}, "qbit is not in this backtest"),
+        ({"settings": {"qbit.keep": [1]}}, "has a setting 'qbit.keep'"),
         ({"settings": {"keep_tokens": []}}, "has no value to try"),
         ({"settings": {"keep_tokens": [1_000, "silt"]}}, "keep_tokens cannot be 'silt'"),
     ],
@@ -104,32 +92,6 @@ def test_what_texts_keep_is_told_apart_among_those_that_have_texts() -> None:
     assert told
     assert all(measure.is_amount for measure in told)
     assert {one.metric for one in found if one.setup == texts[1]} == set(Metric)
-
-
-@given(
-    policies=st.lists(st.sampled_from(("none", "pi", "recorded")), min_size=1, unique=True),
-    limits=st.lists(st.integers(1, 10**6), min_size=1, max_size=3, unique=True),
-    budgets=st.lists(st.none() | st.integers(1, 10**4), min_size=1, max_size=3, unique=True),
-)
-def test_the_command_makes_the_same_setups(
-    policies: list[str], limits: list[int], budgets: list[int | None]
-) -> None:
-    asked = Grid(policies, limits, {"keep_tokens": [5]} if "pi" in policies else {}, budgets)
-
-    words = shlex.split(make_backtest_command(BacktestResult(setups=asked.make_setups(), cells=())))
-
-    given_to = dict(pairwise(words))
-    key, _, value = given_to.get("--set", "=").partition("=")
-    again = Grid(
-        given_to["--policies"].split(","),
-        [int(word) for word in given_to["--limits"].split(",")],
-        {key: [value]} if key else {},
-        [
-            None if word == "default" else int(word)
-            for word in given_to.get("--budgets", "default").split(",")
-        ],
-    )
-    assert again.make_setups() == asked.make_setups()
 
 
 def test_what_was_lost_is_recalled_where_its_session_is() -> None:

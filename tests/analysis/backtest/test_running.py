@@ -1,23 +1,19 @@
 """However a backtest is run, and whatever its policies do, it comes to the same."""
 
-import gc
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
-from weakref import ref
 
 import pytest
 from pydantic import JsonValue
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.analysis.backtest.cells import CellBench
+from cutbank.adapters.analysis.backtest.cells import BenchTerms, CellBench
 from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
-from cutbank.adapters.analysis.backtest.worker import GarbageCollector
 from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome, Setup
 from cutbank.domain.errors import BacktestError, CutbankError, InvalidSettingError
 from cutbank.domain.fidelity.scores import Scores
@@ -275,7 +271,8 @@ def test_a_session_that_went_on_is_measured_anew_and_the_others_are_not(
 def measure_sized(
     store: SessionStore, policy: str, limit: int, *, in_full: bool, **settings: JsonValue
 ) -> Cell:
-    bench = CellBench(MeasuredSession.read(store.session("a", create=False)), store.settings)
+    log = MeasuredSession.read(store.session("a", create=False))
+    bench = CellBench(log, BenchTerms(store.settings, {}))
     if in_full:
         bench._never_compacts = lambda decider: False  # type: ignore[method-assign]
     setup = Setup(policy=policy, settings=settings, limit=limit, summarizer="sized", budget=100)
@@ -308,35 +305,3 @@ def test_nothing_is_said_of_fidelity_where_there_is_no_text(talks: SessionStore)
 
     assert [one.canonical for one in measured.cells] == [Scores()] * 3
     assert measured.controls == ()
-
-
-# What measured sessions leave behind
-
-
-class Session:
-    """An object that refers to itself, so that only the garbage collector frees it."""
-
-    def __init__(self) -> None:
-        self.itself = self
-
-
-@pytest.fixture
-def _nobody_else_looks() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("_nobody_else_looks")
-def test_what_is_left_is_freed_once_it_may_be_as_much_as_the_largest_session() -> None:
-    leftovers = GarbageCollector()
-
-    left: list[tuple[int, ref[Session]]] = []
-    for blocks in (100, 60, 30, 20, 5, 1):
-        left.append((blocks, ref(Session())))
-        leftovers.note_session(blocks)
-        assert sum(size for size, session in left if session() is not None) < 100
-
-    # A look for each of them would cost more than it frees.
-    assert [session() is not None for _, session in left] == [False] * 4 + [True] * 2

@@ -1,6 +1,5 @@
 """A replay decides what an agent's loop decided, and shows what it served."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
@@ -39,7 +38,7 @@ from cutbank.projections.replay.replay import (
     NeverDecider,
     RecordedDecider,
     ReplayDecision,
-    ReplayedCall,
+    ReplayRun,
     collect_segments,
     replay_recording,
 )
@@ -65,7 +64,7 @@ def decider_of(name: str, recording: Recording, limit: int = LIMIT, **more: Any)
 
 
 def views_of(recording: Recording, decider: PolicyDecider, limit: int) -> list[HistoryView]:
-    return [served.make_view() for served in replay_recording(recording, decider, limit=limit)]
+    return [fold.make_view() for _, fold in replay_recording(recording, decider, limit=limit)]
 
 
 # What is decided
@@ -142,7 +141,7 @@ def test_a_stored_what_if_shows_at_each_call_what_the_replay_said(
         decider = decider_of(name, recording, limit, lineage="what if")
 
         calls = replay_recording(recording, decider, limit=limit, lineage="what if")
-        said = {call.call.last_seen_position: call.make_view() for call in calls}
+        said = {one.call.last_seen_position: fold.make_view() for one, fold in calls}
         store_lineage(agent.session, "what if", decider.events)
 
         assert not verify(store_of(agent.session)).violations
@@ -162,7 +161,7 @@ def test_what_was_served_is_shown_again_as_it_was_sent(
         recording = read_recording(agent.session)
         decider = RecordedDecider(read_decisions(agent.session, MAIN_LINEAGE), MAIN_LINEAGE)
 
-        views = [served.make_view() for served in replay_recording(recording, decider)]
+        views = [fold.make_view() for _, fold in replay_recording(recording, decider)]
 
         for view, sent in zip(views, agent.sent, strict=True):
             check_same_prompt(view, sent)
@@ -180,13 +179,13 @@ def test_a_segment_shows_what_the_views_of_its_calls_show(name: str, steps: Step
     recording = recorded(steps)
     views: list[HistoryView] = []
 
-    def seen(calls: Iterator[ReplayedCall]) -> Iterator[ReplayedCall]:
-        for one in calls:
-            views.append(one.make_view())
-            yield one
+    def seen(calls: ReplayRun) -> ReplayRun:
+        for one, fold in calls:
+            views.append(fold.make_view())
+            yield one, fold
 
     decider = decider_of(name, recording)
-    segments = collect_segments(seen(replay_recording(recording, decider, limit=LIMIT)))
+    _, segments = collect_segments(seen(replay_recording(recording, decider, limit=LIMIT)))
 
     assert [segment.call for segment in segments[:1]] == [1 for _ in views[:1]]
     assert list(segments) == sorted(segments, key=lambda segment: segment.call)
@@ -209,7 +208,7 @@ def test_a_segment_shows_what_the_views_of_its_calls_show(name: str, steps: Step
 def test_a_session_that_nobody_compacts_is_one_whole_segment(steps: Steps) -> None:
     recording = recorded([*steps, *LAST])
 
-    assert collect_segments(replay_recording(recording, NeverDecider())) == (WHOLE_HISTORY,)
+    assert collect_segments(replay_recording(recording, NeverDecider()))[1] == (WHOLE_HISTORY,)
 
 
 # What a policy is shown
@@ -296,7 +295,7 @@ def test_results_that_were_shortened_are_shown_as_short_as_they_are(
 
     decider = Looking(CompactionTerms(policy, limit), recording)
     calls = replay_recording(recording, decider, limit=limit)
-    trimmed = [bool(one.boundary.trims) for call in calls for one in call.compactions]
+    trimmed = [bool(one.boundary.trims) for call, _ in calls for one in call.compactions]
 
     assert any(trimmed)
     assert turns == 1 or (all(trimmed) and 2 < len(trimmed) < len(recording.calls) - 2)

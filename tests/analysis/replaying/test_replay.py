@@ -44,7 +44,7 @@ def views_by_pi(session: StoredSession) -> dict[int, HistoryView]:
     recording = read_recording(session)
     decider = make_decider("pi", recording, [], session.log.settings, settings=SMALL, limit=LIMIT)
     replayed = replay_recording(recording, decider, limit=LIMIT)
-    return {served.call.last_seen_position: served.make_view() for served in replayed}
+    return {one.call.last_seen_position: fold.make_view() for one, fold in replayed}
 
 
 # What it says
@@ -60,7 +60,7 @@ def test_a_replay_writes_nothing_and_tells_once_what_left_at_each_boundary(
 
     assert (session.position, session.log.lineages, session.view()) == before
     assert verify(store).violations == []
-    left = [handles for sent in done.calls for handles in sent.left_ranges]
+    left = [one.left for one in done.compactions]
     assert len(left) == len(done.compactions) > 2
     assert all(left)
     seen = left[0]
@@ -192,7 +192,7 @@ def test_every_view_is_written_as_a_line_of_a_new_file(
     done = cutbank.replay(session, **PI, dump_views=file)
 
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    assert [line["call"] for line in lines] == [sent.call for sent in done.calls]
+    assert [line["call"] for line in lines] == [sent.call.number for sent in done.calls]
     for line, (at, view) in zip(lines, views_by_pi(session).items(), strict=True):
         assert (line["session"], line["position"]) == (session.key, at + 1)
         assert line["tokens"] == view.tokens

@@ -104,11 +104,11 @@ def test_a_shadow_decides_as_a_replay_does(
         terms = replace(agent.loop.request, policy=policy)
         blocks = live_blocks(agent.session)
 
-        for served in replay_recording(recording, PolicyDecider(terms, recording), limit=400):
+        for served, fold in replay_recording(recording, PolicyDecider(terms, recording), limit=400):
             shown = agent.session.view(
                 lineage=f"shadow:{policy.name}", at=served.call.last_seen_position
             )
-            assert essence(shown, blocks) == essence(served.make_view(), blocks)
+            assert essence(shown, blocks) == essence(fold.make_view(), blocks)
 
 
 # What an agent notices

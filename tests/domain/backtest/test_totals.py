@@ -1,11 +1,11 @@
 """What setups come to over all sessions."""
 
 import pytest
-from backtests import bill, cell, control, measured, scores, setup, some_measured
-from hypothesis import given, settings
+from backtests import bill, cell, control, measured, scores, setup
+from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.backtest.cell import BacktestResult, Bill, CellOutcome
+from cutbank.domain.backtest.cell import Bill, CellOutcome
 from cutbank.domain.backtest.totals import (
     add_bills,
     compute_control_totals,
@@ -86,18 +86,6 @@ def test_dollars_of_which_one_is_not_known_add_up_to_none() -> None:
 
     assert (added.prompt_tokens, added.prompt_usd, added.summaries_usd) == (3_000, None, 0.0)
     assert add_bills(()) == Bill(prompt_usd=0, uncached_usd=0, summaries_usd=0, output_usd=0)
-
-
-@settings(max_examples=20)
-@given(some_measured())
-def test_each_cell_is_in_one_total(found: BacktestResult) -> None:
-    totals = compute_totals(found)
-
-    assert [total.setup for total in totals] == list(found.setups)
-    assert sum(total.sessions for total in totals) == len(found.cells)
-    assert sum(total.sum_field("calls") for total in totals) == sum(
-        one.calls for one in found.cells if one.outcome is CellOutcome.DONE
-    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=10))

@@ -1,6 +1,6 @@
 """A conversation is divided without loss, in order, and between groups where that is possible."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from summarizer_talk import items_of, steps
 
@@ -62,6 +62,7 @@ def test_a_passage_says_what_it_is() -> None:
 SAID = st.lists(st.text(min_size=1, max_size=300).filter(str.strip), min_size=1, max_size=12)
 
 
+@example(texts=["word\n" * 60], room=40)
 @given(SAID, st.integers(min_value=30, max_value=400))
 def test_chunks_hold_everything_once_in_order_and_no_more_than_there_is_room_for(
     texts: list[str], room: int
@@ -75,6 +76,7 @@ def test_chunks_hold_everything_once_in_order_and_no_more_than_there_is_room_for
     for chunk in chunks:
         assert measure_passages(chunk, count_cautiously) <= room
         for passage in chunk:
+            assert passage.head.endswith(", continued") == (passage.position in parts)
             parts[passage.position] = parts.get(passage.position, "") + passage.body
     assert list(parts.items()) == whole
 

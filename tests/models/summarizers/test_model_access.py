@@ -115,7 +115,7 @@ PERMANENT = [
     (http(failed.ModelQuotaExceededError, 402, code="insufficient_quota"), "insufficient_quota"),
     (http(None, 418), "rejected the request (HTTP 418)"),
     (failed.ContentFilterError(WORDS), "content filter"),
-    (failed.UserError(f"{WORDS} {KEY}"), "cannot be asked"),
+    (failed.UserError(f"{WORDS} {KEY}"), "check the model's settings"),
     (RuntimeError(f"{WORDS} {KEY}"), "failed with a RuntimeError"),
     (type("NoCredentialsError", (Exception,), {})(KEY), "has no key; set THE_KEY"),
 ]

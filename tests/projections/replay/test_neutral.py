@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fidelity_sessions import STEPS
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from transcripts import import_file, real, samples
 
 import cutbank
@@ -132,14 +129,9 @@ def test_working_directories_are_read_from_what_a_source_tells(
 ) -> None:
     session.append(Block.user("go", origin=Origin(format="own", entry=entry)))
     session.append(Block.user('{"cwd":"/elsewhere"}'))  # talk names none
+    session.append(Block.note('{"cwd":"/srv/note"}'))  # which is sent to no model
 
-    assert rows(session).roots == roots
-
-
-def test_working_directories_are_read_from_notes_too(session: StoredSession) -> None:
-    session.append(Block.note('{"cwd":"/srv/app"}'), Block.note('{"cwd":"/srv"}'))
-
-    assert rows(session).roots == ("/srv", "/srv/app")
+    assert rows(session).roots == (*roots, "/srv/note")
 
 
 def check(recording: Recording) -> None:
@@ -174,29 +166,6 @@ def strings(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from strings(inner)
-
-
-@settings(max_examples=25)
-@given(st.lists(STEPS, max_size=12), st.data())
-def test_rows_tell_every_session(steps: list[tuple[str, str, str]], data: st.DataObject) -> None:
-    with cutbank.open(":memory:") as store:
-        session = store.session("s")
-        for number, (step, text, answer) in enumerate(steps):
-            match step:
-                case "user":
-                    session.append(Block.user(text))
-                case "attached":
-                    session.append(Block.developer(text))
-                case "tool":
-                    call = ToolCall(tool_call_id=f"c{number}", name="run", arguments={"x": [text]})
-                    session.append(call)
-                    session.append(ToolResult(tool_call_id=f"c{number}", content=answer))
-                case _:
-                    at = session.append(Block.assistant(text)).first
-                    if data.draw(st.booleans()):
-                        session.retract(at)
-        if steps:
-            check(read_recording(session))
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,14 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.attempt import MISCONFIGURED_PAUSE
-from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, Backoff, IdleWorker
+from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
-from cutbank.domain.compaction_events import (
-    CompactBoundary,
-    CompactionFailed,
-    CompactionRequested,
-)
+from cutbank.domain.compaction_events import CompactionFailed, CompactionRequested
 from cutbank.domain.errors import InvalidSettingError
 
 REST = RULES.idle_time_s
+FREE = replace(RULES, hourly_usd=None)
 
 
 @pytest.fixture
@@ -67,17 +64,6 @@ def test_without_permission_to_write_nothing_is_done_and_nobody_is_pestered(
     meanwhile = 1_800 / MAX_LOOK_INTERVAL.total_seconds()
     assert len(tried) <= 2 + meanwhile + 6
     assert looks <= 2 * (meanwhile + 6)
-
-
-def test_what_fails_again_and_again_is_left_alone_ever_longer(clock: Clock) -> None:
-    trouble = Backoff()
-    pauses = []
-    for _ in range(7):
-        is_new, until = trouble.note_failure(clock.now)
-        pauses.append((is_new, (until - clock.now).total_seconds()))
-        clock.now = until
-
-    assert pauses == [(True, 1), *((False, pause) for pause in (2, 4, 8, 16, 30, 30))]
 
 
 def test_a_file_that_fails_for_a_while_is_waited_for(
@@ -162,32 +148,21 @@ def test_a_worker_has_stopped_when_it_uses_its_store_no_more(
     assert not looks.is_set()
 
 
-def test_a_scheduler_whose_loop_was_closed_does_no_harm_and_can_be_started_again(
+def test_a_scheduler_whose_loop_was_closed_can_be_stopped_and_started_again(
     idle: Idle, held: Held
 ) -> None:
-    rules = replace(RULES, hourly_usd=None)
     talk(idle.session)
     idle.pass_time(REST)
 
-    async def begin() -> None:
-        cutbank.start_scheduler(idle.store, rules, kind="asyncio", listeners=[idle.told])
+    async def begin() -> cutbank.IdleScheduler:
+        begun = cutbank.start_scheduler(idle.store, FREE, kind="asyncio", listeners=[idle.told])
         await asyncio.to_thread(held.wait_for_call)
+        return begun
 
-    asyncio.run(begin())
-    is_done = Event()
-    again = cutbank.start_scheduler(
-        idle.store,
-        rules,
-        listeners=[
-            idle.told,
-            lambda notice: is_done.set() if notice.about is NoticeKind.DONE else None,
-        ],
-    )
+    assert asyncio.run(begin()).stop(GUARD_S)
+    assert cutbank.start_scheduler(idle.store, FREE, listeners=[idle.told]).stop(GUARD_S)
 
-    assert is_done.wait(GUARD_S)
-    assert again.stop(GUARD_S)
     assert len(idle.told.about(NoticeKind.STOPPED)) == 2
     (failed,) = recorded(idle.session, CompactionFailed)
     assert failed.cancelled
-    assert len(recorded(idle.session, CompactBoundary)) == 1
     assert verify(idle.store).violations == []

@@ -180,7 +180,7 @@ class Leases:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(steps=st.lists(STEPS, min_size=8, max_size=30))
 def test_whoever_s_turn_it_is_a_rest_is_compacted_once_and_no_lease_is_left(
     steps: list[tuple[Any, ...]],

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from threading import Event, Semaphore, Thread
 from threading import enumerate as threads
-from typing import Any
 
 import pytest
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_EXECUTED, EVENT_JOB_MISSED
@@ -13,7 +12,6 @@ from resting import GUARD_S, RULES, SETTINGS, Told, pass_time, talk
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.runtime.idle import idle_scheduler as scheduling
 from cutbank.adapters.runtime.idle.idle_scheduler import JOB_NAME, IdleScheduler
 from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
@@ -107,33 +105,6 @@ def test_a_look_that_raises_is_followed_by_the_next(
     assert job is not None
     assert job.next_run_time <= datetime.now(UTC) + MAX_LOOK_INTERVAL
     assert "out of order" in caplog.text
-
-
-@pytest.mark.parametrize("off", [timedelta(hours=-5), timedelta(days=40)])
-def test_a_machine_whose_clock_is_set_looks_again_at_once_or_when_it_was_to(
-    scheduler: IdleScheduler, told: Told, monkeypatch: pytest.MonkeyPatch, off: timedelta
-) -> None:
-    looks = Looks(scheduler)
-    scheduler.start()
-    looks.reach(1)
-
-    class Set(datetime):
-        """The machine's clock after it was set."""
-
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            return datetime.now(tz) + off
-
-    from apscheduler.schedulers import base  # noqa: PLC0415 - where it asks for the time
-
-    monkeypatch.setattr(scheduling, "datetime", Set)
-    monkeypatch.setattr(base, "datetime", Set)
-    scheduler._scheduler.wakeup()
-
-    looks.reach(2)
-    assert (NoticeKind.CLOCK_JUMPED in [notice.about for notice in told.notices]) == (
-        off < timedelta()
-    )
 
 
 def test_a_process_that_slept_looks_once_and_not_for_each_look_that_it_missed(

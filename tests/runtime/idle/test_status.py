@@ -18,7 +18,7 @@ REST = RULES.idle_time_s
 
 def status(idle: Idle) -> IdleStatus:
     idle.store.read_models.catch_up(search=False)
-    return read_idle_status(idle.store.read_models, RULES, idle.clock.now, 10)
+    return read_idle_status(idle.store.read_models, RULES, idle.clock.now, 10, [])
 
 
 def test_what_is_due_waits_longest_first_and_what_rests_is_next(idle: Idle) -> None:
@@ -32,11 +32,11 @@ def test_what_is_due_waits_longest_first_and_what_rests_is_next(idle: Idle) -> N
 
     said = status(idle)
 
-    assert [due.session for due in resting.due_sessions] == ["one"]
+    assert [due["session"] for due in resting.due_sessions] == ["one"]
     assert resting.next_due is not None
     assert resting.next_due > idle.clock.now - timedelta(seconds=90)
-    assert [due.session for due in said.due_sessions] == ["one", "two"]
-    assert said.due_sessions[0].attempts_left == RULES.attempts
+    assert [due["session"] for due in said.due_sessions] == ["one", "two"]
+    assert said.due_sessions[0]["attempts_left"] == RULES.attempts
 
 
 def test_whoever_is_at_a_session_is_named_until_the_lease_ends(idle: Idle) -> None:
@@ -46,9 +46,9 @@ def test_whoever_is_at_a_session_is_named_until_the_lease_ends(idle: Idle) -> No
     (running,) = status(idle).running
     idle.pass_time(601)
 
-    assert (running.session, running.worker) == (idle.session.key, "a worker")
-    assert running.until - running.since == timedelta(seconds=600)
-    assert status(idle).running == ()
+    assert (running["session"], running["worker"]) == (idle.session.key, "a worker")
+    assert running["until"] - running["since"] == timedelta(seconds=600)
+    assert status(idle).running == []
 
 
 def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(idle: Idle) -> None:
@@ -65,13 +65,13 @@ def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(idl
     idle.pass_time(86_400)
 
     assert (said.done, said.done_in_day, said.prepared) == (2, 2, 1)
-    assert [(done.session, done.worker) for done in said.done_lately] == [
+    assert [(done["session"], done["worker"]) for done in said.done_lately] == [
         ("prepared", "w1"),
         ("served", "w1"),
     ]
     (waiting,) = said.prepared_boundaries
-    assert (waiting.session, waiting.lineage) == ("prepared", "main")
-    assert waiting.post_tokens < waiting.pre_tokens
+    assert (waiting["session"], waiting["lineage"]) == ("prepared", "main")
+    assert waiting["post_tokens"] < waiting["pre_tokens"]
     assert status(idle).done_in_day == 0
     assert status(idle).done == 2
 
@@ -107,9 +107,9 @@ def test_what_fails_is_tried_again_with_pauses_then_given_up_and_told_with_its_r
     assert len(recorded(idle.session, CompactionFailed)) == 3
     assert len(recorded(idle.session, CompactionRequested)) == requests
     (failed,) = found[0].failed_lately
-    assert (failed.reason, failed.worker) == ("division by zero", worker_name)
-    assert failed.attempts_left == RULES.attempts - 1
-    assert failed.next_at is not None
+    assert (failed["reason"], failed["worker"]) == ("division by zero", worker_name)
+    assert failed["attempts_left"] == RULES.attempts - 1
+    assert failed["next_at"] is not None
     assert (found[0].failing, found[0].given_up) == (1, 0)
     assert (found[-1].failing, found[-1].given_up) == (1, 1)
-    assert [one.next_at for one in found[-1].failed_lately] == [None, None, None]
+    assert [one["next_at"] for one in found[-1].failed_lately] == [None, None, None]

@@ -5,13 +5,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 
 import pytest
-from resting import PRICE, RULES, Held, Idle, look, recorded, request_by_another, talk
+from resting import PRICE, RULES, Held, Idle, look, recorded, talk
 
 from cutbank import Block
-from cutbank.adapters.runtime.idle import idle_worker as worker_module
-from cutbank.adapters.runtime.idle.attempt import BUSY_PAUSE, IdleAttempt
+from cutbank.adapters.runtime.idle.attempt import IdleAttempt
 from cutbank.adapters.runtime.idle.due_sessions import DueSessionIndex
-from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
+from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
 from cutbank.domain.compaction_events import Summary
@@ -154,7 +153,7 @@ def test_nothing_that_a_worker_asks_reads_a_whole_table(idle: Idle) -> None:
     namespaces = ("default", "another")
     sessions, asked = DueSessionIndex(models, namespaces), list[str]()
 
-    connection = models.file.reader.conn
+    connection = models.file.db.conn
     connection.set_trace_callback(asked.append)
     (due,) = sessions.find_due(idle.clock.now, 1)
     assert sessions.count_due(idle.clock.now) == 2
@@ -172,86 +171,31 @@ def test_nothing_that_a_worker_asks_reads_a_whole_table(idle: Idle) -> None:
     assert [step for step in steps if step.startswith("SCAN")] == []
 
 
-# Workers with other rules
-
-
-def test_who_began_last_makes_nobody_hasty_and_keeps_nobody_waiting(idle: Idle) -> None:
+def test_each_worker_looks_by_its_own_rules_and_says_once_that_others_differ(idle: Idle) -> None:
     for namespace in ("ours", "theirs"):
         talk(idle.store.session("s", namespace=namespace))
     hasty = idle.worker(replace(RULES, namespaces=("ours",)), name="hasty")
     patient = idle.worker(replace(LONG, namespaces=("theirs",)), name="patient")
     idle.pass_time(400)
 
-    for worker in (hasty, patient):
+    for worker in (hasty, patient, hasty, patient):
         next_at = look(worker)
-    assert [notice.worker for notice in idle.told.about(NoticeKind.DONE)] == ["hasty"]
-    assert idle.told.about(NoticeKind.LOOKED)[0].due == 1
+    assert [notice.namespace for notice in idle.told.about(NoticeKind.DONE)] == ["ours"]
     assert next_at > idle.clock.now
-
-    idle.worker(RULES, name="as hasty")
-    look(patient)
-    assert [notice.namespace for notice in idle.told.about(NoticeKind.BEGAN)] == ["ours"]
     idle.pass_time(3_000)
     look(patient)
     assert [notice.namespace for notice in idle.told.about(NoticeKind.DONE)] == ["ours", "theirs"]
-
-
-def test_it_is_told_once_and_again_after_it_was_put_right(idle: Idle) -> None:
-    first = idle.worker(name="first")
-    second = idle.worker(LONG, name="second")
-    for _ in range(3):
-        first.look()
-        second.look()
-    assert [notice.worker for notice in idle.told.about(NoticeKind.SETTINGS_DIFFER)] == ["first"]
-
-    idle.worker(RULES)
-    first.look()
-    idle.worker(LONG)
-    first.look()
-    first.look()
-
-    assert len(idle.told.about(NoticeKind.SETTINGS_DIFFER)) == 2
+    said = [notice.worker for notice in idle.told.about(NoticeKind.SETTINGS_DIFFER)]
+    assert said == ["hasty", "patient"]
 
 
 def test_what_was_passed_over_is_not_looked_at_again(idle: Idle) -> None:
     idle.store.session("one block").append(Block.user("word " * 20_000))
-    first = idle.worker(name="first")
-    idle.worker(LONG, name="second")
+    worker = idle.worker()
     idle.pass_time(RULES.idle_time_s)
 
     for _ in range(3):
-        look(first)
+        look(worker)
 
     assert len(idle.told.about(NoticeKind.PASSED_OVER)) == 1
     assert idle.told.about(NoticeKind.LOOKED)[-1].due == 0
-
-
-def test_who_has_met_others_begins_somewhere_else_until_nothing_is_due(
-    idle: Idle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def talk_in(*keys: str) -> None:
-        for key in keys:
-            talk(idle.store.session(key))
-            idle.clock.now += timedelta(seconds=1)
-        idle.pass_time(RULES.idle_time_s)
-
-    def faster(notice: WorkerNotice) -> None:
-        if notice.about is NoticeKind.BEGAN and notice.session == "first":
-            request_by_another(idle.store.session("first"))
-
-    worker = idle.worker(replace(RULES, concurrency=1))
-    monkeypatch.setattr(worker_module, "shuffle", list.reverse)  # in place of the lot
-    worker.listeners.append(faster)
-    talk_in("first", "second", "third")
-    for looks in range(1, 5):
-        look(worker)
-        assert len(idle.told.about(NoticeKind.BEGAN)) <= looks
-    assert idle.told.keys(NoticeKind.PASSED_OVER) == ["first"]
-    assert idle.told.keys(NoticeKind.DONE) == ["third", "second"]
-
-    idle.pass_time(BUSY_PAUSE.total_seconds())
-    look(worker)  # nothing is due now
-    talk_in("fifth", "sixth")
-    for _ in range(3):
-        look(worker)
-    assert idle.told.keys(NoticeKind.DONE)[2:] == ["fifth", "sixth"]

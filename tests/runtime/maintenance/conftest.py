@@ -71,7 +71,7 @@ class Site:
     def make(self, **settings: Any) -> Maintenance:
         """Chores of the store by these settings; nobody has to rest unless a test says so."""
         known = MaintenanceSettings.model_validate({"rest": 0.0} | settings)
-        return Maintenance(self.store, known, self.clock)
+        return Maintenance(self.store, known)
 
     def say(self, words: str = "words") -> None:
         self.session.append(Block.user(words))

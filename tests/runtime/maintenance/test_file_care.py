@@ -15,7 +15,7 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance import read_model_maintenance, recompression
+from cutbank.adapters.runtime.maintenance import recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
@@ -165,7 +165,7 @@ def test_what_begins_like_a_frame_and_what_is_compressed_already_are_packed_agai
         clock.advance(days=8)
 
         settings = MaintenanceSettings(rest=0.0, level=19)
-        (report, *_) = Maintenance(store, settings, clock).run_due(clock.now)
+        (report, *_) = Maintenance(store, settings).run_due(clock.now)
 
         assert report.saved > 0
         assert sizes(store)[1] < before[1]
@@ -238,7 +238,7 @@ def test_a_store_that_did_chores_leaves_one_file_behind(
 ) -> None:
     with cutbank.open(database, clock=clock) as store:
         tell(store, 0, 3)
-        Maintenance(store, MaintenanceSettings(rest=0.0), clock).run_due(clock.advance(days=8))
+        Maintenance(store, MaintenanceSettings(rest=0.0)).run_due(clock.advance(days=8))
 
     left = sorted(file.name for file in tmp_path.iterdir())
     assert left == ["test.db", "test.db-chores"]
@@ -306,65 +306,23 @@ def test_merging_stops_between_two_steps(indexed: Site) -> None:
     assert of("read-models", site.run_due()).outcome is DONE
 
 
-def test_read_models_are_written_anew_when_much_of_them_is_free(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.tell(0, 20)
-    models = site.store.read_models
-    models.catch_up()
-    path = Path(models.name)
-
-    def padded(bytes_: int) -> None:
-        with models.file.transaction() as db:
-            db.execute("CREATE TABLE padding (content)")
-            db.execute("INSERT INTO padding VALUES (zeroblob(?))", (bytes_,))
-        with models.file.transaction() as db:
-            db.execute("DROP TABLE padding")
-
-    padded(900_000)
-    chores = site.make()
-    assert of("read-models", chores.run_due(site.clock.now)).saved == 0
-
-    padded(3_000_000)
-    found = site.store.search("said")
-    with monkeypatch.context() as patch:
-        patch.setattr(read_model_maintenance, "MAX_REWRITTEN_FILE_BYTES", 10_000)
-        report = of("read-models", chores.run_due(site.clock.advance(days=1)))
-    assert (report.outcome, report.saved) == (DONE, 0)
-    assert "are free: they are used as it grows" in str(report.reason)
-    report = of("read-models", chores.run_due(site.clock.advance(days=1)))
-
-    assert report.saved > 2_900_000
-    assert path.stat().st_size < 2_000_000
-    assert site.store.search("said") == found
-    site.tell(20, 21)
-    assert len(site.store.search("said", limit=99)) == 21
-
-
-def test_where_there_are_no_read_models_none_are_made(database: str, clock: StillClock) -> None:
-    with cutbank.open(database, clock=clock) as store:
-        store.session("a session").append(Block.user("words"))
-        chores = Maintenance(store, MaintenanceSettings(rest=0.0), clock)
-
-        reports = chores.run_due(clock.now)
-
-        assert "read-models" not in {report.chore for report in reports}
-        assert "read-models" not in {status.chore for status in chores.read_status()}
-        next_at = chores.find_next_time()
-        assert next_at
-        assert next_at > clock.now
-
-
-def test_a_file_that_holds_no_read_models_is_left_alone(
+def test_where_there_are_no_read_models_none_are_made_and_other_files_are_left_alone(
     database: str, tmp_path: Path, clock: StillClock
 ) -> None:
     path = tmp_path / "test.read.db"
     with closing(path) as connection:
         connection.execute("CREATE TABLE mine (a)")
-    for content in (path.read_bytes(), b"", b"no database at all " * 99):
-        path.write_bytes(content)
+    for content in (path.read_bytes(), b"", b"no database at all " * 99, None):
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(content)
         with cutbank.open(database, clock=clock) as store:
             tell(store, 0, 1)
-            Maintenance(store, MaintenanceSettings(rest=0.0), clock).run_due(clock.advance(days=1))
+            chores = Maintenance(store, MaintenanceSettings(rest=0.0))
+            reports = chores.run_due(clock.advance(days=1))
+            statuses = chores.read_status()
 
-        assert path.read_bytes() == content
+        assert "read-models" not in {report.chore for report in reports}
+        assert "read-models" not in {status["chore"] for status in statuses}
+        assert (path.read_bytes() if path.exists() else None) == content

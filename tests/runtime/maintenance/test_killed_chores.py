@@ -23,11 +23,11 @@ from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.idle_settings import MaintenanceSettings
 from cutbank.adapters.storage.postgres.postgres_address import PostgresAddress
-from cutbank.adapters.storage.read_models.location import find_read_models
+from cutbank.adapters.storage.read_models.read_model_file import find_read_models
 
 from .conftest import sizes
 
-MOST = 20
+MOST = 10
 """Kills of all chores, spread over their steps."""
 
 
@@ -51,7 +51,7 @@ class Ground:
             clock = StillClock()
             for days in (3, 2):
                 clock.now = datetime.now(UTC) - timedelta(days=days)
-                Maintenance(store, self.settings, clock).run_due(clock.now)
+                Maintenance(store, self.settings).run_due(clock.now)
             self.texts = texts(store.session("session"))
             self.large = max(sizes(store))
         assert self.count_whole() == 2
@@ -90,8 +90,8 @@ class Ground:
             assert list(self.backups.glob(f"*{UNFINISHED}*")) == []
             assert max(sizes(store)) < self.large / 10
             settings = self.settings.model_copy(update={"cold_after": 7.0})
-            status = Maintenance(store, settings, store.events.clock).read_status()
-            assert [one.outcome for one in status] == [TaskOutcome.DONE] * 4
+            status = Maintenance(store, settings).read_status()
+            assert [one["outcome"] for one in status] == [TaskOutcome.DONE] * 4
             assert len(store.search("says", limit=99)) == 12
             session = store.session("session")
             assert session.append(Block.user("goes on")).last == session.position

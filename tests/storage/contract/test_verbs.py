@@ -45,10 +45,10 @@ def test_chores_are_done_and_a_backup_bears_the_name_of_its_log(
     settings = MaintenanceSettings(rest=0.0, backup_folder=str(tmp_path))
     now: datetime = clock() + timedelta(days=9)
 
-    reports = Maintenance(store, settings, lambda: now).run_due(now)
+    reports = Maintenance(store, settings).run_due(now)
 
     often = {"sqlite": "checkpoint", "postgres": "statistics"}[engine]
     assert {one.chore for one in reports} >= {"backup", "bodies", often}
     assert {one.outcome for one in reports} == {TaskOutcome.DONE}, reports
     assert list(tmp_path.glob({"sqlite": "test-*.db", "postgres": "postgres-*.db"}[engine]))
-    assert Maintenance(store, settings, lambda: now).run_due(now) == []
+    assert Maintenance(store, settings).run_due(now) == []

@@ -68,18 +68,16 @@ def test_what_another_process_took_in_meanwhile_is_not_taken_in_again(
 ) -> None:
     talk(store, "s", 3)
     ahead = opening("models.db")
-    place = models.file.read_position
+    begin = models.file.transaction
 
-    def overtaken(feed: str, db: object = None) -> object:
-        found = place(feed, db)  # type: ignore[arg-type]
-        if db is None:
-            ahead.catch_up()  # between the look whether there is news, and the lock
-        return found
+    def overtaken() -> object:
+        ahead.catch_up()  # between the look whether there is news, and the lock
+        return begin()
 
-    models.file.read_position = overtaken  # type: ignore[assignment, method-assign]
+    models.file.transaction = overtaken  # type: ignore[assignment, method-assign]
     assert models.catch_up() == 0
 
-    models.file.read_position = place  # type: ignore[method-assign]
+    models.file.transaction = begin  # type: ignore[method-assign]
     check_whole(models, opening)
 
 

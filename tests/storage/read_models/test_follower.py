@@ -1,8 +1,8 @@
-"""Read models that follow: they state their position, and can be waited for."""
+"""Read models that follow the log in a thread."""
 
 import threading
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 import pytest
 from databases import each_database
@@ -10,7 +10,6 @@ from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, check_whole, talk
 
@@ -23,8 +22,7 @@ def wait_for_follower(store: SessionStore) -> None:
     deadline = monotonic() + 60
     while models.position < newest:
         assert monotonic() < deadline, "the follower came to a stop"
-        with models._advanced:
-            models._advanced.wait(0.01)  # a follower of another store does not notify this one
+        sleep(0.001)
 
 
 def test_a_follower_takes_in_what_is_there_and_then_what_comes(store: SessionStore) -> None:
@@ -38,23 +36,6 @@ def test_a_follower_takes_in_what_is_there_and_then_what_comes(store: SessionSto
             wait_for_follower(store)
             (row,) = table(store.read_models, "sessions", "key = 'live'")
             assert row["blocks"] == number + 1
-
-
-def test_whoever_waits_for_a_position_finds_it_there(
-    store: SessionStore, models: ReadModels
-) -> None:
-    thread = threading.Thread(target=talk, args=(store, "s", 3))
-    thread.start()
-    models.wait_for(15, timeout=60)  # while another thread brings it about
-    thread.join()
-    newest = store.events.recorder.max_notification_id()
-
-    models.wait_for(newest, timeout=60)
-
-    assert models.positions == {"index": newest, "search": newest}
-    models.wait_for(1, timeout=0)  # it is there already
-    with pytest.raises(TimeoutError, match="did not reach 1000 within"):
-        models.wait_for(1_000, timeout=0.01)
 
 
 def test_a_store_that_is_closed_ends_its_followers(tmp_path: Path) -> None:

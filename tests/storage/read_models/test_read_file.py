@@ -1,6 +1,8 @@
 """A file that does not fit the log is disposable: it is made anew, and says so."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,7 +13,7 @@ from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.storage.read_models.location import find_read_models
+from cutbank.adapters.storage.read_models.read_model_file import find_read_models
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, check_whole, talk
@@ -132,6 +134,46 @@ def test_a_file_that_knows_more_than_a_restored_log_is_made_anew(
         assert store.search("backup") == []
         assert len(store.search("pebble")) == goes_on
         assert store.read_models.rebuild_reason is not None
+
+
+def test_a_file_that_another_has_replaced_meanwhile_is_not_removed(
+    store: SessionStore, opening: Opening
+) -> None:
+    talk(store, "s", 2)
+    first, second = opening(), opening()
+    first.file.replace("for a test")
+    first.catch_up()
+
+    second.file.replace("for a test")
+
+    assert second.positions == first.positions
+    assert second.position > 0
+
+
+FORKS = """
+import os, sys, cutbank
+with cutbank.open(sys.argv[1]) as store:
+    store.session("s").append(cutbank.Block.user("a pebble"))
+    before = store.search("pebble")
+    file = store.read_models.file
+    inherited = file.db
+    child = os.fork()
+    if not child:
+        store.read_models.close()
+    found = store.search("pebble")
+    inherited.execute("SELECT 1")
+    is_fit = found == before and (file.db is inherited) == bool(child)
+    if not child:
+        store.read_models.close()
+        os._exit(not is_fit)
+    assert is_fit and os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_forked_process_opens_the_file_again_and_leaves_its_parent_s_alone(
+    tmp_path: Path,
+) -> None:
+    subprocess.run([sys.executable, "-c", FORKS, tmp_path / "log.db"], check=True)
 
 
 def test_another_program_s_database_is_left_alone(opening: Opening, tmp_path: Path) -> None:

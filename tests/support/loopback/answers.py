@@ -69,14 +69,8 @@ class Says:
 class Why(StrEnum):
     OVERFLOW = "overflow"
     RATE_LIMIT = "rate limit"
-    QUOTA = "quota"
-    OVERLOADED = "overloaded"
     INTERNAL = "internal"
     WRONG_KEY = "wrong key"
-    EXPIRED_KEY = "expired key"
-    FORBIDDEN = "forbidden"
-    UNKNOWN_MODEL = "unknown model"
-    OUTPUT_LIMIT = "output limit"
 
 
 @dataclass(frozen=True)
@@ -87,8 +81,6 @@ class Refuses:
     retry_after_s: float | None = None
     detail: str | None = None
     """Said in place of the provider's own message."""
-    server: str | None = None
-    """A server that speaks a provider's dialect in words of its own: `vllm`, `llama.cpp`."""
 
 
 @dataclass(frozen=True)

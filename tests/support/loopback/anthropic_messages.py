@@ -16,7 +16,7 @@ from .answers import (
     event,
     in_parts,
 )
-from .refusals import word
+from .refusals import retry_headers, word
 
 _STOPS = {
     Stop.END: "end_turn",
@@ -29,22 +29,8 @@ _STOPS = {
 _ERRORS: dict[Why, tuple[int, str]] = {
     Why.OVERFLOW: (400, "invalid_request_error"),
     Why.RATE_LIMIT: (429, "rate_limit_error"),
-    Why.QUOTA: (400, "invalid_request_error"),
-    Why.OVERLOADED: (529, "overloaded_error"),
     Why.INTERNAL: (500, "api_error"),
     Why.WRONG_KEY: (401, "authentication_error"),
-    Why.EXPIRED_KEY: (401, "authentication_error"),
-    Why.FORBIDDEN: (403, "permission_error"),
-    Why.UNKNOWN_MODEL: (404, "not_found_error"),
-    Why.OUTPUT_LIMIT: (400, "invalid_request_error"),
-}
-_WORDS = {
-    Why.OVERFLOW: "prompt is too long: {tokens} tokens > {limit} maximum",
-    Why.RATE_LIMIT: "This request would exceed your organization's rate limit of 80,000 input "
-    "tokens per minute. Please reduce the prompt length or the maximum tokens requested, or try "
-    "again later.",
-    Why.OUTPUT_LIMIT: "max_tokens: 100000 > 64000, which is the maximum allowed number of output "
-    "tokens for claude-haiku-4-5",
 }
 
 
@@ -81,18 +67,8 @@ class AnthropicMessages:
 
     def refusal(self, refuses: Refuses) -> Refusal:
         status, kind = _ERRORS[refuses.why]
-        headers = {"request-id": "req_011CSHoEeqs5C35K2UUqR7Fy"}
-        if refuses.retry_after_s is not None:
-            headers["retry-after"] = f"{refuses.retry_after_s:g}"
-        return Refusal(
-            status,
-            {
-                "type": "error",
-                "error": {"type": kind, "message": word(refuses, _WORDS)},
-                "request_id": headers["request-id"],
-            },
-            headers,
-        )
+        error = {"type": kind, "message": word(refuses)}
+        return Refusal(status, {"type": "error", "error": error}, retry_headers(refuses))
 
 
 def _message(says: Says, request: Request) -> Body:

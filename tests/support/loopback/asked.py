@@ -16,7 +16,7 @@ from cutbank.domain.summaries.gate import check_draft
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 from .answers import Answer, in_turn
-from .providers import PROVIDERS, Provider
+from .providers import DIALECTS, Provider
 from .server import Loopback
 
 GOAL = "Make the parser accept comments. Never touch the migrations folder."
@@ -69,7 +69,7 @@ FOREIGN = ("GEMINI_API_KEY", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK", "AWS_SES
 def keys_alone(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     for name in FOREIGN:
         monkeypatch.delenv(name, raising=False)
-    for each in PROVIDERS:
+    for each in DIALECTS:
         for name, value in each.variables.items():
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,4 +1,4 @@
-"""Amazon Bedrock's Converse and ConverseStream, the latter in binary frames."""
+"""Amazon Bedrock's Converse and ConverseStream, the latter in binary frames; answers are text."""
 
 from collections.abc import Iterator
 from struct import pack
@@ -6,7 +6,7 @@ from typing import Any
 from zlib import crc32
 
 from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, Why, as_json, in_parts
-from .refusals import word
+from .refusals import retry_headers, word
 
 _STOPS = {
     Stop.END: "end_turn",
@@ -19,21 +19,8 @@ _STOPS = {
 _ERRORS: dict[Why, tuple[int, str]] = {
     Why.OVERFLOW: (400, "ValidationException"),
     Why.RATE_LIMIT: (429, "ThrottlingException"),
-    Why.QUOTA: (400, "ServiceQuotaExceededException"),
-    Why.OVERLOADED: (503, "ServiceUnavailableException"),
     Why.INTERNAL: (500, "InternalServerException"),
     Why.WRONG_KEY: (403, "UnrecognizedClientException"),
-    Why.EXPIRED_KEY: (403, "ExpiredTokenException"),
-    Why.FORBIDDEN: (403, "AccessDeniedException"),
-    Why.UNKNOWN_MODEL: (400, "ValidationException"),
-    Why.OUTPUT_LIMIT: (400, "ValidationException"),
-}
-_WORDS = {
-    Why.OVERFLOW: "The model returned the following errors: prompt is too long: {tokens} tokens > "
-    "{limit} maximum",
-    Why.RATE_LIMIT: "Too many tokens, please wait before trying again.",
-    Why.OUTPUT_LIMIT: "The maximum tokens you requested exceeds the model limit of 8192. Try again "
-    "with a maximum tokens value that is lower than 8192.",
 }
 
 
@@ -61,16 +48,8 @@ class BedrockConverse:
         yield frame("messageStart", {"role": "assistant"})
         for index, block in enumerate(_content(says)):
             at = {"contentBlockIndex": index}
-            if "toolUse" in block:
-                call = block["toolUse"]
-                start = {"toolUse": {"toolUseId": call["toolUseId"], "name": call["name"]}}
-                yield frame("contentBlockStart", {**at, "start": start})
-                for part in in_parts(as_json(call["input"]).decode()):
-                    delta: Body = {"toolUse": {"input": part}}
-                    yield frame("contentBlockDelta", {**at, "delta": delta})
-            else:
-                for part in in_parts(block["text"]):
-                    yield frame("contentBlockDelta", {**at, "delta": {"text": part}})
+            for part in in_parts(block["text"]):
+                yield frame("contentBlockDelta", {**at, "delta": {"text": part}})
             yield frame("contentBlockStop", at)
         yield frame("messageStop", {"stopReason": _STOPS[says.stop]})
         usage = _usage(says.usage)
@@ -83,9 +62,7 @@ class BedrockConverse:
             "x-amzn-errortype": f"{kind}:http://internal.amazon.com/coral/com.amazon.bedrock/",
             "x-amzn-requestid": "b0f0ea5d-8a5c-4d0a-bd1a-1a4f7f9a5ef5",
         }
-        if refuses.retry_after_s is not None:
-            headers["retry-after"] = f"{refuses.retry_after_s:g}"
-        return Refusal(status, {"message": word(refuses, _WORDS)}, headers)
+        return Refusal(status, {"message": word(refuses)}, headers | retry_headers(refuses))
 
 
 def frame(event_type: str, body: Body) -> bytes:
@@ -110,11 +87,7 @@ def _header(name: str, value: str) -> bytes:
 
 
 def _content(says: Says) -> list[Body]:
-    said: list[Body] = [{"text": says.text}] if says.text else []
-    return said + [
-        {"toolUse": {"toolUseId": call.id, "name": call.name, "input": call.arguments}}
-        for call in says.calls
-    ]
+    return [{"text": says.text}] if says.text else []
 
 
 def _usage(usage: Tokens | Body | None) -> Any:

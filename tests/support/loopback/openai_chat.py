@@ -1,9 +1,9 @@
-"""OpenAI's Chat Completions API, and servers that speak it in words of their own."""
+"""OpenAI's Chat Completions API; of its answers, those that are text."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, as_json, event, in_parts
+from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, event, in_parts
 from .refusals import refuse_as_openai
 
 _STOPS = {
@@ -25,8 +25,6 @@ class OpenAIChat:
 
     def whole(self, says: Says, request: Request) -> Body:
         message: Body = {"role": "assistant", "content": says.text or None, "refusal": None}
-        if says.calls:
-            message["tool_calls"] = _calls(says)
         choice = {"index": 0, "message": message, "logprobs": None}
         body = _head(says, request, "chat.completion")
         body["choices"] = [{**choice, "finish_reason": _STOPS[says.stop]}]
@@ -43,12 +41,6 @@ class OpenAIChat:
         yield chunk({"role": "assistant", "content": "", "refusal": None})
         for part in in_parts(says.text):
             yield chunk({"content": part})
-        for index, call in enumerate(_calls(says)):
-            function = call["function"]
-            begun = {**call, "index": index, "function": {**function, "arguments": ""}}
-            yield chunk({"tool_calls": [begun]})
-            for part in in_parts(function["arguments"]):
-                yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
         yield chunk({}, _STOPS[says.stop])
         usage = _usage(says.usage)
         if usage is not None and (request.body.get("stream_options") or {}).get("include_usage"):
@@ -56,7 +48,7 @@ class OpenAIChat:
         yield b"data: [DONE]\n\n"
 
     def refusal(self, refuses: Refuses) -> Refusal:
-        return refuse_as_openai(refuses, param="messages")
+        return refuse_as_openai(refuses)
 
 
 def _head(says: Says, request: Request, kind: str) -> Body:
@@ -68,17 +60,6 @@ def _head(says: Says, request: Request, kind: str) -> Body:
         "service_tier": "default",
         "system_fingerprint": None,
     }
-
-
-def _calls(says: Says) -> list[Body]:
-    return [
-        {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": as_json(call.arguments).decode()},
-        }
-        for call in says.calls
-    ]
 
 
 def _usage(usage: Tokens | Body | None) -> Any:

@@ -1,10 +1,10 @@
-"""OpenAI's Responses API."""
+"""OpenAI's Responses API; of its answers, those that are text."""
 
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, as_json, event, in_parts
+from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, event, in_parts
 from .refusals import refuse_as_openai
 
 
@@ -36,35 +36,22 @@ class OpenAIResponses:
         begun = {**_head(says, request), "status": "in_progress", "output": [], "usage": None}
         yield told("response.created", response=begun)
         yield told("response.in_progress", response=begun)
-        for index, item in enumerate(_items(says, request)):
-            at = {"output_index": index}
-            empty: Body = {"content": []} if item["type"] == "message" else {"arguments": ""}
-            added = {**item, **empty, "status": "in_progress"}
-            yield told("response.output_item.added", **at, item=added)
-            at["item_id"] = item["id"]
-            if item["type"] == "message":
-                (part,) = item["content"]
-                inside = {**at, "content_index": 0}
-                yield told("response.content_part.added", **inside, part={**part, "text": ""})
-                for delta in in_parts(part["text"]):
-                    yield told("response.output_text.delta", **inside, delta=delta, logprobs=[])
-                yield told("response.output_text.done", **inside, text=part["text"], logprobs=[])
-                yield told("response.content_part.done", **inside, part=part)
-            else:
-                for delta in in_parts(item["arguments"]):
-                    yield told("response.function_call_arguments.delta", **at, delta=delta)
-                yield told(
-                    "response.function_call_arguments.done",
-                    **at,
-                    name=item["name"],
-                    arguments=item["arguments"],
-                )
-            yield told("response.output_item.done", output_index=index, item=item)
+        for item in _items(says, request):
+            at = {"output_index": 0, "item_id": item["id"], "content_index": 0}
+            (part,) = item["content"]
+            added = {**item, "content": [], "status": "in_progress"}
+            yield told("response.output_item.added", output_index=0, item=added)
+            yield told("response.content_part.added", **at, part={**part, "text": ""})
+            for delta in in_parts(part["text"]):
+                yield told("response.output_text.delta", **at, delta=delta, logprobs=[])
+            yield told("response.output_text.done", **at, text=part["text"], logprobs=[])
+            yield told("response.content_part.done", **at, part=part)
+            yield told("response.output_item.done", output_index=0, item=item)
         whole = self.whole(says, request)
         yield told(f"response.{whole['status']}", response=whole)
 
     def refusal(self, refuses: Refuses) -> Refusal:
-        return refuse_as_openai(refuses, param="input")
+        return refuse_as_openai(refuses)
 
 
 def _head(says: Says, request: Request) -> Body:
@@ -83,28 +70,17 @@ def _head(says: Says, request: Request) -> Body:
 
 
 def _items(says: Says, request: Request) -> list[Body]:
-    said: list[Body] = []
-    if says.text:
-        part = {"type": "output_text", "text": says.text, "annotations": [], "logprobs": []}
-        said.append(
-            {
-                "id": f"msg_67ccd3acc8d48190a77525dc6de64b4104becb25c45c{request.number:04}",
-                "type": "message",
-                "status": "completed",
-                "role": "assistant",
-                "content": [part],
-            }
-        )
-    return said + [
+    if not says.text:
+        return []
+    part = {"type": "output_text", "text": says.text, "annotations": [], "logprobs": []}
+    return [
         {
-            "id": f"fc_{call.id}",
-            "type": "function_call",
+            "id": f"msg_67ccd3acc8d48190a77525dc6de64b4104becb25c45c{request.number:04}",
+            "type": "message",
             "status": "completed",
-            "call_id": call.id,
-            "name": call.name,
-            "arguments": as_json(call.arguments).decode(),
+            "role": "assistant",
+            "content": [part],
         }
-        for call in says.calls
     ]
 
 

@@ -25,7 +25,6 @@ from .answers import (
 )
 from .anthropic_messages import AnthropicMessages
 from .bedrock_converse import BedrockConverse
-from .google_generate import GoogleGenerate
 from .openai_chat import OpenAIChat
 from .openai_responses import OpenAIResponses
 
@@ -33,7 +32,6 @@ WIRES: tuple[Wire, ...] = (
     AnthropicMessages(),
     OpenAIChat(),
     OpenAIResponses(),
-    GoogleGenerate(),
     BedrockConverse(),
 )
 PATIENCE_S = 60.0
@@ -134,6 +132,9 @@ class _Conversation(BaseHTTPRequestHandler):
 
     def _answer(self, request: Request, answer: Answer) -> None:
         wire = next((wire for wire in WIRES if wire.takes(request)), None)
+        if isinstance(answer, Raw):  # for any client, also of a format that is not spoken here
+            self._whole(answer)
+            return
         if wire is None:
             self._whole(Raw(b'{"error": {"message": "Not Found"}}', 404))
             return
@@ -145,8 +146,6 @@ class _Conversation(BaseHTTPRequestHandler):
             case Refuses():
                 refusal = wire.refusal(answer)
                 self._whole(Raw(as_json(refusal.body), refusal.status, headers=refusal.headers))
-            case Raw():
-                self._whole(answer)
             case Waits(then, after):
                 if after:
                     self._begin(200, wire.stream_type, {"transfer-encoding": "chunked"})

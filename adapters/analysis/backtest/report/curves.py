@@ -6,7 +6,7 @@ from typing import Any
 from .....domain.backtest.cell import BacktestResult, Cell, CellOutcome
 from .....domain.backtest.totals import list_limits
 from ..backtest_text import format_cell_session
-from .figures import SetupStyle, escape_label
+from .figures import SetupStyle, escape_label, make_drawing
 
 _MAX_SESSIONS = 12
 _MAX_CURVE_POINTS = 400
@@ -29,16 +29,10 @@ def make_curves(
     if not number:
         return None
     points = max(_MIN_POINTS, min(_MAX_CURVE_POINTS, _MAX_TOTAL_POINTS // number))
+    x, y = {"title": {"text": "call"}}, {"title": {"text": "tokens"}, "rangemode": "tozero"}
+    layout = make_drawing("", (), x=x, y=y)["layout"]
     return {
-        "layout": {
-            "height": 440,
-            "margin": {"l": 60, "r": 20, "t": 20, "b": 60},
-            "legend": {"orientation": "h", "y": -0.18},
-            "hovermode": "x",
-            "showlegend": True,
-            "xaxis": {"title": {"text": "call"}, "automargin": True},
-            "yaxis": {"title": {"text": "tokens"}, "rangemode": "tozero", "automargin": True},
-        },
+        "layout": {**layout, "hovermode": "x", "showlegend": True},
         "sessions": [
             {
                 "name": f"{format_cell_session(cells[0])}, limit {limit:,}",

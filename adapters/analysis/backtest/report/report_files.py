@@ -1,26 +1,21 @@
-"""Writes the results of a backtest: a page for people, tables and JSON for programs."""
+"""Writes the results of a backtest: a page for people, JSON for programs."""
 
 import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from .....domain.backtest.cell import BacktestResult
 from .....domain.errors import ExportError
 from ....storage.private_files import make_folder, open_new
-from ..backtest_text import make_backtest_command
 
-_PACKAGES = ("plotly", "pyarrow")
-_PACKAGES_MISSING = (
-    "--report needs plotly and pyarrow, which are not installed: pip install 'cutbank[backtest]'"
-)
+_PLOTLY_MISSING = "--report needs plotly, which is not installed: pip install 'cutbank[backtest]'"
 
 
 def check_report(folder: Path) -> None:
     """Raise ExportError if no report can be written there, before hours of measuring."""
-    if any(find_spec(name) is None for name in _PACKAGES):
-        raise ExportError(_PACKAGES_MISSING)
+    if find_spec("plotly") is None:
+        raise ExportError(_PLOTLY_MISSING)
     nearest = folder
     while not nearest.exists() and nearest != nearest.parent:
         nearest = nearest.parent
@@ -30,55 +25,28 @@ def check_report(folder: Path) -> None:
         raise ExportError(f"{folder}: cannot be written: nothing may be made in {nearest}")
 
 
-def write_report(measured: BacktestResult, folder: Path, command: str | None = None) -> list[Path]:
-    """Write `report.html`, `cells.parquet`, `controls.parquet`, `measured.json`, `seconds.json`.
+def write_report(measured: BacktestResult, folder: Path) -> list[Path]:
+    """Write `report.html` and `measured.json`, which hold no times: equal results, equal bytes.
 
-    Only the last file holds times, so that equal results give equal bytes in the others. `command`
-    is the command that the page shows; without it, one is made from the setups. Existing files are
-    replaced. Returns the paths. Raises ExportError if a file cannot be written, or if the drawing
-    package is not installed.
+    Existing files are replaced. Returns the paths. Raises ExportError if a file cannot be written,
+    or if plotly is not installed.
     """
     try:
-        # Both need packages of the extra `backtest`.
         from .report_page import render_report_page  # noqa: PLC0415 - the extra `backtest`
-        from .tables import encode_cells, encode_controls  # noqa: PLC0415 - the extra `backtest`
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _PACKAGES:
+        if (error.name or "").partition(".")[0] != "plotly":
             raise
-        raise ExportError(_PACKAGES_MISSING) from None
-    # Equal sessions and setups then give equal files on any machine.
+        raise ExportError(_PLOTLY_MISSING) from None
     cells = tuple(cell.model_copy(update={"seconds": 0.0}) for cell in measured.cells)
     timeless = measured.model_copy(update={"cells": cells})
-    page = render_report_page(timeless, command or make_backtest_command(timeless))
-    contents = {
-        "report.html": page.encode(),
-        "cells.parquet": encode_cells(timeless),
-        "controls.parquet": encode_controls(timeless),
-        "measured.json": _encode_json(timeless.model_dump(mode="json")),
-        "seconds.json": _encode_json(_list_seconds(measured)),
-    }
+    page = render_report_page(timeless)
+    tables = json.dumps(timeless.model_dump(mode="json"), ensure_ascii=True, indent=1)
+    contents = {"report.html": page.encode(), "measured.json": f"{tables}\n".encode()}
     try:
         make_folder(folder)
         return _write_files({folder / name: content for name, content in contents.items()})
     except OSError as error:
         raise ExportError(f"{folder}: cannot be written: {error.strerror or error}") from None
-
-
-def _list_seconds(measured: BacktestResult) -> list[dict[str, Any]]:
-    return [
-        {
-            "namespace": cell.namespace,
-            "session": cell.session,
-            "policy": cell.setup.label,
-            "limit": cell.setup.limit,
-            "seconds": cell.seconds,
-        }
-        for cell in measured.cells
-    ]
-
-
-def _encode_json(document: object) -> bytes:
-    return (json.dumps(document, ensure_ascii=True, indent=1) + "\n").encode()
 
 
 def _write_files(contents: dict[Path, bytes]) -> list[Path]:

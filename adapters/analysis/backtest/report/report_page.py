@@ -17,7 +17,7 @@ from .....domain.backtest.totals import (
     compute_totals,
     list_limits,
 )
-from .....domain.fidelity.scores import divide
+from .....domain.fidelity.scores import Scores, divide
 from .....domain.pricing import format_dollars
 from ...pages.templates import render_page
 from ..backtest_text import (
@@ -26,15 +26,12 @@ from ..backtest_text import (
     describe_calibration,
     format_cell_session,
     format_difference,
-    format_mean_difference,
-    format_part,
     has_texts,
     make_recall_command,
     select_differences,
 )
-from . import figures
 from .curves import make_curves
-from .figures import FIGURE_LABELS
+from .figures import FIGURE_LABELS, assign_styles, draw_cost_and_fidelity, draw_differences
 
 _MAX_FACTS = 15
 
@@ -59,7 +56,7 @@ class MissedOften(NamedTuple):
     """The number of boundary intervals in which it was missed."""
 
 
-def render_report_page(measured: BacktestResult, command: str) -> str:
+def render_report_page(measured: BacktestResult) -> str:
     totals = compute_totals(measured)
     by_limit = {
         limit: [one for one in totals if one.setup.limit == limit]
@@ -72,24 +69,18 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
     }
     controls = compute_control_totals(measured)
     differences = select_differences(measured)
-    styles = figures.assign_styles(measured.setups)
-    front, is_priced = figures.draw_cost_and_fidelity(scored, styles)
+    styles = assign_styles(measured.setups)
+    front, is_priced = draw_cost_and_fidelity(scored, styles)
     with_texts = [one for each in scored.values() for one in each]
     failed = [cell for cell in measured.cells if cell.outcome is not CellOutcome.DONE]
     return render_page(
         "backtest.html",
         title="Backtest of compaction policies",
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - the program that draws, from its package
-        command=command,
         sizes=_measure_run(measured),
-        formats=_count_formats(measured),
         calibration=describe_calibration(measured),
         no_texts="" if scored == by_limit else NO_TEXTS,
         headlines=[table for each in by_limit.values() for table in _make_headlines(each)],
-        own_boundaries=[
-            _tabulate(f"On their own boundaries, limit {limit:,}", _OWN_BOUNDARIES, each)
-            for limit, each in scored.items()
-        ],
         controls=_tabulate(
             "Controls: what texts score that no policy would write, and the most that any could",
             _CONTROLS,
@@ -103,16 +94,12 @@ def render_report_page(measured: BacktestResult, command: str) -> str:
             for limit in by_limit
             if (here := [one for one in differences if one.setup.limit == limit])
         ],
-        differences_drawing=figures.draw_differences(differences, styles),
+        differences_drawing=draw_differences(differences, styles),
         curves=make_curves(measured, styles),
-        lost_drawing=figures.draw_lost_kinds(scored),
         lost_kinds=_count_lost_kinds([one for one in with_texts if one.cells]),
         lost_facts=[(_name_setup(one), table) for one in with_texts if (table := _list_lost(one))],
-        has_budgets=any(setup.budget is not None for setup in measured.setups),
-        budgets_drawing=figures.draw_budgets(scored, controls, styles),
         trouble=_tabulate("What would have gone wrong", _TROUBLE, totals),
         failed=_tabulate("Failed", _FAILED, failed),
-        remarks=_group_remarks(measured),
         skipped=Table("Sessions left out", ("session", "why"), list(measured.skipped.items())),
     )
 
@@ -137,16 +124,6 @@ def _measure_run(measured: BacktestResult) -> Table:
     return Table("In all", ("", "number"), list(rows.items()))
 
 
-def _count_formats(measured: BacktestResult) -> str:
-    sources = {(cell.namespace, cell.session): cell.source for cell in measured.cells}
-    return ", ".join(
-        f"{source or 'written by agents themselves'} {number:,}"
-        for source, number in sorted(
-            Counter(sources.values()).items(), key=lambda one: (-one[1], one[0] or "")
-        )
-    )
-
-
 def _make_headlines(totals: Sequence[SetupTotal]) -> Iterator[Table]:
     """Yield one limit's cost, and its fidelity on the boundaries that all setups share."""
     limit = f"limit {totals[0].setup.limit:,} tokens"
@@ -156,7 +133,7 @@ def _make_headlines(totals: Sequence[SetupTotal]) -> Iterator[Table]:
 
 
 def _count_lost_kinds(totals: Sequence[SetupTotal]) -> Table:
-    counts = [figures.count_lost_kinds(one) for one in totals]
+    counts = [Counter(lost.kind for cell in one.cells for lost in cell.lost) for one in totals]
     kinds = sorted({kind for lost in counts for kind in lost})
     rows: list[Sequence[Value]] = [
         (
@@ -186,40 +163,11 @@ def _name_setup(total: SetupTotal) -> str:
     return f"{total.setup.label}, limit {total.setup.limit:,}"
 
 
-def _group_remarks(measured: BacktestResult) -> Table:
-    """Return by setup how many sessions have a remark, and the first one."""
-    by_setup: dict[tuple[str, int], list[Cell]] = {}
-    for cell in measured.cells:
-        if cell.outcome is CellOutcome.DONE and cell.why:
-            by_setup.setdefault((cell.setup.label, cell.setup.limit), []).append(cell)
-    rows = [
-        (label, limit, len(found), format_cell_session(found[0]), found[0].why)
-        for (label, limit), found in by_setup.items()
-    ]
-    return Table("Remarks", ("policy", "limit", "sessions", "as", "remark"), rows)
-
-
 def _format_cost(total: SetupTotal) -> str:
+    if total.usd is None:
+        return NOT_KNOWN
     priced = len(total.priced_cells)
-    return _format_dollars(total.usd) + (f" of {priced:,}" if 0 < priced < len(total.cells) else "")
-
-
-def _format_known(total: SetupTotal, name: str) -> str:
-    cells = total.priced_cells
-    return _format_dollars(
-        sum(getattr(cell.bill, name) or 0.0 for cell in cells) if cells else None
-    )
-
-
-def _format_dollars(amount: float | None) -> str:
-    return NOT_KNOWN if amount is None else format_dollars(amount)
-
-
-def _format_repairs(total: SetupTotal) -> str:
-    found: Counter[str] = Counter()
-    for cell in total.cells:
-        found.update(cell.repairs)
-    return ", ".join(f"{rule} {number:,}" for rule, number in sorted(found.items())) or NOT_KNOWN
+    return format_dollars(total.usd) + (f" of {priced:,}" if priced < len(total.cells) else "")
 
 
 def _sum(name: str, *, needs_texts: bool = False) -> Callable[[SetupTotal], Value]:
@@ -228,23 +176,22 @@ def _sum(name: str, *, needs_texts: bool = False) -> Callable[[SetupTotal], Valu
     )
 
 
-def _part(path: str) -> Callable[[Any], Value]:
-    """Return what formats the ratio at a path of attributes."""
-    value = attrgetter(path)
-    return lambda one: format_part(value(one))
+def _share(part: str, whole: str) -> Callable[[Any], Value]:
+    """Return what computes the ratio of two counts of some scores."""
+    counts = attrgetter(part, whole)
+    return lambda scores: divide(*counts(scores))
 
 
-def _share(scores: str, part: str, whole: str) -> Callable[[Any], Value]:
-    """Return what formats the ratio of two counts of some scores."""
-    counts = attrgetter(f"{scores}.{part}", f"{scores}.{whole}")
-    return lambda one: format_part(divide(*counts(one)))
+def _of(path: str, columns: _Columns[Any]) -> _Columns[Any]:
+    """Return the columns of what is at a path of attributes."""
+    get = attrgetter(path)
+
+    def read(value: Callable[[Any], Value]) -> Callable[[Any], Value]:
+        return lambda one: value(get(one))
+
+    return {name: read(value) for name, value in columns.items()}
 
 
-def _score_columns(scores: str) -> _Columns[Any]:
-    return {FIGURE_LABELS[name]: _part(f"{scores}.{field}") for name, field in _SCORES.items()}
-
-
-_SCORES = {"C": "context", "P": "prose", "F3": "f3"}
 _COSTS: _Columns[SetupTotal] = {
     "policy": attrgetter("setup.label"),
     "sessions": lambda one: f"{len(one.cells)}/{one.sessions}",
@@ -254,38 +201,34 @@ _COSTS: _Columns[SetupTotal] = {
     ),
     "prompt tokens": attrgetter("bill.prompt_tokens"),
     "cost": _format_cost,
-    "prompts without cache": lambda one: _format_known(one, "uncached_usd"),
-    "cost of summaries": lambda one: _format_known(one, "summaries_usd"),
     "tokens written again": attrgetter("bill.rewritten_tokens"),
     "prompts refused": _sum("refused"),
 }
+_SCORES: _Columns[Scores] = {
+    FIGURE_LABELS["C"]: attrgetter("context"),
+    FIGURE_LABELS["P"]: attrgetter("prose"),
+    FIGURE_LABELS["F3"]: attrgetter("f3"),
+    FIGURE_LABELS["hard R"]: _share("hard_hits", "hard_stakes"),
+}
+_FILES_AND_FACTS: _Columns[Scores] = {
+    "modified files named": _share("modified_named", "modified"),
+    "read files named": _share("read_named", "read"),
+    "constraints kept": _share("constraints_kept", "constraints"),
+    "re-reads named": _share("rereads_named", "rereads"),
+    "facts invented": attrgetter("novel"),
+    "facts that were needed": attrgetter("precision"),
+}
 _FIDELITY: _Columns[SetupTotal] = {
     "policy": attrgetter("setup.label"),
-    FIGURE_LABELS["R"]: _part("canonical.recall"),
-    **_score_columns("canonical"),
-    FIGURE_LABELS["hard R"]: _share("canonical", "hard_hits", "hard_stakes"),
-    "modified files named": _share("canonical", "modified_named", "modified"),
-    "read files named": _share("canonical", "read_named", "read"),
-    "constraints kept": _share("canonical", "constraints_kept", "constraints"),
-    "re-reads named": _share("canonical", "rereads_named", "rereads"),
-    "facts invented": attrgetter("canonical.novel"),
-    "facts that were needed": _part("canonical.precision"),
-}
-_OWN_BOUNDARIES: _Columns[SetupTotal] = {
-    "policy": attrgetter("setup.label"),
-    "boundaries": attrgetter("own.boundaries"),
-    "facts at stake": attrgetter("own.stakes"),
-    FIGURE_LABELS["R"]: _part("own.recall"),
-    "most that could be kept": _part("own_bound"),
-    **_score_columns("own"),
+    FIGURE_LABELS["R"]: attrgetter("canonical.recall"),
+    **_of("canonical", {**_SCORES, **_FILES_AND_FACTS}),
 }
 _CONTROLS: _Columns[ControlTotal] = {
     "control": attrgetter("name"),
     "limit": attrgetter("limit"),
     "budget": attrgetter("budget"),
-    FIGURE_LABELS["R"]: _part("recall"),
-    **_score_columns("scores"),
-    FIGURE_LABELS["hard R"]: _share("scores", "hard_hits", "hard_stakes"),
+    FIGURE_LABELS["R"]: attrgetter("recall"),
+    **_of("scores", _SCORES),
 }
 _DIFFERENCES: _Columns[SetupDifference] = {
     "policy": attrgetter("setup.label"),
@@ -293,8 +236,6 @@ _DIFFERENCES: _Columns[SetupDifference] = {
     "all sessions together [95 %]": format_difference,
     "verdict": attrgetter("verdict.value"),
     "sessions it bears on": attrgetter("sessions"),
-    "mean over sessions [95 %]": format_mean_difference,
-    "sessions in the mean": attrgetter("session_mean_count"),
 }
 _LOST_FACTS: _Columns[MissedOften] = {
     "fact": attrgetter("first.key"),
@@ -309,12 +250,9 @@ _TROUBLE: _Columns[SetupTotal] = {
     "policy": attrgetter("setup.label"),
     "limit": attrgetter("setup.limit"),
     "calls": _sum("calls"),
-    "compactions": _sum("compactions"),
-    "prompts refused": _sum("refused"),
     "came to nothing": _sum("futile"),
     "plans that part calls from results": _sum("broken", needs_texts=True),
     "calls and results parted": _sum("orphaned", needs_texts=True),
-    "repairs": lambda one: _format_repairs(one) if has_texts(one.setup) else NOT_KNOWN,
     "summaries by a stand-in": _sum("stood_in", needs_texts=True),
     "largest prompt": lambda one: max((cell.peak_tokens for cell in one.cells), default=0),
 }

@@ -22,14 +22,13 @@ from loopback.answers import (
 )
 from loopback.asked import GOAL, MATERIAL, SUMMARY, Asked, judge
 from loopback.offline import elsewhere
-from loopback.providers import ALL, WAYS
+from loopback.providers import DIALECTS, WAYS
 
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.domain.errors import RejectedSummaryError, SummarizerFailedError
 from cutbank.domain.session_events import Usage
 
 
-@ALL
 @WAYS
 def test_a_summary_is_written_and_may_be_served(asked: Asked, is_streamed: bool) -> None:
     usage = Tokens(input=1_200, output=80, cache_read=300)
@@ -46,22 +45,24 @@ def test_a_summary_is_written_and_may_be_served(asked: Asked, is_streamed: bool)
     assert not draft.was_truncated
     assert GOAL in request.raw.decode()
     assert not {"tools", "toolConfig", "functions"} & set(request.body)
-    if asked.provider.name in {"anthropic", "openai-chat", "openai-responses", "google", "bedrock"}:
-        assert draft.cost_usd
-        assert 0 < draft.cost_usd < 0.1
-    if asked.provider.name in {"vllm", "llama.cpp"}:
-        assert draft.cost_usd is None
+    assert draft.cost_usd
+    assert 0 < draft.cost_usd < 0.1
 
 
 def test_an_answer_that_says_nothing_is_a_failure(asked: Asked, subtests: pytest.Subtests) -> None:
     answers = {
-        "called a tool": Says(calls=(Call("read", {"path": "parser.py"}),), stop=Stop.TOOL),
         "answered nothing": Says(""),
         r"\S": Says("I can't help with that.", stop=Stop.REFUSAL),
     }
     for words, answer in answers.items():
         with subtests.test(words), pytest.raises(SummarizerFailedError, match=words):
             asked.draft(answer)
+
+
+@pytest.mark.parametrize("provider", DIALECTS[:1], ids=str)
+def test_an_answer_that_calls_a_tool_is_a_failure(asked: Asked) -> None:
+    with pytest.raises(SummarizerFailedError, match="called a tool"):
+        asked.draft(Says(calls=(Call("read", {"path": "parser.py"}),), stop=Stop.TOOL))
 
 
 def test_an_answer_names_its_model_and_is_rejected_where_the_output_limit_ended_it(
@@ -78,7 +79,6 @@ def test_an_answer_names_its_model_and_is_rejected_where_the_output_limit_ended_
         judge(draft)
 
 
-@ALL
 def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> None:
     """The server holds less than it is asked to hold, and says so in its provider's words."""
     most = 8_000
@@ -86,8 +86,7 @@ def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> N
     def holds_little(request: Request) -> Answer:
         if len(request.raw) > most:
             tokens = len(request.raw) // 4
-            server = asked.provider.server
-            return Refuses(Why.OVERFLOW, tokens=tokens, limit=most // 4, server=server)
+            return Refuses(Why.OVERFLOW, tokens=tokens, limit=most // 4)
         return Says(SUMMARY, Tokens(100, 10))
 
     asked.server.script = holds_little
@@ -100,10 +99,9 @@ def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> N
     assert draft.usage == Usage(input=100 * calls, cache_read=0, cache_write=0, output=10 * calls)
 
 
-@ALL
 def test_a_model_that_holds_nothing_is_not_asked_for_ever(asked: Asked) -> None:
     with pytest.raises(SummarizerFailedError) as caught:
-        asked.draft(Refuses(Why.OVERFLOW, server=asked.provider.server))
+        asked.draft(Refuses(Why.OVERFLOW))
 
     assert not caught.value.is_transient
     assert len(asked.server.requests) < 60
@@ -144,14 +142,8 @@ def test_a_lie_about_usage_costs_no_summary(asked: Asked, is_streamed: bool) -> 
 REFUSALS = {
     # Whether to try again, and the words.
     Why.RATE_LIMIT: (True, "rate limit"),
-    Why.OVERLOADED: (True, "overloaded|failed on its side"),
     Why.INTERNAL: (True, "failed on its side"),
-    Why.QUOTA: (False, "quota|credit|rejected"),
     Why.WRONG_KEY: (False, "refused the key"),
-    Why.EXPIRED_KEY: (False, "refused the key"),
-    Why.FORBIDDEN: (False, "refused the key|rejected|does not exist"),
-    Why.UNKNOWN_MODEL: (False, "does not exist|rejected"),
-    Why.OUTPUT_LIMIT: (False, "rejected"),
 }
 
 
@@ -159,11 +151,8 @@ REFUSALS = {
 def test_a_refusal_says_whether_to_try_again_and_when(
     asked: Asked, is_streamed: bool, subtests: pytest.Subtests
 ) -> None:
-    for why in REFUSALS:
+    for why, (is_transient, words) in REFUSALS.items():
         asked.server.requests.clear()
-        # Google has one status for both.
-        is_quota = why is Why.QUOTA and asked.provider.name == "google"
-        is_transient, words = REFUSALS[Why.RATE_LIMIT if is_quota else why]
         retry_after_s = 7 if why is Why.RATE_LIMIT else None
         refusal = Refuses(why, retry_after_s=retry_after_s)
 

@@ -10,14 +10,14 @@ from clock import Clock
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession
-from cutbank.adapters.analysis.backtest.fingerprint import (
+from cutbank.adapters.analysis.backtest.cells import BenchTerms, ControlItem
+from cutbank.adapters.analysis.backtest.result_cache import (
     MEASURING_FOLDERS,
     _hash_files,
     fingerprint_item,
     hash_measuring_code,
 )
 from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
-from cutbank.adapters.analysis.backtest.worker_messages import ControlItem
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.backtest.cell import Setup
@@ -71,17 +71,11 @@ def test_whatever_is_said_or_decided_changes_it(
     assert digest_of(session) != before
 
 
-def test_a_log_is_the_same_when_it_was_sent(store: SessionStore) -> None:
-    talk(store, "a", 3)
-    store.session("a").append(Block.user("half a pair: \ud83d"))
-    log = MeasuredSession.read(store.session("a"))
-
-    assert MeasuredSession.unpack(log.pack()) == log
-
-
 def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
     facts = ModelFacts("m", prices=(Prices(1.0, 2.0),))
-    settings, other = Settings(), Settings(compaction=CompactionSettings(minimum_gain=0.2))
+    settings = BenchTerms(Settings(), {})
+    other = BenchTerms(Settings(compaction=CompactionSettings(minimum_gain=0.2)), {})
+    priced = BenchTerms(Settings(), {"m": facts})
     setups: list[dict[str, Any]] = [
         {"limit": 2},
         {"budget": 2},
@@ -93,15 +87,16 @@ def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
         fingerprint_item("e", SETUP, None, settings),
         fingerprint_item("d", SETUP, facts, settings),
         fingerprint_item("d", SETUP, None, other),
+        fingerprint_item("d", SETUP, None, priced),
         fingerprint_item("d", ControlItem(1_000, (500,)), None, settings),
         fingerprint_item("d", ControlItem(1_000, (600,)), None, settings),
         *(fingerprint_item("d", SETUP.model_copy(update=one), None, settings) for one in setups),
     ]
 
     assert len(set(found)) == len(found)
-    assert fingerprint_item("d", SETUP, None, Settings()) == found[0]
+    assert fingerprint_item("d", SETUP, None, settings) == found[0]
     by_model = SETUP.model_copy(update={"summarizer": "llm"})
-    assert fingerprint_item("d", by_model, None, Settings()) is None
+    assert fingerprint_item("d", by_model, None, settings) is None
 
 
 def test_the_code_that_measures_is_part_of_it() -> None:

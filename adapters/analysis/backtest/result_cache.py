@@ -1,11 +1,11 @@
-"""Computes fingerprints of measurements, and keeps results by them."""
+"""Keeps results of measurements in a file, by a fingerprint of what they follow from."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -13,11 +13,10 @@ from pydantic import TypeAdapter
 from ....domain.backtest.cell import Cell, ControlResult, Setup
 from ....domain.models import ModelFacts
 from ...settings.policy_catalog import find_package, find_policy_class
-from ...settings.settings import Settings
 from ...storage.event_log.event_mapper import dump_json
 from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file
+from .cells import BenchTerms, ItemResult, TaskItem
 from .grid import FIXED_DECIDERS
-from .worker_messages import ItemResult, TaskItem
 
 PACKAGE = __name__.partition(".")[0]
 MEASURING_FOLDERS = (
@@ -31,23 +30,18 @@ MEASURING_FOLDERS = (
 
 
 def fingerprint_item(
-    digest: str,
-    item: TaskItem,
-    facts: ModelFacts | None,
-    settings: Settings,
-    others: Mapping[str, ModelFacts | None] = MappingProxyType({}),
+    digest: str, item: TaskItem, facts: ModelFacts | None, terms: BenchTerms
 ) -> str | None:
     """Return the fingerprint of one item: the session, the item, and the measuring code.
 
-    `others` maps other recorded models to their prices. Return None if the result may differ
-    between runs.
+    Return None if the result may differ between runs.
     """
     if isinstance(item, Setup):
         if item.summarizer == "llm":
             return None  # a model's answers differ, and are requested again
-        terms = settings.model_dump(mode="json", include={"compaction", "pins"})
-        priced = repr(facts) if item.model else repr([facts, dict(others)])
-        by = [_hash_policy_code(item.policy), priced, terms]
+        settings = terms.settings.model_dump(mode="json", include={"compaction", "pins"})
+        priced = repr(facts) if item.model else repr([facts, dict(terms.facts)])
+        by = [_hash_policy_code(item.policy), priced, settings]
         wanted: list[Any] = ["cell", item.model_dump(mode="json"), *by]
     else:
         wanted = ["controls", item.limit, list(item.budgets)]
@@ -97,12 +91,12 @@ def _hash_files(files: Iterator[Path]) -> str:
     return digest.hexdigest()
 
 
-Cache = CheckedCache[ItemResult]
+ResultCache = CheckedCache[ItemResult]
 _REMEDY = "name another file with --cache, or do without by --no-cache"
 _RESULT: TypeAdapter[ItemResult] = TypeAdapter(Cell | tuple[ControlResult, ...])
 
 
-def open_result_cache(path: Path) -> Cache:
+def open_result_cache(path: Path) -> ResultCache:
     """Open or create the cache in that file. Raises CacheFileError."""
     return CheckedCache(path, _RESULT, _REMEDY)
 

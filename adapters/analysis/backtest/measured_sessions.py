@@ -1,4 +1,4 @@
-"""Imports transcripts into a temporary database for one backtest."""
+"""Makes the sessions of a backtest readable for its processes, and imports those of a path."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +12,27 @@ from ...runtime.importing.importer import import_path
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...runtime.sessions.store_context import Opening
 from ...settings.settings import Settings
+from ...storage.event_log.addresses import is_postgres
+from ...storage.sqlite.database_file import is_in_memory
 from ...transcripts.reports import FileReport
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """A fixed import time, so that results are the same in each run."""
+
+
+@contextmanager
+def share_database(store: SessionStore) -> Iterator[str]:
+    """Yield the address of a database that other processes can open: this, or a temporary copy."""
+    opening = store.context.opening
+    if opening is not None and not is_in_memory(opening.address):
+        yield opening.address
+        return
+    if is_postgres(store.name):
+        raise BacktestError("a server's database with a clock of one's own has no copy")
+    with TemporaryDirectory(prefix="cutbank-backtest-") as folder:
+        copy = Path(folder, "copy.db")
+        store.backup(copy)
+        yield str(copy)
 
 
 @contextmanager

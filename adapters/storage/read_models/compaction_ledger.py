@@ -1,0 +1,209 @@
+"""Builds one batch of compaction decisions: lineages, requests, and the ledger of results."""
+
+from typing import Any
+from uuid import UUID
+
+from ....domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    CompactionFailed,
+    CompactionOpened,
+    CompactionRejected,
+    CompactionRequested,
+    CompactionReverted,
+    PreparationDropped,
+    Summary,
+)
+from ....domain.event import Event
+from ....domain.ranges import Ranges
+from ....domain.session import derive_session_id
+from ....domain.token_estimate import SizeBasis
+from ....projections.read_models.timestamps import add_seconds, format_timestamp
+from ..compaction_sizes import measure_compactions
+from .row_batch import RowBatch, TouchedLineage
+
+LINEAGE_TOPICS = {
+    event.TOPIC
+    for event in (
+        CompactionOpened,
+        CompactionRequested,
+        CompactBoundary,
+        Summary,
+        BoundaryActivated,
+        CompactionRejected,
+        CompactionFailed,
+        CompactionReverted,
+        PreparationDropped,
+    )
+}
+_NOTE_SIZES = (
+    "UPDATE compactions SET pre_tokens = ?, post_tokens = ?, tokens_basis = ?"
+    " WHERE lineage_id = (SELECT id FROM lineages WHERE stream = ?) AND version = ?"
+)
+_REQUEST_QUERY = (
+    "SELECT id, ended_at IS NULL FROM compaction_requests"
+    " WHERE lineage_id = ? AND version = coalesce(?, version) ORDER BY version DESC LIMIT 1"
+)
+
+
+def add_decision(batch: RowBatch, number: int, event: Event) -> None:
+    """Add one event of a lineage."""
+    if isinstance(event, CompactionOpened):
+        _open_lineage(batch, number, event)
+    lineage = batch.find_lineage(event.originator_id)
+    assert lineage is not None, "a lineage's first event opens it"
+    session = lineage.session.row
+    # A failure repeats the position up to which nothing could be gained, which may be old.
+    is_futile = (
+        isinstance(event, CompactionFailed) and event.after > 0 and event.after >= session.position
+    )
+    session.apply_decision(lineage.name, event, is_futile=is_futile)
+    time = format_timestamp(event.timestamp)
+    place = {"id": number, "lineage_id": lineage.id, "version": event.originator_version}
+    changed: dict[str, Any] = {"version": event.originator_version}
+    result: dict[str, Any] = {}
+    match event:
+        case CompactionRequested():
+            _end_request(batch, lineage.id, time, "taken over")
+            batch.add("compaction_requests", **place, **_make_request_row(event))
+        case CompactBoundary(originator_version=version):
+            result = _make_boundary_fields(event)
+            result["request_id"] = _end_request(batch, lineage.id, time, "boundary")
+            changed["prepared"] = version
+        case CompactionRejected(request=asked, reason=reason, rule=rule):
+            # A late rejection may follow a newer request; an old one does not name its request.
+            result = {"outcome": "rejected", "reason": reason, "rule": rule}
+            result["request_id"] = _find_request(batch, lineage.id, asked)
+            result |= _make_cost_fields(event)
+        case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
+            request = _end_request(batch, lineage.id, time, None if stood_in else "failed")
+            # By these rules, it does not count as a failed attempt.
+            exempt = "cancelled" if event.cancelled else "nothing-gained" if is_futile else None
+            result = {"outcome": "failed", "reason": reason, "rule": exempt}
+            result |= {"tried": list(tried), "stood_in": stood_in, "request_id": request}
+        case Summary(boundary=boundary):
+            columns = {"summary_tokens": event.tokens} | _make_cost_fields(event)
+            _complete(batch, lineage, boundary, columns)
+        case BoundaryActivated(boundary=boundary, effective_from=effective_from):
+            columns = {"activated_at": time, "effective_from": effective_from}
+            _complete(batch, lineage, boundary, columns)
+            batch.activated.append((event.originator_id, boundary))
+            changed |= {"boundary": boundary, "prepared": None}
+        case CompactionReverted(boundary=boundary, to=to, effective_from=effective_from):
+            result = {"outcome": "reverted", "boundary": boundary, "previous": to}
+            result |= {"effective_from": effective_from}
+            _complete(batch, lineage, boundary, {"reverted_at": time})
+            changed |= {"boundary": to, "prepared": None}
+        case PreparationDropped(boundary=boundary, reason=reason):
+            _complete(batch, lineage, boundary, {"dropped_at": time, "reason": reason})
+            changed["prepared"] = None
+        case _:
+            pass
+    if result:
+        batch.add("compactions", **place, session_id=session.id, recorded_at=time, **result)
+    batch.complete("lineages", changed, id=lineage.id)
+
+
+def measure_boundaries(batch: RowBatch) -> None:
+    """Measure the boundaries that this batch may have made measurable.
+
+    Of older boundaries, these are each lineage's newest, whose first call may be in the batch.
+    """
+    store = batch.store
+    by_stream: dict[UUID, set[int]] = {}
+    for touched in batch.sessions:
+        for stream, boundary in touched.unreported:
+            by_stream.setdefault(UUID(stream), set()).add(boundary)
+    for lineage, boundary in batch.activated:
+        by_stream.setdefault(lineage, set()).add(boundary)
+    for lineage, numbers in by_stream.items():
+        opened = store.read_lineage_opening(lineage)
+        chain = store.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
+        log = store.read(chain, Ranges.span(1, store.read_lineage_state(chain)[0]))
+        decisions = [one.event for one in log if not isinstance(one.event, Summary)]
+        for number, sizes in measure_compactions(store, decisions, numbers).items():
+            values = (sizes.before, sizes.after, sizes.basis.value, str(lineage), number)
+            batch.execute(_NOTE_SIZES, *values)
+
+
+def _open_lineage(batch: RowBatch, number: int, event: CompactionOpened) -> None:
+    session = batch.find_session(derive_session_id(event.namespace, event.key))
+    assert session is not None, "a lineage belongs to a session"
+    base = batch.find_lineage(event.base.originator_id) if event.base else None
+    batch.open_lineage(event.originator_id, TouchedLineage(number, session, event.lineage))
+    batch.add(
+        "lineages",
+        id=number,
+        stream=str(event.originator_id),
+        session_id=session.row.id,
+        name=event.lineage,
+        base_id=base.id if base else None,
+        base_version=event.base.version if event.base else None,
+        version=event.originator_version,
+        opened_at=format_timestamp(event.timestamp),
+    )
+
+
+def _find_request(batch: RowBatch, lineage: int, version: int | None) -> int | None:
+    """Return a lineage's request of that version, or its newest."""
+    found = batch.execute(_REQUEST_QUERY, lineage, version)
+    return found[0][0] if found else None
+
+
+def _end_request(batch: RowBatch, lineage: int, time: str, outcome: str | None) -> int | None:
+    """Return a lineage's open request, and give it an outcome."""
+    found = batch.execute(_REQUEST_QUERY, lineage, None)
+    if not found or not found[0][1]:
+        return None
+    request: int = found[0][0]
+    if outcome is not None:
+        batch.complete("compaction_requests", {"ended_at": time, "outcome": outcome}, id=request)
+    return request
+
+
+def _complete(
+    batch: RowBatch, lineage: TouchedLineage, boundary: int, columns: dict[str, Any]
+) -> None:
+    """Add columns to the ledger's row of a boundary."""
+    batch.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
+
+
+def _make_request_row(event: CompactionRequested) -> dict[str, Any]:
+    return {
+        "trigger": event.trigger.value,
+        "policy": event.policy,
+        "settings": event.settings,
+        "after": event.after,
+        "instructions": event.instructions,
+        "idempotency_key": event.idempotency_key,
+        "worker": event.by,
+        "leased_until": add_seconds(format_timestamp(event.timestamp), event.lease_s or 0.0),
+        "requested_at": format_timestamp(event.timestamp),
+    }
+
+
+def _make_boundary_fields(event: CompactBoundary) -> dict[str, Any]:
+    return {
+        "outcome": "boundary",
+        "boundary": event.originator_version,
+        "trigger": event.trigger.value,
+        "policy": event.policy,
+        "after": event.after,
+        "pre_tokens": event.pre_tokens,
+        "post_tokens": event.post_tokens,
+        "tokens_basis": SizeBasis.ESTIMATED.value,
+        "kept_positions": len(event.kept),
+        "previous": event.previous,
+    }
+
+
+def _make_cost_fields(event: Summary | CompactionRejected) -> dict[str, Any]:
+    usage = event.usage
+    return {
+        "summariser": event.summarizer,
+        "model": event.model,
+        "input_tokens": usage.context if usage else None,
+        "output_tokens": usage.output if usage else None,
+        "cost_usd": event.cost_usd,
+        "latency_s": event.latency_s,
+    }
