@@ -33,7 +33,7 @@ from .messages.message_reader import (
     read_content_parts,
     read_texts,
 )
-from .outgoing import OutgoingBlock, OutgoingMessage, OutgoingSession, group_outgoing_messages
+from .outgoing import OutgoingMessage, OutgoingSession, get_block_time, group_outgoing_messages
 from .placeholders import JsonPath, Placeholder
 from .steps import EntryEnd, ImportStep, SessionStart
 from .summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
@@ -233,7 +233,7 @@ class _StepBuilder:
             if isinstance(said.block, ToolResult):
                 self._add_answer(said.block)
             elif text := make_marked_text(said.block):
-                time = _find_time(said)
+                time = get_block_time(said).isoformat()
                 if is_imported_summary(said.block):
                     self._add("user", text, time, SUMMARY_MARK)
                 elif message.role is Role.USER:
@@ -242,7 +242,7 @@ class _StepBuilder:
                     self._add("system", text, time, {"role": "developer"})
 
     def _add_agent_step(self, message: OutgoingMessage) -> None:
-        step = self._add("agent", "", _find_time(message.outgoing_blocks[0]))
+        step = self._add("agent", "", get_block_time(message.outgoing_blocks[0]).isoformat())
         words: list[str] = []
         thoughts: list[str] = []
         calls: list[JsonDict] = []
@@ -295,11 +295,6 @@ class _StepBuilder:
             step["extra"] = dict(extra)
         self.steps.append(step)
         return step
-
-
-def _find_time(said: OutgoingBlock) -> str:
-    origin = said.block.origin
-    return (origin and origin.time) or said.time.isoformat()
 
 
 def _make_metrics(call: ModelCalled) -> JsonDict:

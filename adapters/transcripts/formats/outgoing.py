@@ -257,10 +257,13 @@ def make_session_uuid(key: str) -> str:
         return str(uuid5(NAMESPACE_URL, key))
 
 
+def get_time(recorded: datetime, source_time: str | None) -> datetime:
+    """Return the source's time if it is known, or else the time of recording."""
+    return (parse_source_time(source_time) if source_time else None) or recorded
+
+
 def get_block_time(said: OutgoingBlock) -> datetime:
-    """Return the source's time, or else the time of recording."""
-    origin = said.block.origin
-    return (parse_source_time(origin.time) if origin and origin.time else None) or said.time
+    return get_time(said.time, said.block.origin.time if said.block.origin else None)
 
 
 def to_milliseconds(moment: datetime) -> int:

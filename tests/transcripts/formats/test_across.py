@@ -143,6 +143,32 @@ def test_every_transcript_says_the_same_in_every_format(
         check_export(sessions, to, folder)
 
 
+TIMED = [
+    "atif",
+    "claude-code",
+    "codex",
+    "copilot-cli",
+    "gemini-cli",
+    "opencode",
+    "openhands-v1",
+    "pi",
+]
+
+
+@pytest.mark.parametrize("to", TIMED)
+def test_a_time_in_any_notation_of_a_source_goes_out(
+    to: str, store: SessionStore, tmp_path: Path
+) -> None:
+    said = Block.user("go").model_copy(update={"origin": Origin(format="other", time="1700000000")})
+    session = store.session("timed")
+    session.append(said)
+
+    target, _ = exported(session, to, tmp_path)
+
+    written = b"".join(read_files(target).values())
+    assert b"2023-11-14T22:13:20" in written or b"1700000000000" in written
+
+
 @pytest.mark.parametrize("to", WRITTEN)
 def test_a_session_of_our_own_comes_back_with_its_calls_and_results(
     store: SessionStore, to: str, tmp_path: Path

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -27,6 +26,8 @@ from ..outgoing import (
     OutgoingCompaction,
     OutgoingMessage,
     OutgoingSession,
+    get_block_time,
+    get_time,
     make_session_uuid,
     to_iso,
 )
@@ -93,7 +94,9 @@ class ClaudeEntryBuilder:
                     if text.strip():
                         yield self._build_user_entry(said, text, isMeta=True)
                 elif self.last is None:
-                    yield from self._build_boundary(said[0].position, text, _block_time(said[0]))
+                    yield from self._build_boundary(
+                        said[0].position, text, to_iso(get_block_time(said[0]))
+                    )
                 else:
                     yield self._build_user_entry(said, make_marked_text(first), **SUMMARY_MARK)
             case _:
@@ -120,7 +123,7 @@ class ClaudeEntryBuilder:
         written = (self.written.get(position) for position in boundary.kept) if self.written else ()
         if kept := [*dict.fromkeys(id for id in written if id)]:
             metadata["preservedMessages"] = {"uuids": kept, "allUuids": kept}
-        time = _format_time(boundary.source_time, compacted.time)
+        time = to_iso(get_time(compacted.time, boundary.source_time))
         yield from self._build_boundary(boundary.after, summary.text, time, metadata)
 
     def build_mode(self) -> JsonDict:
@@ -168,7 +171,7 @@ class ClaudeEntryBuilder:
         id = self._make_id(said[0].position, "user")
         self.written |= {one.position: id for one in said}
         message = {"message": {"role": "user", "content": content}}
-        return self._build_entry("user", id, _block_time(said[0]), message | more)
+        return self._build_entry("user", id, to_iso(get_block_time(said[0])), message | more)
 
     def _build_answer(self, message: OutgoingMessage) -> Iterator[JsonDict]:
         call, first = message.call, message.outgoing_blocks[0]
@@ -192,7 +195,7 @@ class ClaudeEntryBuilder:
             if item:
                 self.written[said.position] = id
                 content = {"message": body | {"content": [item]}}
-                yield self._build_entry("assistant", id, _block_time(said), content)
+                yield self._build_entry("assistant", id, to_iso(get_block_time(said)), content)
 
     def _build_result(self, said: OutgoingBlock) -> Iterator[JsonDict]:
         block = said.block
@@ -279,19 +282,6 @@ def _shared_fields(outgoing: OutgoingSession) -> JsonDict:
     if works_for:
         envelope["agentId"] = uuid5(NAMESPACE_URL, outgoing.key).hex[:16]
     return envelope
-
-
-def _block_time(said: OutgoingBlock) -> str:
-    return _format_time(said.block.origin.time if said.block.origin else None, said.time)
-
-
-def _format_time(source_time: str | None, recorded: datetime) -> str:
-    """Format the source's time if it is ISO 8601, or else the time of recording."""
-    try:
-        time = datetime.fromisoformat(source_time) if source_time else recorded
-        return to_iso(time if time.tzinfo else time.replace(tzinfo=UTC))
-    except (ValueError, OverflowError):
-        return to_iso(recorded)
 
 
 def _stop_reason(call: ModelCalled | None, *, calls: bool) -> str:

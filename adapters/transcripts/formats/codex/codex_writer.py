@@ -28,6 +28,7 @@ from ..outgoing import (
     OutgoingEntry,
     OutgoingSession,
     get_block_time,
+    get_time,
     group_outgoing_entries,
     to_iso,
 )
@@ -38,7 +39,6 @@ from .items import restore_line
 from .line_builder import (
     CodexItemBuilder,
     TokenTotals,
-    format_block_time,
     make_event,
     make_rollout_line,
     make_session_meta,
@@ -120,7 +120,7 @@ class RolloutWriter:
         yield from self._write_message(message)
         if outgoing.title and outgoing.title != self.title and not self.is_bare:
             named = {"thread_id": make_thread_id(outgoing.key), "thread_name": outgoing.title}
-            time = format_block_time(outgoing.opened_at)
+            time = to_iso(outgoing.opened_at)
             yield encode_line(make_event("thread_name_updated", time, **named))
 
     def _write_entry(self, entry: OutgoingEntry) -> Iterator[bytes]:
@@ -204,7 +204,7 @@ class RolloutWriter:
         if self.is_bare or call.usage is None:
             self.outgoing.count_loss("calls without usage")
             return
-        time = format_block_time(call.timestamp, call.source_time)
+        time = to_iso(get_time(call.timestamp, call.source_time))
         if call.model and call.model != self.model:
             yield self._name_model(call.model, time)
         yield encode_line(self.totals.add_call(call.usage, time, call.context_window))
@@ -213,7 +213,7 @@ class RolloutWriter:
         if not self._is_written(compacted):
             return
         boundary, summary = compacted.boundary, compacted.summary
-        time = format_block_time(compacted.time, boundary.source_time)
+        time = to_iso(get_time(compacted.time, boundary.source_time))
         history: list[JsonDict] = []
         text = ""
         if summary:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -17,7 +16,6 @@ from .....domain.blocks import (
     ToolResult,
 )
 from .....domain.session_events import Usage
-from .....domain.source_time import parse_source_time
 from .....projections.rendering import sendable
 from .....projections.rendering.tool_calls import make_distinct_id, sanitize_tool_name
 from ..fields import JsonDict, is_uuid
@@ -181,17 +179,13 @@ def make_event(kind: str, time: str, **fields: Any) -> JsonDict:
     return make_rollout_line("event_msg", {"type": kind, **fields}, time)
 
 
-def format_block_time(recorded: datetime, source_time: str | None = None) -> str:
-    return to_iso((parse_source_time(source_time) if source_time else None) or recorded)
-
-
 def make_thread_id(key: str) -> str:
     """Return the key if it is a valid thread id; else an id derived from it."""
     return key if is_uuid(key) else str(uuid5(NAMESPACE_URL, f"cutbank:session:{key}"))
 
 
 def make_session_meta(outgoing: OutgoingSession) -> JsonDict:
-    time = format_block_time(outgoing.opened_at)
+    time = to_iso(outgoing.opened_at)
     meta: JsonDict = {
         "id": make_thread_id(outgoing.key),
         "timestamp": time,

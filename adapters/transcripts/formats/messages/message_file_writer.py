@@ -78,19 +78,26 @@ def restore_original(outgoing: OutgoingSession, dialect: Dialect, own: str) -> M
             case OutgoingEntry(raw=str(raw), outgoing_blocks=(said,)):
                 if read_entry_type(part) == BODY_ENTRY:
                     header = json.loads(raw)
-                elif not said.is_retracted and not is_partial_note(part) and is_json(raw):
-                    messages.append(json.loads(raw))
+                elif not is_partial_note(part) and is_json(raw):
+                    messages.append(_GONE if said.is_retracted else json.loads(raw))
             case OutgoingEntry(remainder=rest, outgoing_blocks=said):
                 gone = sum(one.is_retracted for one in said)
                 if rest is None or 0 < gone < len(said):
                     return None
-                if not gone:
-                    blocks = [one.block for one in said if one.block.kind is not Kind.NOTE]
-                    messages.append(fill_entry(rest, blocks))
+                blocks = [one.block for one in said if one.block.kind is not Kind.NOTE]
+                messages.append(_GONE if gone else fill_entry(rest, blocks))
     body = header["body"] if header and own == dialect.name else {}
-    if not _has_same_request(outgoing, body, messages, dialect):
+    if not _has_same_request(outgoing, body, _drop_gone(messages), dialect):
         return None
-    return _make_body(header, messages) if header else ({}, {None: messages})
+    return _make_body(header, messages) if header else ({}, {None: _drop_gone(messages)})
+
+
+_GONE = object()
+"""Stands for a retracted message, so that those after it stay in their field of the body."""
+
+
+def _drop_gone(messages: Iterable[Any]) -> list[Any]:
+    return [message for message in messages if message is not _GONE]
 
 
 def _make_body(header: JsonDict, messages: list[Any]) -> MessageBody:
@@ -99,10 +106,11 @@ def _make_body(header: JsonDict, messages: list[Any]) -> MessageBody:
     lists: dict[str | None, list[Any]] = {}
     left = iter(messages)
     for name, count in header["held"]:
-        if count == "text":
-            rest[name] = next(left)["content"]
+        found = list(islice(left, 1 if count == "text" else count))
+        if count == "text" and found != [_GONE]:
+            rest[name] = found[0]["content"]
         else:
-            lists[name] = list(islice(left, count))
+            lists[name] = _drop_gone(found)
     return rest, lists
 
 

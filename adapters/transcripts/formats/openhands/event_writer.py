@@ -13,6 +13,7 @@ from ..outgoing import (
     OutgoingEntry,
     OutgoingMessage,
     OutgoingSession,
+    get_block_time,
     group_own_entries,
 )
 
@@ -99,10 +100,4 @@ def format_local_time(time: datetime) -> str:
 
 
 def format_origin_time(said: OutgoingBlock) -> str:
-    origin = said.block.origin
-    if origin and origin.time:
-        try:
-            return format_local_time(datetime.fromisoformat(origin.time))
-        except ValueError:
-            pass  # another format's notation: use the time of recording
-    return format_local_time(said.time)
+    return format_local_time(get_block_time(said))
