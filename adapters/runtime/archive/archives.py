@@ -16,6 +16,7 @@ from ....domain.session_events import BlockAppended, ToolCalled, ToolReturned
 from ...storage.event_log.database_addresses import make_environment
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.sqlite.sqlite_schema import LOG_APPLICATION_ID
 from ...storage.sqlite.wal_mode import SQLITE_MAGIC
 from ...transcripts.formats.catalog import ARCHIVE_FORMAT
 from ...transcripts.reports import ExportReport, FileReport
@@ -28,6 +29,8 @@ from .log_copy import LogCopy
 
 _BLOCK_TOPICS = {one.TOPIC for one in (BlockAppended, ToolCalled, ToolReturned)}
 _GZIP_MAGIC = b"\x1f\x8b"
+_HEADER_BYTES = 72
+"""The beginning of an SQLite file, up to the id of its application."""
 
 
 def write_archive(
@@ -83,17 +86,20 @@ def _write_database(
 
 
 def is_database(path: Path) -> bool:
-    """Return whether the file is an SQLite database; all other readable formats are plain text."""
+    """Return whether the file is a database of cutbank.
+
+    Raises ImportFileError for a packed file; all other readable formats are plain text.
+    """
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        header = file.read(len(SQLITE_MAGIC))
+        header = file.read(_HEADER_BYTES)
     if header.startswith(_GZIP_MAGIC):
         raise ImportFileError(
             "it is packed: unpack it; an archive of an earlier cutbank has to be restored with "
             "that one, and exported again"
         )
-    return header == SQLITE_MAGIC
+    return header.startswith(SQLITE_MAGIC) and header.endswith(LOG_APPLICATION_ID.to_bytes(4))
 
 
 def import_database(

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from uuid import UUID
 
+from eventsourcing.persistence import IntegrityError
+
 from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import CompactionOpened
 from ....domain.errors import ExportError, ImportFileError
@@ -99,7 +101,12 @@ class LogCopy:
             for key in self._read_keys(extent) if head else ():
                 if self.target.select_key(id, key.key) not in (None, key):
                     raise _make_refusal(session, f"its append {key.key[:60]!r} is another one")
-            self._list_names(extent)
+            for _, subject, secret in self._list_names(extent):
+                if self.target.recorder.names.secret_of(subject) not in (None, secret):
+                    raise ImportFileError(
+                        f"the subject {subject!r} is known here by another secret, so its events "
+                        "cannot be equal: restore the file into another database"
+                    )
         there_too = {one.originator_id for one in self.target.recorder.select_streams(*name)}
         if longer_here and (longer_there or not there_too <= ids):
             raise _make_refusal(session, "it went on both there and in the file")
@@ -114,64 +121,63 @@ class LogCopy:
             one for of in family for extent in of.streams for one in self._list_names(extent)
         }:
             names.topic(topic)
-            names.adopt(subject, secret)
+            if names.adopt(subject, secret) != secret:
+                raise IntegrityError(f"the subject {subject!r} was just added")
         ids = [self._rename_stream(one.stream)[0] for of in family for one in of.streams]
+        stored = Counter[str]()
         with self.target.lock_streams(*ids):
-            stored = Counter[str]()
+            # Nothing of the target is read while it is written to.
+            missing = [self._find_missing(session) for session in family]
             try:
-                self.target.recorder.insert_all(self._make_batches(family, stored))
+                self.target.recorder.insert_all(self._make_batches(missing, stored))
             finally:
                 for id in ids:
                     self.target.evict(id)
         return stored
 
     def _list_names(self, extent: StreamExtent) -> list[tuple[str, str, bytes]]:
-        """Return the topics and subjects of the rows, and the subjects' secrets.
-
-        Raises ImportFileError if the target has another secret for a subject.
-        """
+        """Return the topics and subjects of the rows, and the subjects' secrets."""
         stream, _, last = extent
-        found = []
-        for topic, subject in self.source.recorder.select_names(stream.originator_id, last):
-            renamed, secret = self._rename_subject(subject, stream), self._get_secret(subject)
-            if self.target.recorder.names.secret_of(renamed) not in (None, secret):
-                raise ImportFileError(
-                    f"the subject {renamed!r} is known here by another secret, so its events "
-                    "cannot be equal: restore the file into another database"
-                )
-            found.append((topic, renamed, secret))
-        return found
+        return [
+            (topic, self._rename_subject(subject, stream), self._get_secret(subject))
+            for topic, subject in self.source.recorder.select_names(stream.originator_id, last)
+        ]
+
+    def _find_missing(self, session: SessionExtent) -> tuple[Batch, list[StreamExtent]]:
+        """Return what the target lacks of a session, and where the events are that it lacks."""
+        batch, missing = Batch(), []
+        for extent in session.streams:
+            stream = self._rename_stream(extent.stream)
+            head = self._read_head(stream.originator_id)
+            if not head:
+                batch.streams.append(stream)
+            if extent.last > head:
+                missing.append(extent._replace(first=max(extent.first, head + 1)))
+            batch.keys += (
+                key
+                for key in self._read_keys(extent)
+                if not (head and self.target.select_key(key.originator_id, key.key))
+            )
+        if missing and session.is_whole:
+            batch.imports += self._read_imports(session.name)
+        return batch, missing
 
     def _make_batches(
-        self, family: Sequence[SessionExtent], stored: Counter[str]
+        self, found: Sequence[tuple[Batch, list[StreamExtent]]], stored: Counter[str]
     ) -> Iterator[Batch]:
-        batch, size = Batch(), 0
-        for session in family:
-            is_longer = False
-            for extent in session.streams:
-                stream = self._rename_stream(extent.stream)
-                head = self._read_head(stream.originator_id)
-                is_longer |= extent.last > head
-                if not head:
-                    batch.streams.append(stream)
-                missing = extent._replace(first=max(extent.first, head + 1))
-                for row in self._read_rows(missing):
+        for batch, missing in found:
+            yield batch
+            rows, size = Batch(), 0
+            for extent in missing:
+                for row in self._read_rows(extent):
                     bodies = tuple(self._read_bodies(row))
-                    renamed = self._rename_row(row, extent.stream)
-                    batch.rows.append(renamed._replace(bodies=bodies))
+                    rows.rows.append(self._rename_row(row, extent.stream)._replace(bodies=bodies))
                     stored[row.topic] += 1
                     size += len(row.state) + sum(len(body.content) for body in bodies)
-                    if len(batch.rows) >= _BATCH_ROWS or size > _BATCH_BYTES:
-                        yield batch
-                        batch, size = Batch(), 0
-                batch.keys += (
-                    key
-                    for key in self._read_keys(extent)
-                    if not (head and self.target.select_key(key.originator_id, key.key))
-                )
-            if is_longer and session.is_whole:
-                batch.imports += self._read_imports(session.name)
-        yield batch
+                    if len(rows.rows) >= _BATCH_ROWS or size > _BATCH_BYTES:
+                        yield rows
+                        rows, size = Batch(), 0
+            yield rows
 
     def _read_rows(self, extent: StreamExtent) -> Iterator[StoredRow]:
         """Yield the source's rows. Raises ExportError if one is missing."""

@@ -1,5 +1,7 @@
 """A database that is not as cutbank wrote it is refused in one line, before anything is stored."""
 
+# ruff: noqa: S608 - constant text
+
 import gzip
 import json
 import sqlite3
@@ -17,7 +19,6 @@ import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor, dump_json
-from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.adapters.storage.event_log.stored_row import Batch, compute_keyed_hash
 
 Forge = Callable[[sqlite3.Connection], object]
@@ -106,14 +107,17 @@ STATE = "the state stored with it"
 MAIN = (
     "originator_id = (SELECT originator_id FROM streams WHERE session = 'main' AND lineage IS NULL)"
 )
+AT_20 = f"WHERE {MAIN} AND originator_version = 20"
+LATER = f"originator_version = 1000 + originator_version WHERE {MAIN} AND originator_version > 40"
+A_FORK = "WHERE CAST(state AS TEXT) LIKE '%fork%'"
 FORGED: list[tuple[str, str]] = [
     ("PRAGMA user_version = 99", "was written by a newer cutbank"),
-    ("PRAGMA application_id = 7", "a database of another application"),
+    ("PRAGMA application_id = 7", "no known transcript format"),
     ("UPDATE topics SET topic = 'cutbank:OfTheFuture' WHERE id = 3", UNKNOWN),
     ("UPDATE topics SET topic = 'os:system' WHERE id = 3", UNKNOWN),
     ("UPDATE topics SET topic = 'cutbank:Event' WHERE id = 3", UNKNOWN),
     (f"UPDATE stored_events SET state = x'{BOMB}' {FIRST}", ""),
-    ("UPDATE bodies SET content = 'another content'", ""),
+    ("UPDATE bodies SET content = x'00'", ""),
     ("DELETE FROM bodies", "is missing from the database"),
     ("DELETE FROM subjects", "is missing from the database"),
     ("UPDATE subjects SET secret = x'00'", "its content was changed"),
@@ -121,14 +125,13 @@ FORGED: list[tuple[str, str]] = [
     ("UPDATE streams SET lineage = 'other' WHERE lineage = 'what if'", "does not begin"),
     (f"DELETE FROM stored_events WHERE {MAIN} AND originator_version = 7", "#7 is missing"),
     (f"DELETE FROM stored_events WHERE {MAIN} AND originator_version > 9", ""),
-    (f"UPDATE stored_events SET originator_version = 1 + originator_version WHERE {MAIN}"
-     " AND originator_version > 40", ""),
+    (f"UPDATE stored_events SET {LATER}", ""),
     # A state that the events do not make:
-    (f"UPDATE stored_events SET carried = '{{}}' WHERE {MAIN} AND originator_version = 20", STATE),
-    (f"UPDATE stored_events SET carried = '[]' WHERE {MAIN} AND originator_version = 20", STATE),
-    (f"UPDATE stored_events SET carried = 'x' WHERE {MAIN} AND originator_version = 20", STATE),
-    ("UPDATE stored_events SET carried = '{\"turn\": 7}' WHERE state LIKE '%fork%'", STATE),
-]  # fmt: skip
+    (f"UPDATE stored_events SET carried = '{{}}' {AT_20}", STATE),
+    (f"UPDATE stored_events SET carried = '[]' {AT_20}", STATE),
+    (f"UPDATE stored_events SET carried = 'x' {AT_20}", STATE),
+    (f"UPDATE stored_events SET carried = '{{\"turn\": 7}}' {A_FORK}", STATE),
+]
 
 
 @pytest.mark.parametrize(("change", "words"), FORGED)
@@ -162,7 +165,7 @@ def test_an_event_whose_fields_are_wrong_is_refused_whatever_its_digest_says(
                 (other, compute_keyed_hash(other, secret), event),
             )
 
-        assert "cannot be read" in refusal(empty, forged(archive, tmp_path, forge))
+        assert "cannot " in refusal(empty, forged(archive, tmp_path, forge))
 
 
 def test_names_are_never_paths(tmp_path: Path) -> None:
@@ -206,5 +209,6 @@ def test_a_failure_leaves_nothing_of_a_family_and_what_others_wrote_is_said(
 
         assert "others wrote to its sessions meanwhile: import it again" in report.errors[0]
         assert not report.complete
-        assert [one.position for one in store.sessions()] == [2]
-        assert isinstance(store.events, EventStore)
+        assert not {"main/branch", "twig"} & {one.key for one in store.sessions()}
+        said = store.session("main", create=False).view().entries
+        assert {entry.text for entry in said} == {"faster"}
