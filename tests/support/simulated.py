@@ -156,7 +156,7 @@ class Simulation:
 
     def look(self, number: int = 0) -> None:
         """One worker looks, until it begins nothing more."""
-        worker, begun = self.workers[number], -1
+        worker, begun, next_at = self.workers[number], -1, self.clock.now
         while worker.begun > begun:
             begun = worker.begun
             next_at = worker.look()

@@ -86,7 +86,8 @@ class LogCopy:
         longer_here = longer_there = False
         ids = set()
         for extent in session.streams:
-            id, *name, _ = stream = self._rename_stream(extent.stream)
+            stream = self._rename_stream(extent.stream)
+            id = stream.originator_id
             head = self._read_head(id)
             ids.add(id)
             longer_here |= extent.last > head
@@ -107,6 +108,7 @@ class LogCopy:
                         f"the subject {subject!r} is known here by another secret, so its events "
                         "cannot be equal: restore the file into another database"
                     )
+        name = (self.namespace or session.name[0], session.name[1])
         there_too = {one.originator_id for one in self.target.recorder.select_streams(*name)}
         if longer_here and (longer_there or not there_too <= ids):
             raise _make_refusal(session, "it went on both there and in the file")
