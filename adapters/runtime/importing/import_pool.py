@@ -5,9 +5,8 @@ import logging
 import os
 import signal
 from collections.abc import Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing
+from concurrent.futures import Future, wait
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cached_property
 from hashlib import blake2b
@@ -17,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 from typing import Any, NamedTuple
+
+from pebble import ProcessExpired, ProcessPool
 
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import ImportRow
@@ -30,7 +31,6 @@ from .transcript_import import SubAgentLinks
 REPORT_INTERVAL_S = 0.1
 _SPAWN = get_context("spawn")
 """A fork would share the connections to the database."""
-_NOT_BEGUN = -1
 
 
 class _Shared(NamedTuple):
@@ -51,87 +51,47 @@ class _Outcome(NamedTuple):
     """The sub-agents that the file names, by key."""
 
 
-class ImportPool:
-    def __init__(
-        self, opening: Opening, manner: ImportOptions, files: Sequence[WantedFile], processes: int
-    ) -> None:
-        self.opening = opening
-        self.manner = manner
-        self.files = files
-        self.processes = processes
-        self.unsettled: list[ImportRow] = []
-        self.links: dict[str, SubAgentLink] = {}
-        """The sub-agents that any file names, by key."""
+def import_in_processes(
+    opening: Opening,
+    options: ImportOptions,
+    files: Sequence[WantedFile],
+    processes: int,
+    links: SubAgentLinks,
+) -> Generator[int | FileReport]:
+    """Yield the files' reports in the files' order, and between them the bytes read in all.
 
-    def import_all(self) -> Generator[int | FileReport]:
-        """Yield the files' reports in the files' order, and between them the bytes read in all.
-
-        Raises StorageError if the database fails; ends all processes at its end.
-        """
-        waiting: dict[int, FileReport] = {}
-        number = 0
-        every = range(len(self.files))
-        offsets = _SPAWN.Array("q", [_NOT_BEGUN for _ in every], lock=False)
-        with TemporaryDirectory() as folder:
-            shared = _Shared(offsets, _SPAWN.Value("b", 0, lock=False), folder)
-            with closing(self._import(shared, every, self.processes)) as outcomes:
-                for one in outcomes:
-                    if isinstance(one, int):
-                        yield one
-                        continue
-                    waiting[one[0]] = one[1]
-                    while number in waiting:
-                        yield waiting.pop(number)
-                        number += 1
-        yield sum(offsets)
-
-    def _import(
-        self, shared: _Shared, numbers: Sequence[int], processes: int
-    ) -> Generator[int | tuple[int, FileReport]]:
-        """Import these files. A process that dies ends its pool, and another one goes on.
-
-        Which file it imported is not known, so each that was begun gets a pool of its own.
-        """
-        lost: list[int] = []
-        # Not in the arguments: an address may hold a password, and everyone can list processes.
-        told = (asdict(self.opening), self.manner, shared)
-        executor = ProcessPoolExecutor(processes, _SPAWN, _open_worker, told)
-        futures = {executor.submit(_import_file, at, self.files[at]): at for at in numbers}
+    Adds what the files say of sub-agents to `links`. A process that dies costs the file that it
+    was importing. Raises StorageError if the database fails; ends all processes at its end.
+    """
+    with TemporaryDirectory() as folder:
+        offsets = _SPAWN.Array("q", len(files), lock=False)
+        shared = _Shared(offsets, _SPAWN.Value("b", 0, lock=False), folder)
+        about = (asdict(opening), options, shared)
+        pool = ProcessPool(processes, initializer=_open_worker, initargs=about, context=_SPAWN)
         try:
-            while futures:
-                done, _ = wait(futures, REPORT_INTERVAL_S, FIRST_COMPLETED)
-                yield sum(offset for offset in shared.offsets if offset > 0)
-                for future in done:
-                    number = futures.pop(future)
-                    if isinstance(future.exception(), BrokenProcessPool):
-                        lost.append(number)
-                    else:
-                        yield self._take_report(shared, number, future)
+            futures = [pool.schedule(_import_file, one) for one in enumerate(files)]
+            for number, future in enumerate(futures):
+                while wait([future], REPORT_INTERVAL_S).not_done:
+                    yield sum(offsets)
+                report = _take_report(future, files[number].path, links)
+                offsets[number] = report.bytes or offsets[number]
+                yield report
+            yield sum(offsets)
         finally:
-            if futures:
-                shared.stop.value = 1
-            executor.shutdown(cancel_futures=True)
-        begun = [number for number in lost if shared.offsets[number] != _NOT_BEGUN]
-        if len(numbers) == 1 or not begun:
-            for number in lost:
-                shared.offsets[number] = 0
-                path = self.files[number].path
-                reason = "the process that imported it ended: import it again to go on"
-                yield number, FileReport(path=str(path), errors=[f"{path}: {reason}"])
-            return
-        for number in begun:
-            yield from self._import(shared, [number], 1)
-        if rest := sorted(set(lost) - set(begun)):
-            yield from self._import(shared, rest, processes)
+            shared.stop.value = 1
+            pool.close()  # type: ignore[no-untyped-call]
+            pool.join()
 
-    def _take_report(
-        self, shared: _Shared, number: int, future: Future[_Outcome]
-    ) -> tuple[int, FileReport]:
-        report, unsettled, links = future.result()
-        shared.offsets[number] = report.bytes
-        self.links |= links
-        self.unsettled += unsettled
-        return number, report
+
+def _take_report(future: Future[_Outcome], path: Path, links: SubAgentLinks) -> FileReport:
+    try:
+        report, unsettled, known = future.result()
+    except ProcessExpired:
+        reason = "the process that imported it ended: import it again to go on"
+        return FileReport(path=str(path), errors=[f"{path}: {reason}"])
+    links.known |= known
+    links.unsettled += unsettled
+    return report
 
 
 class _SessionLocks(SubAgentLinks):
@@ -152,9 +112,9 @@ class _SessionLocks(SubAgentLinks):
 class _Worker:
     """A process of the pool, with its own connection to the database."""
 
-    def __init__(self, opening: dict[str, Any], manner: ImportOptions, shared: _Shared) -> None:
+    def __init__(self, opening: dict[str, Any], options: ImportOptions, shared: _Shared) -> None:
         self.opening = opening
-        self.manner = manner
+        self.options = options
         self.shared = shared
         self.is_orphan = False
         self.is_busy = Lock()
@@ -176,10 +136,10 @@ class _Worker:
             if self.is_orphan or self.shared.stop.value:
                 raise KeyboardInterrupt  # what was read is stored, with its progress
 
+        report_offset(0)
         with self.is_busy, translate_storage_errors(self.store.name), ExitStack() as opened:
-            report_offset(0)
             links = _SessionLocks(self.shared.folder, opened)
-            report = import_file(self.store, self.manner, file, links, report_offset)
+            report = import_file(self.store, self.options, file, links, report_offset)
             return _Outcome(report, links.unsettled, links.known)
 
     def _end_with_parent(self) -> None:
@@ -195,11 +155,11 @@ _workers: list[_Worker] = []
 """The one of this process, if it is a worker's."""
 
 
-def _open_worker(opening: dict[str, Any], manner: ImportOptions, shared: _Shared) -> None:
+def _open_worker(opening: dict[str, Any], options: ImportOptions, shared: _Shared) -> None:
     # A terminal interrupts the whole group: the parent alone decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.getLogger("cutbank.storage").disabled = True  # the parent has logged it
-    _workers.append(_Worker(opening, manner, shared))
+    _workers.append(_Worker(opening, options, shared))
 
 
 def _import_file(number: int, file: WantedFile) -> _Outcome:

@@ -123,19 +123,18 @@ def _import_in_parallel(  # noqa: PLR0917 - the caller's own values
     links: SubAgentLinks,
     processes: int,
 ) -> Generator[FileReport]:
-    from .import_pool import ImportPool  # noqa: PLC0415 - a few files need no threads and processes
+    from .import_pool import import_in_processes  # noqa: PLC0415 - a few files need no processes
 
-    assert store.context.opening is not None, "else there is one process"
-    pool = ImportPool(store.context.opening, options, files, processes)
-    with closing(pool.import_all()) as found:
+    opening = store.context.opening
+    assert opening is not None, "else there is one process"
+    with closing(import_in_processes(opening, options, files, processes, links)) as found:
         for one in found:
             if isinstance(one, FileReport):
                 yield one
             else:
                 report_progress(one)
     with translate_storage_errors(store.name):
-        record_parents(store, options.target_namespace, pool.links.values())
-    links.unsettled += pool.unsettled
+        record_parents(store, options.target_namespace, links.known.values())
 
 
 def _count_processes(store: SessionStore, files: int, size: int, jobs: int | None) -> int:

@@ -212,7 +212,7 @@ def test_whoever_stops_listening_leaves_no_process_behind(store: SessionStore, m
 def test_it_starts_no_processes_that_do_not_pay(
     store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_pool, "ImportPool", None)
+    monkeypatch.setattr(import_pool, "import_in_processes", None)
     with cutbank.open(":memory:") as memory:
         assert len(list(import_path(memory, many, jobs=4))) == 8
     assert len(list(import_path(store, many / "s-1.jsonl", jobs=4))) == 1
