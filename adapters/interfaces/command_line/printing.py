@@ -36,12 +36,29 @@ _CONTROL_CHARACTERS = re.compile(
 )
 
 
-def print_text(text: str = "", **style: Any) -> None:
-    """Print text for people; `style` is typer's, and only used on a terminal."""
+def print_text(text: str = "", *, verbatim: bool = False, **style: Any) -> None:
+    """Print text for people, which a terminal wraps at spaces unless it is to be copied verbatim.
+
+    `style` is typer's, and only used on a terminal.
+    """
     clean = escape_controls(text)
-    if style and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-        clean = typer.style(clean, **style)
-    sys.stdout.write(clean + "\n")
+    if not sys.stdout.isatty():
+        sys.stdout.write(clean + "\n")
+        return
+    lines = clean.split("\n")
+    if not verbatim:
+        lines = [part for line in lines for part in _wrap_line(line)]
+    for line in lines:
+        styled = style and not os.environ.get("NO_COLOR")
+        sys.stdout.write((typer.style(line, **style) if styled else line) + "\n")
+
+
+def _wrap_line(line: str) -> list[str]:
+    width = get_width()
+    if line.isascii() and len(line) <= width:
+        return [line]
+    indent = " " * min(len(line) - len(line.lstrip()) + 2, width // 2)
+    return list(wrap_cells(line, width, indent, splits_words=False)) or [line]
 
 
 def print_json(document: Any) -> None:
@@ -105,7 +122,7 @@ def print_block(top: str, pieces: Iterable[str]) -> None:
     print_text(top, bold=True)
     for piece in pieces:
         for line in escape_controls(piece).split("\n"):
-            print_text(INDENT + line if line else "")
+            print_text(INDENT + line if line else "", verbatim=True)
 
 
 def print_note(text: str) -> None:
@@ -192,8 +209,11 @@ def get_width() -> int:
     return shutil.get_terminal_size((100, 0)).columns if sys.stdout.isatty() else 100
 
 
-def wrap_cells(text: str, width: int, indent: str) -> Iterator[str]:
-    """Yield lines of at most `width` cells, broken at spaces if possible."""
+def wrap_cells(text: str, width: int, indent: str, *, splits_words: bool = True) -> Iterator[str]:
+    """Yield lines of at most `width` cells, broken at spaces.
+
+    A longer word is split, or left whole, as a path that somebody copies.
+    """
     from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - as above
 
     room = max(1, width - len(indent))
@@ -204,7 +224,7 @@ def wrap_cells(text: str, width: int, indent: str) -> Iterator[str]:
             continue
         if line.strip():
             yield line
-        *full, last = chop_cells(word.lstrip(), room)
+        *full, last = chop_cells(word.lstrip(), room) if splits_words else [word.lstrip()]
         yield from (indent + piece for piece in full)
         line = indent + last
     if line:

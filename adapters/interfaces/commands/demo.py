@@ -243,4 +243,7 @@ def _print_commands(document: dict[str, Any], *commands: tuple[str, ...]) -> Non
     name = str(program) if which("cutbank") is None and program.name == "cutbank" else "cutbank"
     lines = [shlex.join([name, *words]) for words in commands]
     database = f"export {DATABASE_VARIABLE}={shlex.quote(document['database'])}"
-    print_list("Your turn", [f"$ {line}" for line in (database, *lines)], None)
+    print_text()
+    print_text("Your turn", bold=True)
+    for line in (database, *lines):
+        print_text(f"  $ {line}", verbatim=True)

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 from backtests import cell, control, measured, scores, setup, some_measured, told_apart
@@ -19,9 +20,10 @@ from cutbank.adapters.interfaces.command_line.printing import (
     print_text,
 )
 from cutbank.adapters.interfaces.commands.backtest_tables import MAX_NAMED_ROWS, print_backtest
+from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.domain.backtest.cell import BacktestResult, CellOutcome
 
-from .conftest import act_as_terminal
+from .conftest import Run, act_as_terminal
 
 
 class Terminal(io.StringIO):
@@ -78,6 +80,38 @@ def test_a_table_fits_the_terminal_and_loses_no_number(
         assert max(map(cell_len, out.splitlines())) <= width
         assert NAME in "".join(out.split())
         assert all(out.count(f"{number:,}") == len(ROWS) for number in NUMBERS)
+
+
+NEW_VIEW = ["--set", "keep_tokens=5000"]
+VERBS = [
+    ["import", "{file}"], ["import", "{file}"], ["sessions"], ["costs"], ["costs", "--by", "day"],
+    ["compact", "last", *NEW_VIEW, "--dry-run"], ["compact", "last", *NEW_VIEW], ["meter", "last"],
+    ["diff", "last"], ["diff", "last", "--full"], ["lineage", "last"], ["audit", "last"],
+    ["audit", "last", "--brief"],
+    ["replay", "last", "--policy", "pi", "--limit", "64000"], ["search", "voucher"],
+    ["backtest", "last", "--policies", "pi,none", "--limits", "64000", "--no-cache"],
+    ["export", "last", "--to", "codex", "--out", "{folder}/out.jsonl"], ["formats"], ["policies"],
+    ["settings"], ["pin", "last", "12"], ["unpin", "last", "12"], ["fork", "last", "another-way"],
+    ["revert", "last"], ["verify"], ["rebuild"], ["idle", "--status"],
+    ["demo", "--db", "{folder}/demo.db"],
+]  # fmt: skip
+
+
+def test_every_answer_fits_80_columns(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sample(tmp_path / "sample.jsonl")
+    places = {"file": tmp_path / "sample.jsonl", "folder": tmp_path}
+    act_as_terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "80")
+    long = []
+    for words in VERBS:
+        answer = run(*(word.format_map(places) for word in words))
+        assert answer.code == 0, (words, answer.err)
+        lines = [line for line in answer.out.splitlines() if not line.startswith("  $ ")]
+        # A path stays whole, so that it can be copied.
+        long += [line for line in lines if cell_len(line) > 80 and " " in line.strip()]
+    assert not long
 
 
 BOLD = re.compile(r"\x1b\[[\d;]*m")

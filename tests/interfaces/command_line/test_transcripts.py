@@ -170,7 +170,8 @@ def test_what_is_found_is_imported_when_told_to_and_on_a_terminal_it_is_asked(
 
             assert answer.code == code
             assert "Import 1 transcript of claude-code" in answer.out
-            assert (f"{place}: claude-code, 2 new blocks" in answer.out) == (code == 0)
+            out = " ".join(answer.out.split())
+            assert (f"{place}: claude-code, 2 new blocks" in out) == (code == 0)
     (report,) = run("import", "--json", "--yes", "--again").json
     assert report["path"] == str(place)
 
