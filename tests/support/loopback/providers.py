@@ -42,6 +42,7 @@ DIALECTS = (
         Provider(name, f"{name}:gpt-5-mini", "/v1", {"OPENAI_API_KEY": KEY})
         for name in ("openai-chat", "openai-responses")
     ),
+    Provider("google", "google:gemini-2.5-flash", variables={"GOOGLE_API_KEY": KEY}),
     Provider(
         "bedrock",
         "bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0",
