@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from ..compaction_events import Trigger
 from ..errors import CutbankError, InvalidSettingError, NothingToCompactError
+from ..settings import list_settings
 from ..settlement import settle_plan
 from ..window import Plan, Window
-from .policy import Policy, configure_policy, get_presets, is_due, list_settings
+from .policy import Policy, configure_policy, find_faults, get_presets, is_due
 from .sample_windows import compact_window, iter_sample_windows
 
 _MAX_ROUNDS = 20
@@ -213,14 +214,18 @@ def _find_name_faults(policy_class: type) -> Iterator[str]:
 
 
 def _find_setting_faults(policy_class: type[Policy]) -> Iterator[str]:
-    known = {setting.name: setting for setting in list_settings(policy_class)}
-    hints = get_type_hints(policy_class)
-    for setting in known.values():
-        hint = hints[setting.name]
+    for name, hint in get_type_hints(policy_class).items():
+        if name not in policy_class.__dataclass_fields__ or get_origin(hint) is ClassVar:
+            continue
         kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
         if not set(kinds) <= {*_SETTING_TYPES, NoneType} or len(set(kinds) - {NoneType}) != 1:
-            yield f"{setting.name} is {hint}; a setting is an int, float, bool or str, or none"
-        elif setting.default is not MISSING and not setting.is_valid(setting.default):
+            yield f"{name} is {hint}; a setting is an int, float, bool or str, or none"
+            return
+    known = {setting.name: setting for setting in list_settings(policy_class)}
+    defaults = {one.name: one.default for one in known.values() if one.default is not MISSING}
+    faulty = find_faults(policy_class, defaults)
+    for setting in known.values():
+        if setting.name in faulty:
             takes = setting.accepted_values
             yield f"{setting.name} is {setting.default!r} by default; it takes {takes}"
         if not setting.help.strip() or "\n" in setting.help:

@@ -19,16 +19,10 @@ from ..messages import (
     find_role,
     iter_message_spans_back,
 )
+from ..settings import setting
 from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index
-from .policy import (
-    NEVER_FIRES,
-    check_settings,
-    choice_setting,
-    setting,
-    token_setting,
-    write_reserve_reason,
-)
+from .policy import NEVER_FIRES, check_settings, choice_setting, token_setting, write_reserve_reason
 
 
 @dataclass(frozen=True)

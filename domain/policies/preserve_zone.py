@@ -19,6 +19,7 @@ from ..counting.estimators import (
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import find_message_end, find_message_start, find_role, iter_message_spans_back
+from ..settings import setting
 from ..summaries.templates import ClaudeSdkTemplate
 from ..trims import iter_shortened_results
 from ..window import OnFailure, Plan, Window, find_budget_index
@@ -27,7 +28,6 @@ from .policy import (
     check_settings,
     choice_setting,
     make_setting_error,
-    setting,
     share_setting,
     token_setting,
 )

@@ -17,6 +17,7 @@ from ..counting.estimators import (
 )
 from ..errors import NothingToCompactError
 from ..messages import Message, Role, group_messages
+from ..settings import setting
 from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window
 from .policy import (
@@ -24,7 +25,6 @@ from .policy import (
     check_settings,
     choice_setting,
     make_setting_error,
-    setting,
     token_setting,
     write_reserve_reason,
 )

@@ -17,9 +17,10 @@ from ..counting.estimators import (
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import Role, find_message_start, find_role, iter_message_spans_back
+from ..settings import setting
 from ..summaries.templates import TunacodeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, choice_setting, setting, token_setting
+from .policy import check_settings, choice_setting, token_setting
 
 _TEMPLATE = TunacodeTemplate()
 _BUDGET, _LATEST, _EITHER = "budget", "latest", "either"

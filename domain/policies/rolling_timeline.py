@@ -10,9 +10,10 @@ from ..compaction_events import Trigger
 from ..counting.estimators import SizeUnit
 from ..errors import NothingToCompactError
 from ..item import Item
+from ..settings import setting
 from ..summaries.kdcube_template import KdcubeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, choice_setting, make_setting_error, setting, share_setting
+from .policy import check_settings, choice_setting, make_setting_error, share_setting
 from .reference.timeline import TimelineCuts, TimelineSizes
 
 

@@ -13,10 +13,11 @@ from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import group_messages
 from ..ranges import Ranges
+from ..settings import setting
 from ..token_estimate import estimate_text
 from ..utilization import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..window import Plan, Window
-from .policy import check_settings, choice_setting, make_setting_error, setting, token_setting
+from .policy import check_settings, choice_setting, make_setting_error, token_setting
 from .weighed_messages import ProtectionUnit, PruningChoice, WeighedMessages, choose_leaving
 
 _MARGIN_SHARE = 0.10

@@ -8,8 +8,9 @@ import pytest
 
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.policies.policy import configure_policy, setting
+from cutbank.domain.policies.policy import configure_policy
 from cutbank.domain.policies.scored_pruning import ScoredPruning
+from cutbank.domain.settings import setting
 from cutbank.domain.window import Window
 
 REFUSED = """

@@ -17,7 +17,8 @@ SHAPE = '''
     """Keeps the newest blocks."""
     from dataclasses import dataclass
     from typing import Any, ClassVar
-    from cutbank.domain.policies.policy import check_settings, setting
+    from cutbank.domain.settings import setting
+    from cutbank.domain.policies.policy import check_settings
     from cutbank.domain.window import Plan
 
     @dataclass(frozen=True)
