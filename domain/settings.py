@@ -17,6 +17,8 @@ from pydantic.fields import FieldInfo
 
 NO_VALUE = "none"
 """The text for a setting of None, since TOML has no null and a variable is always text."""
+QUIRK = "quirk"
+"""The mark of a policy's field that only presets change."""
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _TYPE_NAMES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -157,6 +159,8 @@ def make_section(policy_class: Any) -> type[Section]:
     """Return the section that checks the settings of a policy."""
     hints, made = get_type_hints(policy_class), dict[str, Any]()
     for one in fields(policy_class):
+        if QUIRK in one.metadata:
+            continue
         known = dict(one.metadata)
         among, about = known.pop("among"), known.pop("help")
         hint = Literal[among] if among else hints[one.name]

@@ -1,7 +1,9 @@
 """Defines the shape of a policy, a frozen value whose fields are its settings, and reads these."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import ValidationError
@@ -9,7 +11,7 @@ from pydantic import ValidationError
 from ..compaction_events import Trigger
 from ..errors import InvalidSettingError, NothingToCompactError
 from ..item import Item
-from ..settings import list_settings, make_section, setting
+from ..settings import QUIRK, list_settings, make_section, setting
 from ..utilization import PruningResult, Utilization
 from ..window import Plan, Window
 
@@ -18,8 +20,8 @@ class Policy(Protocol):
     """When, where and what to compact.
 
     Implementations are frozen dataclasses. Each field is a setting: an int, float, bool or str, or
-    one of these or None, declared by `setting(...)`. `__post_init__` calls `check_settings`, and
-    raises `make_setting_error` for settings that contradict each other.
+    one of these or None, declared by `setting(...)`; or it is a `quirk`. `__post_init__` calls
+    `check_settings`, and raises `make_setting_error` for settings that contradict each other.
 
     Optional methods:
 
@@ -82,10 +84,10 @@ def share_setting(default: float, *, help: str) -> Any:  # noqa: A002
     return setting(default, help=help, unit="of the limit", least=0, most=1)
 
 
-def choice_setting(default: str, *others: str, help: str) -> Any:  # noqa: A002
-    """Declare a choice between texts; without `others`, among the default's enumeration."""
-    members: Iterable[str] = getattr(type(default), "__members__", {}).values()
-    return setting(str(default), help=help, among=members or (default, *others))
+def quirk(default: Any) -> Any:
+    """Declare what only presets change, so that a policy answers as the original program did."""
+    default = str(default) if isinstance(default, StrEnum) else default
+    return field(default=default, metadata={QUIRK: True})
 
 
 def get_presets(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]]:
@@ -98,21 +100,27 @@ NEVER_FIRES = 2**62
 """More tokens than any context has: `quiet_below` of a policy that never fires."""
 
 
-def configure_policy(policy_class: type[_PolicyT], settings: Mapping[str, Any]) -> _PolicyT:
-    """Return the policy with these settings; others keep their defaults.
+def configure_policy(
+    policy_class: type[_PolicyT],
+    settings: Mapping[str, Any],
+    preset: Mapping[str, Any] = MappingProxyType({}),
+) -> _PolicyT:
+    """Return the policy with these settings over a preset's fields; others keep their defaults.
 
     Values may be texts, from a command line or a file, or already typed.
     """
     known = [one.name for one in list_settings(policy_class)]
-    for name in settings:
-        if name not in known:
+    fields = policy_class.__dataclass_fields__
+    for name in (*settings, *preset):
+        if name not in known and (name in settings or name not in fields):
             raise InvalidSettingError(
                 f"{policy_class.name} has no setting {name!r}; it has {', '.join(known) or 'none'}"
             )
+    given = {**preset, **settings}
     for one in list_settings(policy_class):
-        if one.name not in settings and one.default is MISSING:
+        if one.name not in given and one.default is MISSING:
             raise make_setting_error(policy_class, one.name, "is missing")
-    return policy_class(**parse_values(policy_class, settings))
+    return policy_class(**parse_values(policy_class, given))
 
 
 def parse_values(policy_class: type[Policy], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def test_every_policy_is_listed_with_its_presets_and_settings(run: Run, file: Pa
         assert f"from {one['source']}" in part or not one["source"]
         for preset in one["presets"]:
             word = f"{name}@{preset['name']}"
-            assert get_policy(word) == get_policy(name, **preset["settings"])
+            assert get_policy(word) == policy(**preset["settings"])
             (line,) = [line for line in part.splitlines() if f"@{preset['name']} " in line]
             assert all(f"{setting}=" in line for setting in presets[preset["name"]])
     assert not file.exists()
