@@ -265,8 +265,6 @@ class SummarySettings(FileSection):
         found: list[tuple[SettingPath, str]] = []
         if "command" in self.chain and not self.command:
             found.append((("chain",), "names command, and summary.command names no program"))
-        if self.command and not self.command[0].strip():
-            found.append((("command", 0), "is empty; it takes the name of a program"))
         if self.source == "originals" and self.prompt != "fresh":
             wrong = (
                 f"is {self.prompt}, which builds on the earlier summary, and summary.source is "

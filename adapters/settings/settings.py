@@ -6,7 +6,7 @@ from datetime import time as clock_time
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import PrivateAttr, Strict, field_validator, model_validator
+from pydantic import Field, PrivateAttr, Strict, field_validator, model_validator
 
 from ...domain.hooks import CompactionEventKind
 from ...domain.idle_rules import IdleRules, QuietHours
@@ -36,7 +36,8 @@ _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _HOURS = re.compile(rf"({_TIME})-({_TIME})(?: +(\S+))?")
 
 EventKinds = Annotated[
-    tuple[Annotated[CompactionEventKind, Strict(strict=False)], ...], Strict(strict=False)
+    tuple[Annotated[CompactionEventKind, Strict(strict=False)], ...],
+    Strict(strict=False),
 ]
 
 
@@ -79,19 +80,10 @@ class HookCommandSettings(FileSection):
     """A program that is told what happens, and may add instructions or veto."""
 
     on: EventKinds = section_setting(..., "the events that it is called for")
-    command: TextTuple = section_setting(..., "the program and its arguments; no shell reads them")
+    command: Annotated[TextTuple, Field(min_length=1)] = section_setting(
+        ..., "the program and its arguments; no shell reads them"
+    )
     time_limit: float = section_setting(10.0, "when it is killed", unit="seconds", least=0.1)
-
-    @model_validator(mode="after")
-    def _check_command(self) -> Self:
-        found: list[tuple[SettingPath, str]] = []
-        if not self.on:
-            found.append((("on",), "names no moment"))
-        if not self.command or not self.command[0].strip():
-            found.append((("command",), "names no program"))
-        if found:
-            raise make_contradiction(*found)
-        return self
 
 
 class HookSettings(FileSection):

@@ -139,13 +139,6 @@ def test_a_broken_package_is_one_line_and_breaks_no_other(
         assert wrong in said
         assert "\n" not in said
 
-    # Of two packages with one name neither is guessed.
-    for side in ("left", "right"):
-        install(f"{side}_bank", source(side, "bank"), side)
-    for side, other in (("left", "right"), ("right", "left")):
-        with pytest.raises(InvalidSettingError, match=f"'bank' is a name of '{other}' of {other}_"):
-            policy_catalog.get_policy(side)
-
     install("sound", source("sound", "whole"), "sound")
     assert policy_catalog.get_policy("whole").name == "sound"
     with pytest.raises(InvalidSettingError, match=r"no policy 'basalt'; .* wreck_0 1.2"):

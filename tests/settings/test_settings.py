@@ -204,7 +204,10 @@ MISTAKES = [
     ('[summary]\nretries = 1\nchain = ["command"]', "and summary.command names no program"),
     ('[summary]\nsource = "originals"\nprompt = "iterative"', ": summary.prompt is iterative"),
     ("[models.big]\ncontext = 1000\noutput = 2000", ": models.big.output is 2,000, more than"),
-    ("[[hooks.commands]]\non = []\ncommand = []", ": hooks.commands[0].on names no moment"),
+    (
+        "[[hooks.commands]]\non = []\ncommand = []",
+        ": hooks.commands[0].command is []; it",
+    ),
     ('[hooks]\n[[hooks.commands]]\non = ["failed"]', ": hooks.commands[0].command is missing"),
     ('[idle]\nquiet_hours = "22:00-24:00"', 'is "22:00-24:00"; it takes hours as 22:00-06:30 Eur'),
     ('[idle]\nquiet_hours = "06:00-06:00"', "which never ends: no work would be begun at all"),
