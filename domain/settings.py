@@ -163,7 +163,7 @@ def make_section(policy_class: Any) -> type[Section]:
             continue
         known = dict(one.metadata)
         among, about = known.pop("among"), known.pop("help")
-        hint = Literal[among] if among else hints[one.name]
+        hint: Any = Literal[among] if among else hints[one.name]
         if among and NoneType in get_args(hints[one.name]):
             hint = hint | None
         default = ... if one.default is MISSING else one.default

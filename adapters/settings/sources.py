@@ -45,7 +45,7 @@ class VariableSource(InitSettingsSource):
 
     def __init__(self, name: str, path: SettingPath, text: str) -> None:
         self.name, self.path, self.value = name, path, _parse_table(text)
-        values = self.value
+        values: Any = self.value
         for step in reversed(path):
             values = {step: values}
         super().__init__(LoadedSettings, values)
@@ -57,9 +57,10 @@ def read_settings(file: str | None, environ: Mapping[str, str]) -> Settings:
     variables, mistakes = _read_variables(environ)
     origins = _find_origins(file, source.toml_data, variables)
     found = [(path, KEY_REFUSAL) for path, one in _walk(source.toml_data) if has_key(one)]
+    # The sources that come first win, and longer names are of deeper tables.
+    sources: dict[str, Any] = {"_build_sources": ((*reversed(variables), source), {})}
     try:
-        # The sources that come first win, and longer names are of deeper tables.
-        settings = LoadedSettings(_build_sources=((*reversed(variables), source), {}))
+        settings = LoadedSettings(**sources)
     except ValidationError as error:
         found += find_mistakes(error, Settings)
     else:
