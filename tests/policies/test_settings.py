@@ -20,6 +20,7 @@ scored-pruning compaction_threshold=nan
 scored-pruning protected_turns=-1
 scored-pruning protected_turns=1.5 | it takes a whole number
 scored-pruning cooldown_seconds=-1
+scored-pruning cooldown_seconds=inf
 scored-pruning reserved_system_tokens=-1
 scored-pruning enabled=perhaps | enabled cannot be 'perhaps'; it takes true or false
 scored-pruning unit=bytes | scored-pruning has no setting 'unit'

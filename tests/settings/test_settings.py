@@ -1,6 +1,7 @@
 """Settings: what holds, where it came from, and how a mistake is named."""
 
 import os
+import re
 from collections.abc import Mapping
 from datetime import time
 from pathlib import Path
@@ -144,8 +145,13 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
         assert str(settings.find_origin("hooks", "commands", 0, name)) == origin
 
     environ = {"CUTBANK_COMPACTION": '{"auto": false, "settings": {"reserve_tokens": 7}}'}
-    settings = load_settings(written(tmp_path, WRITTEN), environ)
+    file = written(tmp_path, WRITTEN)
+    settings = load_settings(file, environ)
     assert (settings.compaction.limit, settings.compaction.auto) == (128_000, False)
+    origins = [str(settings.find_origin("compaction", name)) for name in ("limit", "auto")]
+    assert origins == [str(file), "CUTBANK_COMPACTION"]
+    nearer = environ | {"CUTBANK_COMPACTION_AUTO": "yes"}
+    assert load_settings(file, nearer).compaction.auto
     assert settings.policy == ReserveHeadroom(7, 4000)
 
 
@@ -191,6 +197,7 @@ MISTAKES = [
     ('[compaction]\nbetas = ["context-1m-2025-08-7"]', "did you mean context-1m-2025-08-07?"),
     ('[tokens]\ncounter = "words"', ': tokens.counter is "words"; it takes auto or chars or'),
     ("[summary]\ntime_limit = nan", ": summary.time_limit is NaN; it takes a number of seconds"),
+    ("[summary]\ntime_limit = inf", ": summary.time_limit is Infinity; it takes a number of sec"),
     ('[compaction]\npolicy = "reserve-hedroom"', "is no policy; did you mean reserve-headroom?"),
     (
         "[compaction]\nsettings = {auto = 1,keep_token = 3}",
@@ -283,9 +290,12 @@ def test_a_key_is_refused_and_never_repeated(tmp_path: Path) -> None:
         f'[summary]\nkey_from = "{KEY}"',
         f'[compaction.settings]\nkeep_tokens = "{KEY[7:]}abcdefghi"',
         f'[summary]\nretries = "{KEY[7:]}abcdefghi"',
+        f'[summary]\nretries = "{KEY}"',
         f'x = "{KEY}"\n["{KEY}"]\n["{KEY}"]',
     ):
-        said = "\n".join(mistakes(tmp_path, text))
+        found = mistakes(tmp_path, text)
+        assert len(set(re.findall(r"toml: (\S+)", "\n".join(found)))) == len(found), text
+        said = "\n".join(found)
         assert not [secret for secret in (KEY, KEY[7:], "abcdef") if secret in said], text
         assert said.startswith("settings.toml: ")
     for variable, value in (
